@@ -13,7 +13,7 @@ import { checkPrivateFile } from "../../src/base/support/private_file.ts";
 import { processLog } from "../../src/base/terminal/process_log.ts";
 import { RequestGuard } from "../../src/operator/ui/request_guard.ts";
 import type { ExitCode } from "../../src/base/exit_codes.ts";
-import { serviceSecurity } from "../pubsub/service_security.ts";
+import { readPubsubServiceSecurity } from "../pubsub/service_security.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { UiActions } from "./ui_actions.ts";
@@ -43,7 +43,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
     );
   }
   const { readToken, actToken } = tokensOf(values);
-  const security = serviceSecurity({ pubsubKey: values.pubsubKey });
+  const security = readPubsubServiceSecurity({ pubsubKey: values.pubsubKey });
   const { default: { version } } = await import("../../package.json", { with: { type: "json" } });
   using stop = new StopSignalListener(processSignals());
   await using feed = new UiFeed(call, { clock, log, version });

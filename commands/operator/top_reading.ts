@@ -1,7 +1,7 @@
 /** The data of `baton top`: one reading of everything, and the rates between two readings. Pure. */
 import type { UseKind } from "../../src/coordination/admin/list_in_use.ts";
 import type { UseHolder, UseWaiter } from "../../src/coordination/admin/use_status.ts";
-import type { ShownServer, ShownTopic } from "../pubsub/overview_view.ts";
+import type { PubsubServerRow, PubsubTopicRow } from "../pubsub/overview_view.ts";
 
 export interface TopUse {
   readonly kind: UseKind;
@@ -47,8 +47,8 @@ export interface TopProcess {
 export interface ServicesReading {
   /** Wall clock, in milliseconds. */
   readonly atMs: number;
-  readonly topics: readonly ShownTopic[];
-  readonly pubsubServers: readonly ShownServer[];
+  readonly topics: readonly PubsubTopicRow[];
+  readonly pubsubServers: readonly PubsubServerRow[];
   readonly stores: readonly TopStore[];
   readonly processes: readonly TopProcess[];
   /** Sentences about parts that could not be read. */

@@ -11,7 +11,7 @@ import {
   type UseStatus,
 } from "../../src/coordination/admin/use_status.ts";
 import { nullIfNoNode } from "../../src/coordination/nodes/node_requests.ts";
-import { readOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
+import { readServerOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { CommandStore } from "../../src/retry/queue/store_methods.ts";
 import { openCommandStore, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
@@ -20,7 +20,7 @@ import type { Address } from "../../src/base/sockets/connection.ts";
 import { parseListenAddress } from "../../src/base/sockets/parse_address.ts";
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { serverRows, topicRows } from "../pubsub/overview_view.ts";
+import { pubsubServerRows, pubsubTopicRows } from "../pubsub/overview_view.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { fetchMetrics } from "./fetch_metrics.ts";
 import type { Call } from "../command.ts";
@@ -67,8 +67,8 @@ export class TopSources implements AsyncDisposable {
       stores,
       processes,
       problems,
-      topics: topicRows(overview).sort((a, b) => a.topic < b.topic ? -1 : 1),
-      pubsubServers: serverRows(overview),
+      topics: pubsubTopicRows(overview).sort((a, b) => a.topic < b.topic ? -1 : 1),
+      pubsubServers: pubsubServerRows(overview),
     };
   }
 
@@ -144,7 +144,7 @@ function firstJob(details: ReadonlyMap<string, UseStatus>, pool: string): UseHol
 async function readPubsub(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
   if (await zk.exists(path.base) === null) return [];
   // A client that keeps what it has read learns from this list that a shard was created.
-  const [, overview] = await Promise.all([nullIfNoNode(zk.getChildren(path.topics)), readOverview(zk, path)]);
+  const [, overview] = await Promise.all([nullIfNoNode(zk.getChildren(path.topics)), readServerOverview(zk, path)]);
   return overview;
 }
 

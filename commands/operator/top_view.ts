@@ -7,7 +7,7 @@ import type { Paint, Style } from "../../src/base/terminal/color.ts";
 import { type Cell, headCells, tableLines } from "../../src/base/terminal/table.ts";
 import { wrapText } from "../../src/base/terminal/text_width.ts";
 import type { TerminalSize } from "../../src/base/terminal/terminal_lines.ts";
-import { serversTable, topicsTable } from "../pubsub/overview_view.ts";
+import { pubsubServersTable, pubsubTopicsTable } from "../pubsub/overview_view.ts";
 import type { BodySize, TopUi } from "./top_keys.ts";
 import type { TopProcess, TopRates, TopReading, TopStore, TopUse } from "./top_reading.ts";
 
@@ -101,8 +101,8 @@ function topBody(frame: TopFrame, paint: Paint, columnsMax?: number): BodyLine[]
   const { reading, ui } = frame;
   const sections = [
     usesTable(frame),
-    serversTable(reading.pubsubServers),
-    topicsTable(reading.topics),
+    pubsubServersTable(reading.pubsubServers),
+    pubsubTopicsTable(reading.topics),
     storesTable(frame),
     processesTable(frame),
   ]

@@ -9,8 +9,8 @@ import { nameOfHolder } from "../../src/coordination/nodes/holder_info.ts";
 import { electionPath, lockPath } from "../../src/coordination/nodes/node_paths.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
-import { drainServer, moveTopics, type RequestedMove } from "../../src/pubsub/admin/move_topics.ts";
-import { announcementAt, setDraining } from "../../src/pubsub/ownership/announcements.ts";
+import { drainServer, moveTopics, type RequestedTopicMove } from "../../src/pubsub/admin/move_topics.ts";
+import { readAnnouncement, setServerDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { CommandStore } from "../../src/retry/queue/store_methods.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
@@ -246,18 +246,18 @@ function drainAction(context: ActionContext, body: JsonFields): Action {
   const path = new PubsubPath(context.root);
   const run = async () => {
     const zk = demandSession(context);
-    if ((await announcementAt(zk, path.server(server)))?.endpoint !== endpoint) {
+    if ((await readAnnouncement(zk, path.server(server)))?.endpoint !== endpoint) {
       throw new BatonError(
         "NOT_FOUND",
         `The page is old: server "${printable(server)}" is not at ${endpoint} now; nothing was done`,
       );
     }
     if (isUndone) {
-      await setDraining(zk, path, server, false);
+      await setServerDraining(zk, path, server, false);
       return "it takes new topics again";
     }
     let moved = 0;
-    const move = async (moves: readonly RequestedMove[]) => {
+    const move = async (moves: readonly RequestedTopicMove[]) => {
       const done = await runMoves(context, zk, moves);
       moved += done.length;
       return done.length;
@@ -286,7 +286,7 @@ function moveAction(context: ActionContext, body: JsonFields): Action {
 async function runMoves(
   { root, clock, socket, signal }: ActionContext,
   zk: ZooKeeper,
-  moves: readonly RequestedMove[],
+  moves: readonly RequestedTopicMove[],
 ) {
   const done = await moveTopics(zk, new PubsubPath(root), moves, { clock, signal, socket: socket() });
   const bad = done.find(({ outcome }) => outcome !== "moved" && outcome !== "there");

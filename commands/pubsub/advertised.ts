@@ -9,16 +9,16 @@ import { describeReach } from "../../src/base/sockets/socket_reach.ts";
 const everyAddress = /^[0:.]+$/;
 
 /** An endpoint and the setting that it comes from. */
-export interface EndpointSetting<T> {
+export interface EndpointSettingValue<T> {
   readonly name: string;
   readonly setting: Setting<unknown>;
   readonly value: T;
 }
 
 /** Throws USAGE or CONFIG, depending on where the value comes from, if the endpoint cannot be bound or dialled. */
-export function checkAdvertised(
-  listen: EndpointSetting<readonly string[]>,
-  advertise: EndpointSetting<string | undefined>,
+export function checkAdvertisedEndpoint(
+  listen: EndpointSettingValue<readonly string[]>,
+  advertise: EndpointSettingValue<string | undefined>,
   sources: ConfigSources,
 ): void {
   const listened = addOriginToErrors(listen.name, listen.setting, sources, () => listen.value.map(parseBindEndpoint));
@@ -35,7 +35,7 @@ export function checkAdvertised(
  * Where a role listens, and who can connect there, for the line that it prints when it serves. `announced`: the
  * endpoint that others are told; `needs`: what a client must have besides.
  */
-export function describeListening(bound: readonly string[], announced: string, needs: string | null): string {
+export function describeListenEndpoints(bound: readonly string[], announced: string, needs: string | null): string {
   const told = bound.includes(announced) ? "" : `, announced as ${announced}`;
   const where = describeReach(bound.map(parseBindEndpoint), formatEndpoint, `${told}, `);
   return needs === null ? where : `${where}, with ${needs}`;

@@ -1,27 +1,27 @@
 /** `baton pubsub client`: subscribes, puts, gets, and asks proxies about topics. */
 import { defineCommand } from "../command.ts";
 import {
-  checkClientFlags,
-  type ClientArguments,
-  type ClientCall,
-  clientCommandSettings,
-  clientOperations,
-  type ClientRun,
-  parseClientArguments,
+  checkPubsubClientFlags,
+  parsePubsubClientArguments,
+  type PubsubClientArguments,
+  type PubsubClientCall,
+  pubsubClientCommandSettings,
+  pubsubClientOperations,
+  type PubsubClientRun,
 } from "./client_options.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { checkName, parsePosition } from "../../src/pubsub/client/client_limits.ts";
+import { checkName, parseMessagePosition } from "../../src/pubsub/client/client_limits.ts";
 import {
   type ClientPosition,
   PubsubClientSession,
-  requestTopics,
+  requestTopicNames,
 } from "../../src/pubsub/client/pubsub_client_session.ts";
-import type { Requester } from "../../src/pubsub/client/requester.ts";
+import type { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { runClientGet } from "./client_get.ts";
 import { runClientPut } from "./client_put.ts";
-import { withNextStep } from "./client_next_step.ts";
+import { addNextStepToErrors } from "./client_next_step.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { openClientState, openRequester } from "./open_client.ts";
 import { openPutInput } from "./put_input.ts";
@@ -69,22 +69,22 @@ export const pubsubClientCommand = defineCommand({
     ["baton pubsub client alice get news --until-empty --out-dir ./inbox", "all waiting messages, into files"],
     ["baton pubsub client subscribe news --id alice --proxies tcp://px1:5001,tcp://px2:5001", "with two named proxies"],
   ],
-  settings: clientCommandSettings,
-  completes: clientOperations,
+  settings: pubsubClientCommandSettings,
+  completes: pubsubClientOperations,
   runsNothing: true,
   isService: true,
-  run: runClient,
+  run: runPubsubClient,
 });
 
-export async function runClient(call: ClientCall): Promise<ExitCode> {
+export async function runPubsubClient(call: PubsubClientCall): Promise<ExitCode> {
   const isTyped = call.sources.flags.has("pubsubClientId");
-  const words = parseClientArguments(call.names, call.values.pubsubClientId, { isTyped });
-  checkClientFlags(words.operation, call.sources.flags);
+  const words = parsePubsubClientArguments(call.names, call.values.pubsubClientId, { isTyped });
+  checkPubsubClientFlags(words.operation, call.sources.flags);
   const resumesInput = call.values.resume && words.rest.length > 0;
-  return await withNextStep({ ...words, resumesInput }, () => runOperation(call, words));
+  return await addNextStepToErrors({ ...words, resumesInput }, () => runOperation(call, words));
 }
 
-async function runOperation(call: ClientCall, words: ClientArguments): Promise<ExitCode> {
+async function runOperation(call: PubsubClientCall, words: PubsubClientArguments): Promise<ExitCode> {
   const { values } = call;
   checkName("client id", words.id);
   if (words.operation !== "topics") checkName("topic", words.topic);
@@ -93,10 +93,10 @@ async function runOperation(call: ClientCall, words: ClientArguments): Promise<E
   await using requester = openRequester(call);
   using stop = new StopSignalListener(processSignals());
   const { signal } = stop;
-  if (words.operation === "topics") return await runClientTopics(call, words, requester, signal);
+  if (words.operation === "topics") return await listTopicsForClient(call, words, requester, signal);
   using state = await openClientState(call, { ...words, signal });
   const client = new PubsubClientSession(state, requester);
-  const run: ClientRun = { call, target: words, client, signal };
+  const run: PubsubClientRun = { call, target: words, client, signal };
   switch (words.operation) {
     case "subscribe":
       await client.subscribe(words.topic, { signal });
@@ -121,22 +121,22 @@ async function runOperation(call: ClientCall, words: ClientArguments): Promise<E
       return await runClientGet(run);
     case "ack":
     case "nak":
-      return runClientAck(run);
+      return acknowledgeByClient(run);
     case "pending":
     case "info":
-      return await runClientInfo(run);
+      return await showClientState(run);
     case "bench":
-      return await runClientBench(run);
+      return await runPubsubBenchmark(run);
   }
 }
 
 function parseSeekTarget(word: string): number | "start" | "end" {
-  const place = parsePosition(word);
+  const place = parseMessagePosition(word);
   if (place !== undefined) return place;
   throw new BatonError("USAGE", `seek: "${word}" is not start, end or the id of a message`);
 }
 
-export async function runClientInfo(run: ClientRun): Promise<ExitCode> {
+export async function showClientState(run: PubsubClientRun): Promise<ExitCode> {
   const { call: { values, io }, target: { topic, operation }, client, signal } = run;
   const { info: { first = 0, end = 0, subscribers = 0, bytes = 0 }, isSubscribed, cursor, pending } = await client
     .position(topic, { signal });
@@ -167,13 +167,13 @@ export async function runClientInfo(run: ClientRun): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-export async function runClientTopics(
-  { values, io }: ClientCall,
-  { id }: ClientArguments,
-  requester: Requester,
+export async function listTopicsForClient(
+  { values, io }: PubsubClientCall,
+  { id }: PubsubClientArguments,
+  requester: PubsubRequester,
   signal: AbortSignal,
 ): Promise<ExitCode> {
-  const topics = await requestTopics(requester, id, { signal });
+  const topics = await requestTopicNames(requester, id, { signal });
   if (values.json) printJson<PubsubTopicsJson>(io, { version: 1, topics });
   // Control characters are replaced, so that each name stays on one line.
   else io.out(topics.map((topic) => `${printable(topic)}\n`).join(""));
@@ -181,7 +181,9 @@ export async function runClientTopics(
 }
 
 /** Returns null if the topic does not exist. Rejects with the error of the request. */
-export async function findPosition({ client, target: { topic }, signal }: ClientRun): Promise<ClientPosition | null> {
+export async function findSubscriberPosition(
+  { client, target: { topic }, signal }: PubsubClientRun,
+): Promise<ClientPosition | null> {
   try {
     return await client.position(topic, { signal });
   } catch (thrown) {
@@ -190,12 +192,12 @@ export async function findPosition({ client, target: { topic }, signal }: Client
   }
 }
 
-export function runClientAck({ target, client }: ClientRun): ExitCode {
+export function acknowledgeByClient({ target, client }: PubsubClientRun): ExitCode {
   const { topic, operation, rest } = target;
   const { cursor, intent, folder } = client.state.subscriberPosition(topic);
   if (operation === "nak") return exitCodes.SUCCESS; // the message was not acknowledged and comes again
   const word = rest[0] ?? "";
-  const id = parsePosition(word);
+  const id = parseMessagePosition(word);
   if (typeof id !== "number") throw new BatonError("USAGE", `ack: "${word}" is not the id of a message`);
   if (id <= cursor) return exitCodes.SUCCESS;
   if (id > intent || folder !== null) {
@@ -208,10 +210,10 @@ export function runClientAck({ target, client }: ClientRun): ExitCode {
 const bodyBytes = 1024;
 const chunkMessages = 256;
 
-export async function runClientBench(run: ClientRun): Promise<ExitCode> {
+export async function runPubsubBenchmark(run: PubsubClientRun): Promise<ExitCode> {
   const { call: { values, io }, target: { topic }, client, signal } = run;
   const count = values.count ?? 10_000;
-  const place = await findPosition(run);
+  const place = await findSubscriberPosition(run);
   if (place !== null) checkUnused(run, place);
   await client.subscribe(topic, { signal });
   const putMs = await measureMs(() => new Publisher(client, topic).putAll(makeRandomBodies(count), { signal }));
@@ -242,7 +244,10 @@ export async function runClientBench(run: ClientRun): Promise<ExitCode> {
 /**
  * The benchmark takes all messages of the topic, and all subscribers get its own: the topic must have no other user.
  */
-function checkUnused({ target: { id, topic } }: ClientRun, { info, isSubscribed, pending }: ClientPosition): void {
+function checkUnused(
+  { target: { id, topic } }: PubsubClientRun,
+  { info, isSubscribed, pending }: ClientPosition,
+): void {
   const others = (info.subscribers ?? 0) - (isSubscribed ? 1 : 0);
   if (others <= 0 && pending === 0) return;
   const used = others > 0

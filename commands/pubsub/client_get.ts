@@ -1,9 +1,9 @@
 /** `get` and `peek`: how many messages, and where they go. A message is delivered when it is at its destination. */
-import { lossSentence } from "../../src/pubsub/client/loss_sentence.ts";
+import { messageLossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { isatty } from "node:tty";
 import { BatonError } from "../../src/base/errors.ts";
-import { makeOutFolder, OutFolder } from "../../src/pubsub/client/out_folder.ts";
-import { type FetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
+import { makeMessageFolder, MessageFolder } from "../../src/pubsub/client/out_folder.ts";
+import { type MessageFetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
@@ -15,7 +15,7 @@ import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.
 import { MessageCommand } from "./message_command.ts";
 import type { MessageTrace } from "./message_trace.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
-import type { ClientArguments, ClientRun } from "./client_options.ts";
+import type { PubsubClientArguments, PubsubClientRun } from "./client_options.ts";
 import { type Io, sayTo } from "../../src/base/terminal/io.ts";
 import { throwIfAborted } from "../../src/base/support/abort.ts";
 
@@ -26,25 +26,25 @@ const followWaitMs = 3_600_000;
 const retryEveryMs = 1000;
 
 /** Delivers messages, in order. A number ends the command with that exit code. */
-type Sink = (fetched: FetchResult) => Promise<ExitCode | null>;
+type Sink = (fetched: MessageFetchResult) => Promise<ExitCode | null>;
 
 type GetValue =
   | ("count" | "wait" | "follow" | "untilEmpty" | "outDir" | "exec" | "ack" | "lines" | "null" | "json")
   | ("progress" | "quiet" | "verbose" | "pubsubTimeout" | "traceOtlp");
 
 /** A get while it runs: by `get`, `peek` or `baton subscribe`. */
-export interface GetRun extends Pick<ClientRun, "client" | "signal"> {
-  readonly call: { readonly values: Pick<ClientRun["call"]["values"], GetValue>; readonly io: Io };
-  readonly target: Pick<ClientArguments, "operation" | "topic">;
+export interface ClientGetRun extends Pick<PubsubClientRun, "client" | "signal"> {
+  readonly call: { readonly values: Pick<PubsubClientRun["call"]["values"], GetValue>; readonly io: Io };
+  readonly target: Pick<PubsubClientArguments, "operation" | "topic">;
   /** The next step of the user if the command of --exec fails, as the end of a sentence. */
   readonly failureAdvice?: string;
 }
 
-export async function runClientGet(run: GetRun): Promise<ExitCode> {
+export async function runClientGet(run: ClientGetRun): Promise<ExitCode> {
   const { call: { values, io }, target, client, signal } = run;
   const { follow, untilEmpty } = values;
   const peek = target.operation === "peek";
-  checkGetOptions(run);
+  checkClientGetOptions(run);
   const manual = values.ack === "manual";
   const max = manual ? 1 : values.count ?? (follow || untilEmpty ? Infinity : 1);
   const subscriber = new Subscriber(client, target.topic);
@@ -57,12 +57,12 @@ export async function runClientGet(run: GetRun): Promise<ExitCode> {
     // A command may take long for each message, so fewer are fetched in advance.
     const wanted = Math.min(max - had, values.exec === undefined ? batchMax : 16);
     const waitMs = follow ? followWaitMs : values.wait;
-    const fetched = await requestWithRetries(
+    const fetched = await requestUntilProxyResponds(
       run,
       () => subscriber.fetch({ max: wanted, waitMs, peek, signal }),
     );
     const { messages, missed, loss } = fetched;
-    if (loss !== null) io.err(`baton: ${lossSentence(target.topic, loss, missed)}\n`);
+    if (loss !== null) io.err(`baton: ${messageLossSentence(target.topic, loss, missed)}\n`);
     else if (missed > 0) {
       const were = missed === 1 ? "was" : "were";
       io.err(
@@ -90,14 +90,14 @@ export async function runClientGet(run: GetRun): Promise<ExitCode> {
 }
 
 /** Null: no spans are sent. Only deliveries to a command have spans. */
-async function openTrace({ call: { values, io }, target: { topic } }: GetRun): Promise<MessageTrace | null> {
+async function openTrace({ call: { values, io }, target: { topic } }: ClientGetRun): Promise<MessageTrace | null> {
   if (values.exec === undefined || !wantsTraces(io.env, values)) return null;
   const { MessageTrace } = await import("./message_trace.ts");
   return await MessageTrace.open(io, { topic, quiet: values.quiet });
 }
 
 /** A user may watch the terminal while messages go to a folder or a file. */
-async function makeProgressLine({ call, target, client, signal }: GetRun, max: number): Promise<ProgressLine> {
+async function makeProgressLine({ call, target, client, signal }: ClientGetRun, max: number): Promise<ProgressLine> {
   const { outDir, exec, follow } = call.values;
   const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
   let total: number | null = null;
@@ -108,8 +108,8 @@ async function makeProgressLine({ call, target, client, signal }: GetRun, max: n
 }
 
 /** Sends a request; with --follow it also waits for proxies that do not respond, and for room on servers' disks. */
-export async function requestWithRetries<T>(
-  { call: { values, io }, signal }: Pick<GetRun, "call" | "signal">,
+export async function requestUntilProxyResponds<T>(
+  { call: { values, io }, signal }: Pick<ClientGetRun, "call" | "signal">,
   request: () => Promise<T>,
 ): Promise<T> {
   let reported: string | null = null;
@@ -131,7 +131,9 @@ export async function requestWithRetries<T>(
 }
 
 /** Throws USAGE for options that exclude each other, and CANNOT_CREATE for a folder that cannot be made. */
-export function checkGetOptions({ call: { values }, target: { operation } }: Pick<GetRun, "call" | "target">): void {
+export function checkClientGetOptions(
+  { call: { values }, target: { operation } }: Pick<ClientGetRun, "call" | "target">,
+): void {
   const refuse = (why: string) => {
     throw new BatonError("USAGE", `${operation}: ${why}`);
   };
@@ -149,12 +151,12 @@ export function checkGetOptions({ call: { values }, target: { operation } }: Pic
   if (values.ack === "manual" && (values.follow || values.untilEmpty || (values.count ?? 1) > 1)) {
     refuse("--ack manual takes one message; the next one comes after it is acknowledged");
   }
-  if (values.outDir !== undefined) makeOutFolder(values.outDir);
+  if (values.outDir !== undefined) makeMessageFolder(values.outDir);
 }
 
 /** `peek`: a printed message is not acknowledged. */
 function sinkOf(
-  run: GetRun,
+  run: ClientGetRun,
   subscriber: Subscriber,
   { children, trace }: { readonly children: MessageCommand | null; readonly trace: MessageTrace | null },
   { single, peek }: { single: boolean; peek: boolean },
@@ -162,7 +164,7 @@ function sinkOf(
   const { call: { values, io }, target, client } = run;
   const { topic } = target;
   if (values.outDir !== undefined) {
-    const folder = new OutFolder(values.outDir, { state: client.state, topic });
+    const folder = new MessageFolder(values.outDir, { state: client.state, topic });
     return ({ messages }) => {
       folder.deliver(messages);
       return Promise.resolve(null);
@@ -185,11 +187,11 @@ function sinkOf(
 }
 
 /** The end of each message that the options require. */
-function separatorOf(values: GetRun["call"]["values"]): string {
+function separatorOf(values: ClientGetRun["call"]["values"]): string {
   return values.null ? "\0" : values.lines ? "\n" : "";
 }
 
-function makeMessageCommand({ call, target, client, signal }: GetRun, line: string): MessageCommand {
+function makeMessageCommand({ call, target, client, signal }: ClientGetRun, line: string): MessageCommand {
   const place = `${client.state.path}\n${target.topic}`;
   const secrets = Object.fromEntries(secretVariables().map((name) => [name, undefined]));
   const env = { ...call.io.env, ...secrets };
@@ -199,7 +201,7 @@ function makeMessageCommand({ call, target, client, signal }: GetRun, line: stri
 
 /** The command gets the bytes that were put; only --lines and --null add the separator. */
 function execSink(
-  { call, target: { topic }, signal, failureAdvice }: GetRun,
+  { call, target: { topic }, signal, failureAdvice }: ClientGetRun,
   subscriber: Subscriber,
   { children, trace }: { readonly children: MessageCommand; readonly trace: MessageTrace | null },
 ): Sink {
@@ -236,7 +238,7 @@ function execSink(
 function encodeMessageJson(
   topic: string,
   { id, body, redelivered, msgId }: ReceivedMessage,
-  gap: Pick<FetchResult, "missed" | "loss">,
+  gap: Pick<MessageFetchResult, "missed" | "loss">,
 ): Uint8Array {
   const text = decodeUtf8OrNull(body);
   const content = text === null ? { body_base64: Buffer.from(body).toString("base64") } : { body: text };

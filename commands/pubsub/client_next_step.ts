@@ -5,7 +5,7 @@ import { TopicDamagedError } from "../../src/pubsub/client/requester.ts";
 import type { ClientOperationName } from "./client_options.ts";
 
 /** The operation that an error ended. */
-export interface FailedOperation {
+export interface FailedClientOperation {
   readonly id: string;
   readonly operation: ClientOperationName;
   readonly topic: string;
@@ -14,7 +14,7 @@ export interface FailedOperation {
 }
 
 /** Runs an operation; errors for which there is one clear step end with it. */
-export async function withNextStep<T>(target: FailedOperation, run: () => Promise<T>): Promise<T> {
+export async function addNextStepToErrors<T>(target: FailedClientOperation, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (thrown) {
@@ -24,7 +24,7 @@ export async function withNextStep<T>(target: FailedOperation, run: () => Promis
   }
 }
 
-function nextStepOf(error: BatonError, { id, operation, topic, resumesInput }: FailedOperation): string | null {
+function nextStepOf(error: BatonError, { id, operation, topic, resumesInput }: FailedClientOperation): string | null {
   const { code } = error;
   if (error instanceof TopicDamagedError) {
     const { isWholeTopic } = error;

@@ -7,10 +7,10 @@ import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_
 import type { Call } from "../command.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { didYouMean, nearestWord } from "../../src/base/support/did_you_mean.ts";
-import { findMisplacedFlag, type FlagUse } from "./misplaced_flag.ts";
+import { findMisplacedFlag, type OperationFlagUse } from "./misplaced_flag.ts";
 import { clientConnectionSettings } from "./open_client.ts";
 
-export const clientCommandSettings = {
+export const pubsubClientCommandSettings = {
   count: flag("-n, --count", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "get, peek, bench: maximum number of messages",
     unset: "1; no limit with --follow and --until-empty",
@@ -59,7 +59,7 @@ export const clientCommandSettings = {
   ...clientConnectionSettings,
 } satisfies SettingTable;
 
-export type ClientCall = Call<typeof clientCommandSettings>;
+export type PubsubClientCall = Call<typeof pubsubClientCommandSettings>;
 
 /** Operations of a client, and their arguments. */
 const operationWords = {
@@ -79,9 +79,9 @@ const operationWords = {
 
 export type ClientOperationName = keyof typeof operationWords;
 
-export const clientOperations = Object.keys(operationWords) as readonly ClientOperationName[];
+export const pubsubClientOperations = Object.keys(operationWords) as readonly ClientOperationName[];
 
-export interface ClientArguments {
+export interface PubsubClientArguments {
   readonly id: string;
   readonly operation: ClientOperationName;
   /** Empty for `topics`. */
@@ -91,7 +91,7 @@ export interface ClientArguments {
 }
 
 /** Flags that only some operations have, by the name of the setting. */
-const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly ClientOperationName[] }>> = {
+const flagOperations: Readonly<Record<string, OperationFlagUse & { readonly of: readonly ClientOperationName[] }>> = {
   count: { flag: "-n", of: ["get", "peek", "bench"] },
   wait: { flag: "--wait", of: ["get", "peek"] },
   follow: { flag: "--follow", of: ["get"] },
@@ -109,18 +109,18 @@ const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly 
 };
 
 /** `given`: settings that were given as flags. Throws USAGE for a flag that has no effect. */
-export function checkClientFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
+export function checkPubsubClientFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
   const use = findMisplacedFlag(flagOperations, operation, given);
   if (use === null) return;
   throw new BatonError("USAGE", `${operation}: ${use.flag} is only for ${use.of.join(", ")}`);
 }
 
 /** `named`: the ID of --id or, if not `isTyped`, of environment or file; the command line comes first. Throws USAGE. */
-export function parseClientArguments(
+export function parsePubsubClientArguments(
   words: readonly string[],
   named: string | undefined,
   { isTyped = true }: { readonly isTyped?: boolean } = {},
-): ClientArguments {
+): PubsubClientArguments {
   const [first, second] = words;
   if (isOperation(second) && (named === undefined || !isOperation(first))) {
     if (named !== undefined && named !== first && isTyped) {
@@ -139,7 +139,7 @@ export function parseClientArguments(
   }
   const wrong = named === undefined ? second : first;
   if (wrong === undefined) {
-    throw new BatonError("USAGE", `missing operation, one of ${clientOperations.join(", ")}`);
+    throw new BatonError("USAGE", `missing operation, one of ${pubsubClientOperations.join(", ")}`);
   }
   const later = words.find((word) => isOperation(word));
   const order = later === undefined ? suggestOperation(first, wrong) : `; the order is: ID ${later} TOPIC`;
@@ -148,8 +148,8 @@ export function parseClientArguments(
 
 /** The first word may be an operation that is mistyped, or has another name elsewhere, in the place of the ID. */
 function suggestOperation(first: string | undefined, wrong: string): string {
-  const meant = first === undefined || wrong === first ? null : nearestWord(first, clientOperations);
-  const nearest = didYouMean(wrong, [...clientOperations]);
+  const meant = first === undefined || wrong === first ? null : nearestWord(first, pubsubClientOperations);
+  const nearest = didYouMean(wrong, [...pubsubClientOperations]);
   return nearest !== "" || meant === null ? nearest : `; "${first}" is read as the client ID, as in: ID ${meant} TOPIC`;
 }
 
@@ -157,7 +157,7 @@ function checkOperationArguments(
   id: string,
   operation: ClientOperationName,
   behind: readonly string[],
-): ClientArguments {
+): PubsubClientArguments {
   const wanted = operationWords[operation];
   const needed = wanted.filter((word) => !word.startsWith("["));
   const max = needed.length === wanted.length ? wanted.length : Infinity;
@@ -179,9 +179,9 @@ function isOperation(word: string | undefined): word is ClientOperationName {
 }
 
 /** An operation while it runs. */
-export interface ClientRun {
-  readonly call: ClientCall;
-  readonly target: ClientArguments;
+export interface PubsubClientRun {
+  readonly call: PubsubClientCall;
+  readonly target: PubsubClientArguments;
   readonly client: PubsubClientSession;
   readonly signal: AbortSignal;
 }

@@ -1,18 +1,18 @@
 /** `put`: puts the input, and reports what is unknown at the end. */
 import type { ClientState } from "../../src/pubsub/client/client_state.ts";
 import {
-  emptyDigest,
-  FileCheckpoint,
-  type InputCheckpoint,
-  OffsetCheckpoint,
+  emptyInputDigest,
+  InputFileCheckpoint,
+  InputOffsetCheckpoint,
+  type PutInputCheckpoint,
 } from "../../src/pubsub/client/input_checkpoints.ts";
-import { type LossCertainty, lossSentence } from "../../src/pubsub/client/loss_sentence.ts";
+import { type MessageLossCertainty, messageLossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { progressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
-import type { ClientCall } from "./client_options.ts";
-import { type PutInput, unsentFiles, unsentMessages } from "./put_input.ts";
+import type { PubsubClientCall } from "./client_options.ts";
+import { type ClientPutInput, unsentMessageFiles, unsentMessages } from "./put_input.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import type { PubsubPutJson } from "../json_shapes/pubsub_shapes.ts";
@@ -24,25 +24,25 @@ import { systemClock } from "../../src/base/support/clock.ts";
 /** A put while it runs. */
 export interface ClientPutRun {
   readonly call: {
-    readonly values: Pick<ClientCall["values"], "resume" | "msgId" | "json" | "progress" | "quiet" | "verbose">;
+    readonly values: Pick<PubsubClientCall["values"], "resume" | "msgId" | "json" | "progress" | "quiet" | "verbose">;
     readonly io: Io;
   };
   readonly topic: string;
   readonly client: PubsubClientSession;
   readonly signal: AbortSignal;
   /** Null: only earlier puts with an unknown outcome are sent again. */
-  readonly input: PutInput | null;
+  readonly input: ClientPutInput | null;
   /** The command without its input and options, for advice: `baton publish news`. */
   readonly command: string;
 }
 
-export interface PutResult {
+export interface ClientPutResult {
   /** Messages that this call has put, including those that it sent again. */
   readonly messages: number;
   /** Messages among them that the topic did not store, because no client was subscribed. */
   readonly withoutSubscribers: number;
   /** The loss of earlier messages that the server has reported. */
-  readonly loss: LossCertainty | null;
+  readonly loss: MessageLossCertainty | null;
 }
 
 /** Messages of an input while it is put. */
@@ -54,17 +54,17 @@ interface PutProgress {
 }
 
 export async function runClientPut(run: ClientPutRun): Promise<ExitCode> {
-  reportPut(run, await putMessages(run));
+  reportClientPut(run, await putInputMessages(run));
   return exitCodes.SUCCESS;
 }
 
 /** Prints the result as JSON if that is requested, and that messages reach no client. */
-export function reportPut(
+export function reportClientPut(
   { call: { values, io }, topic }: Pick<ClientPutRun, "call" | "topic">,
-  result: PutResult,
+  result: ClientPutResult,
 ): void {
   const { messages, withoutSubscribers, loss } = result;
-  if (loss !== null) io.err(`baton: ${lossSentence(topic, loss)}\n`);
+  if (loss !== null) io.err(`baton: ${messageLossSentence(topic, loss)}\n`);
   const without_subscribers = withoutSubscribers;
   if (values.json) printJson<PubsubPutJson>(io, { version: 1, topic, messages, without_subscribers, loss });
   if (withoutSubscribers === 0 || values.quiet) return;
@@ -76,7 +76,7 @@ export function reportPut(
 }
 
 /** Puts the input; an error is preceded by what was put, and by what is unknown. */
-export async function putMessages(run: ClientPutRun): Promise<PutResult> {
+export async function putInputMessages(run: ClientPutRun): Promise<ClientPutResult> {
   const { call: { values, io }, topic, client: { state }, input, command } = run;
   const done: PutProgress = { earlier: 0, stored: 0 };
   try {
@@ -102,20 +102,20 @@ export async function putMessages(run: ClientPutRun): Promise<PutResult> {
 async function putInput(
   { call, topic, client, signal: until, input, command }: ClientPutRun,
   done: PutProgress,
-): Promise<PutResult> {
+): Promise<ClientPutResult> {
   const { values, io } = call;
   const { state } = client;
   const publisher = new Publisher(client, topic);
   const isWanted = input !== null && input.isBulk;
   const total = isWanted && progressForm(call) !== null ? input.totalBytes() : null;
   using progress = new ProgressLine(call, { noun: "message", verb: "stored", total, countsTotal: false, isWanted });
-  using ending = new PutStop(until);
+  using ending = new PutStopSignals(until);
   const { signal } = ending;
   const inInput = (messages: number, bytes: number) => bytes + messages * (input?.separatorBytes ?? 0);
   const onStored = (messages: number, bytes: number) => progress.add(messages, inInput(messages, bytes));
   let resumed = 0;
   if (values.resume) resumed = await publisher.resume({ signal, until, onStored });
-  else warnOfUnknownOutcomes(call, { topic, count: state.countIntents(topic), command });
+  else warnOfUnknownPutOutcomes(call, { topic, count: state.countIntents(topic), command });
   if (resumed > 0 && !values.quiet) {
     io.err(`baton: put ${countWithNoun(resumed, "message")} again; each is stored once\n`);
   }
@@ -143,31 +143,35 @@ async function putInput(
 }
 
 /** Returns the messages that have to be put, and the checkpoint that records them. */
-function unsentPartOf(input: PutInput, { state, topic, resume, onSkipped }: {
+function unsentPartOf(input: ClientPutInput, { state, topic, resume, onSkipped }: {
   readonly state: ClientState;
   readonly topic: string;
   readonly resume: boolean;
   readonly onSkipped: (messages: number, bytes: number) => void;
 }): {
-  readonly notes: InputCheckpoint | null;
+  readonly notes: PutInputCheckpoint | null;
   readonly chunks: AsyncIterable<readonly Uint8Array[]>;
   /** Messages of the input that earlier calls have put. */
   readonly earlier: number;
 } {
   const taken = (name: string) => resume ? state.inputPosition(topic, name) : null;
   if (input.kind === "files") {
-    const notes = new FileCheckpoint(state, topic);
-    return { notes, chunks: unsentFiles(input, notes, { taken, onSkipped }), earlier: 0 };
+    const notes = new InputFileCheckpoint(state, topic);
+    return { notes, chunks: unsentMessageFiles(input, notes, { taken, onSkipped }), earlier: 0 };
   }
   if (input.isStream) return { notes: null, chunks: input.read(), earlier: 0 };
   const place = taken(input.name);
-  const notes = new OffsetCheckpoint(state, topic, place ?? { name: input.name, taken: 0, digest: emptyDigest });
+  const notes = new InputOffsetCheckpoint(
+    state,
+    topic,
+    place ?? { name: input.name, taken: 0, digest: emptyInputDigest },
+  );
   const chunks = place === null ? input.read() : unsentMessages(input, place, onSkipped);
   return { notes, chunks, earlier: place?.taken ?? 0 };
 }
 
 /** Reports puts of earlier processes whose outcome is unknown. */
-export function warnOfUnknownOutcomes(
+export function warnOfUnknownPutOutcomes(
   { values, io }: ClientPutRun["call"],
   { topic, count, command }: { readonly topic: string; readonly count: number; readonly command: string },
 ): void {
@@ -180,7 +184,7 @@ export function warnOfUnknownOutcomes(
 const lastRequestsMsMax = 5000;
 
 /** Limits the time from the first signal on: until the second signal, or a timeout. */
-export class PutStop implements Disposable {
+export class PutStopSignals implements Disposable {
   readonly #over = new AbortController();
   readonly #waits = new TaskScope();
 

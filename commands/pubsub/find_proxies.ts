@@ -7,8 +7,8 @@ import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
 import type { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { BatonError, errorMessage, errorReason } from "../../src/base/errors.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import type { RequesterOptions } from "../../src/pubsub/client/requester.ts";
-import { announcedProxies } from "../../src/pubsub/ownership/announced_proxies.ts";
+import type { PubsubRequesterOptions } from "../../src/pubsub/client/requester.ts";
+import { findAnnouncedProxies } from "../../src/pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { parseProxyEndpoint } from "../../src/pubsub/client/proxy_endpoint.ts";
 import type { Call } from "../command.ts";
@@ -28,7 +28,7 @@ export type ProxyLookupCall = Pick<
  * Returns the function that finds proxies, which is called whenever none of the known ones can be reached, and where it
  * looks. Throws USAGE or CONFIG for an invalid address.
  */
-export function proxyLookup(call: ProxyLookupCall): Pick<RequesterOptions, "findProxies" | "lookupPlace"> {
+export function proxyLookupOptions(call: ProxyLookupCall): Pick<PubsubRequesterOptions, "findProxies" | "lookupPlace"> {
   const { values, sources, io } = call;
   const { pubsubProxies, pubsubProxiesFile } = values;
   const named = pubsubProxies !== undefined
@@ -55,7 +55,7 @@ export function proxyLookup(call: ProxyLookupCall): Pick<RequesterOptions, "find
     }
     report = new ConnectReport();
     await using zk = await connect({ ...place.connect, report, signal });
-    return await announcedProxies(zk, new PubsubPath(place.root), signal);
+    return await findAnnouncedProxies(zk, new PubsubPath(place.root), signal);
   };
   if (values.servers === undefined) return { findProxies };
   const lookupPlace = () => {

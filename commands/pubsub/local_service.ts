@@ -13,9 +13,9 @@ import { userStateFolder } from "../../src/base/support/home_folder.ts";
 import { userName } from "../../src/base/support/user_name.ts";
 import { type Call, commonSettings, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { proxyCommandSettings, runProxy } from "./proxy.ts";
-import { runServer } from "./server.ts";
-import { serverCommandSettings } from "./server_options.ts";
+import { pubsubProxyCommandSettings, runPubsubProxy } from "./proxy.ts";
+import { runPubsubServer } from "./server.ts";
+import { pubsubServerCommandSettings } from "./server_options.ts";
 
 const { pubsubServerId: _id, pubsubServerListen: _listen, pubsubServerAdvertise: _advertise, ...storeSettings } =
   pubsubServerSettings;
@@ -70,7 +70,7 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
   }
   const place = ownKeeperLocation(values, sources);
   if (place.dir !== null) createKeeperFolders({ ...place, dir: place.dir });
-  const settings = localSettings(place, values.pubsubDataDir);
+  const settings = localPubsubSettings(place, values.pubsubDataDir);
   const common = { io, names: [], command: null };
   const [forServer, forProxy] = [settings.server, settings.proxy].map((flags): ConfigSources => ({
     ...sources,
@@ -78,8 +78,14 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
   })) as [ConfigSources, ConfigSources];
   const stop = new AbortController();
   const roles = [
-    runServer({ ...common, sources: forServer, values: valuesOf(serverCommandSettings, forServer) }, stop.signal),
-    runProxy({ ...common, sources: forProxy, values: valuesOf(proxyCommandSettings, forProxy) }, stop.signal),
+    runPubsubServer(
+      { ...common, sources: forServer, values: valuesOf(pubsubServerCommandSettings, forServer) },
+      stop.signal,
+    ),
+    runPubsubProxy(
+      { ...common, sources: forProxy, values: valuesOf(pubsubProxyCommandSettings, forProxy) },
+      stop.signal,
+    ),
   ];
   // One without the other is of no use.
   await Promise.race(roles).catch(() => {});
@@ -96,7 +102,7 @@ function valuesOf<S extends SettingTable>(settings: S, sources: ConfigSources) {
 }
 
 /** The flags of both roles, by the name of the setting. Pure except for the user's home. */
-export function localSettings(place: KeeperLocation, dataDir: string | undefined) {
+export function localPubsubSettings(place: KeeperLocation, dataDir: string | undefined) {
   const base = place.socketPath.replace(/\.sock$/, "");
   // A user's own service needs no ID but its role; several users of a machine's keeper need different ones.
   const isOwn = place.dir !== null;

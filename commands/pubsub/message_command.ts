@@ -37,7 +37,7 @@ export interface MessageCommandOptions {
   readonly say: (sentence: string) => void;
 }
 
-export interface CommandMessage {
+export interface MessageForCommand {
   readonly id: number;
   readonly body: Uint8Array;
   readonly redelivered: boolean;
@@ -51,7 +51,7 @@ const oneProgram = /^[\w.~$"{}-]*\/[^\s;&|()`'\\<>]+([ \t][^;&|()`\n]*)?$/;
  * line's. Some shells do that by themselves; dash waits, dies of the signal, and how the program ends stays unknown.
  * Pure.
  */
-export function replacingShell(line: string): string {
+export function execInsteadOfShell(line: string): string {
   const words = line.trim();
   return oneProgram.test(words) ? `exec ${words}` : line;
 }
@@ -93,7 +93,7 @@ export class MessageCommand implements Disposable {
    * if processes of an earlier run cannot be killed, IO if there is no room for the message, and the signal's reason
    * before the command has started.
    */
-  async run(message: CommandMessage, env: Readonly<Record<string, string | undefined>>): Promise<MessageCommandEnd> {
+  async run(message: MessageForCommand, env: Readonly<Record<string, string | undefined>>): Promise<MessageCommandEnd> {
     const { signal, place, env: inherited } = this.#options;
     const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
     if (message.redelivered) await this.#endEarlierRun(message.id, every);
@@ -129,7 +129,7 @@ export class MessageCommand implements Disposable {
     // the message for the whole.
     const input = openBodyFile(body);
     const signals = processSignals();
-    const child = await spawnChild(["/bin/sh", "-c", replacingShell(line)], {
+    const child = await spawnChild(["/bin/sh", "-c", execInsteadOfShell(line)], {
       env: childEnvironment(env),
       input,
       signal,

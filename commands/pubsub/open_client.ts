@@ -5,14 +5,14 @@ import type { SettingTable } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
-import { Requester } from "../../src/pubsub/client/requester.ts";
+import { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { topicStateFolder } from "../../src/pubsub/client/state_folder.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
 import { userName } from "../../src/base/support/user_name.ts";
 import type { Call } from "../command.ts";
-import { proxyLookup } from "./find_proxies.ts";
-import { clientSecurity } from "./service_security.ts";
+import { proxyLookupOptions } from "./find_proxies.ts";
+import { readPubsubClientSecurity } from "./service_security.ts";
 
 /** Settings of every command that is a client. */
 export const clientConnectionSettings = {
@@ -30,11 +30,11 @@ export function connectionSettingsWithDefaultId(unset: string) {
 export type ClientConnectionCall = Call<typeof clientConnectionSettings>;
 
 /** Throws USAGE or CONFIG for proxies or keys that cannot be used. Connects with the first request. */
-export function openRequester(call: ClientConnectionCall): Requester {
+export function openRequester(call: ClientConnectionCall): PubsubRequester {
   const { values, io } = call;
-  const security = clientSecurity(values);
-  return new Requester({
-    ...proxyLookup(call),
+  const security = readPubsubClientSecurity(values);
+  return new PubsubRequester({
+    ...proxyLookupOptions(call),
     clock: systemClock(),
     timeoutMs: values.pubsubTimeout,
     attemptMs: values.pubsubRetryTimeout,

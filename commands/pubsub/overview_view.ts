@@ -3,7 +3,7 @@ import type { ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import type { TopicNodeState } from "../../src/pubsub/ownership/topic_node.ts";
 import { type Cell, headCells } from "../../src/base/terminal/table.ts";
 
-export interface ShownServer {
+export interface PubsubServerRow {
   readonly server: string;
   /** Null if the server is offline. */
   readonly endpoint: string | null;
@@ -13,7 +13,7 @@ export interface ShownServer {
   readonly store: string | null;
 }
 
-export interface ShownTopic {
+export interface PubsubTopicRow {
   readonly topic: string;
   readonly server: string;
   readonly epoch: number;
@@ -21,7 +21,7 @@ export interface ShownTopic {
   readonly state: TopicNodeState | "offline" | "unserved";
 }
 
-export function serverRows(servers: readonly ServerOverview[]): ShownServer[] {
+export function pubsubServerRows(servers: readonly ServerOverview[]): PubsubServerRow[] {
   return servers.map(({ id: server, endpoint, isDraining: draining, topics, store }) => ({
     server,
     endpoint,
@@ -31,9 +31,9 @@ export function serverRows(servers: readonly ServerOverview[]): ShownServer[] {
   }));
 }
 
-export function topicRows(servers: readonly ServerOverview[]): ShownTopic[] {
+export function pubsubTopicRows(servers: readonly ServerOverview[]): PubsubTopicRow[] {
   return servers.flatMap(({ id: server, endpoint, isAvailable, topics }) =>
-    topics.map(({ topic, node: { epoch, state } }): ShownTopic => ({
+    topics.map(({ topic, node: { epoch, state } }): PubsubTopicRow => ({
       topic,
       server,
       epoch,
@@ -42,7 +42,7 @@ export function topicRows(servers: readonly ServerOverview[]): ShownTopic[] {
   );
 }
 
-export function serversTable(rows: readonly ShownServer[]): Cell[][] {
+export function pubsubServersTable(rows: readonly PubsubServerRow[]): Cell[][] {
   const hasStores = rows.some(({ store }) => store !== null);
   return [
     headCells(["SERVER", "STATE", "ENDPOINT", "TOPICS", ...hasStores ? ["DATABASE"] : []]),
@@ -56,7 +56,7 @@ export function serversTable(rows: readonly ShownServer[]): Cell[][] {
   ];
 }
 
-export function topicsTable(rows: readonly ShownTopic[]): Cell[][] {
+export function pubsubTopicsTable(rows: readonly PubsubTopicRow[]): Cell[][] {
   return [
     headCells(["TOPIC", "SERVER", "STATE", "EPOCH"]),
     ...rows.map(({ topic, server, state, epoch }): Cell[] => [

@@ -22,13 +22,18 @@ import { countWithNoun } from "../../src/base/support/text.ts";
 import { connectWithNotice } from "../../src/coordination/connect/command_session.ts";
 import { type Coordination, readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
-import { checkAdvertised, describeListening } from "./advertised.ts";
+import { checkAdvertisedEndpoint, describeListenEndpoints } from "./advertised.ts";
 import type { Log } from "../../src/base/support/log.ts";
-import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
-import { serviceSecurity } from "./service_security.ts";
-import { ServiceStop } from "./service_stop.ts";
+import {
+  CoordinationConnectionLog,
+  type CoordinationConnectionState,
+  openPubsubServiceLog,
+  serviceProblemLogger,
+} from "./service_log.ts";
+import { readPubsubServiceSecurity } from "./service_security.ts";
+import { ServiceStopSignals } from "./service_stop.ts";
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
-import { socketMetrics } from "./socket_metrics.ts";
+import { listeningSocketMetrics } from "./socket_metrics.ts";
 import { logSettings } from "../../src/coordination/settings/command_settings.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
@@ -38,7 +43,7 @@ import { basename } from "node:path";
 import { machineId } from "../../src/pubsub/server/server_identity.ts";
 import { describeReach } from "../../src/base/sockets/socket_reach.ts";
 
-export const proxyCommandSettings = {
+export const pubsubProxyCommandSettings = {
   ...pubsubProxySettings,
   ...pubsubKeySettings,
   ...pubsubServiceSettings,
@@ -46,7 +51,7 @@ export const proxyCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-export type PubsubProxyCall = Call<typeof proxyCommandSettings>;
+export type PubsubProxyCall = Call<typeof pubsubProxyCommandSettings>;
 
 export const pubsubProxyCommand = defineCommand({
   name: "pubsub proxy",
@@ -74,7 +79,7 @@ export const pubsubProxyCommand = defineCommand({
       "at two endpoints, with /healthz and /metrics",
     ],
   ],
-  settings: proxyCommandSettings,
+  settings: pubsubProxyCommandSettings,
   runsNothing: true,
   isService: true,
   run: proxy,
@@ -83,19 +88,19 @@ export const pubsubProxyCommand = defineCommand({
 async function proxy(call: PubsubProxyCall): Promise<ExitCode> {
   const [word] = call.names;
   if (word !== undefined) throw new BatonError("USAGE", `baton pubsub proxy: unexpected argument "${word}"`);
-  return await runProxy(call);
+  return await runPubsubProxy(call);
 }
 
 /** Runs until a signal, or until `until` aborts. */
-export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Promise<ExitCode> {
+export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal): Promise<ExitCode> {
   const { values, sources, io } = call;
-  const log = serviceLog("proxy", io, values);
+  const log = openPubsubServiceLog("proxy", io, values);
   const [first = "", ...others] = values.pubsubProxyListen;
   checkAddresses(call);
   if (values.pubsubProxyId !== undefined) checkName("proxy id", values.pubsubProxyId);
   const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
   const clock = systemClock();
-  const security = serviceSecurity(values);
+  const security = readPubsubServiceSecurity(values);
   const rereads = security?.readClients;
   let listening: PubsubProxy | null = null;
   const rereadSignals: readonly NodeJS.Signals[] = rereads === undefined ? [] : ["SIGHUP"];
@@ -103,14 +108,21 @@ export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Prom
     rereadSignals,
     () => rereads && reloadClientList(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
   );
-  using stop = new ServiceStop(log, { until, signals: stopSignals.filter((one) => !rereadSignals.includes(one)) });
-  const directory = new ZookeeperDirectory({ path: new PubsubPath(place.root), clock, onProblem: problemLogger(log) });
+  using stop = new ServiceStopSignals(log, {
+    until,
+    signals: stopSignals.filter((one) => !rereadSignals.includes(one)),
+  });
+  const directory = new ZookeeperDirectory({
+    path: new PubsubPath(place.root),
+    clock,
+    onProblem: serviceProblemLogger(log),
+  });
   try {
     await using proxy = new PubsubProxy({
       id: values.pubsubProxyId ?? defaultProxyId(values.pubsubProxyAdvertise ?? first),
       directory,
       clock,
-      onProblem: problemLogger(log),
+      onProblem: serviceProblemLogger(log),
       requestTimeoutMs: values.pubsubProxyTimeout,
       clientSocketOptions: {
         ...security?.clientListenOptions,
@@ -132,8 +144,8 @@ export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Prom
     await using page = values.pubsubMetricsListen === undefined
       ? null
       : await serveStatusPage(values.pubsubMetricsListen, {
-        health: () => proxyHealth(directory),
-        metrics: () => Promise.resolve(proxyMetrics(proxy, directory, clock.now())),
+        health: () => pubsubProxyHealth(directory),
+        metrics: () => Promise.resolve(pubsubProxyMetrics(proxy, directory, clock.now())),
       });
     if (page !== null) {
       log("info", "metrics", `/healthz and /metrics are at ${describeReach([page.address], formatAddress)}`);
@@ -193,7 +205,7 @@ async function serve(
     const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
     return current = await connectWithNotice(connect, { ...place.connect, onSlow, signal: opening }, { clock, say });
   };
-  const announcement = { id: proxy.id, endpoint, storeId: proxyPlaceId([endpoint, ...proxy.endpoints]) };
+  const announcement = { id: proxy.id, endpoint, storeId: proxyEndpointsId([endpoint, ...proxy.endpoints]) };
   try {
     let first: ZooKeeper | null = await open(signal);
     const opened = (opening: AbortSignal) => {
@@ -203,13 +215,13 @@ async function serve(
     };
     const running = directory.run(opened, announcement, signal);
     await Promise.race([directory.ready, running]);
-    const where = describeListening(proxy.endpoints, endpoint, needs);
+    const where = describeListenEndpoints(proxy.endpoints, endpoint, needs);
     log("info", "serving", `"${proxy.id}" takes requests at ${where}`, {
       id: proxy.id,
       endpoint,
       pid: process.pid,
     });
-    using _presence = new ConnectionLog(
+    using _presence = new CoordinationConnectionLog(
       log,
       proxy.id,
       connectionStateOf(directory, place.servers, () => current),
@@ -225,7 +237,7 @@ function connectionStateOf(
   directory: ZookeeperDirectory,
   servers: string,
   current: () => ZooKeeper | null,
-): ConnectionState {
+): CoordinationConnectionState {
   return {
     isConnected: () => directory.isConnected,
     describeLoss: () =>
@@ -238,7 +250,7 @@ function connectionStateOf(
 /** Throws USAGE or CONFIG. */
 function checkAddresses({ values, sources }: PubsubProxyCall): void {
   const { pubsubProxyListen: listen, pubsubProxyAdvertise: advertise } = pubsubProxySettings;
-  checkAdvertised(
+  checkAdvertisedEndpoint(
     { name: "pubsubProxyListen", setting: listen, value: values.pubsubProxyListen },
     { name: "pubsubProxyAdvertise", setting: advertise, value: values.pubsubProxyAdvertise },
     sources,
@@ -249,7 +261,7 @@ function checkAddresses({ values, sources }: PubsubProxyCall): void {
 
 const { gauge, counter, histogram } = metricFactory("baton_pubsub_proxy");
 
-export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowMs: number): Metric[] {
+export function pubsubProxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowMs: number): Metric[] {
   const { counters, inFlight, loads } = proxy;
   const links = [...proxy.links];
   const perServer = (name: string, help: string, values: Iterable<readonly [string, number]>) =>
@@ -258,7 +270,7 @@ export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowM
     gauge("coordination_connected", "1 while the coordination service responds", directory.isConnected ? 1 : 0),
     gauge("servers", "Announced servers", directory.servers.size),
     gauge("clients", "Client connections", proxy.connections),
-    ...socketMetrics("baton_pubsub_proxy", proxy.load),
+    ...listeningSocketMetrics("baton_pubsub_proxy", proxy.load),
     counter("requests_total", "Messages received from clients", counters.requests),
     counter("responses_total", "Responses by status", { status: Object.fromEntries(counters.responses) }),
     histogram(
@@ -306,7 +318,7 @@ export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowM
 }
 
 /** Returns null if there is a server to send requests to. */
-export function proxyHealth(directory: TopicDirectory): string | null {
+export function pubsubProxyHealth(directory: TopicDirectory): string | null {
   if (!directory.isConnected) {
     return "the coordination service does not answer; only topics that were used before are found";
   }
@@ -332,7 +344,7 @@ export function defaultProxyId(endpoint: string): string {
  * Identifies the endpoints in their network, which only one process can use at a time: machine, boot and network
  * namespace. An announcement of another process for the same endpoints is therefore left over from an earlier process.
  */
-export function proxyPlaceId(endpoints: readonly string[]): string {
+export function proxyEndpointsId(endpoints: readonly string[]): string {
   return [hostname(), machineId(), ...networkNamespace(), ...endpoints].join(" ");
 }
 

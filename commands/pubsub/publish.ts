@@ -9,11 +9,17 @@ import { processSignals, StopSignalListener } from "../../src/base/process/super
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { type ClientState, clientStateFile } from "../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
-import type { Requester } from "../../src/pubsub/client/requester.ts";
+import type { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { withNextStep } from "./client_next_step.ts";
-import { type ClientPutRun, putMessages, type PutResult, reportPut, warnOfUnknownOutcomes } from "./client_put.ts";
+import { addNextStepToErrors } from "./client_next_step.ts";
+import {
+  type ClientPutResult,
+  type ClientPutRun,
+  putInputMessages,
+  reportClientPut,
+  warnOfUnknownPutOutcomes,
+} from "./client_put.ts";
 import {
   clientStateFolder,
   connectionSettingsWithDefaultId,
@@ -21,7 +27,7 @@ import {
   openClientState,
   openRequester,
 } from "./open_client.ts";
-import { type PutInput, readMessageFiles, splitInput, textInput } from "./put_input.ts";
+import { type ClientPutInput, openMessageFiles, openSplitPutInput, openTextPutInput } from "./put_input.ts";
 
 const publishSettings = {
   file: flag("-f, --file", textType("file"), { once: true, help: "the file is the message; - is stdin" }),
@@ -97,14 +103,14 @@ async function runPublish(call: PublishCall): Promise<ExitCode> {
     io.err("baton: reading messages from the terminal; end with ^D\n");
   }
   const result = await putWith(run, state, input);
-  reportPut(run, { ...result, messages: resumed + result.messages });
+  reportClientPut(run, { ...result, messages: resumed + result.messages });
   return exitCodes.SUCCESS;
 }
 
 /** Returns null if only earlier puts are sent again. Throws USAGE. */
 export function openPublishInput(
   { values, names: [, ...texts] }: Pick<PublishCall, "values" | "names">,
-): PutInput | null {
+): ClientPutInput | null {
   const { lines, file, msgId, resume } = values;
   const [text] = texts;
   const refuse = (why: string) => new BatonError("USAGE", `publish: ${why}`);
@@ -115,15 +121,15 @@ export function openPublishInput(
   const path = file ?? (text === "-" || (by !== null && text === undefined) ? "-" : null);
   if (by !== null && path === null) throw refuse(`--${by} splits stdin (-) or a file (-f FILE), not "${text}"`);
   if (msgId !== undefined && (by !== null || texts.length > 1)) throw refuse("--msg-id is for a single message");
-  if (path !== null) return by === null ? readMessageFiles([path]) : splitInput(path, by);
-  if (text !== undefined) return textInput(texts);
+  if (path !== null) return by === null ? openMessageFiles([path]) : openSplitPutInput(path, by);
+  if (text !== undefined) return openTextPutInput(texts);
   if (resume) return null;
   throw refuse(`missing MESSAGE, ${usage}`);
 }
 
 interface PublishRun extends Pick<ClientPutRun, "topic" | "signal" | "command"> {
   readonly call: PublishCall;
-  readonly requester: Requester;
+  readonly requester: PubsubRequester;
   /** The start of the default client IDs. */
   readonly base: string;
 }
@@ -131,12 +137,12 @@ interface PublishRun extends Pick<ClientPutRun, "topic" | "signal" | "command"> 
 async function putWith(
   { requester, ...run }: PublishRun,
   state: ClientState,
-  input: PutInput | null,
-): Promise<PutResult> {
+  input: ClientPutInput | null,
+): Promise<ClientPutResult> {
   const client = new PubsubClientSession(state, requester);
   const resumesInput = run.call.values.resume && input !== null;
   const target = { id: state.id, operation: "put", topic: run.topic, resumesInput } as const;
-  return await withNextStep(target, () => putMessages({ ...run, client, input }));
+  return await addNextStepToErrors(target, () => putInputMessages({ ...run, client, input }));
 }
 
 /** Maximum publishers of one user in one topic at the same time; further ones wait for each other. */
@@ -151,7 +157,7 @@ async function openFreeState({ call, topic, signal, base, command }: PublishRun)
     const state = await openIfFree(call, { id: `${base}-${number}`, topic, signal });
     const count = state?.countIntents(topic) ?? 0;
     if (state !== null && count === 0) return state;
-    warnOfUnknownOutcomes(call, { topic, count, command });
+    warnOfUnknownPutOutcomes(call, { topic, count, command });
     state?.[Symbol.dispose]();
   }
   return await openClientState(call, { id: base, topic, signal });

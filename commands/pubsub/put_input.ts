@@ -4,16 +4,20 @@ import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { stdinWasClosed } from "../../src/base/process/spawn/inherited_descriptors.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import type { InputPosition } from "../../src/pubsub/client/client_state.ts";
-import { emptyDigest, type FileCheckpoint, rollingDigest } from "../../src/pubsub/client/input_checkpoints.ts";
+import type { PutInputPosition } from "../../src/pubsub/client/client_state.ts";
+import {
+  emptyInputDigest,
+  extendInputDigest,
+  type InputFileCheckpoint,
+} from "../../src/pubsub/client/input_checkpoints.ts";
 import { messageBytesMax } from "../../src/pubsub/client/client_limits.ts";
-import { splitItems } from "../../src/pubsub/client/split_items.ts";
+import { splitInputItems } from "../../src/pubsub/client/split_items.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { requireInputFile, unreadableInput } from "../input_files.ts";
-import type { ClientCall } from "./client_options.ts";
+import type { PubsubClientCall } from "./client_options.ts";
 
 /** The input of a put. */
-export type PutInput = MessageSequence | MessageFiles;
+export type ClientPutInput = MessageSequence | MessageFiles;
 
 /** Consecutive messages in one file or stream. */
 interface MessageSequence extends PutSource {
@@ -59,7 +63,7 @@ const stdinBytes = 64 << 10;
 const emptyMs = 10;
 
 /** Returns the input, or null if only earlier puts are resumed. Throws USAGE, and IO for a file that cannot be read. */
-export function openPutInput({ values, io }: ClientCall, paths: readonly string[]): PutInput | null {
+export function openPutInput({ values, io }: PubsubClientCall, paths: readonly string[]): ClientPutInput | null {
   const { lines, files, msgId, resume } = values;
   const ways = [lines, values.null, files].filter(Boolean).length;
   if (ways > 1) throw new BatonError("USAGE", "put: use only one of --lines, --null and --files");
@@ -67,24 +71,24 @@ export function openPutInput({ values, io }: ClientCall, paths: readonly string[
   const [path] = paths;
   if (files) {
     if (path === undefined) throw new BatonError("USAGE", "put --files: missing PATH");
-    return readMessageFiles(paths);
+    return openMessageFiles(paths);
   }
   if (paths.length > 1) {
     throw new BatonError("USAGE", `put: unexpected argument "${paths[1]}"; --files puts several files`);
   }
-  if (lines || values.null) return splitInput(path ?? "-", lines ? "lines" : "null");
-  if (path !== undefined) return readMessageFiles([path]);
+  if (lines || values.null) return openSplitPutInput(path ?? "-", lines ? "lines" : "null");
+  if (path !== undefined) return openMessageFiles([path]);
   if (resume) return null;
   throw new BatonError("USAGE", `put: missing PATH; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`);
 }
 
 /** Each line of a file, or each part between NULs, is a message; `-` is stdin. */
-export function splitInput(path: string, by: "lines" | "null"): PutInput {
+export function openSplitPutInput(path: string, by: "lines" | "null"): ClientPutInput {
   const from = path === "-" ? null : resolve(path);
   if (from !== null) requireInputFile(from, textAdvice);
   const source = from ?? "stdin";
   const name = `the ${by === "lines" ? "lines" : "parts between NULs"} of ${source}`;
-  const read = () => splitItems(readChunks(from), by === "lines" ? newline : 0);
+  const read = () => splitInputItems(readChunks(from), by === "lines" ? newline : 0);
   const totalBytes = () => from === null ? null : totalFileBytes([from]);
   return {
     kind: "sequence",
@@ -99,7 +103,7 @@ export function splitInput(path: string, by: "lines" | "null"): PutInput {
 }
 
 /** Each text is a message. */
-export function textInput(texts: readonly string[]): PutInput {
+export function openTextPutInput(texts: readonly string[]): ClientPutInput {
   const bodies = texts.map((text) => new TextEncoder().encode(text));
   const source = "the command line";
   const read = async function* () {
@@ -111,7 +115,7 @@ export function textInput(texts: readonly string[]): PutInput {
 }
 
 /** Each file is a message; `-` is stdin. */
-export function readMessageFiles(paths: readonly string[]): MessageFiles {
+export function openMessageFiles(paths: readonly string[]): MessageFiles {
   const times = new Map<string, number>();
   const files = paths.map((given): WholeFile => {
     const path = given === "-" ? null : given;
@@ -193,17 +197,17 @@ function countBytes(items: readonly Uint8Array[]): number {
 }
 
 /** Yields the files, and adds each to the checkpoint; files that were put unchanged before are skipped. */
-export async function* unsentFiles(
+export async function* unsentMessageFiles(
   { files }: MessageFiles,
-  notes: FileCheckpoint,
+  notes: InputFileCheckpoint,
   { taken, onSkipped }: {
-    readonly taken: (name: string) => InputPosition | null;
+    readonly taken: (name: string) => PutInputPosition | null;
     readonly onSkipped: (messages: number, bytes: number) => void;
   },
 ): AsyncGenerator<readonly Uint8Array[], void, void> {
   for (const { path, name } of files) {
     const body = await readWhole(path);
-    const digest = rollingDigest(emptyDigest, body);
+    const digest = extendInputDigest(emptyInputDigest, body);
     if (taken(name)?.digest === digest) onSkipped(1, body.byteLength);
     else {
       notes.addFile(name, digest);
@@ -215,14 +219,14 @@ export async function* unsentFiles(
 /** Yields the messages after those that were taken before. Throws BAD_DATA if the latter have changed. */
 export async function* unsentMessages(
   input: MessageSequence,
-  { taken, digest }: InputPosition,
+  { taken, digest }: PutInputPosition,
   onSkipped: (messages: number, bytes: number) => void,
 ): AsyncGenerator<readonly Uint8Array[], void, void> {
   let skipped = 0;
-  let found = emptyDigest;
+  let found = emptyInputDigest;
   for await (const chunk of input.read()) {
     const skip = Math.min(taken - skipped, chunk.length);
-    for (const item of chunk.slice(0, skip)) found = rollingDigest(found, item);
+    for (const item of chunk.slice(0, skip)) found = extendInputDigest(found, item);
     skipped += skip;
     onSkipped(skip, countBytes(chunk.slice(0, skip)));
     if (skip > 0 && skipped === taken && found !== digest) {

@@ -3,8 +3,8 @@
  */
 import process from "node:process";
 import { pubsubServerSettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
-import { runServerOperation } from "./server_operations.ts";
-import { checkServerFlags, type ServerCall, serverCommandSettings } from "./server_options.ts";
+import { runPubsubServerOperation } from "./server_operations.ts";
+import { checkPubsubServerFlags, type PubsubServerCall, pubsubServerCommandSettings } from "./server_options.ts";
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
@@ -21,15 +21,20 @@ import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
-import { checkAdvertised, describeListening } from "./advertised.ts";
+import { checkAdvertisedEndpoint, describeListenEndpoints } from "./advertised.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
-import { serviceSecurity } from "./service_security.ts";
-import { ServiceStop } from "./service_stop.ts";
-import { type PostgresDatabase, readTopicStoreLocation, type TopicStoreLocation } from "./topic_store_location.ts";
+import {
+  CoordinationConnectionLog,
+  type CoordinationConnectionState,
+  openPubsubServiceLog,
+  serviceProblemLogger,
+} from "./service_log.ts";
+import { readPubsubServiceSecurity } from "./service_security.ts";
+import { ServiceStopSignals } from "./service_stop.ts";
+import { readTopicStoreLocation, type TopicStoreDatabase, type TopicStoreLocation } from "./topic_store_location.ts";
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
-import { socketMetrics } from "./socket_metrics.ts";
+import { listeningSocketMetrics } from "./socket_metrics.ts";
 import { describeReach } from "../../src/base/sockets/socket_reach.ts";
 
 export const pubsubServerCommand = defineCommand({
@@ -91,29 +96,29 @@ export const pubsubServerCommand = defineCommand({
       "the disk of s1 is lost: continue from the backup",
     ],
   ],
-  settings: serverCommandSettings,
+  settings: pubsubServerCommandSettings,
   completes: ["ls", "move", "drain", "rebalance", "forget", "forget-client", "verify", "backup", "restore"],
   runsNothing: true,
   isService: true,
   run: server,
 });
 
-async function server(call: ServerCall): Promise<ExitCode> {
-  if (call.names.length > 0) return await runServerOperation(call);
-  return await runServer(call);
+async function server(call: PubsubServerCall): Promise<ExitCode> {
+  if (call.names.length > 0) return await runPubsubServerOperation(call);
+  return await runPubsubServer(call);
 }
 
 /** Runs until a signal, or until `until` aborts. */
-export async function runServer(call: ServerCall, until?: AbortSignal): Promise<ExitCode> {
+export async function runPubsubServer(call: PubsubServerCall, until?: AbortSignal): Promise<ExitCode> {
   const { values, sources, io } = call;
   const { id, store } = requireIdAndStore(call);
-  checkServerFlags("", sources.flags);
+  checkPubsubServerFlags("", sources.flags);
   checkAddresses(call);
   process.umask(0o077);
-  const log = serviceLog("server", io, values);
+  const log = openPubsubServiceLog("server", io, values);
   const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
-  const security = serviceSecurity(values);
-  using stop = new ServiceStop(log, { until });
+  const security = readPubsubServiceSecurity(values);
+  using stop = new ServiceStopSignals(log, { until });
   const { signal } = stop;
   let current: ZooKeeper | null = null;
   const onSlow = (sentence: string) => log("warning", "coordination_slow", sentence);
@@ -139,22 +144,22 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
       security: security === undefined
         ? undefined
         : { server: security.internalListenOptions, client: security.internalDialOptions },
-      onProblem: problemLogger(log),
+      onProblem: serviceProblemLogger(log),
       onDraining: (isDraining) => logDraining(log, id, isDraining),
     }, signal);
     await using page = values.pubsubMetricsListen === undefined
       ? null
       : await serveStatusPage(values.pubsubMetricsListen, {
-        health: () => serverHealth(server),
-        metrics: () => serverMetrics(server),
+        health: () => pubsubServerHealth(server),
+        metrics: () => pubsubServerMetrics(server),
       });
     if (page !== null) {
       log("info", "metrics", `/healthz and /metrics are at ${describeReach([page.address], formatAddress)}`);
     }
     const needs = security === undefined ? null : "the key of the service";
-    const where = describeListening([server.bound], server.endpoint, needs);
+    const where = describeListenEndpoints([server.bound], server.endpoint, needs);
     log("info", "serving", `"${id}" serves ${store.where} at ${where}`, servingFacts(id, server, store));
-    const connectionLog = new ConnectionLog(
+    const connectionLog = new CoordinationConnectionLog(
       log,
       id,
       connectionStateOf(server, place.servers, () => current),
@@ -180,7 +185,11 @@ function servingFacts(id: string, server: TopicServer, store: TopicStoreLocation
   return { id, endpoint: server.endpoint, ...place, pid: process.pid };
 }
 
-async function waitUntilAsked(server: TopicServer, signal: AbortSignal, presence: ConnectionLog): Promise<void> {
+async function waitUntilAsked(
+  server: TopicServer,
+  signal: AbortSignal,
+  presence: CoordinationConnectionLog,
+): Promise<void> {
   using _ = presence;
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   const off = onAbort(signal, () => resolve());
@@ -191,7 +200,7 @@ function connectionStateOf(
   server: TopicServer,
   servers: string,
   current: () => ZooKeeper | null,
-): ConnectionState {
+): CoordinationConnectionState {
   return {
     isConnected: () => server.isRegistered,
     describeLoss: () =>
@@ -207,7 +216,7 @@ function logDraining(log: Log, id: string, isDraining: boolean): void {
   log("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
 }
 
-function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {
+function storeOptionsOf(values: PubsubServerCall["values"]): Partial<StoreOptions> {
   return {
     maxPending: values.pubsubMaxPending ?? null,
     maxTopicBytes: values.pubsubMaxTopicSize ?? null,
@@ -220,7 +229,7 @@ function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {
 
 /** The code for databases is loaded only if one is named. */
 function databaseOpener(
-  { address, ...opening }: PostgresDatabase,
+  { address, ...opening }: TopicStoreDatabase,
   server: string,
   wasMoved: boolean,
 ): NonNullable<TopicServerOptions["openSharedStore"]> {
@@ -230,7 +239,7 @@ function databaseOpener(
   };
 }
 
-function requireIdAndStore({ values, sources }: ServerCall): { id: string; store: TopicStoreLocation } {
+function requireIdAndStore({ values, sources }: PubsubServerCall): { id: string; store: TopicStoreLocation } {
   const { pubsubServerId: id } = values;
   const store = readTopicStoreLocation(values, sources);
   const example =
@@ -242,9 +251,9 @@ function requireIdAndStore({ values, sources }: ServerCall): { id: string; store
 }
 
 /** Throws USAGE or CONFIG. */
-function checkAddresses({ values, sources }: ServerCall): void {
+function checkAddresses({ values, sources }: PubsubServerCall): void {
   const { pubsubServerListen: listen, pubsubServerAdvertise: advertise } = pubsubServerSettings;
-  checkAdvertised(
+  checkAdvertisedEndpoint(
     { name: "pubsubServerListen", setting: listen, value: [values.pubsubServerListen] },
     { name: "pubsubServerAdvertise", setting: advertise, value: values.pubsubServerAdvertise },
     sources,
@@ -255,7 +264,7 @@ function checkAddresses({ values, sources }: ServerCall): void {
 
 const { gauge, counter, histogram } = metricFactory("baton_pubsub_server");
 
-export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
+export async function pubsubServerMetrics(server: TopicServer): Promise<Metric[]> {
   const { requests, responses, refused, responsesDropped } = server.counters;
   const now = await server.statistics();
   return [
@@ -305,7 +314,7 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
       now.losses,
     ),
     counter("commits_total", "Transactions of the store", now.commits),
-    ...socketMetrics("baton_pubsub_server", now.socket),
+    ...listeningSocketMetrics("baton_pubsub_server", now.socket),
     counter("unroutable_total", "Responses for peers that had disconnected", now.socket.unroutable),
   ];
 }
@@ -314,7 +323,7 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
  * Returns null if the server accepts and delivers messages. A disk that is nearly full is reported by disk_used_ratio
  * and in the log.
  */
-export async function serverHealth(server: TopicServer): Promise<string | null> {
+export async function pubsubServerHealth(server: TopicServer): Promise<string | null> {
   if (!server.isRegistered) {
     return "the server has no lease: the coordination service does not answer, or has ended the session";
   }

@@ -8,19 +8,19 @@ import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import {
   drainServer,
-  type MoveResult,
   moveTopics,
-  type RequestedMove,
+  type RequestedTopicMove,
+  type TopicMoveResult,
   topicsByServer,
 } from "../../src/pubsub/admin/move_topics.ts";
-import { readOverview } from "../../src/pubsub/admin/overview.ts";
-import { planRebalance } from "../../src/pubsub/admin/plan_moves.ts";
-import { setDraining } from "../../src/pubsub/ownership/announcements.ts";
+import { readServerOverview } from "../../src/pubsub/admin/overview.ts";
+import { planTopicRebalance } from "../../src/pubsub/admin/plan_moves.ts";
+import { setServerDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
-import { readGenerationMarks } from "../../src/pubsub/ownership/store_generation.ts";
+import { readStoreGenerationMarks } from "../../src/pubsub/ownership/store_generation.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
-import { claimDataDir, markBackup } from "../../src/pubsub/server/server_identity.ts";
+import { claimServerDataDir, markStoreAsBackup } from "../../src/pubsub/server/server_identity.ts";
 import { backupStore } from "../../src/pubsub/store/sqlite/backup_store.ts";
 import { type TopicStoreReport, verifyStore } from "../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
@@ -38,20 +38,20 @@ import type {
   PubsubServersJson,
   PubsubVerifyJson,
 } from "../json_shapes/pubsub_shapes.ts";
-import { serverRows, serversTable, topicRows, topicsTable } from "./overview_view.ts";
-import { checkServerFlags, type ServerCall } from "./server_options.ts";
-import { serviceSecurity } from "./service_security.ts";
-import { type PostgresDatabase, readTopicStoreLocation } from "./topic_store_location.ts";
+import { pubsubServerRows, pubsubServersTable, pubsubTopicRows, pubsubTopicsTable } from "./overview_view.ts";
+import { checkPubsubServerFlags, type PubsubServerCall } from "./server_options.ts";
+import { readPubsubServiceSecurity } from "./service_security.ts";
+import { readTopicStoreLocation, type TopicStoreDatabase } from "./topic_store_location.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
-import { type RestoreResult, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
+import { restoreServer, type RestoreServerResult } from "../../src/pubsub/ownership/restore_server.ts";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import { runManageRequest } from "./topic.ts";
+import { sendManageTopicRequest } from "./topic.ts";
 
 interface ServerOperation {
   /** Arguments of the operation, for error messages. */
   readonly takes: string;
   readonly names: number;
-  run(call: ServerCall, names: readonly string[]): Promise<ExitCode>;
+  run(call: PubsubServerCall, names: readonly string[]): Promise<ExitCode>;
 }
 
 const operations: Readonly<Record<string, ServerOperation>> = {
@@ -68,7 +68,7 @@ const operations: Readonly<Record<string, ServerOperation>> = {
 
 const serverOperationNames: readonly string[] = Object.keys(operations);
 
-export async function runServerOperation(call: ServerCall): Promise<ExitCode> {
+export async function runPubsubServerOperation(call: PubsubServerCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
   const operation = Object.hasOwn(operations, word) ? operations[word] : undefined;
   if (operation === undefined) {
@@ -84,13 +84,13 @@ export async function runServerOperation(call: ServerCall): Promise<ExitCode> {
     const given = names.length === 0 ? "and none is given" : `not "${names.join(" ")}"`;
     throw new BatonError("USAGE", `baton pubsub server ${word} takes ${operation.takes}, ${given}`);
   }
-  checkServerFlags(word, call.sources.flags);
+  checkPubsubServerFlags(word, call.sources.flags);
   return await operation.run(call, names);
 }
 
-async function listServers(call: ServerCall): Promise<ExitCode> {
+async function listServers(call: PubsubServerCall): Promise<ExitCode> {
   const { values, io } = call;
-  const servers = await runConnected(call, (zk) => readOverview(zk, new PubsubPath(values.root)));
+  const servers = await runConnected(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
   if (values.json) {
     printJson<PubsubServersJson>(io, {
       version: 1,
@@ -104,14 +104,14 @@ async function listServers(call: ServerCall): Promise<ExitCode> {
     });
     return exitCodes.SUCCESS;
   }
-  if (servers.length > 0) printTable(io, serversTable(serverRows(servers)));
+  if (servers.length > 0) printTable(io, pubsubServersTable(pubsubServerRows(servers)));
   else if (!values.quiet) io.err(`baton: no publish/subscribe servers are registered below ${values.root}\n`);
-  const topics = values.topics ? topicRows(servers) : [];
-  if (topics.length > 0) printTable(io, [[""], ...topicsTable(topics)]);
+  const topics = values.topics ? pubsubTopicRows(servers) : [];
+  if (topics.length > 0) printTable(io, [[""], ...pubsubTopicsTable(topics)]);
   return exitCodes.SUCCESS;
 }
 
-async function move(call: ServerCall, [topic = ""]: readonly string[]): Promise<ExitCode> {
+async function move(call: PubsubServerCall, [topic = ""]: readonly string[]): Promise<ExitCode> {
   const { to } = call.values;
   if (to === undefined) {
     throw new BatonError("USAGE", `baton pubsub server move needs --to SERVER-ID`);
@@ -122,14 +122,14 @@ async function move(call: ServerCall, [topic = ""]: readonly string[]): Promise<
   });
 }
 
-async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
+async function drain(call: PubsubServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
   const { values, io } = call;
   const say = (sentence: string) => values.quiet || io.err(`baton: ${sentence}\n`);
   if (values.undo && values.to !== undefined) {
     throw new BatonError("USAGE", "baton pubsub server drain: --undo takes topics again, and has no --to");
   }
   if (values.undo) {
-    const isThere = await runConnected(call, (zk) => setDraining(zk, new PubsubPath(values.root), id, false));
+    const isThere = await runConnected(call, (zk) => setServerDraining(zk, new PubsubPath(values.root), id, false));
     if (!isThere) throw new BatonError("NOT_FOUND", `there is no server "${id}" that could take topics again`);
     say(`"${id}" takes new topics again`);
     return exitCodes.SUCCESS;
@@ -150,12 +150,12 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
   });
 }
 
-async function rebalance(call: ServerCall): Promise<ExitCode> {
+async function rebalance(call: PubsubServerCall): Promise<ExitCode> {
   return await runMoves(call, async (zk, path, move) => {
-    const servers = await readOverview(zk, path);
+    const servers = await readServerOverview(zk, path);
     // A topic goes into another store only if an operator names the server: it may become less available there.
     const groups = Map.groupBy(servers, ({ store }) => store);
-    await move([...groups.values()].flatMap((group) => planRebalance(topicsByServer(group))));
+    await move([...groups.values()].flatMap((group) => planTopicRebalance(topicsByServer(group))));
   });
 }
 
@@ -164,14 +164,18 @@ async function rebalance(call: ServerCall): Promise<ExitCode> {
  * after a signal, when it has printed what was moved, and what may still move.
  */
 async function runMoves(
-  call: ServerCall,
-  work: (zk: ZooKeeper, path: PubsubPath, move: (moves: readonly RequestedMove[]) => Promise<number>) => Promise<void>,
+  call: PubsubServerCall,
+  work: (
+    zk: ZooKeeper,
+    path: PubsubPath,
+    move: (moves: readonly RequestedTopicMove[]) => Promise<number>,
+  ) => Promise<void>,
 ): Promise<ExitCode> {
   const { values } = call;
   using stop = new StopSignalListener(processSignals());
   const { signal } = stop;
-  const outcomes = new Map<string, MoveResult>();
-  const setOutcome = (one: MoveResult) => void outcomes.set(one.topic, one);
+  const outcomes = new Map<string, TopicMoveResult>();
+  const setOutcome = (one: TopicMoveResult) => void outcomes.set(one.topic, one);
   try {
     await runConnected(call, async (zk) => {
       using progress = new ProgressLine(call, { noun: "topic", verb: "moved", total: 0, isWanted: !values.dryRun });
@@ -187,7 +191,7 @@ async function runMoves(
         }
         const done = await moveTopics(zk, path, moves, {
           clock: systemClock(),
-          socket: serviceSecurity(values)?.internalDialOptions,
+          socket: readPubsubServiceSecurity(values)?.internalDialOptions,
           signal,
           onStart: (one) => setOutcome(interruptedMove(one)),
           onDone: (result) => {
@@ -208,13 +212,13 @@ async function runMoves(
   return exitCodeOfMoves(done);
 }
 
-function plannedMove({ topic, from, to }: RequestedMove): MoveResult {
+function plannedMove({ topic, from, to }: RequestedTopicMove): TopicMoveResult {
   const outcome = from === null ? "no topic" : from === to ? "there" : "planned";
   return { topic, from, to, outcome, why: null };
 }
 
 /** The result if the command ends before the response: there is no request that takes one back. */
-function interruptedMove({ topic, from, to }: RequestedMove): MoveResult {
+function interruptedMove({ topic, from, to }: RequestedTopicMove): TopicMoveResult {
   const undo = `move ${shellQuoteIfNeeded(topic)} --to ${shellQuoteIfNeeded(from ?? "")}`;
   const why =
     `server "${printable(from ?? "")}" goes on with the handoff. baton pubsub server ls --topics shows the owner, ` +
@@ -222,7 +226,7 @@ function interruptedMove({ topic, from, to }: RequestedMove): MoveResult {
   return { topic, from, to, outcome: "unknown", why };
 }
 
-function printMoves({ values, io }: ServerCall, done: readonly MoveResult[]): void {
+function printMoves({ values, io }: PubsubServerCall, done: readonly TopicMoveResult[]): void {
   if (values.json) {
     printJson<PubsubMovesJson>(io, { version: 1, moves: [...done] });
   } else {
@@ -237,7 +241,7 @@ function printMoves({ values, io }: ServerCall, done: readonly MoveResult[]): vo
 }
 
 /** Returns why this move causes a nonzero exit code; null if it does not. */
-function failureOf({ topic, to, outcome, why }: MoveResult): string | null {
+function failureOf({ topic, to, outcome, why }: TopicMoveResult): string | null {
   const what = `move topic "${printable(topic)}" to "${printable(to)}"`;
   if (outcome === "kept") return `Cannot ${what}: ${why}`;
   if (outcome === "no topic") return `Cannot ${what}: there is no such topic`;
@@ -246,19 +250,19 @@ function failureOf({ topic, to, outcome, why }: MoveResult): string | null {
     : null;
 }
 
-function exitCodeOfMoves(done: readonly MoveResult[]): ExitCode {
-  const has = (outcome: MoveResult["outcome"]) => done.some((one) => one.outcome === outcome);
+function exitCodeOfMoves(done: readonly TopicMoveResult[]): ExitCode {
+  const has = (outcome: TopicMoveResult["outcome"]) => done.some((one) => one.outcome === outcome);
   if (has("unknown")) return exitCodes.OUTCOME_UNKNOWN;
   if (has("kept")) return exitCodes.UNREACHABLE;
   return has("no topic") ? exitCodes.FALSE : exitCodes.SUCCESS;
 }
 
-async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
+async function forget(call: PubsubServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
   const { values, io } = call;
   const { lost, returned, takenOver } = await runConnected(call, async (zk) => {
     const path = new PubsubPath(values.root);
     // A server whose topics are in a database loses nothing.
-    const forgotten = (await readOverview(zk, path)).find((server) => server.id === id);
+    const forgotten = (await readServerOverview(zk, path)).find((server) => server.id === id);
     const isKept = forgotten !== undefined && forgotten.store !== null && forgotten.isAvailable &&
       forgotten.topics.every(({ node }) => node.store !== undefined);
     if (!values.acceptLoss && !isKept) throw lossNotAccepted(id);
@@ -292,7 +296,7 @@ function lossNotAccepted(id: string): BatonError {
 }
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
-async function verify(call: ServerCall): Promise<ExitCode> {
+async function verify(call: PubsubServerCall): Promise<ExitCode> {
   const { values, io } = call;
   const folder = requireDataDir(call, "verify");
   const { topics, messages, clients, problems } = verifyWithProgress(call, folder);
@@ -309,20 +313,20 @@ async function verify(call: ServerCall): Promise<ExitCode> {
 }
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
-async function backup(call: ServerCall, [target = ""]: readonly string[]): Promise<ExitCode> {
+async function backup(call: PubsubServerCall, [target = ""]: readonly string[]): Promise<ExitCode> {
   const dataDir = requireDataDir(call, "backup");
   const folder = resolve(target);
   using progress = new ThreadProgress(call);
-  backupStore(dataDir, folder, () => markBackup(dataDir, folder), progress);
+  backupStore(dataDir, folder, () => markStoreAsBackup(dataDir, folder), progress);
   return exitCodes.SUCCESS;
 }
 
-function verifyWithProgress(call: ServerCall, dataDir: string): TopicStoreReport {
+function verifyWithProgress(call: PubsubServerCall, dataDir: string): TopicStoreReport {
   using progress = new ThreadProgress(call);
   return verifyStore(dataDir, progress);
 }
 
-function requireDataDir({ values, sources }: ServerCall, word: "verify" | "backup" | "restore"): string {
+function requireDataDir({ values, sources }: PubsubServerCall, word: "verify" | "backup" | "restore"): string {
   const store = readTopicStoreLocation(values, sources);
   if (store?.dataDir) return store.dataDir;
   if (store !== null) {
@@ -335,7 +339,7 @@ function requireDataDir({ values, sources }: ServerCall, word: "verify" | "backu
   throw new BatonError("USAGE", `baton pubsub server ${word} needs --data-dir FOLDER`);
 }
 
-async function restore(call: ServerCall): Promise<ExitCode> {
+async function restore(call: PubsubServerCall): Promise<ExitCode> {
   const { values, io } = call;
   const { pubsubServerId: id } = values;
   const database = readTopicStoreLocation(values, call.sources)?.database;
@@ -372,7 +376,7 @@ async function restore(call: ServerCall): Promise<ExitCode> {
 }
 
 /** The topics of a database that has lost commits go on with what they have. */
-async function acceptDatabase(call: ServerCall, { address }: PostgresDatabase): Promise<ExitCode> {
+async function acceptDatabase(call: PubsubServerCall, { address }: TopicStoreDatabase): Promise<ExitCode> {
   const { values, io } = call;
   if (!values.acceptLoss) {
     throw new BatonError(
@@ -385,7 +389,7 @@ async function acceptDatabase(call: ServerCall, { address }: PostgresDatabase): 
   await using database = await AcceptedDatabase.open(address);
   const path = new PubsubPath(values.root);
   const topics = await runConnected(call, async (zk) => {
-    const marks = await readGenerationMarks(zk, path.store(database.storeId));
+    const marks = await readStoreGenerationMarks(zk, path.store(database.storeId));
     const generations = await Promise.all(marks.map(({ server }) => database.generation(server)));
     const isBehind = marks.some(({ generation }, index) => (generations[index] ?? 0) < generation);
     const accepted = await database.acceptLoss({ ofAll: isBehind });
@@ -406,14 +410,14 @@ async function acceptDatabase(call: ServerCall, { address }: PostgresDatabase): 
 }
 
 /** The store stays open, so that no server can start on it meanwhile. */
-async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promise<RestoreResult> {
+async function restoreFrom(call: PubsubServerCall, id: string, dataDir: string): Promise<RestoreServerResult> {
   const { problems } = verifyWithProgress(call, dataDir); // nothing is created if there is no store
   // The server refuses damaged data anyway; the rest is restored.
   for (const problem of problems) call.io.err(`baton: damaged in ${dataDir}: ${problem}\n`);
   let broken: BatonError | null = null;
   const hooks = { onResponses: () => {}, onBroken: (error: BatonError) => void (broken = error) };
   await using store = await TopicStore.open(dataDir, hooks, { acceptDamagedLog: true });
-  claimDataDir(dataDir, id, { wasMoved: true });
+  claimServerDataDir(dataDir, id, { wasMoved: true });
   using progress = new ProgressLine(call, { noun: "topic", verb: "checked", total: null });
   const onTopic = () => progress.add(1);
   const path = new PubsubPath(call.values.root);
@@ -422,9 +426,9 @@ async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promi
   return done;
 }
 
-async function forgetClient(call: ServerCall, [topic = "", client = ""]: readonly string[]): Promise<ExitCode> {
+async function forgetClient(call: PubsubServerCall, [topic = "", client = ""]: readonly string[]): Promise<ExitCode> {
   const { values, io } = call;
-  const { owner } = await runManageRequest(call, {
+  const { owner } = await sendManageTopicRequest(call, {
     topic,
     action: "forget-client",
     client,

@@ -12,9 +12,9 @@ import { connectionSettings } from "../../src/coordination/settings/coordination
 import { textType } from "../../src/base/config/value_types.ts";
 import type { Call } from "../command.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { findMisplacedFlag, type FlagUse } from "./misplaced_flag.ts";
+import { findMisplacedFlag, type OperationFlagUse } from "./misplaced_flag.ts";
 
-export const serverCommandSettings = {
+export const pubsubServerCommandSettings = {
   ...pubsubServerSettings,
   ...pubsubStoreSettings,
   ...pubsubKeySettings,
@@ -48,13 +48,13 @@ export const serverCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-export type ServerCall = Call<typeof serverCommandSettings>;
+export type PubsubServerCall = Call<typeof pubsubServerCommandSettings>;
 
 /**
  * Flags of each operation, by the name of the setting; "" is the server itself. Values from files and the environment
  * are ignored.
  */
-const flagOperations: Readonly<Record<string, FlagUse>> = {
+const flagOperations: Readonly<Record<string, OperationFlagUse>> = {
   to: { flag: "--to", of: ["move", "drain"] },
   topics: { flag: "--topics", of: ["ls"] },
   dryRun: { flag: "--dry-run", of: ["move", "drain", "rebalance"] },
@@ -68,7 +68,7 @@ const flagOperations: Readonly<Record<string, FlagUse>> = {
 };
 
 /** `given`: settings that were given as flags. Throws USAGE for a flag that has no effect. */
-export function checkServerFlags(operation: string, given: ReadonlyMap<string, unknown>): void {
+export function checkPubsubServerFlags(operation: string, given: ReadonlyMap<string, unknown>): void {
   const use = findMisplacedFlag(flagOperations, operation, given);
   if (use === null) return;
   const [what, wanted] = [operation, use.of.join(", ")].map((word) => word || "a server that is started");

@@ -6,7 +6,7 @@ import type { Io } from "../../src/base/terminal/io.ts";
 import { processLog } from "../../src/base/terminal/process_log.ts";
 
 /** `values`: those of `logSettings`, and --quiet. */
-export function serviceLog(
+export function openPubsubServiceLog(
   role: string,
   io: Io,
   values: { readonly log: "text" | "json"; readonly quiet: boolean },
@@ -15,7 +15,7 @@ export function serviceLog(
 }
 
 /** Returns the function that logs an error after which the service continues. */
-export function problemLogger(log: Log): (thrown: unknown) => void {
+export function serviceProblemLogger(log: Log): (thrown: unknown) => void {
   return (thrown) => {
     const code = thrown instanceof BatonError ? thrown.code : "INTERNAL";
     log("warning", "problem", errorMessage(thrown), { code });
@@ -25,17 +25,17 @@ export function problemLogger(log: Log): (thrown: unknown) => void {
 /** Milliseconds between two checks. */
 const checkEveryMs = 500;
 
-export interface ConnectionState {
+export interface CoordinationConnectionState {
   isConnected(): boolean;
   /** Consequence of the state, as part of a sentence after the name, and its reason. */
   describeLoss(): string;
   readonly foundSentence: string;
 }
 
-export class ConnectionLog implements Disposable {
+export class CoordinationConnectionLog implements Disposable {
   readonly #log: Log;
   readonly #id: string;
-  readonly #presence: ConnectionState;
+  readonly #presence: CoordinationConnectionState;
   readonly #clock: Clock;
   /** Null while connected. */
   #lostAtMs: number | null = null;
@@ -44,7 +44,7 @@ export class ConnectionLog implements Disposable {
   #cancel: () => void = () => {};
 
   /** Starts the checks; the connection exists at this time. */
-  constructor(log: Log, id: string, presence: ConnectionState, clock: Clock) {
+  constructor(log: Log, id: string, presence: CoordinationConnectionState, clock: Clock) {
     this.#log = log;
     this.#id = id;
     this.#presence = presence;

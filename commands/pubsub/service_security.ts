@@ -8,7 +8,7 @@ import { BatonError, errorReason } from "../../src/base/errors.ts";
 import { ClientAcl } from "../../src/pubsub/client_acl.ts";
 import { decodeUtf8 } from "../../src/base/support/text.ts";
 
-export interface ServiceSecurity {
+export interface PubsubServiceSecurity {
   /** Options of the socket that proxies and servers connect to: only processes with the service's key are accepted. */
   readonly internalListenOptions: SocketOptions;
   /** Options of connections to proxies and servers. */
@@ -27,10 +27,10 @@ export interface ServiceSecurity {
  * Returns undefined without a key: nothing is encrypted. All proxies and servers of a service share one key pair.
  * Throws CONFIG for unusable files, USAGE for a client list without a key.
  */
-export function serviceSecurity({ pubsubKey, pubsubClients }: {
+export function readPubsubServiceSecurity({ pubsubKey, pubsubClients }: {
   readonly pubsubKey?: string | undefined;
   readonly pubsubClients?: string | undefined;
-}): ServiceSecurity | undefined {
+}): PubsubServiceSecurity | undefined {
   if (pubsubKey === undefined) {
     if (pubsubClients === undefined) return undefined;
     throw new BatonError(
@@ -60,7 +60,7 @@ export function serviceSecurity({ pubsubKey, pubsubClients }: {
 }
 
 /** Returns the keys of a client: its own key and the service's. Undefined if neither is named. */
-export function clientSecurity({ pubsubKey, pubsubServiceKey }: {
+export function readPubsubClientSecurity({ pubsubKey, pubsubServiceKey }: {
   readonly pubsubKey?: string | undefined;
   readonly pubsubServiceKey?: string | undefined;
 }): SocketOptions | undefined {

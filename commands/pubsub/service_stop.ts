@@ -10,7 +10,7 @@ import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import type { Log } from "../../src/base/support/log.ts";
 
-export class ServiceStop implements Disposable {
+export class ServiceStopSignals implements Disposable {
   readonly #stopping = new AbortController();
   readonly #listeners: TaskScope;
 

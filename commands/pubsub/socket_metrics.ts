@@ -2,7 +2,7 @@
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import type { SocketCounters, SocketLoad } from "../../src/protocols/zeromq/socket_event.ts";
 
-export function socketMetrics(prefix: string, socket: SocketLoad & SocketCounters): Metric[] {
+export function listeningSocketMetrics(prefix: string, socket: SocketLoad & SocketCounters): Metric[] {
   const { gauge, counter } = metricFactory(prefix);
   return [
     gauge("connections", "Connections accepted, in their handshake or after it", socket.connections),

@@ -11,8 +11,8 @@ import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_sessi
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { checkGetOptions, type GetRun, requestWithRetries, runClientGet } from "./client_get.ts";
-import { withNextStep } from "./client_next_step.ts";
+import { checkClientGetOptions, type ClientGetRun, requestUntilProxyResponds, runClientGet } from "./client_get.ts";
+import { addNextStepToErrors } from "./client_next_step.ts";
 import { connectionSettingsWithDefaultId, defaultClientId, openClientState, openRequester } from "./open_client.ts";
 
 const subscribeSettings = {
@@ -93,26 +93,26 @@ async function runSubscribe(call: SubscribeCall): Promise<ExitCode> {
     call: { values: getValuesOf(values), io: call.io },
     target: { operation: "subscribe", topic },
   } as const;
-  checkGetOptions(getting);
+  checkClientGetOptions(getting);
   await using requester = openRequester(call);
   using stop = new StopSignalListener(processSignals());
   const { signal } = stop;
   using state = await openClientState(call, { id, topic, signal });
   const client = new PubsubClientSession(state, requester);
-  const run: GetRun = { ...getting, client, signal, failureAdvice: failureAdvice(topic) };
-  return await withNextStep({ id, operation: "get", topic, resumesInput: false }, async () => {
+  const run: ClientGetRun = { ...getting, client, signal, failureAdvice: failureAdvice(topic) };
+  return await addNextStepToErrors({ id, operation: "get", topic, resumesInput: false }, async () => {
     if (values.unsubscribe) {
       await client.unsubscribe(topic, { signal });
       return exitCodes.SUCCESS;
     }
-    await requestWithRetries(run, () => client.subscribe(topic, { signal }));
+    await requestUntilProxyResponds(run, () => client.subscribe(topic, { signal }));
     await reportSubscription(call, run);
     return await runClientGet(run);
   });
 }
 
 /** The options of `get` with the same effect. */
-function getValuesOf(values: SubscribeCall["values"]): GetRun["call"]["values"] {
+function getValuesOf(values: SubscribeCall["values"]): ClientGetRun["call"]["values"] {
   const { untilEmpty, wait, exec, outDir, json } = values;
   const isPrinted = exec === undefined && outDir === undefined && !json && !values.null;
   return {
@@ -134,7 +134,7 @@ function failureAdvice(topic: string): string {
 /** Tells a user at a terminal that the subscription outlives the process. */
 async function reportSubscription(
   { values: { quiet, verbose }, io }: SubscribeCall,
-  { client, target: { topic }, signal }: GetRun,
+  { client, target: { topic }, signal }: ClientGetRun,
 ): Promise<void> {
   if (quiet || !(verbose || io.stderrIsTerminal)) return;
   const { pending = 0 } = await client.info(topic, { signal });

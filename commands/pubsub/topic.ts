@@ -8,8 +8,8 @@ import { printJson } from "../../src/base/terminal/io.ts";
 import { headCells, printTable } from "../../src/base/terminal/table.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { type ManageRequest, type ManageResult, manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
-import { readOverview } from "../../src/pubsub/admin/overview.ts";
+import { manageTopic, type ManageTopicRequest, type ManageTopicResult } from "../../src/pubsub/admin/manage_topic.ts";
+import { readServerOverview } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../../src/pubsub/store/operations/topic_details.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
@@ -22,10 +22,10 @@ import type {
   PubsubTopicRepairedJson,
   PubsubTopicShowJson,
 } from "../json_shapes/pubsub_shapes.ts";
-import { topicRows, topicsTable } from "./overview_view.ts";
-import { serviceSecurity } from "./service_security.ts";
+import { pubsubTopicRows, pubsubTopicsTable } from "./overview_view.ts";
+import { readPubsubServiceSecurity } from "./service_security.ts";
 
-export const topicCommandSettings = {
+export const pubsubTopicCommandSettings = {
   acceptLoss: toggle("--accept-loss", {
     help: "delete: delete a topic with subscribers, too; repair: give up damaged data",
   }),
@@ -34,9 +34,9 @@ export const topicCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-export type PubsubTopicCall = Call<typeof topicCommandSettings>;
+export type PubsubTopicCall = Call<typeof pubsubTopicCommandSettings>;
 
-export const topicWords = ["ls", "show", "delete", "repair"] as const;
+export const topicOperations = ["ls", "show", "delete", "repair"] as const;
 
 export const pubsubTopicCommand = defineCommand({
   name: "pubsub topic",
@@ -59,22 +59,22 @@ export const pubsubTopicCommand = defineCommand({
     ["baton pubsub topic delete news", "refused while clients are subscribed"],
     ["baton pubsub topic repair news --accept-loss", "after a get has failed with 74, DAMAGED"],
   ],
-  settings: topicCommandSettings,
-  completes: topicWords,
+  settings: pubsubTopicCommandSettings,
+  completes: topicOperations,
   runsNothing: true,
-  run: runTopic,
+  run: runTopicOperation,
 });
 
 /** Milliseconds: a request may have to wait while the topic moves. */
 const responseMsMax = 30_000;
 
-export async function runTopic(call: PubsubTopicCall): Promise<ExitCode> {
+export async function runTopicOperation(call: PubsubTopicCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
   const usage = (why: string) => new BatonError("USAGE", `baton pubsub topic ${why}`);
-  if (!(topicWords as readonly string[]).includes(word)) {
-    const hint = word === "create" ? "; the first subscribe or put creates a topic" : didYouMean(word, topicWords);
+  if (!(topicOperations as readonly string[]).includes(word)) {
+    const hint = word === "create" ? "; the first subscribe or put creates a topic" : didYouMean(word, topicOperations);
     const given = word === "" ? "and none is given" : `not "${word}"${hint}`;
-    throw usage(`takes one of ${topicWords.join(", ")}, ${given}`);
+    throw usage(`takes one of ${topicOperations.join(", ")}, ${given}`);
   }
   if (word === "ls") {
     if (names.length > 0) throw usage(`ls takes no name, not "${names.join(" ")}"`);
@@ -97,7 +97,7 @@ function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
 
 async function listTopics(call: PubsubTopicCall): Promise<ExitCode> {
   const { values, io } = call;
-  const servers = await runConnected(call, (zk) => readOverview(zk, new PubsubPath(values.root)));
+  const servers = await runConnected(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
   const byName = (a: { readonly topic: string }, b: { readonly topic: string }) => a.topic < b.topic ? -1 : 1;
   if (values.json) {
     const topics = servers.flatMap(({ id, isAvailable: there, topics }) =>
@@ -106,15 +106,15 @@ async function listTopics(call: PubsubTopicCall): Promise<ExitCode> {
     printJson<PubsubTopicListJson>(io, { version: 1, topics: topics.sort(byName) });
     return exitCodes.SUCCESS;
   }
-  const topics = topicRows(servers).sort(byName);
-  if (topics.length > 0) printTable(io, topicsTable(topics));
+  const topics = pubsubTopicRows(servers).sort(byName);
+  if (topics.length > 0) printTable(io, pubsubTopicsTable(topics));
   else if (!values.quiet) io.err(`baton: no topics below ${values.root}\n`);
   return exitCodes.SUCCESS;
 }
 
 async function showTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   const { values, io } = call;
-  const { owner, value } = await runManageRequest(call, { topic, action: "show" });
+  const { owner, value } = await sendManageTopicRequest(call, { topic, action: "show" });
   const { epoch, first, end, bytes, clients, plainClients, clientsMax, subscribers, slowest, damage } =
     value as TopicDetails;
   if (values.json) {
@@ -153,7 +153,11 @@ async function showTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode
 
 async function deleteTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   const { values, io } = call;
-  const { owner } = await runManageRequest(call, { topic, action: "delete", acceptsLoss: call.values.acceptLoss });
+  const { owner } = await sendManageTopicRequest(call, {
+    topic,
+    action: "delete",
+    acceptsLoss: call.values.acceptLoss,
+  });
   if (values.json) printJson<PubsubTopicDeletedJson>(io, { version: 1, topic, server: owner });
   else if (!values.quiet) io.err(`baton: topic "${printable(topic)}" is deleted\n`);
   return exitCodes.SUCCESS;
@@ -168,7 +172,7 @@ async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
         "add --accept-loss if no backup can replace them",
     );
   }
-  const { owner, value } = await runManageRequest(call, { topic, action: "repair", acceptsLoss: true });
+  const { owner, value } = await sendManageTopicRequest(call, { topic, action: "repair", acceptsLoss: true });
   const given = value as string[];
   if (values.json) printJson<PubsubTopicRepairedJson>(io, { version: 1, topic, server: owner, given_up: given });
   else for (const what of given) io.out(`given up: ${printable(what)}\n`);
@@ -179,11 +183,11 @@ async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
 type ManageCall = Pick<PubsubTopicCall, "io" | "sources" | "names"> & { readonly values: PubsubTopicCall["values"] };
 
 /** Throws the errors of manageTopic. */
-export async function runManageRequest(
+export async function sendManageTopicRequest(
   call: ManageCall,
-  question: ManageRequest,
-): Promise<ManageResult> {
-  const socket = serviceSecurity({ pubsubKey: call.values.pubsubKey })?.internalDialOptions;
+  question: ManageTopicRequest,
+): Promise<ManageTopicResult> {
+  const socket = readPubsubServiceSecurity({ pubsubKey: call.values.pubsubKey })?.internalDialOptions;
   const options = { clock: systemClock(), withinMs: responseMsMax, socket };
   const ask = (zk: ZooKeeper) => manageTopic(zk, new PubsubPath(call.values.root), question, options);
   return await runConnected(call as PubsubTopicCall, ask);

@@ -17,7 +17,7 @@ const locationSettings = {
 } satisfies SettingTable;
 
 /** The database of a server whose topics are in PostgreSQL. */
-export interface PostgresDatabase {
+export interface TopicStoreDatabase {
   readonly address: DatabaseAddress;
   /** A database whose commits do not wait for a standby is refused. */
   readonly requiresSync: boolean;
@@ -34,7 +34,7 @@ export type TopicStoreLocation =
   }
   & ({ readonly dataDir: string; readonly database: null } | {
     readonly dataDir: null;
-    readonly database: PostgresDatabase;
+    readonly database: TopicStoreDatabase;
   });
 
 /** Options that a folder has and a database does not. */

@@ -55,18 +55,18 @@ export async function openTopicClients(
   const topics = named.filter((topic) => topic !== undefined);
   if (topics.length === 0) return null;
   for (const topic of topics) checkName("topic", topic);
-  const [{ proxyLookup }, { clientSecurity }, { FolderClientStates, TopicClients }] = await Promise
+  const [{ proxyLookupOptions }, { readPubsubClientSecurity }, { FolderClientStates, TopicClients }] = await Promise
     .all([
       import("../pubsub/find_proxies.ts"),
       import("../pubsub/service_security.ts"),
       import("../../src/retry/targets/topic_clients.ts"),
     ]);
-  const security = clientSecurity(values);
+  const security = readPubsubClientSecurity(values);
   const states = location.database === null
     ? new FolderClientStates(location.folder)
     : await openDatabaseStates(location.database, location.name);
   return new TopicClients({
-    ...proxyLookup(call),
+    ...proxyLookupOptions(call),
     timeoutMs: values.retryAttemptTimeout,
     attemptMs: Math.min(values.pubsubRetryTimeout, values.retryAttemptTimeout),
     ...(security === undefined ? {} : { socket: security }),

@@ -9,7 +9,7 @@ import { resolve } from "node:path";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { splitItems } from "../../src/pubsub/client/split_items.ts";
+import { splitInputItems } from "../../src/pubsub/client/split_items.ts";
 import { openServiceStore } from "../../src/retry/queue/open_retry_store.ts";
 import { MessageSubmission } from "../../src/retry/queue/message_submission.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
@@ -107,7 +107,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   const progress = new ProgressLine(call, { noun: "message", verb: "stored", total: null });
   const lines = new MessageSubmission(store, { makeMessage, onStored: (count) => progress.add(count) });
   try {
-    for await (const items of splitItems(readChunks(path), newline)) {
+    for await (const items of splitInputItems(readChunks(path), newline)) {
       throwIfAborted(stop.signal);
       await lines.add(items);
     }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
-import { Requester } from "../../src/pubsub/client/requester.ts";
+import { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { type LoadHooks, type LoadPeer, runLoad } from "./pubsub_npm_loop.ts";
@@ -21,7 +21,7 @@ process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 async function session(id: string, port: number): Promise<PubsubClientSession> {
   const clock = systemClock();
   const findProxies = () => Promise.resolve([`tcp://127.0.0.1:${port}`]);
-  const requester = new Requester({ findProxies, clock, timeoutMs: 10_000, attemptMs: 5000 });
+  const requester = new PubsubRequester({ findProxies, clock, timeoutMs: 10_000, attemptMs: 5000 });
   return new PubsubClientSession(await ClientState.open(folder, id, { waitMs: 0, clock }), requester);
 }
 

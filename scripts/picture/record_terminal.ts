@@ -11,7 +11,7 @@ export interface RecordedTerminalOptions {
 
 /** Time between two typed characters. */
 const typingMs = 40;
-const waitMsMax = 30_000;
+const heldGetMsMax = 30_000;
 
 export class RecordedTerminal implements AsyncDisposable {
   readonly output: TerminalOutput[] = [];
@@ -54,7 +54,7 @@ export class RecordedTerminal implements AsyncDisposable {
 
   /** Resolves with the match when the text since `from` (a length of `text`) matches. Rejects after 30 s. */
   async shows(pattern: RegExp, from = 0): Promise<RegExpExecArray> {
-    const deadline = AbortSignal.timeout(waitMsMax);
+    const deadline = AbortSignal.timeout(heldGetMsMax);
     for (;;) {
       const match = pattern.exec(this.text.slice(from));
       if (match !== null) return match;

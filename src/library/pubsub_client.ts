@@ -1,6 +1,6 @@
 /** A publish/subscribe client of a program, under a client ID that is kept over its processes. */
 import { checkName } from "../pubsub/client/client_limits.ts";
-import { requestTopics } from "../pubsub/client/pubsub_client_session.ts";
+import { requestTopicNames } from "../pubsub/client/pubsub_client_session.ts";
 import {
   type PubsubCallOptions,
   type PubsubClientOptions,
@@ -49,7 +49,7 @@ export class PubsubClient implements AsyncDisposable {
 
   /** Lists the names of all topics, sorted. Rejects with UNREACHABLE (no server responded within `wait`) or REFUSED. */
   topics(options: PubsubCallOptions = {}): Promise<string[]> {
-    return requestTopics(this.#connection.requester, this.id, this.#connection.limitsOf(options));
+    return requestTopicNames(this.#connection.requester, this.id, this.#connection.limitsOf(options));
   }
 
   /**

@@ -6,9 +6,9 @@ import { BatonError } from "../base/errors.ts";
 import { ClientState } from "../pubsub/client/client_state.ts";
 import { parseProxyEndpoint } from "../pubsub/client/proxy_endpoint.ts";
 import { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
-import { type PubsubRequestOptions, Requester } from "../pubsub/client/requester.ts";
+import { PubsubRequester, type PubsubRequestOptions } from "../pubsub/client/requester.ts";
 import { topicStateFolder } from "../pubsub/client/state_folder.ts";
-import { announcedProxies } from "../pubsub/ownership/announced_proxies.ts";
+import { findAnnouncedProxies } from "../pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
 import { abortable, anySignal, throwIfAborted } from "../base/support/abort.ts";
 import { type Clock, systemClock } from "../base/support/clock.ts";
@@ -72,7 +72,7 @@ export class PubsubConnection {
   readonly id: string;
   readonly clock: Clock;
   readonly waitMs: number;
-  readonly requester: Requester;
+  readonly requester: PubsubRequester;
   readonly #place: PubsubPlace;
   readonly #options: PubsubClientOptions;
   readonly #closed = new AbortController();
@@ -93,7 +93,7 @@ export class PubsubConnection {
     const endpoints = "proxies" in place ? place.proxies.map(parseProxyEndpoint) : null;
     if (endpoints?.length === 0) throw new BatonError("USAGE", "proxies is empty; expected at least one address");
     const security = securityOf(options);
-    this.requester = new Requester({
+    this.requester = new PubsubRequester({
       findProxies: (signal) => endpoints === null ? this.#findProxies(signal) : Promise.resolve(endpoints),
       clock: this.clock,
       timeoutMs: this.waitMs,
@@ -197,10 +197,10 @@ export class PubsubConnection {
   async #findProxies(signal: AbortSignal): Promise<string[]> {
     const path = new PubsubPath(this.#options.root);
     const place = this.#place as SessionPlace;
-    if ("session" in place) return await announcedProxies(place, path, signal);
+    if ("session" in place) return await findAnnouncedProxies(place, path, signal);
     const ends = anySignal(signal, place.signal);
     await using zk = await connect({ ...place, signal: ends });
-    return await announcedProxies(zk, path, ends);
+    return await findAnnouncedProxies(zk, path, ends);
   }
 }
 

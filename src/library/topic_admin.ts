@@ -1,7 +1,7 @@
 /** Operates topics of the publish/subscribe service: lists, inspects, repairs and deletes them. */
 import { manageTopic } from "../pubsub/admin/manage_topic.ts";
-import type { ManageAction } from "../pubsub/admin/manage_topic.ts";
-import { readOverview } from "../pubsub/admin/overview.ts";
+import type { ManageTopicAction } from "../pubsub/admin/manage_topic.ts";
+import { readServerOverview } from "../pubsub/admin/overview.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../pubsub/store/operations/topic_details.ts";
 import { abortable } from "../base/support/abort.ts";
@@ -56,7 +56,7 @@ export class TopicAdmin implements AsyncDisposable {
   /** Lists the topics, sorted by name. */
   list(options: PubsubCallOptions = {}): Promise<TopicEntry[]> {
     return this.#call(options, async (signal) => {
-      const servers = await abortable(readOverview(await this.#sessions.get(signal), this.#path), signal);
+      const servers = await abortable(readServerOverview(await this.#sessions.get(signal), this.#path), signal);
       const entries = servers.flatMap(({ id: server, isAvailable, topics }) =>
         topics.map(({ topic }) => ({ topic, server, isAvailable }))
       );
@@ -94,7 +94,7 @@ export class TopicAdmin implements AsyncDisposable {
     await this.close();
   }
 
-  #manage(topic: string, action: ManageAction, options: TopicDeletion): Promise<unknown> {
+  #manage(topic: string, action: ManageTopicAction, options: TopicDeletion): Promise<unknown> {
     const { acceptLoss: acceptsLoss = false } = options;
     const clock = systemClock();
     const endMs = clock.now() + this.#waitOf(options);

@@ -1,7 +1,7 @@
 /** Puts messages of a program into a topic, each exactly once, in the order of the calls. */
 import { BatonError, errorMessage } from "../base/errors.ts";
 import { checkName, messageBytesMax } from "../pubsub/client/client_limits.ts";
-import { type LossCertainty, lossSentence } from "../pubsub/client/loss_sentence.ts";
+import { type MessageLossCertainty, messageLossSentence } from "../pubsub/client/loss_sentence.ts";
 import { Publisher } from "../pubsub/client/publisher.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { abortable, throwIfAborted } from "../base/support/abort.ts";
@@ -27,7 +27,7 @@ export class TopicPublisher {
   /** Settles when earlier runs, and `resume`, have ended: one of them uses the session at a time. */
   #earlier: Promise<unknown> = Promise.resolve();
   #isClosed = false;
-  #loss: LossCertainty | null = null;
+  #loss: MessageLossCertainty | null = null;
 
   /** Made by `PubsubClient.publisher`. */
   constructor(connection: PubsubConnection, topic: string) {
@@ -161,7 +161,7 @@ export class TopicPublisher {
   #noteLoss({ loss }: Publisher): void {
     if (loss === null || loss === this.#loss) return;
     this.#loss = loss;
-    this.#connection.report(lossSentence(this.topic, loss));
+    this.#connection.report(messageLossSentence(this.topic, loss));
   }
 
   #endRun(): Promise<unknown> {

@@ -2,20 +2,24 @@
 import type { MessageHeaders, MessageOf } from "./wire/pubsub_messages.ts";
 import type { StatusCode } from "./wire/status_codes.ts";
 
-export type Status = MessageOf<"STATUS">;
+export type ResponseStatusMessage = MessageOf<"STATUS">;
 
 const encoder = new TextEncoder();
 /** Limit of a reason, in characters. */
 const reasonLengthMax = 1000;
 
 /** A response has headers only if the request had some: then the client knows them. */
-export function makeStatus(
+export function makeStatusMessage(
   server: string,
   asked: { readonly headers?: MessageHeaders | undefined },
   code: StatusCode,
   { reason = "", headers = {} }: { readonly reason?: string; readonly headers?: MessageHeaders } = {},
-): Status {
-  const status: { -readonly [Key in keyof Status]: Status[Key] } = { name: "STATUS", sender: server, status: code };
+): ResponseStatusMessage {
+  const status: { -readonly [Key in keyof ResponseStatusMessage]: ResponseStatusMessage[Key] } = {
+    name: "STATUS",
+    sender: server,
+    status: code,
+  };
   if (asked.headers !== undefined) status.headers = headers;
   if (reason !== "") status.body = encoder.encode(reason.slice(0, reasonLengthMax).toWellFormed());
   return status;

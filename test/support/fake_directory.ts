@@ -1,10 +1,10 @@
 /** A proxy's directory in a test's hand: which servers there are, and which has what. */
-import type { Announcement } from "../../src/pubsub/ownership/announcements.ts";
-import type { Route, RouteOptions, TopicOwner } from "../../src/pubsub/ownership/topic_router.ts";
+import type { ProcessAnnouncement } from "../../src/pubsub/ownership/announcements.ts";
+import type { FindRouteOptions, TopicOwner, TopicRoute } from "../../src/pubsub/ownership/topic_router.ts";
 import type { TopicDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
 
 export class FakeDirectory implements TopicDirectory {
-  readonly servers = new Map<string, Announcement>();
+  readonly servers = new Map<string, ProcessAnnouncement>();
   isConnected = true;
   /** The truth: whose a topic is; `*` for those that are not named. */
   readonly owners = new Map<string, TopicOwner>();
@@ -31,14 +31,14 @@ export class FakeDirectory implements TopicDirectory {
     this.owners.set(topic, { owner, epoch: (this.owners.get(topic)?.epoch ?? 0) + 1 });
   }
 
-  cachedRoute(topic: string): Route | null {
+  cachedRoute(topic: string): TopicRoute | null {
     const known = this.#remembered.get(topic);
     const server = known === undefined ? undefined : this.servers.get(known.owner);
     if (known === undefined || server === undefined) return null;
     return { kind: "server", id: known.owner, endpoint: server.endpoint, epoch: known.epoch };
   }
 
-  async findRoute(topic: string, { creates = true }: RouteOptions = {}): Promise<Route> {
+  async findRoute(topic: string, { creates = true }: FindRouteOptions = {}): Promise<TopicRoute> {
     this.looked.push(topic);
     await Promise.resolve();
     if (!this.isConnected) throw new Error("nobody answers");

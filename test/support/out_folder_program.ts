@@ -4,7 +4,7 @@
  */
 import process from "node:process";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
-import { OutFolder, recoverOutFolder } from "../../src/pubsub/client/out_folder.ts";
+import { MessageFolder, recoverMessageFolder } from "../../src/pubsub/client/out_folder.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 
 const [stateFolder = "", path = "", killAt = "-"] = process.argv.slice(2);
@@ -13,10 +13,10 @@ const onStep = (step: string) => {
 };
 using state = await ClientState.open(stateFolder, "alice", { waitMs: 5000, clock: systemClock() });
 const options = { state, topic: "news", onStep };
-recoverOutFolder(options);
+recoverMessageFolder(options);
 const { cursor } = state.subscriberPosition("news");
 const messages = [1, 2, 3].filter((id) => id > cursor).map((id) => ({
   id,
   body: new TextEncoder().encode(`body ${id}`),
 }));
-new OutFolder(path, options).deliver(messages);
+new MessageFolder(path, options).deliver(messages);

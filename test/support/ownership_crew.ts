@@ -5,7 +5,7 @@ import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../../src/pubsub/ownership/server_list.ts";
 import { TopicOwnership } from "../../src/pubsub/ownership/topic_ownership.ts";
 import { TopicRouter } from "../../src/pubsub/ownership/topic_router.ts";
-import type { TransferChannel, TransferReply } from "../../src/pubsub/ownership/transfer_channel.ts";
+import type { TopicTransferChannel, TopicTransferReply } from "../../src/pubsub/ownership/transfer_channel.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
 import { CrashPoint } from "./crash_point.ts";
 import { eventually } from "./eventually.ts";
@@ -33,7 +33,7 @@ export class OwnershipCrew implements AsyncDisposable {
   /** Transfers arrive when the test delivers them. */
   isNetworkSlow = false;
   /** Delivers what was ever sent, once more. */
-  readonly transfers: (() => Promise<TransferReply>)[] = [];
+  readonly transfers: (() => Promise<TopicTransferReply>)[] = [];
   handoffMs = 500;
   readonly #connect: () => Promise<ZooKeeper>;
   readonly #clock: Clock;
@@ -137,7 +137,7 @@ export class OwnershipCrew implements AsyncDisposable {
     }, { what: `${id} to be put into ${topic}`, withinMs: 20_000, everyMs: 1 });
   }
 
-  readonly #channel: TransferChannel = {
+  readonly #channel: TopicTransferChannel = {
     transfer: async (to, topic, content, { outgoing, signal }) => {
       const { promise, reject } = Promise.withResolvers<never>();
       signal.addEventListener("abort", () => reject(signal.reason as unknown), { once: true });

@@ -1,7 +1,7 @@
 /** A publish/subscribe server that is announced, and whose answers to operators the test decides. */
 import { announceProcess } from "../../src/pubsub/ownership/announcements.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { makeStatus } from "../../src/pubsub/status_message.ts";
+import { makeStatusMessage } from "../../src/pubsub/status_message.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
 import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
@@ -32,7 +32,7 @@ export class ScriptedServer implements AsyncDisposable {
         const [code, more] = typeof told === "number"
           ? ["OK", { headers: { epoch: told } }] as const
           : ["OVERLOADED", { reason: told }] as const;
-        await server.#socket.send([peer, empty, ...encodeMessage(makeStatus(id, question, code, more))]);
+        await server.#socket.send([peer, empty, ...encodeMessage(makeStatusMessage(id, question, code, more))]);
       }
     };
     serve().catch(() => {}); // the socket is closed

@@ -2,23 +2,28 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
-import { announcementAt } from "../ownership/announcements.ts";
+import { readAnnouncement } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
-import { requestFromServer, RequestNotSent, responseReason, type ServerRequestOptions } from "./request_from_server.ts";
+import {
+  requestFromServer,
+  RequestNotSentError,
+  type ServerRequestOptions,
+  serverResponseReason,
+} from "./request_from_server.ts";
 
-export type ManageAction = "show" | "forget-client" | "repair" | "delete";
+export type ManageTopicAction = "show" | "forget-client" | "repair" | "delete";
 
-export interface ManageRequest {
+export interface ManageTopicRequest {
   readonly topic: string;
-  readonly action: ManageAction;
+  readonly action: ManageTopicAction;
   /** ID of the client, for forget-client. */
   readonly client?: string;
   /** Accept that data is lost. */
   readonly acceptsLoss?: boolean;
 }
 
-export interface ManageResult {
+export interface ManageTopicResult {
   /** The server that owns the topic. */
   readonly owner: string;
   /** The result of the action. */
@@ -32,13 +37,13 @@ export interface ManageResult {
 export async function manageTopic(
   zk: ZooKeeper,
   path: PubsubPath,
-  { topic, action, client, acceptsLoss = false }: ManageRequest,
+  { topic, action, client, acceptsLoss = false }: ManageTopicRequest,
   options: ServerRequestOptions,
-): Promise<ManageResult> {
+): Promise<ManageTopicResult> {
   const node = (await new TopicNodes(zk, path).read(topic))?.node;
   if (node === undefined || node.owner === "") throw new BatonError("NOT_FOUND", `there is no topic "${topic}"`);
   const { owner, epoch } = node;
-  const announced = await announcementAt(zk, path.server(owner));
+  const announced = await readAnnouncement(zk, path.server(owner));
   const what = action === "forget-client"
     ? `forget client "${client}" of topic "${topic}"`
     : `${action} topic "${topic}"`;
@@ -55,7 +60,7 @@ export async function manageTopic(
   } as const;
   try {
     const answer = await requestFromServer({ id: owner, endpoint: announced.endpoint }, question, options);
-    const why = responseReason(answer);
+    const why = serverResponseReason(answer);
     if (answer.status === "OK") return { owner, value: JSON.parse(why) };
     if (answer.status === "NOT_SUBSCRIBED") throw new BatonError("NOT_FOUND", why);
     if (answer.status === "BAD_REQUEST") throw new BatonError("USAGE", why);
@@ -69,7 +74,9 @@ export async function manageTopic(
     throw new BatonError("INTERNAL", `${cannot}: ${why}`);
   } catch (thrown) {
     throwIfAborted(options.signal);
-    if (thrown instanceof RequestNotSent) throw new BatonError("UNREACHABLE", `${cannot}: ${errorMessage(thrown)}`);
+    if (thrown instanceof RequestNotSentError) {
+      throw new BatonError("UNREACHABLE", `${cannot}: ${errorMessage(thrown)}`);
+    }
     if (!(thrown instanceof BatonError) || thrown.code !== "OUTCOME_UNKNOWN") throw thrown;
     if (action === "show") throw new BatonError("UNREACHABLE", `${cannot}: ${thrown.message}`);
     const next = "baton pubsub topic ls and show tell, and it may be asked for again";

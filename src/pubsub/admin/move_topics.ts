@@ -6,23 +6,28 @@ import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { announcementAt, setDraining } from "../ownership/announcements.ts";
+import { readAnnouncement, setServerDraining } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
-import { readOverview, type ServerOverview } from "./overview.ts";
-import { planDrain, type TopicsByServer } from "./plan_moves.ts";
+import { readServerOverview, type ServerOverview } from "./overview.ts";
+import { planServerDrain, type TopicsByServer } from "./plan_moves.ts";
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { sleep } from "../../base/support/deadline.ts";
-import { requestFromServer, RequestNotSent, responseReason, type ServerRequestOptions } from "./request_from_server.ts";
+import {
+  requestFromServer,
+  RequestNotSentError,
+  type ServerRequestOptions,
+  serverResponseReason,
+} from "./request_from_server.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
 
 /** `from`: null if there is no such topic, or if its owner is not known. */
-export type RequestedMove = MoveRequest & { readonly from: string | null };
+export type RequestedTopicMove = MoveTopicRequest & { readonly from: string | null };
 
-export interface MoveResult {
+export interface TopicMoveResult {
   readonly topic: string;
   readonly from: string | null;
   readonly to: string;
-  readonly outcome: MoveOutcome["kind"] | "planned";
+  readonly outcome: TopicMoveOutcome["kind"] | "planned";
   /** Reason for people; null if it was moved. */
   readonly why: string | null;
 }
@@ -36,17 +41,17 @@ interface MoveTopicsOptions {
   readonly socket: SocketOptions | undefined;
   readonly signal?: AbortSignal;
   /** The owner of the topic is asked now. Without `onDone` it may have been asked, and the topic may move. */
-  readonly onStart?: (move: RequestedMove) => void;
-  readonly onDone?: (result: MoveResult) => void;
+  readonly onStart?: (move: RequestedTopicMove) => void;
+  readonly onDone?: (result: TopicMoveResult) => void;
 }
 
 export async function moveTopics(
   zk: ZooKeeper,
   path: PubsubPath,
-  moves: readonly RequestedMove[],
+  moves: readonly RequestedTopicMove[],
   { clock, socket, signal, onStart, onDone }: MoveTopicsOptions,
-): Promise<MoveResult[]> {
-  const done: MoveResult[] = [];
+): Promise<TopicMoveResult[]> {
+  const done: TopicMoveResult[] = [];
   const rest = moves.values();
   const worker = async () => {
     for (const one of rest) {
@@ -63,7 +68,7 @@ export async function moveTopics(
   return done;
 }
 
-function previousOwnerOf({ from }: RequestedMove, outcome: MoveOutcome): string | null {
+function previousOwnerOf({ from }: RequestedTopicMove, outcome: TopicMoveOutcome): string | null {
   if (outcome.kind === "moved") return outcome.from;
   return outcome.kind === "kept" || outcome.kind === "unknown" ? outcome.owner : from;
 }
@@ -72,7 +77,7 @@ interface DrainOptions {
   /** The server that gets all topics, whatever its store is. Default: the servers that have the same kind of store. */
   readonly to?: string | undefined;
   /** Moves the topics, and returns how many were moved. */
-  readonly move: (moves: readonly RequestedMove[]) => Promise<number>;
+  readonly move: (moves: readonly RequestedTopicMove[]) => Promise<number>;
   /** Only plans. */
   readonly isDryRun?: boolean;
   /** The server is marked. */
@@ -89,19 +94,19 @@ export async function drainServer(
   id: string,
   { to, move, isDryRun = false, onDraining }: DrainOptions,
 ): Promise<void> {
-  checkDrain(await readOverview(zk, path), id, to);
+  checkDrain(await readServerOverview(zk, path), id, to);
   if (!isDryRun) {
-    await setDraining(zk, path, id, true);
+    await setServerDraining(zk, path, id, true);
     onDraining?.();
   }
   // A proxy with an old list may assign one more topic; and if the session has just ended, the draining mark is gone.
   const plan = async () => {
-    const servers = await readOverview(zk, path);
-    if (to === undefined) return planDrain(topicsByServer(servers, id), id);
+    const servers = await readServerOverview(zk, path);
+    if (to === undefined) return planServerDrain(topicsByServer(servers, id), id);
     const topics = servers.find((server) => server.id === id)?.topics ?? [];
     return topics.map(({ topic }) => ({ topic, from: id, to }));
   };
-  while (await move(await plan()) > 0) await setDraining(zk, path, id, true);
+  while (await move(await plan()) > 0) await setServerDraining(zk, path, id, true);
 }
 
 function checkDrain(servers: readonly ServerOverview[], id: string, to: string | undefined): void {
@@ -155,7 +160,7 @@ export function topicsByServer(servers: readonly ServerOverview[], drained?: str
 }
 
 /** The outcome of moving one topic. */
-export type MoveOutcome =
+export type TopicMoveOutcome =
   | { readonly kind: "moved"; readonly from: string; readonly epoch: number }
   /** The topic was already at that server. */
   | { readonly kind: "there" }
@@ -166,7 +171,7 @@ export type MoveOutcome =
   /** No response arrived, and the topic's node does not say that it has moved; it may still move. */
   | { readonly kind: "unknown"; readonly owner: string; readonly why: string };
 
-export interface MoveRequest {
+export interface MoveTopicRequest {
   readonly topic: string;
   readonly to: string;
   /** The owner and its epoch that the operator saw: the topic is moved only if they are still the same. */
@@ -191,9 +196,9 @@ const checkEveryMs = 250;
 export async function moveTopic(
   zk: ZooKeeper,
   path: PubsubPath,
-  { topic, to, seen }: MoveRequest,
+  { topic, to, seen }: MoveTopicRequest,
   options: ServerRequestOptions,
-): Promise<MoveOutcome> {
+): Promise<TopicMoveOutcome> {
   const nodes = new TopicNodes(zk, path);
   const node = (await nodes.read(topic))?.node;
   if (node === undefined) return { kind: "no topic" };
@@ -201,9 +206,9 @@ export async function moveTopic(
   if (seen !== undefined && (seen.owner !== owner || seen.epoch !== epoch)) {
     return { kind: "kept", owner, why: `it is at "${owner}" in epoch ${epoch} meanwhile` };
   }
-  const kept = (why: string): MoveOutcome => ({ kind: "kept", owner, why });
+  const kept = (why: string): TopicMoveOutcome => ({ kind: "kept", owner, why });
   if (owner === "") return kept("no server owns it at present");
-  const announced = await announcementAt(zk, path.server(owner));
+  const announced = await readAnnouncement(zk, path.server(owner));
   if (announced === null) return owner === to ? { kind: "there" } : kept(`its owner, server "${owner}", is offline`);
   let why: string;
   let isKept = false;
@@ -219,11 +224,11 @@ export async function moveTopic(
     if (answer.status === "OK" && owner === to) return { kind: "there" };
     if (answer.status === "OK") return { kind: "moved", from: owner, epoch: answer.headers?.epoch ?? epoch + 1 };
     isKept = answer.headers?.unknown !== true;
-    why = responseReason(answer);
+    why = serverResponseReason(answer);
   } catch (thrown) {
     throwIfAborted(options.signal);
     why = errorMessage(thrown);
-    if (thrown instanceof RequestNotSent) return kept(why);
+    if (thrown instanceof RequestNotSentError) return kept(why);
   } finally {
     off();
     over.abort(new Error("the response is there"));
@@ -255,7 +260,7 @@ async function watchMove(
   const nodes = new TopicNodes(zk, path);
   for (;;) {
     await sleep(clock, checkEveryMs, over.signal);
-    const there = await announcementAt(zk, path.server(owner));
+    const there = await readAnnouncement(zk, path.server(owner));
     const now = (await nodes.read(topic))?.node;
     const end = (why: string) => over.abort(new BatonError("OUTCOME_UNKNOWN", why));
     if (now?.owner === to && owner !== to && now.state === "stored") return end(`"${topic}" is at "${to}"`);

@@ -1,6 +1,6 @@
 /** Servers and the topics that each owns, for operators. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { announcementsBelow } from "../ownership/announcements.ts";
+import { readAnnouncements } from "../ownership/announcements.ts";
 import { type ListedTopic, readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 
@@ -19,8 +19,8 @@ export interface ServerOverview {
 }
 
 /** Returns servers sorted by ID, including servers that are away and own topics. */
-export async function readOverview(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
-  const there = new Map((await announcementsBelow(zk, path.servers)).map((server) => [server.id, server]));
+export async function readServerOverview(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
+  const there = new Map((await readAnnouncements(zk, path.servers)).map((server) => [server.id, server]));
   const topics = Map.groupBy(await Array.fromAsync(readTopicList(zk, path)), ({ node }) => node.owner);
   topics.delete("");
   const ids = [...new Set([...there.keys(), ...topics.keys()])].sort();

@@ -1,7 +1,7 @@
 /** Plans which topics move where, to drain a server or to balance all servers. Pure. */
-import { chooseServer } from "../ownership/topic_router.ts";
+import { chooseServerForTopic } from "../ownership/topic_router.ts";
 
-export interface PlannedMove {
+export interface PlannedTopicMove {
   readonly topic: string;
   readonly from: string;
   readonly to: string;
@@ -11,25 +11,25 @@ export interface PlannedMove {
 export type TopicsByServer = ReadonlyMap<string, readonly string[]>;
 
 /** Moves all topics of a server, each to the server with the fewest topics then. Empty if there is no other server. */
-export function planDrain(load: TopicsByServer, from: string): PlannedMove[] {
+export function planServerDrain(load: TopicsByServer, from: string): PlannedTopicMove[] {
   const counts = new Map([...load].filter(([id]) => id !== from).map(([id, topics]) => [id, topics.length]));
   if (counts.size === 0) return [];
   return (load.get(from) ?? []).map((topic) => {
-    const to = chooseServer(counts) ?? "";
+    const to = chooseServerForTopic(counts) ?? "";
     counts.set(to, (counts.get(to) ?? 0) + 1);
     return { topic, from, to };
   });
 }
 
 /** Plans the fewest moves after which no server has two topics more than another. */
-export function planRebalance(load: TopicsByServer): PlannedMove[] {
-  const moves: PlannedMove[] = [];
+export function planTopicRebalance(load: TopicsByServer): PlannedTopicMove[] {
+  const moves: PlannedTopicMove[] = [];
   if (load.size === 0) return moves;
   const rest = new Map([...load].map(([id, topics]) => [id, [...topics]]));
   const counts = new Map([...load].map(([id, topics]) => [id, topics.length]));
   for (;;) {
-    const from = chooseServer(new Map([...counts].map(([id, count]) => [id, -count]))) ?? "";
-    const to = chooseServer(counts) ?? "";
+    const from = chooseServerForTopic(new Map([...counts].map(([id, count]) => [id, -count]))) ?? "";
+    const to = chooseServerForTopic(counts) ?? "";
     const most = counts.get(from) ?? 0;
     const fewest = counts.get(to) ?? 0;
     if (most - fewest < 2) return moves;

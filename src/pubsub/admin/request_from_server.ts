@@ -18,7 +18,7 @@ export interface ServerRequestOptions {
 }
 
 /** The request was not sent. */
-export class RequestNotSent extends Error {}
+export class RequestNotSentError extends Error {}
 
 const nothing = new Uint8Array(0);
 /**
@@ -27,7 +27,7 @@ const nothing = new Uint8Array(0);
  */
 const lostGraceMs = 3000;
 
-/** Rejects with RequestNotSent, OUTCOME_UNKNOWN, PROTOCOL, or the signal's reason. */
+/** Rejects with RequestNotSentError, OUTCOME_UNKNOWN, PROTOCOL, or the signal's reason. */
 export async function requestFromServer(
   { id, endpoint }: { readonly id: string; readonly endpoint: string },
   question: Message,
@@ -45,7 +45,7 @@ export async function requestFromServer(
       if (event.kind === "connected") return void (wasConnected = true);
       const reason = event.reason?.message ?? "it ended the connection";
       const why = `the server "${id}" at ${endpoint} ${wasConnected ? "was lost" : "cannot be reached"}: ${reason}`;
-      const error = wasConnected ? new BatonError("OUTCOME_UNKNOWN", why) : new RequestNotSent(why);
+      const error = wasConnected ? new BatonError("OUTCOME_UNKNOWN", why) : new RequestNotSentError(why);
       // The socket has to finish its event handler first.
       cancelLost = clock.startTimer(wasConnected ? lostGraceMs : 0, () => lost.abort(error));
     },
@@ -66,6 +66,6 @@ export async function requestFromServer(
 }
 
 /** Returns the sentence in the body of the response, or its status. */
-export function responseReason({ status, body }: MessageOf<"STATUS">): string {
+export function serverResponseReason({ status, body }: MessageOf<"STATUS">): string {
   return new TextDecoder().decode(body ?? nothing) || status;
 }

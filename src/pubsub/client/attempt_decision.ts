@@ -2,14 +2,14 @@
 import { codesOfNothingDone, type StatusCode } from "../wire/status_codes.ts";
 
 /** Result of one try. */
-export type AttemptResult =
+export type RequestAttemptResult =
   | { readonly kind: "response"; readonly status: StatusCode; readonly isUnknown: boolean }
   /** The request was sent, and no response arrived. */
   | { readonly kind: "no response" }
   /** The request was not sent, because no proxy could be reached. */
   | { readonly kind: "not sent" };
 
-export interface AttemptState {
+export interface RequestAttemptState {
   /** The request changes something, so that a try without a response may have had an effect. */
   readonly changesState: boolean;
   /** An earlier try may have been executed. */
@@ -22,7 +22,7 @@ export interface AttemptState {
   readonly leftMs: number;
 }
 
-export type AttemptDecision =
+export type RequestAttemptDecision =
   /** The response is the outcome. */
   | { readonly do: "accept" }
   /** `elsewhere`: try the next proxy. */
@@ -33,7 +33,10 @@ export type AttemptDecision =
 /** Refusals in a row before the next proxy is tried: this one may have lost servers that another proxy reaches. */
 const attemptsPerProxy = 3;
 
-export function decideAfterAttempt(state: AttemptState, end: AttemptResult): AttemptDecision {
+export function decideAfterRequestAttempt(
+  state: RequestAttemptState,
+  end: RequestAttemptResult,
+): RequestAttemptDecision {
   const mayBeDone = state.mayBeDone ||
     (state.changesState && (end.kind === "no response" || (end.kind === "response" && end.isUnknown)));
   if (end.kind === "response" && !isTemporaryStatus(end.status)) {
@@ -52,7 +55,7 @@ function isTemporaryStatus(status: StatusCode): boolean {
   return status === "NOT_OWNER" || status === "OVERLOADED" || status === "ERROR";
 }
 
-export interface AttemptTimes {
+export interface RequestAttemptTimes {
   /** `wait-ms`: how long the server may wait for a message. */
   readonly waitMs: number;
   /** `deadline-ms`: when the proxy has to have responded. */
@@ -66,9 +69,9 @@ const responseMsReserved = 250;
  * Divides the time of a try. `withinMs`: how long the response is awaited. `attemptMs`: what the try may take in
  * addition to `holdMs`.
  */
-export function attemptTimes(
+export function divideRequestAttemptTime(
   { withinMs, attemptMs, holdMs }: { readonly withinMs: number; readonly attemptMs: number; readonly holdMs: number },
-): AttemptTimes {
+): RequestAttemptTimes {
   // If little time is left, the wait at the server is shortened, not the time for the response: NO_MESSAGE is an
   // outcome, silence is not.
   const waitMs = Math.max(0, Math.min(holdMs, Math.floor(withinMs - attemptMs)));

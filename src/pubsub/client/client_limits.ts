@@ -23,6 +23,6 @@ export function checkName(what: string, name: string): void {
 }
 
 /** Reads a message ID, "start" or "end". Returns undefined for other words. */
-export function parsePosition(word: string): number | "start" | "end" | undefined {
+export function parseMessagePosition(word: string): number | "start" | "end" | undefined {
   return positionField.read(word);
 }

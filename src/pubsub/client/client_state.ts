@@ -47,7 +47,7 @@ export interface PutIntents {
 }
 
 /** How many messages of an input were put into a topic. */
-export interface InputPosition {
+export interface PutInputPosition {
   /** Identifies the input. */
   readonly name: string;
   readonly taken: number;
@@ -72,7 +72,7 @@ const likelySessionMax = freeNumbers + 64 * numberStepMax;
  * number can be sent, and is sooner or later accepted. A state that was raised too far by wrong responses is lowered by
  * a server that refuses its number; `used`: the highest session of stored puts, which stays below.
  */
-export function sessionAfterResponse(own: number, said: number, used: number): number {
+export function clientSessionAfterResponse(own: number, said: number, used: number): number {
   if (said < own) return own <= observedSessionMax ? own : Math.max(said, used);
   if (said <= likelySessionMax) return said;
   return Math.min(said, Math.max(observedSessionMax, own + numberStepMax), Number.MAX_SAFE_INTEGER - 1);
@@ -172,7 +172,7 @@ export class ClientState implements Disposable {
   /** Records a newer session that a server is said to know; the next process uses a higher number. */
   observeSession(said: number): void {
     const own = this.#sessionNumber;
-    const number = sessionAfterResponse(own, said, this.#highestIntentSession);
+    const number = clientSessionAfterResponse(own, said, this.#highestIntentSession);
     if (number !== own) this.runTransaction(() => this.#setSession(number));
   }
 
@@ -290,12 +290,12 @@ export class ClientState implements Disposable {
     return Number(this.#file.get("SELECT sum(count) AS count FROM intents WHERE topic = ?", topic)?.["count"] ?? 0);
   }
 
-  inputPosition(topic: string, name: string): InputPosition | null {
+  inputPosition(topic: string, name: string): PutInputPosition | null {
     const [row] = this.#readVerified(clientStateTables.inputs, "WHERE topic = ? AND name = ?", topic, name);
     return row === undefined ? null : { name, taken: Number(row["taken"]), digest: String(row["digest"]) };
   }
 
-  setInput(topic: string, { name, taken, digest }: InputPosition): void {
+  setInput(topic: string, { name, taken, digest }: PutInputPosition): void {
     this.#file.replace(clientStateTables.inputs, { topic, name, taken, digest });
   }
 

@@ -2,10 +2,10 @@
  * Records how much of an input was taken, in the same transaction as the puts, so that a later process neither skips a
  * message nor puts one twice. Decides nothing about the input.
  */
-import type { ClientState, InputPosition } from "./client_state.ts";
+import type { ClientState, PutInputPosition } from "./client_state.ts";
 import { createHash } from "node:crypto";
 
-export interface InputCheckpoint {
+export interface PutInputCheckpoint {
   /** Digest of everything that was taken before; null if it is not needed. */
   readonly digest: string | null;
   /**
@@ -16,12 +16,12 @@ export interface InputCheckpoint {
 }
 
 /** Checkpoint of an input that is a sequence of messages: their number and their digest. */
-export class OffsetCheckpoint implements InputCheckpoint {
+export class InputOffsetCheckpoint implements PutInputCheckpoint {
   readonly #state: ClientState;
   readonly #topic: string;
-  readonly #begin: InputPosition;
+  readonly #begin: PutInputPosition;
 
-  constructor(state: ClientState, topic: string, begin: InputPosition) {
+  constructor(state: ClientState, topic: string, begin: PutInputPosition) {
     this.#state = state;
     this.#topic = topic;
     this.#begin = begin;
@@ -37,12 +37,12 @@ export class OffsetCheckpoint implements InputCheckpoint {
 }
 
 /** Checkpoint of inputs that are one message each: which files were put. */
-export class FileCheckpoint implements InputCheckpoint {
+export class InputFileCheckpoint implements PutInputCheckpoint {
   readonly digest = null;
   readonly #state: ClientState;
   readonly #topic: string;
   /** Files that are being put, in order, and how many of them are recorded. */
-  readonly #inputs: InputPosition[] = [];
+  readonly #inputs: PutInputPosition[] = [];
   #recorded = 0;
 
   constructor(state: ClientState, topic: string) {
@@ -64,8 +64,8 @@ export class FileCheckpoint implements InputCheckpoint {
 }
 
 /** Digest of no messages. */
-export const emptyDigest = "";
+export const emptyInputDigest = "";
 
-export function rollingDigest(chain: string, item: Uint8Array): string {
+export function extendInputDigest(chain: string, item: Uint8Array): string {
   return createHash("sha256").update(chain).update(item).digest("hex");
 }

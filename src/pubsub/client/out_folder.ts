@@ -18,21 +18,21 @@ import type { ClientState } from "./client_state.ts";
 /** Name of the file that says which client and topic own the folder. */
 const ownerFileName = ".baton-pubsub";
 
-export interface OutFolderMessage {
+export interface MessageFolderEntry {
   readonly id: number;
   readonly body: Uint8Array;
 }
 
-export interface OutFolderOptions {
+export interface MessageFolderOptions {
   readonly state: ClientState;
   readonly topic: string;
   /** Called before each step, for tests. */
   readonly onStep?: (step: string) => void;
 }
 
-export class OutFolder {
+export class MessageFolder {
   readonly path: string;
-  readonly #options: OutFolderOptions;
+  readonly #options: MessageFolderOptions;
   /**
    * IDs of messages that an earlier process began to write, ascending. They are written again unless the client has
    * skipped them.
@@ -40,8 +40,8 @@ export class OutFolder {
   #leftParts: readonly number[];
 
   /** Creates or opens the folder. Throws USAGE if another client ID or topic owns it, CANNOT_CREATE, or IO. */
-  constructor(path: string, options: OutFolderOptions) {
-    this.path = makeOutFolder(path);
+  constructor(path: string, options: MessageFolderOptions) {
+    this.path = makeMessageFolder(path);
     this.#options = options;
     claimFolder(this.path, options.state.id, options.topic);
     this.#leftParts = this.#rethrowAsIo(() => findParts(this.path, 0, Infinity));
@@ -51,7 +51,7 @@ export class OutFolder {
    * Delivers the messages in the order of their IDs. Throws IO: messages written before the failure are delivered, the
    * others come again. The disk does not need room for all of them if another program removes the files meanwhile.
    */
-  deliver(messages: readonly OutFolderMessage[]): void {
+  deliver(messages: readonly MessageFolderEntry[]): void {
     const { written, failure } = this.#write(messages);
     const last = written.at(-1);
     if (last !== undefined) this.#moveIntoPlace(written, last.id);
@@ -60,10 +60,10 @@ export class OutFolder {
 
   /** Writes part files until there is no room. */
   #write(
-    messages: readonly OutFolderMessage[],
-  ): { readonly written: readonly OutFolderMessage[]; readonly failure: unknown } {
+    messages: readonly MessageFolderEntry[],
+  ): { readonly written: readonly MessageFolderEntry[]; readonly failure: unknown } {
     const { onStep = () => {} } = this.#options;
-    const written: OutFolderMessage[] = [];
+    const written: MessageFolderEntry[] = [];
     try {
       for (const message of messages) {
         onStep(`write ${message.id}`);
@@ -76,7 +76,7 @@ export class OutFolder {
     return { written, failure: null };
   }
 
-  #moveIntoPlace(messages: readonly OutFolderMessage[], last: number): void {
+  #moveIntoPlace(messages: readonly MessageFolderEntry[], last: number): void {
     const { state, topic, onStep = () => {} } = this.#options;
     onStep("flush parts");
     this.#rethrowAsIo(() => {
@@ -100,7 +100,7 @@ export class OutFolder {
   }
 
   /** Keeps part files above `last`: a process that took over the client with another state may be renaming them now. */
-  #removeLeftParts(messages: readonly OutFolderMessage[], last: number): void {
+  #removeLeftParts(messages: readonly MessageFolderEntry[], last: number): void {
     const written = new Set(messages.map(({ id }) => id));
     for (const id of this.#leftParts) {
       if (id <= last && !written.has(id)) rmSync(join(this.path, `${id}.part`), { force: true });
@@ -123,7 +123,7 @@ export class OutFolder {
  * Completes an interrupted delivery, in the folder where it began. Throws IO if the folder is missing, because then it
  * is unknown what was delivered.
  */
-export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderOptions): void {
+export function recoverMessageFolder({ state, topic, onStep = () => {} }: MessageFolderOptions): void {
   const { cursor, intent, folder } = state.subscriberPosition(topic);
   if (folder === null || intent <= cursor) return;
   try {
@@ -157,7 +157,7 @@ function findParts(folder: string, cursor: number, intent: number): number[] {
  * Creates the folder and returns its real path: recovery has to find it even if a symbolic link changes. Throws
  * CANNOT_CREATE.
  */
-export function makeOutFolder(path: string): string {
+export function makeMessageFolder(path: string): string {
   try {
     refuseLinksOfOthers(path);
     mkdirSync(path, { recursive: true });

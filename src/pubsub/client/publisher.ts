@@ -6,11 +6,11 @@
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { abortable, anySignal, throwIfAborted } from "../../base/support/abort.ts";
 import { countWithNoun } from "../../base/support/text.ts";
-import { type LossCertainty, parseLoss } from "./loss_sentence.ts";
+import { type MessageLossCertainty, parseMessageLoss } from "./loss_sentence.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
-import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkpoints.ts";
-import { outcomeError, type PubsubRequestOptions, type RequestOutcome } from "./requester.ts";
+import { emptyInputDigest, extendInputDigest, type PutInputCheckpoint } from "./input_checkpoints.ts";
+import { type PubsubRequestOptions, type PubsubRequestOutcome, requestOutcomeError } from "./requester.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { bodyBytesMax } from "../wire/message_limits.ts";
 import type { MessageHeaders } from "../wire/pubsub_messages.ts";
@@ -19,12 +19,12 @@ import type { MessageHeaders } from "../wire/pubsub_messages.ts";
 const windowMessages = 256;
 const windowBytes = 16 << 20;
 
-export interface PutOptions {
+export interface PublisherPutOptions {
   readonly msgId?: string | null;
   /** The message ID of the message with this counter, instead of `msgId`. A chunk with such a message has no other. */
   readonly msgIdOf?: (counter: number) => string | null;
   /** Checkpoint of the input that the messages come from. */
-  readonly input?: InputCheckpoint | null;
+  readonly input?: PutInputCheckpoint | null;
   /** Ends the call immediately; the outcome of requests in flight is unknown. */
   readonly signal?: AbortSignal | undefined;
   /** Stops reading; requests that were sent are awaited. */
@@ -62,7 +62,7 @@ interface RefusedPut {
 }
 
 interface CheckpointUpdate {
-  readonly checkpoint: InputCheckpoint;
+  readonly checkpoint: PutInputCheckpoint;
   readonly counter: number;
   readonly digest: string;
 }
@@ -73,7 +73,7 @@ export class Publisher {
   /** Counter of the next message. */
   #counter = 1;
   /** Digest of everything that was taken. */
-  #digest = emptyDigest;
+  #digest = emptyInputDigest;
   readonly #inFlight = new Set<InFlightBatch>();
   #messages = 0;
   #bytes = 0;
@@ -86,7 +86,7 @@ export class Publisher {
   #waitsForInput = false;
   #hasReadAll = false;
   #withoutSubscribers = 0;
-  #loss: LossCertainty | null = null;
+  #loss: MessageLossCertainty | null = null;
   /** Aborts when nothing more may be sent. */
   readonly #stop = new AbortController();
 
@@ -103,7 +103,7 @@ export class Publisher {
   }
 
   /** A fail-over of the topic's database has lost earlier messages that were answered OK, or may have. */
-  get loss(): LossCertainty | null {
+  get loss(): MessageLossCertainty | null {
     return this.#loss;
   }
 
@@ -121,10 +121,10 @@ export class Publisher {
    * Puts all messages in order, and resolves when all are stored. Rejects with OUTCOME_UNKNOWN (the intents are kept
    * for `resume`), the error of a refused message, or the signal's reason. Call it once for each publisher.
    */
-  async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PutOptions = {}): Promise<number> {
+  async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PublisherPutOptions = {}): Promise<number> {
     const { signal, until, isStream = false, input: checkpoint = null, endMsOf } = options;
     const ends = anySignal(signal, isStream ? undefined : until);
-    this.#digest = checkpoint?.digest ?? emptyDigest;
+    this.#digest = checkpoint?.digest ?? emptyInputDigest;
     await this.#client.register(this.#topic, { signal, endMs: endMsOf?.(1, 1) });
     let inputError: unknown;
     try {
@@ -163,7 +163,7 @@ export class Publisher {
 
   /** Sends all puts with an unknown outcome again. Resolves with the number of messages. */
   async resume(
-    { signal, until, endMs, onStored = () => {} }: Pick<PutOptions, "signal" | "until" | "onStored"> & {
+    { signal, until, endMs, onStored = () => {} }: Pick<PublisherPutOptions, "signal" | "until" | "onStored"> & {
       readonly endMs?: number;
     } = {},
   ): Promise<number> {
@@ -179,7 +179,7 @@ export class Publisher {
       }
       if (isOk) this.#noteOk(outcome.response.headers, length);
       if (!isOk) {
-        throw outcomeError(`put ${countWithNoun(length, "message")} into topic "${this.#topic}" again`, outcome);
+        throw requestOutcomeError(`put ${countWithNoun(length, "message")} into topic "${this.#topic}" again`, outcome);
       }
       count += length;
       onStored(length, totalByteLength(run.bodies), counter);
@@ -189,7 +189,7 @@ export class Publisher {
 
   /** Notes what the response to a put of `count` messages says besides its ids. */
   #noteOk(headers: MessageHeaders | undefined, count: number): void {
-    this.#loss = parseLoss(headers?.loss) ?? this.#loss;
+    this.#loss = parseMessageLoss(headers?.loss) ?? this.#loss;
     if (headers?.subscribers === 0) this.#withoutSubscribers += count;
   }
 
@@ -211,7 +211,7 @@ export class Publisher {
   async #resend(
     { counter, session, registration, msgId, bodies }: PutIntents,
     limits: Pick<PubsubRequestOptions, "signal" | "endMs">,
-  ): Promise<RequestOutcome> {
+  ): Promise<PubsubRequestOutcome> {
     const own = this.#client.token;
     const headers = {
       firstUnacked: counter,
@@ -226,7 +226,7 @@ export class Publisher {
    * Sends messages in requests as the window allows. The intents of all requests that fit at the same time are stored
    * in one transaction.
    */
-  async #sendAll(items: readonly Uint8Array[], options: PutOptions, ends: AbortSignal): Promise<void> {
+  async #sendAll(items: readonly Uint8Array[], options: PublisherPutOptions, ends: AbortSignal): Promise<void> {
     let group: Uint8Array[][] = [];
     let messages = 0;
     let bytes = 0;
@@ -263,7 +263,7 @@ export class Publisher {
   }
 
   /** Stores the intents of the requests in one transaction and sends them. If it fails, none of them was taken. */
-  #send(batches: readonly (readonly Uint8Array[])[], options: PutOptions): void {
+  #send(batches: readonly (readonly Uint8Array[])[], options: PublisherPutOptions): void {
     const { msgId = null, msgIdOf, input = null } = options;
     const session = this.#client.token;
     const registration = this.#client.state.knownRegistration(this.#topic);
@@ -274,7 +274,9 @@ export class Publisher {
       const intents: PutIntents = { topic: this.#topic, session, registration, counter, msgId: id, bodies };
       const before = digest;
       counter += bodies.length;
-      if (input !== null && input.digest !== null) { for (const body of bodies) digest = rollingDigest(digest, body); }
+      if (input !== null && input.digest !== null) {
+        for (const body of bodies) digest = extendInputDigest(digest, body);
+      }
       return { intents, before };
     });
     this.#storeProgress(requests.map(({ intents }) => intents), input && { checkpoint: input, counter, digest });
@@ -284,7 +286,7 @@ export class Publisher {
   }
 
   /** Sends one request. `digest`: of the input before it. */
-  #request({ counter: first, msgId, bodies }: PutIntents, digest: string, options: PutOptions): void {
+  #request({ counter: first, msgId, bodies }: PutIntents, digest: string, options: PublisherPutOptions): void {
     // Outcomes below this counter are also settled on disk, so the server may forget them.
     const firstUnacked = Math.min(first, ...[...this.#inFlight].map((flight) => flight.first));
     const bytes = totalByteLength(bodies);
@@ -319,11 +321,11 @@ export class Publisher {
   }
 
   async #onOutcome(
-    asked: Promise<RequestOutcome>,
+    asked: Promise<PubsubRequestOutcome>,
     flightOf: () => InFlightBatch,
-    { onStored, signal }: PutOptions,
+    { onStored, signal }: PublisherPutOptions,
   ): Promise<void> {
-    let outcome: RequestOutcome | null = null;
+    let outcome: PubsubRequestOutcome | null = null;
     let why: unknown;
     try {
       outcome = await asked;
@@ -352,7 +354,7 @@ export class Publisher {
       // A client that was taken over leaves the topic to the newer session.
       const status = outcome.response?.status;
       const copies = { mayComeAgain: status !== "FENCED", wasFull: status === "FULL" };
-      this.#recordFailure(flight, outcomeError(this.#describeBatch(flight), outcome), copies);
+      this.#recordFailure(flight, requestOutcomeError(this.#describeBatch(flight), outcome), copies);
     }
     if (this.#hasEnded) this.#stop.abort();
     else this.#settleIdle();
@@ -423,9 +425,9 @@ export class Publisher {
   }
 }
 
-function unknownOutcomeError(what: string, outcome: RequestOutcome): BatonError {
-  if (outcome.kind === "unknown") return outcomeError(what, outcome);
-  return outcomeError(what, {
+function unknownOutcomeError(what: string, outcome: PubsubRequestOutcome): BatonError {
+  if (outcome.kind === "unknown") return requestOutcomeError(what, outcome);
+  return requestOutcomeError(what, {
     kind: "unknown",
     why: "the topic has forgotten this client meanwhile",
     response: outcome.response,
@@ -433,12 +435,12 @@ function unknownOutcomeError(what: string, outcome: RequestOutcome): BatonError 
 }
 
 /** Returns whether the topic has forgotten this client during its puts; what was stored before is unknown. */
-function isForgotten(outcome: RequestOutcome): boolean {
+function isForgotten(outcome: PubsubRequestOutcome): boolean {
   return outcome.response?.status === "UNREGISTERED";
 }
 
 /** Returns whether trying again cannot reveal more about the outcome. */
-function isSettled(outcome: RequestOutcome): boolean {
+function isSettled(outcome: PubsubRequestOutcome): boolean {
   return outcome.kind === "response" &&
     ["STALE_OP", "COUNTER_REUSE", "BAD_REQUEST", "UNREGISTERED"].includes(outcome.response.status);
 }

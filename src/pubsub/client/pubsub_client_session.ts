@@ -4,11 +4,11 @@ import type { Message, MessageHeaders, MessageName, MessageOf } from "../wire/pu
 import type { SessionToken } from "../wire/field_types.ts";
 import type { ClientState } from "./client_state.ts";
 import {
-  outcomeError,
+  type ClientResponseMessage,
+  type PubsubRequester,
   type PubsubRequestOptions,
-  type Requester,
-  type RequestOutcome,
-  type StatusMessage,
+  type PubsubRequestOutcome,
+  requestOutcomeError,
 } from "./requester.ts";
 import { decodeTopicList } from "../wire/topic_list.ts";
 
@@ -40,7 +40,7 @@ export interface ClientPosition {
 
 export class PubsubClientSession {
   readonly state: ClientState;
-  readonly #requester: Requester;
+  readonly #requester: PubsubRequester;
   readonly #operationCounts = new Map<string, number>();
   /** Topics at which this process has registered. */
   readonly #registeredTopics = new Set<string>();
@@ -48,7 +48,7 @@ export class PubsubClientSession {
   #token: SessionToken | null = null;
 
   /** `own`: a new session, for a process that needs several; `shared`: that of this process, which its state keeps. */
-  constructor(state: ClientState, requester: Requester, kind: "shared" | "own" = "shared") {
+  constructor(state: ClientState, requester: PubsubRequester, kind: "shared" | "own" = "shared") {
     this.state = state;
     this.#requester = requester;
     this.#kind = kind;
@@ -75,7 +75,7 @@ export class PubsubClientSession {
   async request(
     message: UnsentMessage<SubscriberOperation | "GET" | "PUT">,
     { registration, ...options }: SessionRequestOptions = {},
-  ): Promise<RequestOutcome> {
+  ): Promise<PubsubRequestOutcome> {
     const headers = {
       ...message.headers,
       session: this.token,
@@ -100,7 +100,7 @@ export class PubsubClientSession {
     if (outcome.kind === "unknown") {
       throw new BatonError("UNREACHABLE", `Cannot ${what}; definitely not done: no server has answered in time`);
     }
-    requireOkStatus(what, outcome);
+    requireOkResponse(what, outcome);
     this.#registeredTopics.add(topic);
   }
 
@@ -108,7 +108,7 @@ export class PubsubClientSession {
   async #requestRegistered(
     message: UnsentMessage<SubscriberOperation | "PUT">,
     options?: PubsubRequestOptions,
-  ): Promise<RequestOutcome> {
+  ): Promise<PubsubRequestOutcome> {
     for (let tries = 1;; tries++) {
       const known = this.state.knownRegistration(message.topic);
       const outcome = await this.request(message, options);
@@ -181,7 +181,7 @@ export class PubsubClientSession {
   async info(topic: string, options?: PubsubRequestOptions): Promise<MessageHeaders> {
     const what = `ask about topic "${topic}"`;
     const outcome = await this.#requester.request({ name: "INFO", sender: this.id, topic }, options);
-    return requireOkStatus(what, outcome).headers ?? {};
+    return requireOkResponse(what, outcome).headers ?? {};
   }
 
   /**
@@ -203,22 +203,22 @@ export class PubsubClientSession {
   ): Promise<void> {
     const op = this.operationCount(message.topic) + 1;
     this.#operationCounts.set(message.topic, op);
-    requireOkStatus(what, await this.#requestRegistered({ ...message, headers: { op } }, options));
+    requireOkResponse(what, await this.#requestRegistered({ ...message, headers: { op } }, options));
   }
 }
 
 /** Returns the response if it is OK; otherwise throws the outcome as an error. */
-export function requireOkStatus(what: string, outcome: RequestOutcome): StatusMessage {
+export function requireOkResponse(what: string, outcome: PubsubRequestOutcome): ClientResponseMessage {
   if (outcome.kind === "response" && outcome.response.status === "OK") return outcome.response;
-  throw outcomeError(what, outcome);
+  throw requestOutcomeError(what, outcome);
 }
 
 /** Lists the topics, sorted. Rejects with the outcome's error, or the signal's reason. */
-export async function requestTopics(
-  requester: Requester,
+export async function requestTopicNames(
+  requester: PubsubRequester,
   sender: string,
   options: PubsubRequestOptions,
 ): Promise<string[]> {
-  const answer = requireOkStatus("list the topics", await requester.request({ name: "TOPICS", sender }, options));
+  const answer = requireOkResponse("list the topics", await requester.request({ name: "TOPICS", sender }, options));
   return (decodeTopicList(answer.body) ?? []).sort();
 }

@@ -11,25 +11,25 @@ import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
 import { decodeMessage } from "../wire/decode_message.ts";
 import { encodeMessage } from "../wire/encode_message.ts";
 import type { Message, MessageOf } from "../wire/pubsub_messages.ts";
-import { type AttemptResult, attemptTimes, decideAfterAttempt } from "./attempt_decision.ts";
+import { decideAfterRequestAttempt, divideRequestAttemptTime, type RequestAttemptResult } from "./attempt_decision.ts";
 import { ProxyLink } from "./proxy_link.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import { printable } from "../../base/support/text.ts";
 
-export type StatusMessage = MessageOf<"STATUS">;
+export type ClientResponseMessage = MessageOf<"STATUS">;
 
-export type RequestOutcome =
-  | { readonly kind: "response"; readonly response: StatusMessage }
+export type PubsubRequestOutcome =
+  | { readonly kind: "response"; readonly response: ClientResponseMessage }
   /** Definitely not done; `response` is the last one received. `isRefused`: every proxy refuses this client. */
   | {
     readonly kind: "fail";
     readonly why: string;
-    readonly response: StatusMessage | null;
+    readonly response: ClientResponseMessage | null;
     readonly isRefused?: boolean;
   }
-  | { readonly kind: "unknown"; readonly why: string; readonly response: StatusMessage | null };
+  | { readonly kind: "unknown"; readonly why: string; readonly response: ClientResponseMessage | null };
 
-export interface RequesterOptions {
+export interface PubsubRequesterOptions {
   /** Returns the endpoints of the proxies in the order of the tries. Called again when none of them can be reached. */
   readonly findProxies: (signal: AbortSignal) => Promise<readonly string[]>;
   readonly clock: Clock;
@@ -64,7 +64,7 @@ export interface PubsubRequestOptions {
 }
 
 /** Progress of a request. */
-interface RequestProgress extends WatchedRequest {
+interface RequestProgress extends StallWatchedRequest {
   sentTo: ProxyLink | null;
   /** Result of the last try. */
   lastResult: string | null;
@@ -84,8 +84,8 @@ const noProxySentence = "no proxy is running; to start the service on this machi
 const temporaryCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
 const changing: ReadonlySet<Message["name"]> = new Set(["PUT", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK"]);
 
-export class Requester implements AsyncDisposable {
-  readonly #options: RequesterOptions;
+export class PubsubRequester implements AsyncDisposable {
+  readonly #options: PubsubRequesterOptions;
   #proxies: readonly string[] = [];
   #proxyIndex = 0;
   #link: ProxyLink | null = null;
@@ -97,17 +97,17 @@ export class Requester implements AsyncDisposable {
   #lastProblem = noProblemYet;
   /** Endpoints that have refused this client since the last one that accepted it. */
   readonly #refusals = new Set<string>();
-  readonly #stallMonitor: StallMonitor<RequestProgress> | null;
+  readonly #stallMonitor: RequestStallMonitor<RequestProgress> | null;
 
-  constructor(options: RequesterOptions) {
+  constructor(options: PubsubRequesterOptions) {
     this.#options = options;
     const { clock, onStall, stallMs = stallMsDefault } = options;
     const tell = (progress: RequestProgress) => onStall?.(this.#stallReason(progress));
-    this.#stallMonitor = onStall === undefined ? null : new StallMonitor(clock, { afterMs: stallMs, tell });
+    this.#stallMonitor = onStall === undefined ? null : new RequestStallMonitor(clock, { afterMs: stallMs, tell });
   }
 
   /** Sends a request. Rejects with the signal's reason, and with the error of `findProxies` when the time is over. */
-  async request(message: Message, options: PubsubRequestOptions = {}): Promise<RequestOutcome> {
+  async request(message: Message, options: PubsubRequestOptions = {}): Promise<PubsubRequestOutcome> {
     const progress: RequestProgress = { sinceMs: this.#options.clock.now(), sentTo: null, lastResult: null };
     this.#stallMonitor?.begin(progress);
     try {
@@ -121,7 +121,7 @@ export class Requester implements AsyncDisposable {
     message: Message,
     options: PubsubRequestOptions,
     progress: RequestProgress,
-  ): Promise<RequestOutcome> {
+  ): Promise<PubsubRequestOutcome> {
     const { clock, retriesMax = Infinity, random } = this.#options;
     let { attemptMs } = this.#options;
     const { signal, holdMs = 0 } = options;
@@ -130,20 +130,20 @@ export class Requester implements AsyncDisposable {
     const endMs = clock.now() + timeoutMs + holdMs;
     const attemptMsLeast = Math.min(attemptMsMin, timeoutMs / 10);
     let mayBeDone = false;
-    let response: StatusMessage | null = null;
+    let response: ClientResponseMessage | null = null;
     for (let attempts = 1;; attempts++) {
       throwIfAborted(signal);
       const link = await this.#connectedLink({ withinMs: Math.min(attemptMs + holdMs, connectMsMax), endMs }, signal);
       const isRefused = this.#proxies.length > 0 && this.#proxies.every((endpoint) => this.#refusals.has(endpoint));
       // Another try would be refused as well.
       if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastProblem, response, isRefused };
-      let end: AttemptResult = { kind: "not sent" };
+      let end: RequestAttemptResult = { kind: "not sent" };
       // Finding proxies may have taken all of the time: what is sent too late is only unknown.
       const withinMs = Math.min(endMs - clock.now(), attemptMs + holdMs);
       if (link !== null && withinMs < attemptMsLeast) {
         this.#lastProblem = `no time was left when ${link.endpoint} was connected`;
       } else if (link !== null) {
-        const times = attemptTimes({ withinMs, attemptMs: Math.min(attemptMs, timeoutMs), holdMs });
+        const times = divideRequestAttemptTime({ withinMs, attemptMs: Math.min(attemptMs, timeoutMs), holdMs });
         const sentMs = clock.now();
         const got = await this.#watchedAttempt(link, message, { ...options, times, withinMs, progress });
         end = got === null
@@ -159,7 +159,7 @@ export class Requester implements AsyncDisposable {
       }
       const waitMs = backoffMs(attempts - 1, serverBackoff, random);
       const leftMs = endMs - clock.now() - waitMs - attemptMsLeast;
-      const decision = decideAfterAttempt({
+      const decision = decideAfterRequestAttempt({
         changesState: changes,
         mayBeDone,
         attempts,
@@ -189,11 +189,11 @@ export class Requester implements AsyncDisposable {
     link: ProxyLink,
     message: Message,
     { times, withinMs, progress, holdMs = 0, signal, onSent }: PubsubRequestOptions & {
-      readonly times: ReturnType<typeof attemptTimes>;
+      readonly times: ReturnType<typeof divideRequestAttemptTime>;
       readonly withinMs: number;
       readonly progress: RequestProgress;
     },
-  ): Promise<StatusMessage | "no response" | null> {
+  ): Promise<ClientResponseMessage | "no response" | null> {
     const { clock } = this.#options;
     const wait = message.headers?.waitMs === undefined ? {} : { waitMs: times.waitMs };
     progress.sentTo = link;
@@ -222,7 +222,7 @@ export class Requester implements AsyncDisposable {
     link: ProxyLink,
     frames: readonly Uint8Array[],
     { withinMs, signal, onSent }: Pick<PubsubRequestOptions, "signal" | "onSent"> & { readonly withinMs: number },
-  ): Promise<StatusMessage | "no response" | null> {
+  ): Promise<ClientResponseMessage | "no response" | null> {
     return new Promise((resolve, reject) => {
       const finish = (result: () => void) => {
         cancelTimer();
@@ -315,7 +315,7 @@ export class Requester implements AsyncDisposable {
   }
 
   /** Switches to the next proxy. After the last one they are looked up again. */
-  #useNextProxy(end: AttemptResult): void {
+  #useNextProxy(end: RequestAttemptResult): void {
     if (this.#link === null) return;
     if (this.#link.state === "lost") {
       this.#lastProblem = `no connection to ${this.#link.endpoint}: ${this.#link.lostReason}`;
@@ -345,18 +345,18 @@ export class Requester implements AsyncDisposable {
     return this.#options.lookupPlace === undefined ? "" : ` ${this.#options.lookupPlace()}`;
   }
 
-  #failureReason(end: AttemptResult, response: StatusMessage | null): string {
+  #failureReason(end: RequestAttemptResult, response: ClientResponseMessage | null): string {
     if (end.kind !== "response" || response === null) return this.#lastProblem;
-    return response.body === undefined ? response.status : `${response.status}, ${reasonText(response)}`;
+    return response.body === undefined ? response.status : `${response.status}, ${responseReasonText(response)}`;
   }
 }
 
-function attemptResultOf({ status, headers }: StatusMessage): AttemptResult {
+function attemptResultOf({ status, headers }: ClientResponseMessage): RequestAttemptResult {
   return { kind: "response", status, isUnknown: headers?.unknown === true };
 }
 
 /** Returns the sentence of a response, for people. */
-export function reasonText({ body }: StatusMessage): string {
+export function responseReasonText({ body }: ClientResponseMessage): string {
   try {
     return printable(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch (thrown) {
@@ -395,7 +395,7 @@ export class TopicDamagedError extends BatonError {
 }
 
 /** Converts an outcome into an error. `what` is the request, as the object of "Cannot". */
-export function outcomeError(what: string, outcome: RequestOutcome): BatonError {
+export function requestOutcomeError(what: string, outcome: PubsubRequestOutcome): BatonError {
   if (outcome.kind === "unknown") {
     return new BatonError("OUTCOME_UNKNOWN", `The outcome is unknown: ${what}: ${outcome.why}`);
   }
@@ -405,14 +405,14 @@ export function outcomeError(what: string, outcome: RequestOutcome): BatonError 
     return new BatonError(code, `Cannot ${what}; definitely not done: ${outcome.why}`);
   }
   const { status, headers } = outcome.response;
-  const sentence = reasonText(outcome.response);
+  const sentence = responseReasonText(outcome.response);
   const message = `Cannot ${what}: ${status}${sentence === "" ? "" : `, ${sentence}`}`;
   if (status !== "DAMAGED") return new BatonError(codes[status], message);
   return new TopicDamagedError(message, { isWholeTopic: headers?.state === "missing" });
 }
 
 /** A request in flight. */
-export interface WatchedRequest {
+export interface StallWatchedRequest {
   /** Time since which the request waits; in the future while it waits for a message at the server. */
   sinceMs: number;
 }
@@ -421,7 +421,7 @@ export interface WatchedRequest {
  * Reports a request that makes no progress: once, and again only after a response. Uses one timer for all requests,
  * because thousands start and end within its period.
  */
-export class StallMonitor<Request extends WatchedRequest> implements Disposable {
+export class RequestStallMonitor<Request extends StallWatchedRequest> implements Disposable {
   readonly #clock: Clock;
   readonly #afterMs: number;
   readonly #report: (request: Request) => void;

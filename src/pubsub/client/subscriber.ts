@@ -3,9 +3,9 @@ import { BatonError } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { type IdRange, noMessageId } from "../wire/field_types.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
-import { type LossCertainty, parseLoss } from "./loss_sentence.ts";
-import { requireOkStatus } from "./pubsub_client_session.ts";
-import { recoverOutFolder } from "./out_folder.ts";
+import { type MessageLossCertainty, parseMessageLoss } from "./loss_sentence.ts";
+import { requireOkResponse } from "./pubsub_client_session.ts";
+import { recoverMessageFolder } from "./out_folder.ts";
 
 /** Maximum bytes of a response after its first message. */
 const responseBytesMax = 1 << 20;
@@ -20,12 +20,12 @@ export interface ReceivedMessage {
   readonly msgId: string | null;
 }
 
-export interface FetchResult {
+export interface MessageFetchResult {
   readonly messages: readonly ReceivedMessage[];
   /** Messages before these that the retention of the topic, damage, or a fail-over of its database has removed. */
   readonly missed: number;
   /** A fail-over has lost messages before these, or may have. */
-  readonly loss: LossCertainty | null;
+  readonly loss: MessageLossCertainty | null;
 }
 
 export class Subscriber {
@@ -36,7 +36,7 @@ export class Subscriber {
   constructor(client: PubsubClientSession, topic: string) {
     this.topic = topic;
     this.#client = client;
-    recoverOutFolder({ state: client.state, topic });
+    recoverMessageFolder({ state: client.state, topic });
   }
 
   /**
@@ -48,7 +48,7 @@ export class Subscriber {
     readonly waitMs?: number;
     readonly peek?: boolean;
     readonly signal?: AbortSignal | undefined;
-  }): Promise<FetchResult> {
+  }): Promise<MessageFetchResult> {
     for (let leftMs = waitMs;;) {
       const holdMs = Math.min(leftMs, holdMsMax);
       leftMs -= holdMs;
@@ -93,7 +93,7 @@ export class Subscriber {
     readonly holdMs: number;
     readonly peek: boolean;
     readonly signal: AbortSignal | undefined;
-  }): Promise<FetchResult | null> {
+  }): Promise<MessageFetchResult | null> {
     const { cursor, intent } = this.#client.state.subscriberPosition(this.topic);
     const headers = {
       max,
@@ -108,7 +108,7 @@ export class Subscriber {
     });
     if (outcome.kind === "response" && outcome.response.status === "NO_MESSAGE") return null;
     if (outcome.response?.status === "BAD_REQUEST") await this.#requireExistingPosition(cursor, signal);
-    const { batch, body, messageId, headers: said = {} } = requireOkStatus(`get from topic "${this.topic}"`, outcome);
+    const { batch, body, messageId, headers: said = {} } = requireOkResponse(`get from topic "${this.topic}"`, outcome);
     const bodies = batch ?? [body ?? new Uint8Array(0)];
     const ids = idsOfRanges(said.ids ?? [], messageId);
     if (ids.length !== bodies.length || ids.some((id, place) => id <= (ids[place - 1] ?? noMessageId))) {
@@ -119,7 +119,11 @@ export class Subscriber {
       const id = ids[place] as number;
       return { id, body: content, redelivered: id <= intent, msgId: said.msgId ?? null };
     });
-    return { messages: messages.filter(({ id }) => id > cursor), missed: said.missed ?? 0, loss: parseLoss(said.loss) };
+    return {
+      messages: messages.filter(({ id }) => id > cursor),
+      missed: said.missed ?? 0,
+      loss: parseMessageLoss(said.loss),
+    };
   }
 }
 

@@ -1,12 +1,12 @@
 /** The proxies that are announced in the coordination service, for clients. */
 import { abortable } from "../../base/support/abort.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { announcementsBelow } from "./announcements.ts";
+import { readAnnouncements } from "./announcements.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
 /** Returns the endpoints in a random order, so that clients spread over them. Rejects with the signal's reason. */
-export async function announcedProxies(zk: ZooKeeper, path: PubsubPath, signal: AbortSignal): Promise<string[]> {
-  const endpoints = (await abortable(announcementsBelow(zk, path.proxies), signal)).map(({ endpoint }) => endpoint);
+export async function findAnnouncedProxies(zk: ZooKeeper, path: PubsubPath, signal: AbortSignal): Promise<string[]> {
+  const endpoints = (await abortable(readAnnouncements(zk, path.proxies), signal)).map(({ endpoint }) => endpoint);
   for (let at = 0; at < endpoints.length; at++) {
     const other = at + Math.floor(Math.random() * (endpoints.length - at));
     [endpoints[at], endpoints[other]] = [endpoints[other] as string, endpoints[at] as string];

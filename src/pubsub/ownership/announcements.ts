@@ -5,10 +5,10 @@ import { sleep } from "../../base/support/deadline.ts";
 import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { isRefusal, nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
-import { attemptNodeWrite, createWithParents } from "./topic_nodes.ts";
+import { attemptNodeWrite, createNodeWithParents } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
-export interface Announcement {
+export interface ProcessAnnouncement {
   readonly id: string;
   /** The endpoint for clients and other servers. */
   readonly endpoint: string;
@@ -36,7 +36,7 @@ const checkEveryMs = 500;
 export async function announceProcess(
   zk: ZooKeeper,
   path: string,
-  announcement: Announcement,
+  announcement: ProcessAnnouncement,
   { clock, signal, onProblem }: {
     readonly clock: Clock;
     readonly signal: AbortSignal;
@@ -73,7 +73,7 @@ export async function announceProcess(
 }
 
 /** `other` is null if an operator's command holds the name. */
-function waitingForName(id: string, other: Announcement | null, waitMsMax: number): BatonError {
+function waitingForName(id: string, other: ProcessAnnouncement | null, waitMsMax: number): BatonError {
   const what = other === null
     ? "an operator's forget or restore is running for it; waiting until it ends"
     : `its id is in use, at ${other.endpoint}; waiting up to ${
@@ -82,13 +82,15 @@ function waitingForName(id: string, other: Announcement | null, waitMsMax: numbe
   return new BatonError("LOCK_BUSY", `Cannot announce "${id}" yet: ${what}`);
 }
 
-export function formatAnnouncement({ id, endpoint, storeId, isDraining = false, store }: Announcement): Uint8Array {
+export function formatAnnouncement(
+  { id, endpoint, storeId, isDraining = false, store }: ProcessAnnouncement,
+): Uint8Array {
   const draining = isDraining ? { draining: true } : {};
   return toJsonData({ layout: 1, id, endpoint, storeId, ...draining, store });
 }
 
 /** Returns null for data in another format, for example while an operator's command holds the name. */
-export function parseAnnouncement(data: Uint8Array): Announcement | null {
+export function parseAnnouncement(data: Uint8Array): ProcessAnnouncement | null {
   const { layout, id, endpoint, storeId, draining, store } = jsonFields(data);
   if (layout !== 1 || typeof id !== "string" || typeof endpoint !== "string" || typeof storeId !== "string") {
     return null;
@@ -103,21 +105,21 @@ export function parseAnnouncement(data: Uint8Array): Announcement | null {
 }
 
 /** Returns null if there is no node, or if it is in another format. */
-export async function announcementAt(zk: ZooKeeper, path: string): Promise<Announcement | null> {
+export async function readAnnouncement(zk: ZooKeeper, path: string): Promise<ProcessAnnouncement | null> {
   const found = await nullIfNoNode(zk.getData(path));
   return found === null ? null : parseAnnouncement(found.data);
 }
 
 /** The announcements of the running servers, or proxies, below this node. */
-export async function announcementsBelow(zk: ZooKeeper, parent: string): Promise<Announcement[]> {
+export async function readAnnouncements(zk: ZooKeeper, parent: string): Promise<ProcessAnnouncement[]> {
   const names = (await nullIfNoNode(zk.getChildren(parent)))?.children ?? [];
-  const found = await Promise.all(names.map((name) => announcementAt(zk, `${parent}/${name}`)));
+  const found = await Promise.all(names.map((name) => readAnnouncement(zk, `${parent}/${name}`)));
   return found.filter((announcement) => announcement !== null);
 }
 
 /** Returns false if a node exists or may exist (the response was lost). */
 async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
-  const outcome = await attemptNodeWrite(() => createWithParents(zk, path, data, { mode: "ephemeral" }));
+  const outcome = await attemptNodeWrite(() => createNodeWithParents(zk, path, data, { mode: "ephemeral" }));
   if (outcome === "unknown") await settleWrites(zk, path);
   return outcome === "written";
 }
@@ -125,7 +127,12 @@ async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise
 /**
  * Sets or removes the mark that a server is draining, which ends with its process. Returns false if it is not running.
  */
-export async function setDraining(zk: ZooKeeper, path: PubsubPath, id: string, isDraining: boolean): Promise<boolean> {
+export async function setServerDraining(
+  zk: ZooKeeper,
+  path: PubsubPath,
+  id: string,
+  isDraining: boolean,
+): Promise<boolean> {
   const node = path.server(id);
   for (;;) {
     const found = await nullIfNoNode(zk.getData(node));

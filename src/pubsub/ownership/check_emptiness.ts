@@ -12,7 +12,7 @@ import { readTopicList } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
 /** Rejects with CONFIG if the store of server `id` is empty although topics belong to the server. */
-export async function checkEmptiness(
+export async function checkStoreIsNotEmpty(
   zk: ZooKeeper,
   path: PubsubPath,
   { id, store, task }: {

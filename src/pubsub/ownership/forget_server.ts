@@ -8,20 +8,20 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import {
-  createWithParents,
+  createNodeWithParents,
   type ListedTopic,
   readTopicList,
   TopicNodes,
   type VersionedTopicNode,
 } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { chooseSuccessor } from "./topic_router.ts";
-import { forgottenNode, returnedNode, takenOverNode, type TopicNode } from "./topic_node.ts";
+import { chooseTopicSuccessor } from "./topic_router.ts";
+import { forgottenTopicNode, returnedTopicNode, takenOverTopicNode, type TopicNode } from "./topic_node.ts";
 import { isRefusal } from "../../coordination/nodes/node_requests.ts";
-import { type Announcement, announcementAt, announcementsBelow } from "./announcements.ts";
+import { type ProcessAnnouncement, readAnnouncement, readAnnouncements } from "./announcements.ts";
 import { toJsonData } from "../../base/support/json_fields.ts";
 
-export interface ForgetResult {
+export interface ForgetServerResult {
   /** Topics whose messages, cursors and windows are lost. */
   readonly lost: readonly string[];
   /** Topics that were moving to this server: their source still has all data and owns them again. */
@@ -31,13 +31,13 @@ export interface ForgetResult {
 }
 
 /** Rejects with LOCK_BUSY while the server runs or its session may still be alive. */
-export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string): Promise<ForgetResult> {
-  return await withServerName(zk, path, { id, what: "forget" }, async () => {
+export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string): Promise<ForgetServerResult> {
+  return await holdServerName(zk, path, { id, what: "forget" }, async () => {
     const nodes = new TopicNodes(zk, path);
     const lost: string[] = [];
     const back: string[] = [];
     const takenOver: string[] = [];
-    const servers = await announcementsBelow(zk, path.servers);
+    const servers = await readAnnouncements(zk, path.servers);
     for await (const listed of readTopicList(zk, path)) {
       if (await giveToSuccessor(nodes, listed, { id, servers })) {
         takenOver.push(listed.topic);
@@ -57,12 +57,12 @@ export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string):
 async function giveToSuccessor(
   nodes: TopicNodes,
   { topic, node, version }: ListedTopic,
-  { id, servers }: { readonly id: string; readonly servers: readonly Announcement[] },
+  { id, servers }: { readonly id: string; readonly servers: readonly ProcessAnnouncement[] },
 ): Promise<boolean> {
   if (node.store === undefined || node.owner !== id || node.state === "new") return false;
   const taking = servers.filter(({ store, isDraining }) => store === node.store && isDraining !== true);
-  const to = chooseSuccessor(topic, taking.map((server) => server.id));
-  if (to === null || await nodes.write(topic, takenOverNode(node, to), version) !== "written") return false;
+  const to = chooseTopicSuccessor(topic, taking.map((server) => server.id));
+  if (to === null || await nodes.write(topic, takenOverTopicNode(node, to), version) !== "written") return false;
   await nodes.countForOwner(topic, to);
   await nodes.uncountForOwner(topic, id);
   return true;
@@ -79,10 +79,10 @@ export async function giveUpTopic(
   for (;;) {
     // A new topic has no data: a proxy assigns it to another server.
     if (read === null || read.node.owner !== id || read.node.state === "new") return "kept";
-    const back: TopicNode | null = returnedNode(read.node);
+    const back: TopicNode | null = returnedTopicNode(read.node);
     // A shared store's other servers take its topics over.
     if (read.node.store !== undefined && back === null) return "kept";
-    const next: TopicNode | null = back ?? forgottenNode(read.node, newGuid());
+    const next: TopicNode | null = back ?? forgottenTopicNode(read.node, newGuid());
     if (next === null) {
       throw new BatonError("BAD_DATA", `Cannot give up "${topic}": no message ids are left for another incarnation`);
     }
@@ -101,7 +101,7 @@ export async function giveUpTopic(
 /**
  * Runs `work` while the server cannot start. Rejects with LOCK_BUSY while it runs or its session may still be alive.
  */
-export async function withServerName<T>(
+export async function holdServerName<T>(
   zk: ZooKeeper,
   path: PubsubPath,
   { id, what }: { readonly id: string; readonly what: "forget" | "restore" },
@@ -110,10 +110,10 @@ export async function withServerName<T>(
   const name = path.server(id);
   const data = toJsonData({ layout: 1, operation: what, server: id });
   try {
-    await createWithParents(zk, name, data, { mode: "ephemeral" });
+    await createNodeWithParents(zk, name, data, { mode: "ephemeral" });
   } catch (thrown) {
     if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
-    const at = await announcementAt(zk, name);
+    const at = await readAnnouncement(zk, name);
     throw new BatonError(
       "LOCK_BUSY",
       `Cannot ${what} the server "${id}": ` +

@@ -11,30 +11,30 @@ import { newGuid } from "../../base/support/guid.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
 import type { ContentName, IncomingContent, TopicCopy } from "../store/operations/owned_store.ts";
 import {
-  decideHandoff,
   decideTopic,
-  decideTransfer,
-  type DeleteResult,
+  decideTopicHandoff,
+  decideTopicTransfer,
   type TopicAction,
+  type TopicDeleteResult,
   type TopicFacts,
-  whyNotDeleted,
+  whyTopicNotDeleted,
 } from "./topic_decision.ts";
-import { forgottenNode, takenBackNode, takenOverNode, type TopicNode } from "./topic_node.ts";
+import { forgottenTopicNode, takenBackTopicNode, takenOverTopicNode, type TopicNode } from "./topic_node.ts";
 import type { OwnershipContext } from "./ownership_context.ts";
-import type { VersionedTopicNode, WriteOutcome } from "./topic_nodes.ts";
+import type { NodeWriteOutcome, VersionedTopicNode } from "./topic_nodes.ts";
 import {
   firstTopicState,
-  type HandoffResult,
-  handoffResult,
-  type Permit,
-  stateAfterCall,
-  stateAfterClose,
-  stateAfterDecision,
-  stateAfterFailure,
+  type TopicHandoffResult,
+  topicHandoffResult,
+  type TopicPermit,
   type TopicState,
-  whyNotServed,
+  topicStateAfterCall,
+  topicStateAfterClose,
+  topicStateAfterDecision,
+  topicStateAfterFailure,
+  whyTopicNotServed,
 } from "./topic_state.ts";
-import { piecesUntilAbort, type TransferReply } from "./transfer_channel.ts";
+import { type TopicTransferReply, transferPiecesUntilAbort } from "./transfer_channel.ts";
 
 /**
  * - settled: nothing is left to do now
@@ -67,7 +67,7 @@ export class OwnedTopic {
   }
 
   /** Not null while requests may be admitted. */
-  get permit(): Permit | null {
+  get permit(): TopicPermit | null {
     return this.state.kind === "served" ? this.state.permit : null;
   }
 
@@ -102,10 +102,10 @@ export class OwnedTopic {
    * `epoch` is given and is not the current one, or if `to` is this server. A failure before the seal leaves everything
    * unchanged.
    */
-  handOff(to: string, epoch: number | null): Promise<HandoffResult> {
+  handOff(to: string, epoch: number | null): Promise<TopicHandoffResult> {
     return this.#enqueue(async () => {
       await this.#settleAt(epoch);
-      if (this.state.kind !== "served") return { kind: "kept", why: whyNotServed(this.state) };
+      if (this.state.kind !== "served") return { kind: "kept", why: whyTopicNotServed(this.state) };
       const { permit } = this.state;
       const { sharedStore, addressOf, id } = this.#context;
       if (to === id) return { kind: "moved", epoch: permit.epoch };
@@ -116,7 +116,7 @@ export class OwnedTopic {
       const reply = await this.#handOffServed(to, permit);
       if (this.permit !== null) return { kind: "kept", why: this.#whyKept || "the receiver did not take it" };
       await this.#settle({ mustCatchUp: reply?.kind === "taken" || reply?.kind === "passed" });
-      return handoffResult(to, this.knownNode?.node, this.#whyKept);
+      return topicHandoffResult(to, this.knownNode?.node, this.#whyKept);
     });
   }
 
@@ -127,7 +127,7 @@ export class OwnedTopic {
    * `whyNot` is called when no request is admitted any longer; a result other than null keeps the topic. If `whyNot` is
    * null, damaged and missing data is given up, too.
    */
-  delete(epoch: number | null, whyNot: ((epoch: number) => Promise<string | null>) | null): Promise<DeleteResult> {
+  delete(epoch: number | null, whyNot: ((epoch: number) => Promise<string | null>) | null): Promise<TopicDeleteResult> {
     return this.#enqueue(async () => {
       await this.#settleAt(epoch);
       const { knownNode, permit } = this;
@@ -139,12 +139,12 @@ export class OwnedTopic {
         isMissing,
         acceptsLoss: whyNot === null,
       };
-      const whyKept = whyNotDeleted(facts);
+      const whyKept = whyTopicNotDeleted(facts);
       if (whyKept !== null) return whyKept;
       if (knownNode === null || knownNode === undefined) return { kind: "gone" };
-      const next = forgottenNode(knownNode.node, newGuid());
+      const next = forgottenTopicNode(knownNode.node, newGuid());
       if (next === null) return { kind: "kept", why: "no message ids are left for another incarnation" };
-      this.state = stateAfterClose(this.state);
+      this.state = topicStateAfterClose(this.state);
       await this.#context.store.copiesOf(this.topic); // completes after all admitted requests
       const why = await whyNot?.(knownNode.node.epoch) ?? null;
       if (why !== null) {
@@ -164,12 +164,12 @@ export class OwnedTopic {
   }
 
   /** Receives the content that another server sends. */
-  receive(content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
+  receive(content: ContentName, incoming: IncomingContent): Promise<TopicTransferReply> {
     return this.#enqueue(async () => {
       for (let tries = 0;; tries++) {
         const stored = await this.#context.store.copiesOf(this.topic);
         this.knownNode = await this.#context.nodes.read(this.topic);
-        const decision = decideTransfer(content, { ...stored, node: this.knownNode?.node ?? null });
+        const decision = decideTopicTransfer(content, { ...stored, node: this.knownNode?.node ?? null });
         if (decision === "passed") return { kind: "passed" };
         if (decision === "stage") {
           const refused = await this.#stageContent(content, incoming);
@@ -189,7 +189,7 @@ export class OwnedTopic {
 
   /** Called when the store has lost the topic: the node decides whether it is opened again. */
   lose(): Promise<void> {
-    this.state = stateAfterClose(this.state);
+    this.state = topicStateAfterClose(this.state);
     return this.refresh();
   }
 
@@ -200,7 +200,7 @@ export class OwnedTopic {
 
   /** Resolves when the running call has ended. The end of the session ends it. */
   async close(): Promise<void> {
-    this.state = stateAfterClose(this.state);
+    this.state = topicStateAfterClose(this.state);
     this.#cancelRecheck();
     await this.#lastQueued;
   }
@@ -209,7 +209,7 @@ export class OwnedTopic {
    * Returns the receiver's reply, or null if none came or the receiver could not be reached. `permit` tells whether the
    * copy was sealed.
    */
-  async #handOffServed(to: string, { incarnation, epoch }: Permit): Promise<TransferReply | null> {
+  async #handOffServed(to: string, { incarnation, epoch }: TopicPermit): Promise<TopicTransferReply | null> {
     const { store } = this.#context;
     this.#whyKept = "";
     const { copy } = await store.copiesOf(this.topic);
@@ -225,11 +225,11 @@ export class OwnedTopic {
     }
   }
 
-  async #stageContent(content: ContentName, { pieces, hash }: IncomingContent): Promise<TransferReply | null> {
+  async #stageContent(content: ContentName, { pieces, hash }: IncomingContent): Promise<TopicTransferReply | null> {
     const before = this.state;
     if (before.kind !== "served") this.state = { kind: "receiving" };
     try {
-      const incoming = { pieces: piecesUntilAbort(this.#context.signal, pieces), hash };
+      const incoming = { pieces: transferPiecesUntilAbort(this.#context.signal, pieces), hash };
       await this.#context.store.importStaged(this.topic, content, incoming);
       return null;
     } catch (thrown) {
@@ -281,7 +281,7 @@ export class OwnedTopic {
         }
       }, { clock, signal, backoff: serverBackoff, mayRetry });
     } finally {
-      this.state = stateAfterCall(this.state);
+      this.state = topicStateAfterCall(this.state);
     }
   }
 
@@ -294,7 +294,7 @@ export class OwnedTopic {
     if (stored === null) return "settled";
     const facts = { me: id, node, shared: await this.#sharedFacts(node), ...stored };
     const action = decideTopic(facts);
-    this.state = stateAfterDecision(this.state, action.do, { facts, lease, deadlineMs: clock.now() + handoffMs });
+    this.state = topicStateAfterDecision(this.state, action.do, { facts, lease, deadlineMs: clock.now() + handoffMs });
     switch (action.do) {
       case "serve":
         this.#attempts = 0;
@@ -340,7 +340,7 @@ export class OwnedTopic {
       const { sharedStore, onProblem, signal } = this.#context;
       const isExpected = thrown instanceof BatonError && thrown.code !== "INTERNAL" && !isTransient(thrown);
       if (sharedStore === null || !isExpected || signal.aborted) throw thrown;
-      this.state = stateAfterFailure(this.state, errorMessage(thrown));
+      this.state = topicStateAfterFailure(this.state, errorMessage(thrown));
       onProblem(thrown);
       this.#scheduleRecheck();
       return null;
@@ -356,19 +356,19 @@ export class OwnedTopic {
   }
 
   /** The rows of a shared store stay where they are: the receiver opens them at the next epoch. */
-  async #moveWithinStore(to: string): Promise<HandoffResult> {
+  async #moveWithinStore(to: string): Promise<TopicHandoffResult> {
     const { store, nodes, id } = this.#context;
-    this.state = stateAfterClose(this.state);
+    this.state = topicStateAfterClose(this.state);
     await store.release(this.topic);
     const { knownNode } = this;
     if (knownNode !== null && knownNode !== undefined) {
-      await this.#writeNode(takenOverNode(knownNode.node, to));
+      await this.#writeNode(takenOverTopicNode(knownNode.node, to));
       if (this.knownNode?.node.owner === to) await nodes.countForOwner(this.topic, to);
       await nodes.uncountForOwner(this.topic, id);
       this.#isCounted = false;
     }
     await this.#settle();
-    return handoffResult(to, this.knownNode?.node, this.#whyKept);
+    return topicHandoffResult(to, this.knownNode?.node, this.#whyKept);
   }
 
   #countOnce(): void {
@@ -385,7 +385,7 @@ export class OwnedTopic {
     return await this.#noteWrite(await this.#context.nodes.write(this.topic, next, version), next, version + 1);
   }
 
-  async #noteWrite(outcome: WriteOutcome, node: TopicNode, version: number): Promise<Progress> {
+  async #noteWrite(outcome: NodeWriteOutcome, node: TopicNode, version: number): Promise<Progress> {
     // The outcome is unknown, or another process was faster. The node, read after all own writes, decides.
     if (outcome !== "written") return await this.#forgetNode("settle");
     this.knownNode = { node, version };
@@ -410,7 +410,7 @@ export class OwnedTopic {
     const { deadlineMs } = this.state;
     const reply = clock.now() < deadlineMs ? await this.#transfer(to, copy, deadlineMs) : null;
     if (reply?.kind === "refused") this.#whyKept = reply.why;
-    switch (decideHandoff(reply, { isOver: clock.now() >= deadlineMs, mayTakeBack })) {
+    switch (decideTopicHandoff(reply, { isOver: clock.now() >= deadlineMs, mayTakeBack })) {
       case "look":
         this.#attempts = 0;
         await this.#forgetNode("sync");
@@ -421,7 +421,7 @@ export class OwnedTopic {
         await this.#pause(this.#attempts++);
         return "goes on";
       case "take back":
-        return await this.#writeNode(takenBackNode(node));
+        return await this.#writeNode(takenBackTopicNode(node));
       case "give up":
         this.state = firstTopicState; // the next attempt has a deadline of its own
         this.#scheduleRecheck();
@@ -434,7 +434,7 @@ export class OwnedTopic {
    * the deadline applies after the seal, before it there is none as long as data flows. Rejects with the error of
    * finding the receiver, and with the reason of the session's end.
    */
-  async #transfer(to: string, copy: TopicCopy, deadlineMs: number | null): Promise<TransferReply | null> {
+  async #transfer(to: string, copy: TopicCopy, deadlineMs: number | null): Promise<TopicTransferReply | null> {
     const { incarnation, baseOffset, epoch } = copy;
     const { id, store, channel, clock, handoffMs, signal } = this.#context;
     const receiver = await this.#context.addressOf(to);

@@ -1,17 +1,17 @@
 /** The parts of a server that the ownership of its topics needs. */
 import type { Clock } from "../../base/support/clock.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";
-import type { Announcement } from "./announcements.ts";
+import type { ProcessAnnouncement } from "./announcements.ts";
 import type { OwnershipLease } from "./ownership_lease.ts";
 import type { TopicNodes } from "./topic_nodes.ts";
-import type { ServerAddress, TransferChannel } from "./transfer_channel.ts";
+import type { ServerAddress, TopicTransferChannel } from "./transfer_channel.ts";
 
 /** Values shared by all topics of a session. */
 export interface OwnershipContext {
   /** This server's id. */
   readonly id: string;
   readonly store: OwnedStore;
-  readonly channel: TransferChannel;
+  readonly channel: TopicTransferChannel;
   readonly clock: Clock;
   /** Aborts when the session ends. */
   readonly signal: AbortSignal;
@@ -19,7 +19,7 @@ export interface OwnershipContext {
   /** The id of the store that this server shares with others; null: only this server has its store. */
   readonly sharedStore: string | null;
   /** Returns null if the server is not running. */
-  addressOf(id: string): Promise<(ServerAddress & Pick<Announcement, "store">) | null>;
+  addressOf(id: string): Promise<(ServerAddress & Pick<ProcessAnnouncement, "store">) | null>;
   readonly nodes: TopicNodes;
   /** Limit of a handoff in milliseconds; then the owner takes the topic back. */
   readonly handoffMs: number;

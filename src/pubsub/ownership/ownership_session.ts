@@ -7,21 +7,27 @@ import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
-import { announcementAt, announceProcess } from "./announcements.ts";
-import { checkEmptiness } from "./check_emptiness.ts";
+import { announceProcess, readAnnouncement } from "./announcements.ts";
+import { checkStoreIsNotEmpty } from "./check_emptiness.ts";
 import { OwnedTopic } from "./owned_topic.ts";
 import type { OwnershipContext } from "./ownership_context.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { generationAdvanceMs, StoreGeneration } from "./store_generation.ts";
+import { StoreGeneration, storeGenerationAdvanceMs } from "./store_generation.ts";
 import { OwnershipLease } from "./ownership_lease.ts";
 import { decideTopic } from "./topic_decision.ts";
 import { TopicNodes } from "./topic_nodes.ts";
-import { type Availability, availabilityIn, isInTransfer, type Permit, type TopicState } from "./topic_state.ts";
-import type { TransferChannel } from "./transfer_channel.ts";
+import {
+  isTopicInTransfer,
+  type TopicAvailability,
+  topicAvailabilityIn,
+  type TopicPermit,
+  type TopicState,
+} from "./topic_state.ts";
+import type { TopicTransferChannel } from "./transfer_channel.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 
-export interface OwnershipOptions {
+export interface OwnershipSessionOptions {
   readonly id: string;
   /** The endpoint for proxies and other servers. */
   readonly endpoint: string;
@@ -31,7 +37,7 @@ export interface OwnershipOptions {
   readonly storeLocation: string;
   /** The store is shared with other servers: its rows say who may write, and nothing belongs to this server alone. */
   readonly isStoreShared?: boolean;
-  readonly channel: TransferChannel;
+  readonly channel: TopicTransferChannel;
   readonly clock: Clock;
   /** Whether to announce the server as draining; called at the start of each session. */
   readonly isDraining?: () => boolean;
@@ -55,12 +61,12 @@ const reportedMax = 1000;
 
 export class OwnershipSession {
   readonly lease: OwnershipLease;
-  readonly #options: OwnershipOptions;
+  readonly #options: OwnershipSessionOptions;
   readonly #session: ZooKeeper["session"];
   readonly #generation: StoreGeneration;
   readonly #context: OwnershipContext;
   readonly #topics = new Map<string, OwnedTopic>();
-  readonly #notOwned = new Map<string, { readonly availability: Availability; readonly readAtMs: number }>();
+  readonly #notOwned = new Map<string, { readonly availability: TopicAvailability; readonly readAtMs: number }>();
   readonly #reported = new Set<string>();
   readonly #ended: AbortController;
   readonly #cleanups: (() => void)[] = [];
@@ -75,7 +81,7 @@ export class OwnershipSession {
    */
   static async begin(
     zk: ZooKeeper,
-    options: OwnershipOptions,
+    options: OwnershipSessionOptions,
     signal: AbortSignal,
   ): Promise<OwnershipSession> {
     const nodes = new TopicNodes(zk, options.path);
@@ -85,7 +91,7 @@ export class OwnershipSession {
     if (isShared) await options.store.releaseAll();
     await generation.checkNotOlder();
     await generation.checkOthers();
-    if (!isShared) await checkEmptiness(zk, options.path, { ...options, task: "serve" });
+    if (!isShared) await checkStoreIsNotEmpty(zk, options.path, { ...options, task: "serve" });
     const stored = await options.store.topics();
     if (!isShared) await forEachInParallel(stored, (topic) => registerTopic(nodes, options, topic), signal);
     const { id, endpoint, clock, path, store, storeLocation, onProblem } = options;
@@ -104,7 +110,7 @@ export class OwnershipSession {
     return ownership;
   }
 
-  private constructor(zk: ZooKeeper, options: OwnershipOptions, nodes: TopicNodes, age: StoreGeneration) {
+  private constructor(zk: ZooKeeper, options: OwnershipSessionOptions, nodes: TopicNodes, age: StoreGeneration) {
     const { session } = zk;
     this.#session = session;
     this.#generation = age;
@@ -119,7 +125,7 @@ export class OwnershipSession {
       lease: this.lease,
       handoffMs: options.handoffMs ?? 30_000,
       sharedStore: options.isStoreShared === true ? options.store.storeId : null,
-      addressOf: (id) => announcementAt(zk, options.path.server(id)),
+      addressOf: (id) => readAnnouncement(zk, options.path.server(id)),
     };
     this.#cleanups.push(session.guard(), onAbort(session.ended, (reason) => this.end(reason)));
     this.#scheduleAdvance();
@@ -157,7 +163,7 @@ export class OwnershipSession {
   }
 
   /** Returns the permit of a served topic without waiting: the path of almost every request. */
-  currentPermit(topic: string): Permit | null {
+  currentPermit(topic: string): TopicPermit | null {
     return this.lease.isHeld() ? this.#topics.get(topic)?.permit ?? null : null;
   }
 
@@ -165,7 +171,7 @@ export class OwnershipSession {
    * Reads the topic's node if nothing is known. `epoch` is the epoch that the requesting proxy has read, if it sent
    * one.
    */
-  async availability(topic: string, epoch: number | null = null): Promise<Availability> {
+  async availability(topic: string, epoch: number | null = null): Promise<TopicAvailability> {
     try {
       return await this.#readAvailability(topic, epoch);
     } catch (thrown) {
@@ -175,7 +181,7 @@ export class OwnershipSession {
     }
   }
 
-  async #readAvailability(topic: string, epoch: number | null): Promise<Availability> {
+  async #readAvailability(topic: string, epoch: number | null): Promise<TopicAvailability> {
     if (!this.lease.isHeld()) return { kind: "away" };
     const permit = this.currentPermit(topic);
     if (permit !== null) return { kind: "serving", permit };
@@ -183,7 +189,7 @@ export class OwnershipSession {
     if (cached !== undefined && this.#isCacheFresh(cached, epoch)) return cached.availability;
     this.#notOwned.delete(topic);
     const owned = this.#topicOf(topic);
-    if (isInTransfer(owned.state)) return this.#availabilityOf(owned);
+    if (isTopicInTransfer(owned.state)) return this.#availabilityOf(owned);
     await owned.refresh();
     // The proxy has read a newer node than this server's connection.
     if (epoch !== null && (owned.knownNode?.node.epoch ?? 0) < epoch) {
@@ -220,7 +226,7 @@ export class OwnershipSession {
         else if (!isTransient(thrown) && !this.#ended.signal.aborted) this.#reportOnce(thrown);
       }).finally(() => this.#ended.signal.aborted || this.#scheduleAdvance());
     };
-    this.#cancelAdvance = this.#options.clock.startTimer(generationAdvanceMs, again);
+    this.#cancelAdvance = this.#options.clock.startTimer(storeGenerationAdvanceMs, again);
   }
 
   #topicOf(name: string): OwnedTopic {
@@ -230,12 +236,12 @@ export class OwnershipSession {
     return topic;
   }
 
-  #availabilityOf({ state, knownNode }: OwnedTopic): Availability {
-    return availabilityIn(state, knownNode?.node, this.#options.id);
+  #availabilityOf({ state, knownNode }: OwnedTopic): TopicAvailability {
+    return topicAvailabilityIn(state, knownNode?.node, this.#options.id);
   }
 
   #isCacheFresh(
-    { availability, readAtMs }: { availability: Availability; readAtMs: number },
+    { availability, readAtMs }: { availability: TopicAvailability; readAtMs: number },
     epoch: number | null,
   ): boolean {
     const known = availability.kind === "elsewhere" ? availability.epoch : 0;
@@ -244,7 +250,7 @@ export class OwnershipSession {
   }
 
   /** Keeps only the result for a topic that is not stored here, for a short time. */
-  async #cacheNotOwned(owned: OwnedTopic, availability: Availability): Promise<void> {
+  async #cacheNotOwned(owned: OwnedTopic, availability: TopicAvailability): Promise<void> {
     const { copy, staged } = await this.#options.store.copiesOf(owned.topic);
     const { state, isBusy } = owned;
     const isElsewhere = state.kind === "elsewhere" || state.kind === "missing";
@@ -291,7 +297,7 @@ export class OwnershipSession {
 /** Creates the node of a stored topic that has none. Changes no existing node: the server is not announced yet. */
 async function registerTopic(
   nodes: TopicNodes,
-  { id, store, onProblem }: OwnershipOptions,
+  { id, store, onProblem }: OwnershipSessionOptions,
   topic: string,
 ): Promise<void> {
   try {

@@ -36,32 +36,32 @@ export class PubsubPath {
   }
 
   server(id: string): string {
-    return `${this.servers}/${nodeName(id)}`;
+    return `${this.servers}/${encodeNodeName(id)}`;
   }
 
   proxy(id: string): string {
-    return `${this.proxies}/${nodeName(id)}`;
+    return `${this.proxies}/${encodeNodeName(id)}`;
   }
 
   store(storeId: string): string {
-    return `${this.base}/stores/${nodeName(storeId)}`;
+    return `${this.base}/stores/${encodeNodeName(storeId)}`;
   }
 
   storeMark(storeId: string, server: string): string {
-    return `${this.store(storeId)}/${nodeName(server)}`;
+    return `${this.store(storeId)}/${encodeNodeName(server)}`;
   }
 
   topic(topic: string): string {
-    return `${this.topics}/${hashOf(topic).slice(0, 2)}/${nodeName(topic)}`;
+    return `${this.topics}/${hashOf(topic).slice(0, 2)}/${encodeNodeName(topic)}`;
   }
 
   /** The parent node whose children are the topics counted for a server. */
   ownedTopics(id: string): string {
-    return `${this.base}/owners/${nodeName(id)}`;
+    return `${this.base}/owners/${encodeNodeName(id)}`;
   }
 
   ownedTopic(id: string, topic: string): string {
-    return `${this.ownedTopics(id)}/${nodeName(topic)}`;
+    return `${this.ownedTopics(id)}/${encodeNodeName(topic)}`;
   }
 
   /** The paths of all shards, in order. */
@@ -75,7 +75,7 @@ export class PubsubPath {
  * names stay distinct. A long name becomes `~` and its hash; no other name starts with `~`. The node's data contains
  * the name itself. Throws BAD_DATA for an invalid name.
  */
-export function nodeName(name: string): string {
+export function encodeNodeName(name: string): string {
   const refuse = (why: string) =>
     new BatonError("BAD_DATA", `${JSON.stringify(name.slice(0, 64))} is not a valid name: ${why}`);
   if (name === "") throw refuse("it is empty");

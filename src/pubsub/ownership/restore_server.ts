@@ -5,15 +5,15 @@
  * interruption, repeat it; the server does not start before it is done.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { checkEmptiness } from "./check_emptiness.ts";
-import { giveUpTopic, withServerName } from "./forget_server.ts";
+import { checkStoreIsNotEmpty } from "./check_emptiness.ts";
+import { giveUpTopic, holdServerName } from "./forget_server.ts";
 import { type ListedTopic, readTopicList, TopicNodes } from "./topic_nodes.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { decideRestore } from "./topic_decision.ts";
+import { decideTopicRestore } from "./topic_decision.ts";
 import { StoreGeneration } from "./store_generation.ts";
 
-export interface RestorableStore
+export interface RestorableTopicStore
   extends Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration" | "isEmpty" | "copiesOf"> {
   /**
    * Durably raises the base offset: new message ids start after it. A subscriber that had all stored messages is placed
@@ -22,7 +22,7 @@ export interface RestorableStore
   raiseBaseOffset(topic: string, baseOffset: number): Promise<void>;
 }
 
-export interface RestoreResult {
+export interface RestoreServerResult {
   /** Topics with the state that the copy has. */
   readonly restored: readonly string[];
   /** Topics that are not in the copy: they start again, empty. */
@@ -42,15 +42,15 @@ export async function restoreServer(
   path: PubsubPath,
   { id, store, onTopic = () => {} }: {
     readonly id: string;
-    readonly store: RestorableStore;
+    readonly store: RestorableTopicStore;
     /** Called after each topic of the service. */
     readonly onTopic?: () => void;
   },
-): Promise<RestoreResult> {
-  await checkEmptiness(zk, path, { id, store, task: "restore" });
-  return await withServerName(zk, path, { id, what: "restore" }, async () => {
+): Promise<RestoreServerResult> {
+  await checkStoreIsNotEmpty(zk, path, { id, store, task: "restore" });
+  return await holdServerName(zk, path, { id, what: "restore" }, async () => {
     const nodes = new TopicNodes(zk, path);
-    const done: Record<keyof RestoreResult, string[]> = { restored: [], lost: [], returned: [], left: [] };
+    const done: Record<keyof RestoreServerResult, string[]> = { restored: [], lost: [], returned: [], left: [] };
     for await (const listed of readTopicList(zk, path)) {
       const what = await restoreTopic(nodes, listed, { id, store });
       if (what !== "kept") done[what].push(listed.topic);
@@ -65,11 +65,11 @@ export async function restoreServer(
 async function restoreTopic(
   nodes: TopicNodes,
   listed: ListedTopic,
-  { id, store }: { readonly id: string; readonly store: RestorableStore },
-): Promise<keyof RestoreResult | "kept"> {
+  { id, store }: { readonly id: string; readonly store: RestorableTopicStore },
+): Promise<keyof RestoreServerResult | "kept"> {
   const { topic } = listed;
   for (let { node, version } = listed;;) {
-    const decision = decideRestore(id, node, await store.copiesOf(topic));
+    const decision = decideTopicRestore(id, node, await store.copiesOf(topic));
     if (decision.do === "keep") return "kept";
     if (decision.do === "leave") return "left";
     if (decision.do === "give up") return await giveUpTopic(nodes, { topic, node, version }, id);

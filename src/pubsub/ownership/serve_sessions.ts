@@ -10,7 +10,7 @@ import { BatonError } from "../../base/errors.ts";
  * Opens a session and serves on it until it ends; then opens the next one. `serve` calls `begun` when it is announced:
  * then the next pause is short. Rejects with the signal's reason, and with CONFIG, which no other session can change.
  */
-export async function serveSessions(
+export async function serveOwnershipSessions(
   open: (signal: AbortSignal) => Promise<ZooKeeper>,
   serve: (zk: ZooKeeper, begun: () => void) => Promise<void>,
   { clock, signal, onProblem }: {

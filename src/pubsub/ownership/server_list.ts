@@ -6,8 +6,8 @@ import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../../coordination/nodes/node_requests.ts";
-import { type Announcement, parseAnnouncement } from "./announcements.ts";
-import { makeParents } from "./topic_nodes.ts";
+import { parseAnnouncement, type ProcessAnnouncement } from "./announcements.ts";
+import { makeParentNodes } from "./topic_nodes.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 
 export class AnnouncedServers implements Disposable {
@@ -16,7 +16,7 @@ export class AnnouncedServers implements Disposable {
   readonly #clock: Clock;
   readonly #changes = new ListenerSet();
   /** The announcements by id, as last read. */
-  servers: ReadonlyMap<string, Announcement> = new Map();
+  servers: ReadonlyMap<string, ProcessAnnouncement> = new Map();
   /** Identifies the tree: a tree created after a loss of data has another id. */
   treeId = "";
   #reading: Promise<void> | null = null;
@@ -76,7 +76,7 @@ export class AnnouncedServers implements Disposable {
     const found = await Promise.all(
       names.map((name) => nullIfNoNode(this.#zk.getData(`${this.#path}/${name}`, { watch: this.#onChange }))),
     );
-    const servers = new Map<string, Announcement>();
+    const servers = new Map<string, ProcessAnnouncement>();
     for (const one of found) {
       const announcement = one === null ? null : parseAnnouncement(one.data);
       if (announcement !== null) servers.set(announcement.id, announcement);
@@ -93,7 +93,7 @@ export class AnnouncedServers implements Disposable {
         return await this.#zk.getChildren(this.#path, { watch: this.#onChange });
       } catch (thrown) {
         if (!isRefusal(thrown, "NONODE")) throw thrown;
-        await makeParents(this.#zk, `${this.#path}/-`);
+        await makeParentNodes(this.#zk, `${this.#path}/-`);
       }
     }
   }

@@ -13,13 +13,13 @@ import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
 import { nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { attemptNodeWrite, createWithParents } from "./topic_nodes.ts";
+import { attemptNodeWrite, createNodeWithParents } from "./topic_nodes.ts";
 
 /**
  * How often the generation is recorded while something is stored, in milliseconds. A copy that is older by less than
  * this is not detected.
  */
-export const generationAdvanceMs = 1000;
+export const storeGenerationAdvanceMs = 1000;
 
 type GenerationStore = Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration">;
 
@@ -71,7 +71,7 @@ export class StoreGeneration {
   /** Checks what the other servers of a shared store have recorded. Rejects with CONFIG if the database is older. */
   async checkOthers(): Promise<void> {
     if (this.#marks === null) return;
-    for (const { server, generation: recorded } of await readGenerationMarks(this.#zk, this.#marks)) {
+    for (const { server, generation: recorded } of await readStoreGenerationMarks(this.#zk, this.#marks)) {
       const generation = await this.#store.generation(server);
       if (generation < recorded) throw databaseTooOldError(server, { generation, recorded });
     }
@@ -118,7 +118,7 @@ export class StoreGeneration {
     this.#version = null;
     const outcome = await attemptNodeWrite(async () => {
       if (version === null) {
-        await createWithParents(this.#zk, this.#path, data);
+        await createNodeWithParents(this.#zk, this.#path, data);
         this.#version = 0;
       } else this.#version = (await this.#zk.setData(this.#path, data, version)).version;
     });
@@ -128,19 +128,19 @@ export class StoreGeneration {
 }
 
 /** The newest generation of a server that was recorded. */
-export interface GenerationMark {
+export interface StoreGenerationMark {
   readonly server: string;
   readonly generation: number;
 }
 
 /** The marks of all servers of a shared store. Throws CONFIG for a node in an unknown format. */
-export async function readGenerationMarks(zk: ZooKeeper, parent: string): Promise<GenerationMark[]> {
+export async function readStoreGenerationMarks(zk: ZooKeeper, parent: string): Promise<StoreGenerationMark[]> {
   const names = (await nullIfNoNode(zk.getChildren(parent)))?.children ?? [];
   const found = await Promise.all(names.map((name) => nullIfNoNode(zk.getData(`${parent}/${name}`))));
   return found.flatMap((node, index) => node === null ? [] : parseMark(`${parent}/${names[index]}`, node.data));
 }
 
-function parseMark(path: string, data: Uint8Array): GenerationMark {
+function parseMark(path: string, data: Uint8Array): StoreGenerationMark {
   const { layout, server, generation } = jsonFields(data);
   if (layout === 1 && typeof generation === "number" && Number.isSafeInteger(generation)) {
     return { server: typeof server === "string" ? server : "", generation };

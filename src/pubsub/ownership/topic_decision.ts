@@ -5,15 +5,15 @@
  */
 import type { StagedCopy, TopicCopies, TopicCopy } from "../store/operations/owned_store.ts";
 import {
-  claimedNode,
-  confirmedNode,
-  restoredNode,
-  returnedNode,
-  takenNode,
-  takenOverNode,
+  claimedTopicNode,
+  confirmedTopicNode,
+  restoredTopicNode,
+  returnedTopicNode,
+  takenOverTopicNode,
+  takenTopicNode,
   type TopicNode,
 } from "./topic_node.ts";
-import type { TransferReply } from "./transfer_channel.ts";
+import type { TopicTransferReply } from "./transfer_channel.ts";
 
 export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged" | "unopened"> {
   /** This server's id. */
@@ -90,13 +90,13 @@ function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<To
   const isOlderNode = content !== null && content.incarnation === node.incarnation && content.epoch > node.epoch;
   if (isOlderNode && content.sealedFor === null && (node.owner === me || !isHere)) {
     // The tree is an older one.
-    return { do: "write", next: claimedNode(node, content, { owner: me, store }), why: "claim" };
+    return { do: "write", next: claimedTopicNode(node, content, { owner: me, store }), why: "claim" };
   }
   // Missing: this id had another store.
   if (node.owner === me) return isHere ? decideAsSharedOwner(facts, node) : { do: "missing" };
   if (!isHere) return decideLeftover(node, copy, content);
   const hasContent = node.state === "stored" || node.state === "moving";
-  if (hasContent && !isOwnerThere) return { do: "write", next: takenOverNode(node, me), why: "take over" };
+  if (hasContent && !isOwnerThere) return { do: "write", next: takenOverTopicNode(node, me), why: "take over" };
   return copy === null ? none : { do: "release" };
 }
 
@@ -115,7 +115,7 @@ function decideStaged(me: string, node: TopicNode, staged: StagedCopy, store: st
   const isOfNode = staged.epoch === node.epoch && staged.incarnation === node.incarnation;
   if (!isOfNode || staged.owner !== node.owner) return { do: "discard" };
   if (node.state !== "stored" && node.state !== "sealed") return { do: "read again" };
-  return { do: "write", next: takenNode(node, me, store), why: "take" };
+  return { do: "write", next: takenTopicNode(node, me, store), why: "take" };
 }
 
 /**
@@ -136,9 +136,9 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
       if (unopened && unopened.incarnation !== node.incarnation && unopened.baseOffset >= node.baseOffset) {
         // Only the receiver of sealed content knows whether it is the newest.
         if (unopened.sealedFor !== null) return { do: "missing" };
-        return { do: "write", next: claimedNode(node, unopened, node), why: "claim" };
+        return { do: "write", next: claimedTopicNode(node, unopened, node), why: "claim" };
       }
-      if (isCurrent) return { do: "write", next: confirmedNode(node), why: "confirm" };
+      if (isCurrent) return { do: "write", next: confirmedTopicNode(node), why: "confirm" };
       return copy === null ? { do: "create" } : { do: "release" };
     case "stored": {
       if (isCurrent) {
@@ -148,7 +148,7 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
       return isMissing ? { do: "missing" } : { do: "activate", what: "copy" };
     }
     case "moving": {
-      if (isCurrent) return { do: "write", next: confirmedNode(node), why: "confirm" };
+      if (isCurrent) return { do: "write", next: confirmedTopicNode(node), why: "confirm" };
       // Activated already, by this server or one that owned the topic before; what is staged is then the same once
       // more. Rows of an earlier epoch are not this content.
       const content = copy ?? unopened ?? null;
@@ -159,7 +159,7 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
       }
       if (copy !== null) return { do: "release" };
       // The database has lost what it had confirmed, and the source still has all.
-      const back = returnedNode(node);
+      const back = returnedTopicNode(node);
       return back === null ? { do: "missing" } : { do: "write", next: back, why: "return" };
     }
     case "sealed":
@@ -177,9 +177,9 @@ function decideAsOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCo
       return { do: "hand off", to: copy.sealedFor, mayTakeBack: node.state === "stored" };
     case "new":
       // A copy that was created for an earlier assignment never answered a request: replace it.
-      return isCurrent ? { do: "write", next: confirmedNode(node), why: "confirm" } : { do: "create" };
+      return isCurrent ? { do: "write", next: confirmedTopicNode(node), why: "confirm" } : { do: "create" };
     case "moving": {
-      if (isCurrent) return { do: "write", next: confirmedNode(node), why: "confirm" };
+      if (isCurrent) return { do: "write", next: confirmedTopicNode(node), why: "confirm" };
       const { source } = node;
       if (source?.owner === node.owner) {
         return copy?.epoch === source.epoch ? { do: "activate", what: "copy" } : { do: "missing" };
@@ -200,7 +200,7 @@ function decideAsOther(me: string, node: TopicNode, copy: TopicCopy | null, stag
   // A staged copy was sealed at this epoch, so its owner had confirmed it before.
   if (node.state !== "stored" && node.state !== "sealed") return { do: "read again" };
   if (staged.owner !== node.owner) return { do: "discard" };
-  return { do: "write", next: takenNode(node, me), why: "take" };
+  return { do: "write", next: takenTopicNode(node, me), why: "take" };
 }
 
 /** Returns the node for a copy whose node was lost. */
@@ -214,13 +214,13 @@ function nodeOfCopy(me: string, { incarnation, baseOffset, epoch, sealedFor }: T
  * - take back: compare-and-set to the next epoch
  * - give up: nothing more to do than to begin again later
  */
-export type HandoffDecision = "look" | "repeat" | "take back" | "give up";
+export type TopicHandoffDecision = "look" | "repeat" | "take back" | "give up";
 
 /** Decides what follows an attempt to hand a sealed copy off. `reply`: null if none came, or nothing was sent. */
-export function decideHandoff(
-  reply: TransferReply | null,
+export function decideTopicHandoff(
+  reply: TopicTransferReply | null,
   { isOver, mayTakeBack }: { readonly isOver: boolean; readonly mayTakeBack: boolean },
-): HandoffDecision {
+): TopicHandoffDecision {
   if (reply?.kind === "taken" || reply?.kind === "passed") return "look";
   if (reply === null && !isOver) return "repeat";
   return mayTakeBack ? "take back" : "give up";
@@ -232,16 +232,16 @@ export function decideHandoff(
  * - passed: the topic has moved on; the offer is old
  * - unknown: the node does not confirm the offer; read it again
  */
-export type TransferDecision = "stage" | "staged" | "passed" | "unknown";
+export type TopicTransferDecision = "stage" | "staged" | "passed" | "unknown";
 
 /** Decides whether a server stages content that another server sends. */
-export function decideTransfer(
+export function decideTopicTransfer(
   { incarnation, owner, epoch }: StagedCopy,
   { node, copy, unopened, staged, dropped }: TopicCopies & {
     /** The node as read in this session. */
     readonly node: TopicNode | null;
   },
-): TransferDecision {
+): TopicTransferDecision {
   const content = copy ?? unopened ?? null;
   if (content?.incarnation === incarnation && content.epoch >= epoch) return "passed";
   if (dropped?.incarnation === incarnation && dropped.epoch > epoch) return "passed";
@@ -253,7 +253,7 @@ export function decideTransfer(
   return node.state === "stored" || node.state === "sealed" ? "stage" : "unknown";
 }
 
-export type RestoreDecision =
+export type TopicRestoreDecision =
   /**
    * No change: the topic belongs to another server, its stored state is valid, or no request for it was ever answered
    * OK.
@@ -267,11 +267,11 @@ export type RestoreDecision =
   | { readonly do: "leave" };
 
 /** Decides what happens to a topic when its owner's store was restored from an older copy. */
-export function decideRestore(
+export function decideTopicRestore(
   me: string,
   node: TopicNode,
   { copy, staged }: Pick<TopicCopies, "copy" | "staged">,
-): RestoreDecision {
+): TopicRestoreDecision {
   if (node.owner !== me || node.state === "new") return { do: "keep" };
   const mine = copy?.incarnation === node.incarnation && copy.epoch <= node.epoch ? copy : null;
   if (node.state === "moving" && node.source?.owner !== me && mine?.epoch !== node.epoch) {
@@ -283,11 +283,11 @@ export function decideRestore(
   // Another server may already own the content; only the receiver knows.
   if (node.state === "sealed") return mine?.sealedFor === null || mine === null ? { do: "leave" } : { do: "keep" };
   if (mine === null) return { do: "give up" };
-  const next = restoredNode(node, mine.epoch);
+  const next = restoredTopicNode(node, mine.epoch);
   return next === null ? { do: "leave" } : { do: "restore", next };
 }
 
-export type DeleteResult =
+export type TopicDeleteResult =
   | { readonly kind: "deleted" }
   /** The topic does not exist. */
   | { readonly kind: "gone" }
@@ -297,7 +297,7 @@ export type DeleteResult =
   | { readonly kind: "kept"; readonly why: string };
 
 /** Why a server cannot delete a topic for an operator; null if it can. */
-export function whyNotDeleted({ node, epoch, isServed, isMissing, acceptsLoss }: {
+export function whyTopicNotDeleted({ node, epoch, isServed, isMissing, acceptsLoss }: {
   /** The node as read by the server; undefined if none exists. */
   readonly node: TopicNode | undefined;
   /** The epoch that the operator has read. */
@@ -306,7 +306,7 @@ export function whyNotDeleted({ node, epoch, isServed, isMissing, acceptsLoss }:
   /** The topic belongs to this server, but its data is missing or damaged. */
   readonly isMissing: boolean;
   readonly acceptsLoss: boolean;
-}): DeleteResult | null {
+}): TopicDeleteResult | null {
   if (node === undefined || node.owner === "") return { kind: "gone" };
   if (isMissing && !acceptsLoss) {
     return { kind: "refused", why: "its data is missing or damaged; to delete it anyway: --accept-loss" };

@@ -4,7 +4,7 @@
  */
 
 /** The server and epoch whose sealed copy holds the content. */
-export interface ContentSource {
+export interface TopicContentSource {
   readonly owner: string;
   readonly epoch: number;
   /** The id of the shared store that has it; without one: the owner's own store. */
@@ -31,7 +31,7 @@ export interface TopicNode {
   /** All message ids of this content are greater. Ids of an earlier, abandoned content are never used again. */
   readonly baseOffset: number;
   /** Only for a moving topic; otherwise null. */
-  readonly source: ContentSource | null;
+  readonly source: TopicContentSource | null;
   /**
    * The id of the shared store that has the topic, whichever of its servers owns it. Without one: the owner's own
    * store.
@@ -40,15 +40,15 @@ export interface TopicNode {
 }
 
 /** More messages than one content ever has. A topic can have 511 incarnations within exact integers. */
-export const idsPerIncarnation = 2 ** 44;
+export const messageIdsPerIncarnation = 2 ** 44;
 
 /** Assigns a topic for the first time. `store`: the shared store of the server, if it has one. */
-export function assignedNode(owner: string, incarnation: string, store?: string): TopicNode {
+export function assignedTopicNode(owner: string, incarnation: string, store?: string): TopicNode {
   return inStore({ owner, epoch: 1, state: "new", incarnation, baseOffset: 0, source: null }, store);
 }
 
 /** Assigns a new topic to another server. */
-export function reassignedNode(node: TopicNode, owner: string, store?: string): TopicNode {
+export function reassignedTopicNode(node: TopicNode, owner: string, store?: string): TopicNode {
   return inStore({ ...node, owner, epoch: node.epoch + 1 }, store);
 }
 
@@ -60,7 +60,7 @@ function inStore({ store: _, ...node }: TopicNode, store: string | undefined): T
  * Written by a server of a shared store that finds other content under the name of a new topic, or content of a later
  * epoch: the tree was lost, and this is what the topic had.
  */
-export function claimedNode(
+export function claimedTopicNode(
   node: TopicNode,
   content: Pick<TopicNode, "incarnation" | "baseOffset" | "epoch">,
   { owner, store }: Pick<TopicNode, "owner" | "store">,
@@ -71,7 +71,7 @@ export function claimedNode(
 }
 
 /** Written by the owner before its first OK in an epoch. */
-export function confirmedNode(node: TopicNode): TopicNode {
+export function confirmedTopicNode(node: TopicNode): TopicNode {
   return { ...node, state: "stored", source: null };
 }
 
@@ -79,7 +79,7 @@ export function confirmedNode(node: TopicNode): TopicNode {
  * Written by a receiver when it has durably staged the sealed content. `store`: the shared store of the receiver, if it
  * has one.
  */
-export function takenNode(node: TopicNode, owner: string, store?: string): TopicNode {
+export function takenTopicNode(node: TopicNode, owner: string, store?: string): TopicNode {
   const source = { owner: node.owner, epoch: node.epoch, ...(node.store === undefined ? {} : { store: node.store }) };
   return inStore({ ...node, owner, epoch: node.epoch + 1, state: "moving", source }, store);
 }
@@ -88,22 +88,22 @@ export function takenNode(node: TopicNode, owner: string, store?: string): Topic
  * Written by the old owner to take the topic back; then no receiver can take it. The rows of a shared store are just
  * opened again.
  */
-export function takenBackNode(node: TopicNode): TopicNode {
-  return node.store === undefined ? takenNode(node, node.owner) : takenOverNode(node, node.owner);
+export function takenBackTopicNode(node: TopicNode): TopicNode {
+  return node.store === undefined ? takenTopicNode(node, node.owner) : takenOverTopicNode(node, node.owner);
 }
 
 /**
  * Written when the owner is gone, for another server of the same shared store. The rows stay where they are: the new
  * owner opens them at this epoch.
  */
-export function takenOverNode(node: TopicNode, owner: string): TopicNode {
+export function takenOverTopicNode(node: TopicNode, owner: string): TopicNode {
   return { ...node, owner, epoch: node.epoch + 1 };
 }
 
 /** Written for an operator who accepts that the owner's content is lost. Null if no message ids are left. */
-export function forgottenNode(node: TopicNode, incarnation: string): TopicNode | null {
-  const baseOffset = node.baseOffset + idsPerIncarnation;
-  if (!Number.isSafeInteger(baseOffset + idsPerIncarnation)) return null;
+export function forgottenTopicNode(node: TopicNode, incarnation: string): TopicNode | null {
+  const baseOffset = node.baseOffset + messageIdsPerIncarnation;
+  if (!Number.isSafeInteger(baseOffset + messageIdsPerIncarnation)) return null;
   return { owner: "", epoch: node.epoch + 1, state: "new", incarnation, baseOffset, source: null };
 }
 
@@ -111,9 +111,9 @@ export function forgottenNode(node: TopicNode, incarnation: string): TopicNode |
  * Written for an operator whose store was restored: the copy of that epoch is opened at the next epoch. Everything
  * stored later is lost, and its message ids are not used again. Null if no message ids are left.
  */
-export function restoredNode(node: TopicNode, copyEpoch: number): TopicNode | null {
-  const baseOffset = node.baseOffset + idsPerIncarnation;
-  if (!Number.isSafeInteger(baseOffset + idsPerIncarnation)) return null;
+export function restoredTopicNode(node: TopicNode, copyEpoch: number): TopicNode | null {
+  const baseOffset = node.baseOffset + messageIdsPerIncarnation;
+  if (!Number.isSafeInteger(baseOffset + messageIdsPerIncarnation)) return null;
   const { owner, incarnation } = node;
   return {
     owner,
@@ -129,7 +129,7 @@ export function restoredNode(node: TopicNode, copyEpoch: number): TopicNode | nu
  * Written when the content of a moving topic is lost at its receiver: its source still has all data. Null if there is
  * no source.
  */
-export function returnedNode(node: TopicNode): TopicNode | null {
+export function returnedTopicNode(node: TopicNode): TopicNode | null {
   if (node.state !== "moving" || node.source === null || node.source.owner === node.owner) return null;
   const { owner, store } = node.source;
   const back = inStore({ ...node, owner, epoch: node.epoch + 1 }, store);

@@ -7,7 +7,7 @@ import { BatonError } from "../../base/errors.ts";
 import { demandFields, toJsonData } from "../../base/support/json_fields.ts";
 import { isRefusal, isTransient, nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import type { ContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
+import type { TopicContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
 
 export interface VersionedTopicNode {
   readonly node: TopicNode;
@@ -16,7 +16,7 @@ export interface VersionedTopicNode {
 }
 
 /** Unknown: the response was lost, and the write may have been done. */
-export type WriteOutcome = "written" | "refused" | "unknown";
+export type NodeWriteOutcome = "written" | "refused" | "unknown";
 
 const nothing = new Uint8Array();
 
@@ -46,7 +46,7 @@ export function parseTopicNode(data: Uint8Array, path: string, topic?: string): 
   if (!isNonNegativeInteger(epoch) || epoch < 1 || !isNonNegativeInteger(baseOffset)) {
     throw refuse("epoch or base_offset is missing or invalid");
   }
-  const source = (row["source"] ?? null) as ContentSource | null;
+  const source = (row["source"] ?? null) as TopicContentSource | null;
   if (source !== null) {
     const hasStore = source.store === undefined || typeof source.store === "string";
     if (typeof source.owner !== "string" || !isNonNegativeInteger(source.epoch) || !hasStore) {
@@ -92,14 +92,14 @@ export class TopicNodes {
   }
 
   /** Refused if the node exists. */
-  async create(topic: string, node: TopicNode): Promise<WriteOutcome> {
+  async create(topic: string, node: TopicNode): Promise<NodeWriteOutcome> {
     const path = this.#path.topic(topic);
     const data = formatTopicNode(topic, node);
-    return await attemptNodeWrite(() => createWithParents(this.#zk, path, data));
+    return await attemptNodeWrite(() => createNodeWithParents(this.#zk, path, data));
   }
 
   /** Refused if the node has changed since it was read. */
-  async write(topic: string, node: TopicNode, version: number): Promise<WriteOutcome> {
+  async write(topic: string, node: TopicNode, version: number): Promise<NodeWriteOutcome> {
     return await attemptNodeWrite(() =>
       this.#zk.setData(this.#path.topic(topic), formatTopicNode(topic, node), version)
     );
@@ -107,7 +107,7 @@ export class TopicNodes {
 
   /** Counts the topic for its owner. The count is only used for assignments, so failures are ignored. */
   async countForOwner(topic: string, owner: string): Promise<void> {
-    await attemptNodeWrite(() => createWithParents(this.#zk, this.#path.ownedTopic(owner, topic), nothing));
+    await attemptNodeWrite(() => createNodeWithParents(this.#zk, this.#path.ownedTopic(owner, topic), nothing));
   }
 
   /** Counts the topic for its owner; costs no write if it is counted already, as it nearly always is. */
@@ -121,7 +121,7 @@ export class TopicNodes {
 }
 
 /** Runs a write. Rejects with errors other than a refusal and a lost response. */
-export async function attemptNodeWrite(write: () => Promise<unknown>): Promise<WriteOutcome> {
+export async function attemptNodeWrite(write: () => Promise<unknown>): Promise<NodeWriteOutcome> {
   try {
     await write();
     return "written";
@@ -133,7 +133,7 @@ export async function attemptNodeWrite(write: () => Promise<unknown>): Promise<W
 }
 
 /** Creates a node, and its parents if they are missing. */
-export async function createWithParents(
+export async function createNodeWithParents(
   zk: ZooKeeper,
   path: string,
   data: Uint8Array,
@@ -145,17 +145,17 @@ export async function createWithParents(
       return;
     } catch (thrown) {
       if (!isRefusal(thrown, "NONODE")) throw thrown;
-      await makeParents(zk, path);
+      await makeParentNodes(zk, path);
     }
   }
 }
 
 /** Creates the missing parent nodes of `path`, from the lowest up to the first that exists. */
-export async function makeParents(zk: ZooKeeper, path: string): Promise<void> {
+export async function makeParentNodes(zk: ZooKeeper, path: string): Promise<void> {
   const parent = path.slice(0, path.lastIndexOf("/"));
   if (parent === "") return;
   try {
-    await createWithParents(zk, parent, nothing);
+    await createNodeWithParents(zk, parent, nothing);
   } catch (thrown) {
     if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
   }

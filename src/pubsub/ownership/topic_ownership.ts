@@ -5,20 +5,20 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { aborted, onAbort, TaskScope } from "../../base/support/abort.ts";
 import { BatonError } from "../../base/errors.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
-import { serveSessions } from "./serve_sessions.ts";
-import type { DeleteResult } from "./topic_decision.ts";
+import { serveOwnershipSessions } from "./serve_sessions.ts";
+import type { TopicDeleteResult } from "./topic_decision.ts";
 import type { ContentName, IncomingContent } from "../store/operations/owned_store.ts";
-import { type OwnershipOptions, OwnershipSession } from "./ownership_session.ts";
-import type { Availability, HandoffResult, Permit } from "./topic_state.ts";
-import type { TransferReply } from "./transfer_channel.ts";
+import { OwnershipSession, type OwnershipSessionOptions } from "./ownership_session.ts";
+import type { TopicAvailability, TopicHandoffResult, TopicPermit } from "./topic_state.ts";
+import type { TopicTransferReply } from "./transfer_channel.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 
 export class TopicOwnership {
-  readonly #options: OwnershipOptions;
+  readonly #options: OwnershipSessionOptions;
   #session: OwnershipSession | null = null;
   readonly #changes = new ListenerSet();
 
-  constructor(options: OwnershipOptions) {
+  constructor(options: OwnershipSessionOptions) {
     this.#options = options;
   }
 
@@ -28,7 +28,7 @@ export class TopicOwnership {
    */
   run(open: (signal: AbortSignal) => Promise<ZooKeeper>, signal: AbortSignal): Promise<never> {
     const { clock, onProblem } = this.#options;
-    return serveSessions(open, (zk, begun) => this.#serve(zk, signal, begun), { clock, onProblem, signal });
+    return serveOwnershipSessions(open, (zk, begun) => this.#serve(zk, signal, begun), { clock, onProblem, signal });
   }
 
   /** Whether the server is announced and has its lease. */
@@ -42,11 +42,11 @@ export class TopicOwnership {
   }
 
   /** Returns the permit without waiting: the path of almost every request. Null: call `availability`. */
-  currentPermit(topic: string): Permit | null {
+  currentPermit(topic: string): TopicPermit | null {
     return this.#session?.currentPermit(topic) ?? null;
   }
 
-  async availability(topic: string, epoch: number | null = null): Promise<Availability> {
+  async availability(topic: string, epoch: number | null = null): Promise<TopicAvailability> {
     const session = this.#session;
     if (session === null) return { kind: "away" };
     try {
@@ -58,7 +58,7 @@ export class TopicOwnership {
   }
 
   /** MERGE: hands a topic to another server. An old request with another `epoch` moves nothing. */
-  async handOff(topic: string, to: string, epoch: number | null = null): Promise<HandoffResult> {
+  async handOff(topic: string, to: string, epoch: number | null = null): Promise<TopicHandoffResult> {
     if (this.#session === null) return { kind: "kept", why: "this server has no session at present" };
     return await this.#session.topicToChange(topic).handOff(to, epoch);
   }
@@ -68,7 +68,7 @@ export class TopicOwnership {
     topic: string,
     epoch: number | null,
     whyNot: ((epoch: number) => Promise<string | null>) | null,
-  ): Promise<DeleteResult> {
+  ): Promise<TopicDeleteResult> {
     if (this.#session === null) return { kind: "kept", why: "this server has no session at present" };
     return await this.#session.topicToChange(topic).delete(epoch, whyNot);
   }
@@ -79,7 +79,7 @@ export class TopicOwnership {
   }
 
   /** TRANSFER: receives what another server sends. */
-  async receive(topic: string, content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
+  async receive(topic: string, content: ContentName, incoming: IncomingContent): Promise<TopicTransferReply> {
     if (this.#session === null) return { kind: "refused", why: "this server has no session at present" };
     return await this.#session.topicToChange(topic).receive(content, incoming);
   }

@@ -8,15 +8,15 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { AnnouncedServers } from "./server_list.ts";
-import { assignedNode, reassignedNode, type TopicNode } from "./topic_node.ts";
+import { assignedTopicNode, reassignedTopicNode, type TopicNode } from "./topic_node.ts";
 import { TopicNodes, type VersionedTopicNode } from "./topic_nodes.ts";
 
 /** Cached routes, about 200 bytes each. */
-export const routesMax = 100_000;
+export const cachedRoutesMax = 100_000;
 /** Attempts to assign one topic while other proxies are faster. */
 const triesMax = 20;
 
-export type Route =
+export type TopicRoute =
   | { readonly kind: "server"; readonly id: string; readonly endpoint: string; readonly epoch: number }
   /** The owner is not running. It has the only copy: wait for it. */
   | { readonly kind: "unavailable"; readonly owner: string }
@@ -27,7 +27,7 @@ export type Route =
   /** The topic was never stored. Only if `creates` is false. */
   | { readonly kind: "no topic" };
 
-export interface RouteOptions {
+export interface FindRouteOptions {
   /** Assign a topic without an owner to a server. Default: true. */
   readonly creates?: boolean;
 }
@@ -45,9 +45,9 @@ export class TopicRouter {
   readonly #nodes: TopicNodes;
   readonly #awaitedServers: () => readonly string[];
   readonly #routes = new Map<string, TopicOwner>();
-  readonly #lookups = new Map<string, Promise<Route>>();
+  readonly #lookups = new Map<string, Promise<TopicRoute>>();
   /** Lookups with `creates` false. */
-  readonly #searches = new Map<string, Promise<Route>>();
+  readonly #searches = new Map<string, Promise<TopicRoute>>();
   /** Assignments in progress that are not counted yet. */
   readonly #assigning = new Map<string, number>();
 
@@ -61,13 +61,13 @@ export class TopicRouter {
   }
 
   /** Returns the cached route if its server is running: the path of almost every request. */
-  cachedRoute(topic: string): Route | null {
+  cachedRoute(topic: string): TopicRoute | null {
     const known = this.#routes.get(topic);
     return known === undefined ? null : this.#routeToOwner(known);
   }
 
   /** Reads the topic's node if needed, and assigns a new topic to a server. Rejects with the session's errors. */
-  async findRoute(topic: string, { creates = true }: RouteOptions = {}): Promise<Route> {
+  async findRoute(topic: string, { creates = true }: FindRouteOptions = {}): Promise<TopicRoute> {
     const now = this.cachedRoute(topic);
     if (now !== null) return now;
     const lookups = creates ? this.#lookups : this.#searches;
@@ -97,7 +97,7 @@ export class TopicRouter {
   /**
    * Reads again after a sync before it reports that a topic does not exist: another process may just have created it.
    */
-  async #searchRoute(topic: string): Promise<Route> {
+  async #searchRoute(topic: string): Promise<TopicRoute> {
     const known = this.#routeOf(topic, await this.#nodes.read(topic));
     if (known !== null) return known;
     const lacking = this.#unknownRoute();
@@ -107,13 +107,13 @@ export class TopicRouter {
   }
 
   /** Returns why a topic without a node must not be treated as new; null if it may be. */
-  #unknownRoute(): Route | null {
+  #unknownRoute(): TopicRoute | null {
     const awaited = this.#awaitedServers();
     return awaited.length === 0 ? null : { kind: "unknown owner", awaited };
   }
 
   /** Returns null if the topic can be assigned to a server. */
-  #routeOf(topic: string, read: VersionedTopicNode | null): Route | null {
+  #routeOf(topic: string, read: VersionedTopicNode | null): TopicRoute | null {
     if (read === null) return null;
     const { owner, state } = read.node;
     if (state === "new" && !this.#list.servers.has(owner)) return null;
@@ -124,7 +124,7 @@ export class TopicRouter {
     return this.#routeToOwner(read.node) ?? { kind: "unavailable", owner };
   }
 
-  async #findOrAssign(topic: string): Promise<Route> {
+  async #findOrAssign(topic: string): Promise<TopicRoute> {
     for (let tries = 0;; tries++) {
       const read = await this.#nodes.read(topic);
       const route = this.#routeOf(topic, read);
@@ -144,14 +144,14 @@ export class TopicRouter {
   async #assign(topic: string, read: VersionedTopicNode | null): Promise<"done" | "look again" | "no servers"> {
     const counts = await this.#countTopicsByServer();
     for (const [id, count] of this.#assigning) if (counts.has(id)) counts.set(id, (counts.get(id) ?? 0) + count);
-    const target = chooseServer(counts);
+    const target = chooseServerForTopic(counts);
     if (target === null) return "no servers";
     const store = this.#list.servers.get(target)?.store;
     this.#assigning.set(target, (this.#assigning.get(target) ?? 0) + 1);
     try {
       const outcome = read === null
-        ? await this.#nodes.create(topic, assignedNode(target, newGuid(), store))
-        : await this.#nodes.write(topic, reassignedNode(read.node, target, store), read.version);
+        ? await this.#nodes.create(topic, assignedTopicNode(target, newGuid(), store))
+        : await this.#nodes.write(topic, reassignedTopicNode(read.node, target, store), read.version);
       if (outcome !== "written") return "look again";
       await this.#nodes.countForOwner(topic, target);
       if (read !== null && read.node.owner !== "") await this.#nodes.uncountForOwner(topic, read.node.owner);
@@ -169,15 +169,15 @@ export class TopicRouter {
   }
 
   /** The server that takes over a topic of a shared store whose owner is gone; null if there is none, or no need. */
-  #successorOf(topic: string, { owner, epoch, store }: TopicNode): Route | null {
+  #successorOf(topic: string, { owner, epoch, store }: TopicNode): TopicRoute | null {
     if (store === undefined || this.#list.servers.has(owner)) return null;
     const others = [...this.#list.servers.values()].filter((server) => server.store === store);
     const taking = others.filter(({ isDraining }) => isDraining !== true);
-    const id = chooseSuccessor(topic, (taking.length > 0 ? taking : others).map((server) => server.id));
+    const id = chooseTopicSuccessor(topic, (taking.length > 0 ? taking : others).map((server) => server.id));
     return id === null ? null : this.#routeToOwner({ owner: id, epoch });
   }
 
-  #routeToOwner({ owner, epoch }: TopicOwner): Route | null {
+  #routeToOwner({ owner, epoch }: TopicOwner): TopicRoute | null {
     const server = this.#list.servers.get(owner);
     return server === undefined ? null : { kind: "server", id: owner, endpoint: server.endpoint, epoch };
   }
@@ -185,7 +185,7 @@ export class TopicRouter {
   #cacheRoute(topic: string, { owner, epoch }: TopicOwner): void {
     this.#routes.delete(topic);
     this.#routes.set(topic, { owner, epoch });
-    if (this.#routes.size <= routesMax) return;
+    if (this.#routes.size <= cachedRoutesMax) return;
     const [oldest] = this.#routes.keys();
     if (oldest !== undefined) this.#routes.delete(oldest);
   }
@@ -195,7 +195,7 @@ export class TopicRouter {
  * Returns the server with the fewest topics, or null if there is none. Of several the one with the smallest id,
  * compared like the paper's strings.
  */
-export function chooseServer(topics: ReadonlyMap<string, number>): string | null {
+export function chooseServerForTopic(topics: ReadonlyMap<string, number>): string | null {
   let best: string | null = null;
   let fewest = Infinity;
   for (const [id, count] of topics) {
@@ -211,7 +211,7 @@ export function chooseServer(topics: ReadonlyMap<string, number>): string | null
  * Returns the server that takes over a topic: the one with the highest hash of topic and id. So all proxies that see
  * the same servers choose the same one, the topics of a dead server are spread evenly, and no other topic moves.
  */
-export function chooseSuccessor(topic: string, servers: Iterable<string>): string | null {
+export function chooseTopicSuccessor(topic: string, servers: Iterable<string>): string | null {
   let best: string | null = null;
   let highest = "";
   for (const id of servers) {

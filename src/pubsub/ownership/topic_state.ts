@@ -37,7 +37,7 @@ import type { TopicAction, TopicFacts } from "./topic_decision.ts";
 import type { TopicNode } from "./topic_node.ts";
 
 /** Identifies the content for which requests are admitted; kept from the admission of a request to its response. */
-export interface Permit {
+export interface TopicPermit {
   readonly epoch: number;
   readonly incarnation: string;
   /** The lease of the session, under which the request was admitted: OK may be sent while it is confirmed. */
@@ -53,7 +53,7 @@ export type TopicState =
     readonly deadlineMs?: number | undefined;
   }
   /** Requests are admitted. */
-  | { readonly kind: "served"; readonly permit: Permit }
+  | { readonly kind: "served"; readonly permit: TopicPermit }
   /** The sealed copy is sent until the deadline. Then the server takes the topic back, if it may. */
   | { readonly kind: "handing off"; readonly deadlineMs: number }
   | { readonly kind: "receiving" | "waiting" | "elsewhere" | "missing" };
@@ -61,12 +61,12 @@ export type TopicState =
 export const firstTopicState: TopicState = { kind: "unsettled" };
 
 /** Returns the state in which `action` is executed, which `decideTopic` has decided by `facts`. */
-export function stateAfterDecision(
+export function topicStateAfterDecision(
   state: TopicState,
   action: TopicAction["do"],
   { facts, lease, deadlineMs }: {
     readonly facts: TopicFacts;
-    readonly lease: Permit["lease"];
+    readonly lease: TopicPermit["lease"];
     /** The end of a handoff that begins now. */
     readonly deadlineMs: number;
   },
@@ -91,17 +91,17 @@ export function stateAfterDecision(
 }
 
 /** No request is admitted any longer, whatever is decided next. */
-export function stateAfterClose(state: TopicState): TopicState {
+export function topicStateAfterClose(state: TopicState): TopicState {
   return state.kind === "served" ? { kind: "unsettled" } : state;
 }
 
 /** A shared database has refused a step. What is served stays so: its rows say whether this server may write. */
-export function stateAfterFailure(state: TopicState, problem: string): TopicState {
+export function topicStateAfterFailure(state: TopicState, problem: string): TopicState {
   return state.kind === "served" ? state : { kind: "unsettled", problem, deadlineMs: begunDeadline(state) };
 }
 
 /** The call is over, done or failed: the next one continues the handoff. */
-export function stateAfterCall(state: TopicState): TopicState {
+export function topicStateAfterCall(state: TopicState): TopicState {
   return state.kind === "handing off" ? { kind: "unsettled", deadlineMs: state.deadlineMs } : state;
 }
 
@@ -116,14 +116,14 @@ function isDataLeft({ copy, staged, unopened, shared, node }: TopicFacts): boole
 }
 
 /** Content is being sent or received, which may take long: a request does not wait for the call to end. */
-export function isInTransfer({ kind }: TopicState): boolean {
+export function isTopicInTransfer({ kind }: TopicState): boolean {
   return kind === "handing off" || kind === "receiving";
 }
 
 /** A topic as a request finds it. */
-export type Availability =
+export type TopicAvailability =
   /** Requests may be admitted, and answered OK while `isConfirmed` returns true. */
-  | { readonly kind: "serving"; readonly permit: Permit }
+  | { readonly kind: "serving"; readonly permit: TopicPermit }
   /** NOT_OWNER. An empty owner: no server has the topic. */
   | { readonly kind: "elsewhere"; readonly owner: string; readonly epoch: number }
   /** NOT_OWNER: no proxy has assigned the topic to a server. */
@@ -136,7 +136,7 @@ export type Availability =
   | { readonly kind: "away" };
 
 /** Returns what a request is told in this state. `node`: as last read; undefined: none, or not read. */
-export function availabilityIn(state: TopicState, node: TopicNode | undefined, me: string): Availability {
+export function topicAvailabilityIn(state: TopicState, node: TopicNode | undefined, me: string): TopicAvailability {
   if (state.kind === "served") return { kind: "serving", permit: state.permit };
   if (node === undefined) return { kind: "unassigned" };
   if (node.owner !== me) return { kind: "elsewhere", owner: node.owner, epoch: node.epoch };
@@ -144,19 +144,19 @@ export function availabilityIn(state: TopicState, node: TopicNode | undefined, m
   return { kind: "moving", why: state.kind === "unsettled" ? state.problem : undefined };
 }
 
-export type HandoffResult =
+export type TopicHandoffResult =
   | { readonly kind: "moved"; readonly epoch: number }
   /** The topic is still on this server. */
   | { readonly kind: "kept"; readonly why: string };
 
 /** Why a topic that is not served cannot be handed off. */
-export function whyNotServed(state: TopicState): string {
+export function whyTopicNotServed(state: TopicState): string {
   if (state.kind === "unsettled" && state.problem !== undefined) return state.problem;
   return `this server does not ${state.kind === "missing" ? "have its data" : "serve it"}`;
 }
 
 /** Returns the result of a handoff whose work is done. `whyKept`: why its last attempt has failed; may be empty. */
-export function handoffResult(to: string, node: TopicNode | undefined, whyKept: string): HandoffResult {
+export function topicHandoffResult(to: string, node: TopicNode | undefined, whyKept: string): TopicHandoffResult {
   if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
   return { kind: "kept", why: whyKept === "" ? `its node names the owner "${node?.owner}"` : whyKept };
 }

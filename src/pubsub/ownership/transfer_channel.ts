@@ -7,7 +7,7 @@ import type { ContentName, OutgoingContent } from "../store/operations/owned_sto
  * - passed: the topic has moved on; read its node
  * - refused: the receiver does not take the topic; `why` is for the operator
  */
-export type TransferReply =
+export type TopicTransferReply =
   | { readonly kind: "taken" }
   | { readonly kind: "passed" }
   | { readonly kind: "refused"; readonly why: string };
@@ -18,7 +18,7 @@ export interface ServerAddress {
   readonly endpoint: string;
 }
 
-export interface TransferChannel {
+export interface TopicTransferChannel {
   /**
    * Asks for the first piece when the receiver is ready. Rejects if no reply came, or with the signal's reason; then
    * the receiver's state is unknown.
@@ -28,11 +28,11 @@ export interface TransferChannel {
     topic: string,
     content: ContentName,
     options: { readonly outgoing: OutgoingContent; readonly signal: AbortSignal },
-  ): Promise<TransferReply>;
+  ): Promise<TopicTransferReply>;
 }
 
 /** Stops at the end of the session, so that the next session starts when nothing of this one is running. */
-export async function* piecesUntilAbort<T>(
+export async function* transferPiecesUntilAbort<T>(
   signal: AbortSignal,
   pieces: AsyncIterable<T>,
 ): AsyncGenerator<T, void, void> {

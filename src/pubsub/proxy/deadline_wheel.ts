@@ -2,7 +2,7 @@
 import type { Clock } from "../../base/support/clock.ts";
 
 /** Milliseconds: the maximum delay before an expired deadline is noticed. */
-export const wheelTickMs = 10;
+export const deadlineWheelTickMs = 10;
 
 export class DeadlineWheel<T> implements Disposable {
   readonly #clock: Clock;
@@ -24,7 +24,7 @@ export class DeadlineWheel<T> implements Disposable {
     let items = this.#ticks.get(tick);
     if (items === undefined) this.#ticks.set(tick, items = new Set());
     items.add(item);
-    this.#cancel ??= this.#clock.startTimer(wheelTickMs, this.#handleDueTicks);
+    this.#cancel ??= this.#clock.startTimer(deadlineWheelTickMs, this.#handleDueTicks);
     return tick;
   }
 
@@ -56,7 +56,7 @@ export class DeadlineWheel<T> implements Disposable {
     }
     this.#lastTick = now;
     for (const items of late) for (const item of items) this.#onDeadline(item);
-    if (this.#ticks.size > 0) this.#cancel ??= this.#clock.startTimer(wheelTickMs, this.#handleDueTicks);
+    if (this.#ticks.size > 0) this.#cancel ??= this.#clock.startTimer(deadlineWheelTickMs, this.#handleDueTicks);
   };
 
   #removeTick(tick: number, items: Set<T>): Set<T> {
@@ -65,6 +65,6 @@ export class DeadlineWheel<T> implements Disposable {
   }
 
   #tickOf(ms: number): number {
-    return Math.floor(ms / wheelTickMs);
+    return Math.floor(ms / deadlineWheelTickMs);
   }
 }

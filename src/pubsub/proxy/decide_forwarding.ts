@@ -2,7 +2,7 @@
 import { codesOfNothingDone, type StatusCode } from "../wire/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
-export interface ForwardingState {
+export interface RequestForwardingState {
   readonly traits: Pick<RequestTraits, "name" | "changesState" | "isRepeatable">;
   /** The request is at a server, which has not responded. */
   readonly isSent: boolean;
@@ -14,7 +14,7 @@ export interface ForwardingState {
   readonly connectionLosses: number;
 }
 
-export type ForwardingEvent =
+export type RequestForwardingEvent =
   | { readonly kind: "response"; readonly status: StatusCode }
   /** The response is not a STATUS message. */
   | { readonly kind: "invalid response" }
@@ -29,7 +29,7 @@ export type ForwardingEvent =
 /** Status codes that a proxy sets itself. ERROR: the outcome is unknown. All others: definitely not done. */
 export type ProxyStatus = "OVERLOADED" | "NOT_SUBSCRIBED" | "NOT_OWNER" | "ERROR";
 
-export type ForwardingDecision =
+export type RequestForwardingDecision =
   /** Forwards the response of the server unchanged. */
   | { readonly do: "forward response" }
   | { readonly do: "respond"; readonly status: ProxyStatus }
@@ -37,9 +37,12 @@ export type ForwardingDecision =
   | { readonly do: "forget" };
 
 /** A request that breaks several connections in a row is likely the cause, so it is not sent again. */
-export const connectionLossesMax = 5;
+export const requestConnectionLossesMax = 5;
 
-export function decideForwarding(state: ForwardingState, event: ForwardingEvent): ForwardingDecision {
+export function decideRequestForwarding(
+  state: RequestForwardingState,
+  event: RequestForwardingEvent,
+): RequestForwardingDecision {
   const { traits, isSent, mayBeDone } = state;
   switch (event.kind) {
     case "response":
@@ -49,7 +52,9 @@ export function decideForwarding(state: ForwardingState, event: ForwardingEvent)
     case "server lost":
       // A get without a response has changed nothing. A request that the server recognizes is executed once, however
       // often it is sent.
-      if (traits.isRepeatable && state.connectionLosses < connectionLossesMax) return { do: "retry", when: "now" };
+      if (traits.isRepeatable && state.connectionLosses < requestConnectionLossesMax) {
+        return { do: "retry", when: "now" };
+      }
       return { do: "respond", status: traits.changesState ? "ERROR" : "OVERLOADED" };
     case "no topic":
       if (mayBeDone && traits.changesState) return { do: "respond", status: "ERROR" };
@@ -61,7 +66,10 @@ export function decideForwarding(state: ForwardingState, event: ForwardingEvent)
   }
 }
 
-function decideOnResponse({ traits, mayBeDone, tries }: ForwardingState, status: StatusCode): ForwardingDecision {
+function decideOnResponse(
+  { traits, mayBeDone, tries }: RequestForwardingState,
+  status: StatusCode,
+): RequestForwardingDecision {
   // Temporary: another server owns the topic, the topic is moving, or an earlier request has to be executed first.
   if (status === "NOT_OWNER") return { do: "retry", when: tries <= 1 ? "now" : "later" };
   if (status === "OVERLOADED") return { do: "retry", when: "later" };
@@ -72,6 +80,9 @@ function decideOnResponse({ traits, mayBeDone, tries }: ForwardingState, status:
 }
 
 /** Returns whether the request may have been executed, after this event. */
-export function mayBeDoneAfter({ traits, mayBeDone }: ForwardingState, event: ForwardingEvent): boolean {
+export function mayRequestBeDone(
+  { traits, mayBeDone }: RequestForwardingState,
+  event: RequestForwardingEvent,
+): boolean {
   return mayBeDone || (event.kind === "server lost" && traits.changesState);
 }

@@ -2,14 +2,14 @@
 import { FifoQueue } from "../../base/support/fifo_queue.ts";
 
 /** An entry of the queue, needed to remove its item. */
-export interface QueueEntry<T> {
+export interface FairQueueEntry<T> {
   /** Null after the item was removed. */
   item: T | null;
   readonly queue: ClientQueue<T>;
 }
 
 interface ClientQueue<T> {
-  readonly entries: FifoQueue<QueueEntry<T>>;
+  readonly entries: FifoQueue<FairQueueEntry<T>>;
   liveCount: number;
 }
 
@@ -23,7 +23,7 @@ export class FairQueue<K, T> {
     return this.#length;
   }
 
-  push(client: K, item: T): QueueEntry<T> {
+  push(client: K, item: T): FairQueueEntry<T> {
     let line = this.#queues.get(client);
     if (line === undefined) {
       this.#queues.set(client, line = { entries: new FifoQueue(), liveCount: 0 });
@@ -54,7 +54,7 @@ export class FairQueue<K, T> {
     if (this.peek() === null) return null;
     const client = this.#order.shift() as K;
     const line = this.#queues.get(client) as ClientQueue<T>;
-    const place = line.entries.shift() as QueueEntry<T>;
+    const place = line.entries.shift() as FairQueueEntry<T>;
     const { item } = place;
     this.remove(place);
     if (line.liveCount > 0) this.#order.push(client);
@@ -63,7 +63,7 @@ export class FairQueue<K, T> {
   }
 
   /** Removes an item. Does nothing if the item is no longer in the queue. */
-  remove(place: QueueEntry<T>): void {
+  remove(place: FairQueueEntry<T>): void {
     if (place.item === null) return;
     place.item = null;
     place.queue.liveCount--;

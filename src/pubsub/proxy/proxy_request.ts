@@ -1,9 +1,9 @@
 /** A request in flight in a proxy: its client, its content and its location. */
-import type { QueueEntry } from "./fair_queue.ts";
+import type { FairQueueEntry } from "./fair_queue.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
 /** A client connection of the front socket, while it has requests in flight. */
-export interface ProxyClient {
+export interface ProxyRequestClient {
   /** Identity that the front socket gave to the connection. */
   readonly identity: Uint8Array;
   requests: number;
@@ -11,7 +11,7 @@ export interface ProxyClient {
 }
 
 export interface ProxyRequest {
-  readonly client: ProxyClient;
+  readonly client: ProxyRequestClient;
   readonly traits: RequestTraits;
   /** All frames up to and including the empty frame; the response starts with them. */
   readonly envelope: readonly Uint8Array[];
@@ -24,7 +24,7 @@ export interface ProxyRequest {
   tries: number;
   connectionLosses: number;
   mayBeDone: boolean;
-  location: RequestLocation;
+  location: ProxyRequestLocation;
   /** Server that the request was last sent to, or will be sent to. */
   target: { readonly owner: string; readonly epoch: number } | null;
   /** Number of delays: no server was available, or the server responded OVERLOADED. */
@@ -39,12 +39,12 @@ interface RequestHolder {
   drop(request: ProxyRequest): void;
 }
 
-export type RequestLocation =
+export type ProxyRequestLocation =
   /** The owner of the topic is being looked up. */
   | { readonly kind: "routing" }
   /** No server is available, or the request will be sent again soon. */
   | { readonly kind: "delayed"; readonly cancel: () => void }
-  | { readonly kind: "queued"; readonly link: RequestHolder; readonly place: QueueEntry<ProxyRequest> }
+  | { readonly kind: "queued"; readonly link: RequestHolder; readonly place: FairQueueEntry<ProxyRequest> }
   | { readonly kind: "sent"; readonly link: RequestHolder; readonly number: number }
   /** The request has its response, or its client has disconnected. */
   | { readonly kind: "over" };

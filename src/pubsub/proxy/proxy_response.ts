@@ -2,7 +2,7 @@
 import { encodeMessage } from "../wire/encode_message.ts";
 import type { MessageHeaders } from "../wire/pubsub_messages.ts";
 import { type StatusCode, statusCodes } from "../wire/status_codes.ts";
-import { makeStatus } from "../status_message.ts";
+import { makeStatusMessage } from "../status_message.ts";
 
 export interface ProxyResponse {
   readonly status: StatusCode;
@@ -16,7 +16,7 @@ export interface ProxyResponse {
 /** Returns the frames after the envelope. */
 export function encodeProxyResponse(proxyId: string, answer: ProxyResponse, hasHeaders: boolean): Uint8Array[] {
   const { status, reason = "", headers = {}, body } = answer;
-  const response = makeStatus(proxyId, hasHeaders ? { headers } : {}, status, { reason, headers });
+  const response = makeStatusMessage(proxyId, hasHeaders ? { headers } : {}, status, { reason, headers });
   return encodeMessage(body === undefined ? response : { ...response, body });
 }
 
@@ -34,7 +34,7 @@ const codes = new Map(statusCodes.map((code) => [code as string, code]));
  * Reads the status of a response from its first frame. Returns null if it is not a STATUS message. The rest of the
  * response is for the client.
  */
-export function responseStatus(frame: Uint8Array | undefined): StatusCode | null {
+export function proxyResponseStatus(frame: Uint8Array | undefined): StatusCode | null {
   if (frame === undefined) return null;
   for (let at = 0; at < prefix.length; at++) if (frame[at] !== prefix[at]) return null;
   const end = Math.min(frame.byteLength, lookBytesMax);

@@ -20,7 +20,7 @@ import type { TopicDirectory } from "./zookeeper_directory.ts";
 import { newProxyCounters, type ProxyCounters, RequestForwarder } from "./request_forwarder.ts";
 import { encodeProxyResponse, type ProxyResponse } from "./proxy_response.ts";
 import { type ProxyLimits, proxyLimitsDefault, requestTimeoutMsDefault } from "./proxy_limits.ts";
-import type { ProxyClient } from "./proxy_request.ts";
+import type { ProxyRequestClient } from "./proxy_request.ts";
 import { readRequestTraits, type TopicMessage } from "./request_traits.ts";
 import type { ServerLink } from "./server_link.ts";
 
@@ -74,7 +74,7 @@ export class PubsubProxy implements AsyncDisposable {
   readonly #front: RouterSocket;
   readonly #forwarder: RequestForwarder;
   /** Connections with requests in flight, by the first frame of their messages. */
-  readonly #clients = new Map<Uint8Array, ProxyClient>();
+  readonly #clients = new Map<Uint8Array, ProxyRequestClient>();
   readonly #endpoints: string[] = [];
   readonly #loads = new Map<string, ServerLoad>();
   readonly #overload: OverloadReport;
@@ -289,7 +289,7 @@ export class PubsubProxy implements AsyncDisposable {
     // The socket removes the connection only after this event handler has returned.
     queueMicrotask(() => {
       this.#isSweeping = false;
-      const gone = new Set<ProxyClient>();
+      const gone = new Set<ProxyRequestClient>();
       for (const [identity, client] of this.#clients) {
         if (this.#front.peer(identity) !== null) continue;
         this.#clients.delete(identity);

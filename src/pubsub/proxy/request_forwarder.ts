@@ -10,15 +10,20 @@ import { CachedClock } from "../../base/support/cached_clock.ts";
 import { decodeMessage } from "../wire/decode_message.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import { newRequestLatency, recordLatency, type RequestLatency } from "../request_latency.ts";
-import type { Route, TopicOwner } from "../ownership/topic_router.ts";
-import { type ProxyResponse, responseStatus } from "./proxy_response.ts";
+import type { TopicOwner, TopicRoute } from "../ownership/topic_router.ts";
+import { type ProxyResponse, proxyResponseStatus } from "./proxy_response.ts";
 import { DeadlineWheel } from "./deadline_wheel.ts";
 import type { TopicDirectory } from "./zookeeper_directory.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
-import type { ProxyClient, ProxyRequest } from "./proxy_request.ts";
-import { decideForwarding, type ForwardingEvent, mayBeDoneAfter, type ProxyStatus } from "./decide_forwarding.ts";
+import type { ProxyRequest, ProxyRequestClient } from "./proxy_request.ts";
+import {
+  decideRequestForwarding,
+  mayRequestBeDone,
+  type ProxyStatus,
+  type RequestForwardingEvent,
+} from "./decide_forwarding.ts";
 import { ServerLink, type ServerLinkHost, ServerLinks } from "./server_link.ts";
-import type { PutOrder } from "./request_traits.ts";
+import type { TopicPutOrder } from "./request_traits.ts";
 
 export interface RequestForwarderOptions {
   /** ID of the proxy. */
@@ -57,14 +62,14 @@ export class RequestForwarder implements ServerLinkHost {
   readonly limits: ProxyLimits;
   readonly socketOptions: SocketOptions;
   readonly #options: RequestForwarderOptions;
-  readonly #admission: RequestAdmission;
+  readonly #admission: ProxyRequestAdmission;
   readonly #deadlines: DeadlineWheel<ProxyRequest>;
   readonly #links: ServerLinks;
   /** Requests whose server is being looked up, by topic, in the order of arrival. */
   readonly #routing = new Map<string, Set<ProxyRequest>>();
   readonly #delayed = new Set<ProxyRequest>();
   /** Delayed requests that wait for another put. */
-  readonly #putDependencies = new PutDependencies<ProxyRequest>();
+  readonly #putDependencies = new TopicPutDependencies<ProxyRequest>();
   readonly #inFlight = new Set<ProxyRequest>();
   readonly #offDirectory: () => void;
   /** Endpoints of the servers that share their stores, as of the last list. */
@@ -78,14 +83,14 @@ export class RequestForwarder implements ServerLinkHost {
     this.cachedClock = new CachedClock(options.clock);
     this.limits = options.limits;
     this.socketOptions = options.socketOptions;
-    this.#admission = new RequestAdmission(options.limits);
+    this.#admission = new ProxyRequestAdmission(options.limits);
     this.#deadlines = new DeadlineWheel(options.clock, (request) => this.#handleEvent(request, { kind: "deadline" }));
     this.#links = new ServerLinks((id, endpoint) => new ServerLink(id, endpoint, this));
     this.#offDirectory = options.directory.subscribe(() => this.#onServersChanged());
     this.#onServersChanged();
   }
 
-  get admission(): Pick<RequestAdmission, "requests" | "bytes"> {
+  get admission(): Pick<ProxyRequestAdmission, "requests" | "bytes"> {
     return this.#admission;
   }
 
@@ -121,7 +126,7 @@ export class RequestForwarder implements ServerLinkHost {
   }
 
   /** Drops the requests of clients that have disconnected. */
-  dropRequestsOf(clients: ReadonlySet<ProxyClient>): void {
+  dropRequestsOf(clients: ReadonlySet<ProxyRequestClient>): void {
     for (const request of this.#inFlight) {
       if (clients.has(request.client)) this.#handleEvent(request, { kind: "client gone" });
     }
@@ -148,7 +153,7 @@ export class RequestForwarder implements ServerLinkHost {
 
   /** The following methods are called by the server links. */
   onResponse(request: ProxyRequest, frames: Uint8Array[]): void {
-    const status = responseStatus(frames[0]);
+    const status = proxyResponseStatus(frames[0]);
     if (status === null) return this.#handleEvent(request, { kind: "invalid response" });
     if (status === "ERROR" && this.#mayBeRepeated(request, frames)) {
       request.pendingReason = `server ${ownerOf(request)} does not know its outcome`;
@@ -222,7 +227,7 @@ export class RequestForwarder implements ServerLinkHost {
   }
 
   async #lookUp(topic: string, creates: boolean): Promise<void> {
-    let route: Route | null = null;
+    let route: TopicRoute | null = null;
     let why = "";
     try {
       route = await this.#options.directory.findRoute(topic, { creates });
@@ -241,7 +246,7 @@ export class RequestForwarder implements ServerLinkHost {
     }
   }
 
-  #followRoute(request: ProxyRequest, route: Route): void {
+  #followRoute(request: ProxyRequest, route: TopicRoute): void {
     if (route.kind === "server") {
       request.target = { owner: route.id, epoch: route.epoch };
       this.#links.get(route.id, route.endpoint).enqueue(request);
@@ -322,7 +327,7 @@ export class RequestForwarder implements ServerLinkHost {
   }
 
   /** Handles every event that moves or ends a request. `frames`: those of the response that the event is about. */
-  #handleEvent(request: ProxyRequest, event: ForwardingEvent, frames: readonly Uint8Array[] = []): void {
+  #handleEvent(request: ProxyRequest, event: RequestForwardingEvent, frames: readonly Uint8Array[] = []): void {
     const { traits, mayBeDone, tries, location } = request;
     if (location.kind === "over") return;
     if (event.kind === "server lost") request.connectionLosses++;
@@ -333,8 +338,8 @@ export class RequestForwarder implements ServerLinkHost {
       connectionLosses: request.connectionLosses,
       isSent: location.kind === "sent",
     };
-    const decision = decideForwarding(state, event);
-    request.mayBeDone = mayBeDoneAfter(state, event);
+    const decision = decideRequestForwarding(state, event);
+    request.mayBeDone = mayRequestBeDone(state, event);
     if (decision.do === "retry") {
       this.#options.counters.retries++;
       if (decision.when === "now") this.#route(request);
@@ -394,7 +399,7 @@ function proxyResponseFor({ traits, pendingReason }: ProxyRequest, status: Proxy
   return { status, reason: `outcome unknown: ${tail}`, headers: { unknown: true } };
 }
 
-function whyDelayed(route: Exclude<Route, { kind: "server" | "no topic" }>, servers: number): string {
+function whyDelayed(route: Exclude<TopicRoute, { kind: "server" | "no topic" }>, servers: number): string {
   switch (route.kind) {
     case "no servers":
       return servers === 0
@@ -434,7 +439,7 @@ export function newProxyCounters(): ProxyCounters {
 }
 
 /** Counts requests in flight and refuses requests above a limit. Pure. */
-export class RequestAdmission {
+export class ProxyRequestAdmission {
   readonly #limits: ProxyLimits;
   readonly #topics = new Map<string, number>();
   #requests = 0;
@@ -455,7 +460,7 @@ export class RequestAdmission {
   }
 
   /** Admits a request. Returns null, or a sentence that says which limit is reached. */
-  admit(client: ProxyClient, topic: string, bytes: number): string | null {
+  admit(client: ProxyRequestClient, topic: string, bytes: number): string | null {
     const limits = this.#limits;
     const ofTopic = this.#topics.get(topic) ?? 0;
     const over = (what: string, limit: number) =>
@@ -478,7 +483,7 @@ export class RequestAdmission {
   }
 
   /** Releases what `admit` counted. */
-  release(client: ProxyClient, topic: string, bytes: number): void {
+  release(client: ProxyRequestClient, topic: string, bytes: number): void {
     client.requests--;
     client.bytes -= bytes;
     const ofTopic = (this.#topics.get(topic) ?? 1) - 1;
@@ -493,11 +498,11 @@ export class RequestAdmission {
  * Puts that were refused because the put before them is not stored yet. When that put is stored, its dependents are
  * sent immediately, so that a window of puts does not wait for one back-off per message. Has no timer.
  */
-export class PutDependencies<T> {
+export class TopicPutDependencies<T> {
   readonly #waiting = new Map<string, Set<T>>();
 
   /** Adds a put that waits for the counter `after`. */
-  add({ stream, after }: PutOrder, waits: T): void {
+  add({ stream, after }: TopicPutOrder, waits: T): void {
     if (after === null) return;
     const key = dependencyKey(stream, after);
     const others = this.#waiting.get(key);
@@ -505,7 +510,7 @@ export class PutDependencies<T> {
     else others.add(waits);
   }
 
-  delete({ stream, after }: PutOrder, waits: T): void {
+  delete({ stream, after }: TopicPutOrder, waits: T): void {
     if (after === null) return;
     const key = dependencyKey(stream, after);
     const others = this.#waiting.get(key);
@@ -516,7 +521,7 @@ export class PutDependencies<T> {
    * Returns all puts that can be sent now, in order: dependents of `stored`, then their dependents, and so on. They
    * stay in the table until they are deleted.
    */
-  putsUnblockedBy({ stream, last }: PutOrder, placeOf: (waits: T) => PutOrder | null): T[] {
+  putsUnblockedBy({ stream, last }: TopicPutOrder, placeOf: (waits: T) => TopicPutOrder | null): T[] {
     const found: T[] = [];
     if (this.#waiting.size === 0) return found;
     const met = new Set<number>();

@@ -18,10 +18,10 @@ export interface RequestTraits {
   /** Milliseconds after which the client no longer waits for the response. */
   readonly timeoutMs: number;
   /** Position of a put among the puts of its session; null for all other requests. */
-  readonly putOrder: PutOrder | null;
+  readonly putOrder: TopicPutOrder | null;
 }
 
-export interface PutOrder {
+export interface TopicPutOrder {
   /** The same for all puts of one session into one topic. */
   readonly stream: string;
   /** The counter of the last message of this put. */
@@ -63,7 +63,7 @@ function isReportOfResolvedPuts({ counter, batch, headers }: Extract<Message, { 
   return counter > 0 && batch?.length === 0 && headers?.fromSession === undefined;
 }
 
-function putOrderOf(message: TopicMessage): PutOrder | null {
+function putOrderOf(message: TopicMessage): TopicPutOrder | null {
   if (message.name !== "PUT" || message.headers?.session === undefined) return null;
   const { sender, topic, counter, batch, headers: { session, after = null } } = message;
   return { stream: streamOf(session?.number, sender, topic), last: counter + (batch?.length ?? 1) - 1, after };

@@ -12,9 +12,9 @@ import { readU32, writeU32 } from "../../base/wire/bytes.ts";
 import { encodeMessage } from "../wire/encode_message.ts";
 import { socketLimits } from "../wire/message_limits.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
-import type { ProxyClient, ProxyRequest } from "./proxy_request.ts";
+import type { ProxyRequest, ProxyRequestClient } from "./proxy_request.ts";
 import { FairQueue } from "./fair_queue.ts";
-import type { Announcement } from "../ownership/announcements.ts";
+import type { ProcessAnnouncement } from "../ownership/announcements.ts";
 
 export interface ServerLinkHost {
   /** ID of the proxy, which servers get as the sender. */
@@ -68,7 +68,7 @@ export class ServerLink {
   /** Set while the server is unreachable; cancels the pending problem report. */
   cancelProblemReport: (() => void) | null = null;
   readonly #host: ServerLinkHost;
-  readonly #waiting = new FairQueue<ProxyClient, ProxyRequest>();
+  readonly #waiting = new FairQueue<ProxyRequestClient, ProxyRequest>();
   readonly #sent = new Map<number, SentRequest>();
   #socket: DealerSocket | null = null;
   #isConnected = false;
@@ -347,7 +347,7 @@ export class ServerLinks implements Iterable<ServerLink> {
    * Closes links to servers that have left and have no requests in flight. Returns the other links of such servers:
    * their queued requests have to go elsewhere. A server that only lost its session may still respond.
    */
-  keepOnly(servers: ReadonlyMap<string, Announcement>): ServerLink[] {
+  keepOnly(servers: ReadonlyMap<string, ProcessAnnouncement>): ServerLink[] {
     const there = new Set(Array.from(servers.values(), ({ endpoint }) => endpoint));
     const gone = [...this.#byEndpoint.values()].filter(({ endpoint }) => !there.has(endpoint));
     for (const link of gone) {

@@ -6,12 +6,12 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { aborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { type Announcement, announceProcess } from "../ownership/announcements.ts";
+import { announceProcess, type ProcessAnnouncement } from "../ownership/announcements.ts";
 import { readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/server_list.ts";
-import { serveSessions } from "../ownership/serve_sessions.ts";
-import { type Route, type RouteOptions, type TopicOwner, TopicRouter } from "../ownership/topic_router.ts";
+import { serveOwnershipSessions } from "../ownership/serve_sessions.ts";
+import { type FindRouteOptions, type TopicOwner, type TopicRoute, TopicRouter } from "../ownership/topic_router.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 
 export interface ZookeeperDirectoryOptions {
@@ -53,7 +53,7 @@ export class ZookeeperDirectory {
   }
 
   /** Announced servers, by ID, as of the last read. */
-  get servers(): ReadonlyMap<string, Announcement> {
+  get servers(): ReadonlyMap<string, ProcessAnnouncement> {
     return this.#current?.list.servers ?? new Map();
   }
 
@@ -68,16 +68,16 @@ export class ZookeeperDirectory {
    */
   run(
     open: (signal: AbortSignal) => Promise<ZooKeeper>,
-    announcement: Announcement,
+    announcement: ProcessAnnouncement,
     signal: AbortSignal,
   ): Promise<never> {
     const { clock, onProblem } = this.#options;
     const serve = (zk: ZooKeeper, announced: () => void) => this.#serve(zk, announcement, { signal, announced });
-    return serveSessions(open, serve, { clock, onProblem, signal });
+    return serveOwnershipSessions(open, serve, { clock, onProblem, signal });
   }
 
   /** Returns the route if it is known without a request; otherwise null. */
-  cachedRoute(topic: string): Route | null {
+  cachedRoute(topic: string): TopicRoute | null {
     return this.#current?.router.cachedRoute(topic) ?? null;
   }
 
@@ -85,7 +85,7 @@ export class ZookeeperDirectory {
    * Looks up the route. If `creates` is set, a new topic is assigned to a server. Rejects when the coordination service
    * cannot be asked.
    */
-  async findRoute(topic: string, options: RouteOptions): Promise<Route> {
+  async findRoute(topic: string, options: FindRouteOptions): Promise<TopicRoute> {
     return await this.#requireSession().router.findRoute(topic, options);
   }
 
@@ -114,7 +114,7 @@ export class ZookeeperDirectory {
 
   async #serve(
     zk: ZooKeeper,
-    announcement: Announcement,
+    announcement: ProcessAnnouncement,
     { signal, announced }: { readonly signal: AbortSignal; readonly announced: () => void },
   ): Promise<void> {
     const { path, clock, onProblem } = this.#options;

@@ -4,8 +4,8 @@ import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { encodeMessage } from "../wire/encode_message.ts";
 import { encodeTopicList } from "../wire/topic_list.ts";
-import type { Announcement } from "../ownership/announcements.ts";
-import { reportEveryMs, reportTopicsMax } from "./server_limits.ts";
+import type { ProcessAnnouncement } from "../ownership/announcements.ts";
+import { proxyReportEveryMs, proxyReportTopicsMax } from "./server_limits.ts";
 
 export interface ProxyReportOptions {
   readonly server: string;
@@ -34,7 +34,7 @@ export class ProxyReports implements AsyncDisposable {
   }
 
   /** Sets the running proxies by id. A new one receives a report immediately. */
-  setProxies(proxies: ReadonlyMap<string, Announcement>): void {
+  setProxies(proxies: ReadonlyMap<string, ProcessAnnouncement>): void {
     if (this.#isClosed) return;
     for (const [id, { endpoint, dealer }] of this.#proxies) {
       if (proxies.get(id)?.endpoint === endpoint) continue;
@@ -63,7 +63,7 @@ export class ProxyReports implements AsyncDisposable {
   }
 
   #scheduleReport(): () => void {
-    return this.#options.clock.startTimer(reportEveryMs, () => {
+    return this.#options.clock.startTimer(proxyReportEveryMs, () => {
       this.#sendReport([...this.#proxies.values()]);
       this.#cancelTimer = this.#scheduleReport();
     });
@@ -72,7 +72,7 @@ export class ProxyReports implements AsyncDisposable {
   #sendReport(connections: readonly ProxyConnection[]): void {
     if (connections.length === 0) return;
     const { server, topics } = this.#options;
-    const body = encodeTopicList([...topics()].slice(0, reportTopicsMax));
+    const body = encodeTopicList([...topics()].slice(0, proxyReportTopicsMax));
     const frames = encodeMessage({ name: "PERIODIC", sender: server, headers: { version: 1 }, body });
     for (const { dealer } of connections) {
       dealer.receiveReady(); // discard the proxy's responses

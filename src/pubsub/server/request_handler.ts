@@ -9,24 +9,24 @@ import { errorMessage } from "../../base/errors.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { decodeMessage, type InvalidMessage } from "../wire/decode_message.ts";
 import { recordLatency, type RequestLatency } from "../request_latency.ts";
-import type { Availability, Permit } from "../ownership/topic_state.ts";
+import type { TopicAvailability, TopicPermit } from "../ownership/topic_state.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
-import { makeStatus, type Status } from "../status_message.ts";
+import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
 import { unavailableResponse, unconfirmedResponse } from "./response_message.ts";
 import type { ClientMessage } from "../store/thread/client_request.ts";
 import { getBytesMax } from "../store/limits/topic_store_limits.ts";
 import type { EncodedResponse, TopicStore } from "../store/topic_store.ts";
-import type { ClientRequest, Envelope } from "./server_request.ts";
-import { admissionMs, admissionsMax, waitMsMax } from "./server_limits.ts";
+import type { ClientRequest, RequestEnvelope } from "./server_request.ts";
+import { heldGetMsMax, pendingAdmissionsMax, requestAdmissionMs } from "./server_limits.ts";
 
 export interface RequestHandlerOptions {
   readonly server: string;
   readonly ownership: Pick<TopicOwnership, "currentPermit" | "availability">;
   readonly store: Pick<TopicStore, "submit" | "cancel">;
   readonly clock: Clock;
-  readonly reply: (envelope: Envelope, response: Status | EncodedResponse) => void;
+  readonly reply: (envelope: RequestEnvelope, response: ResponseStatusMessage | EncodedResponse) => void;
   /** Replies to a request that cannot be decoded. */
-  readonly refuseInvalid: (envelope: Envelope, message: InvalidMessage) => void;
+  readonly refuseInvalid: (envelope: RequestEnvelope, message: InvalidMessage) => void;
   /** A server's endpoint; null if it is not running. */
   readonly endpointOf: (id: string) => string | null;
   readonly latency?: RequestLatency;
@@ -40,7 +40,7 @@ export interface RequestHandlerOptions {
 /** A request that was submitted to the store. */
 interface InFlightRequest {
   readonly request: ClientRequest;
-  readonly permit: Permit;
+  readonly permit: TopicPermit;
   readonly arrivedAtMs: number;
   /** Set for a held get, together with its key. */
   readonly cancelTimer: (() => void) | null;
@@ -104,7 +104,7 @@ export class RequestHandler {
   }
 
   /** Cancels the get with this envelope, because its client no longer waits: it is answered immediately. */
-  cancel(envelope: Envelope): void {
+  cancel(envelope: RequestEnvelope): void {
     const key = envelopeKey(envelope);
     const ticket = this.#pendingGets.get(key);
     if (ticket !== undefined) return this.#options.store.cancel(ticket);
@@ -128,7 +128,7 @@ export class RequestHandler {
   /** Handles durable responses of the store. */
   handleStoreResponses(responses: readonly EncodedResponse[]): void {
     const nowMs = this.#options.clock.now();
-    const confirmed = new Map<Permit["lease"], boolean>();
+    const confirmed = new Map<TopicPermit["lease"], boolean>();
     for (const response of responses) {
       const inFlight = this.#inFlight.get(response.ticket);
       if (inFlight === undefined) continue;
@@ -155,7 +155,7 @@ export class RequestHandler {
       this.#forgetRequest(ticket, inFlight);
       this.#respond(
         inFlight.request,
-        (message) => makeStatus(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } }),
+        (message) => makeStatusMessage(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } }),
       );
     }
     this.#notifySettled();
@@ -175,16 +175,16 @@ export class RequestHandler {
   }
 
   /** Returns false if the request was refused. */
-  #admit(queue: Set<PendingAdmission>, request: ClientRequest, deadlineMs = admissionMs): boolean {
-    if (this.#admitted >= admissionsMax) {
-      this.#refuse(request, `the server is overloaded: ${admissionsMax} requests already wait; try again later`);
+  #admit(queue: Set<PendingAdmission>, request: ClientRequest, deadlineMs = requestAdmissionMs): boolean {
+    if (this.#admitted >= pendingAdmissionsMax) {
+      this.#refuse(request, `the server is overloaded: ${pendingAdmissionsMax} requests already wait; try again later`);
       return false;
     }
     const { clock } = this.#options;
     const admission: PendingAdmission = { request, arrivedAtMs: clock.now(), cancelTimer: () => {} };
     this.#admitted++;
     queue.add(admission);
-    admission.cancelTimer = clock.startTimer(Math.min(deadlineMs, admissionMs), () => {
+    admission.cancelTimer = clock.startTimer(Math.min(deadlineMs, requestAdmissionMs), () => {
       const topic = JSON.stringify(request.topic);
       this.#giveUp(queue, admission, `the owner of topic ${topic} was not known in time; ask again`);
     });
@@ -203,7 +203,7 @@ export class RequestHandler {
   }
 
   async #checkAvailability(topic: string, queue: Set<PendingAdmission>, epoch: number | null): Promise<void> {
-    let availability: Availability | null = null;
+    let availability: TopicAvailability | null = null;
     let why = "";
     try {
       availability = await this.#options.ownership.availability(topic, epoch);
@@ -221,14 +221,14 @@ export class RequestHandler {
           request,
           (message) =>
             availability === null
-              ? makeStatus(server, message, "ERROR", { reason: why })
+              ? makeStatusMessage(server, message, "ERROR", { reason: why })
               : unavailableResponse(server, message, availability, endpointOf),
         );
       }
     }
   }
 
-  #submit(request: ClientRequest, permit: Permit, arrivedAtMs = this.#cachedClock.now()): void {
+  #submit(request: ClientRequest, permit: TopicPermit, arrivedAtMs = this.#cachedClock.now()): void {
     const { server, store, clock } = this.#options;
     const { frames, message, envelope } = request;
     const longestMs = waitMsOf(message);
@@ -239,7 +239,10 @@ export class RequestHandler {
     try {
       taken = store.submit({ ticket, epoch: permit.epoch, frames, wait: waitMs > 0, bytes });
     } catch (thrown) {
-      return this.#respond(request, (asked) => makeStatus(server, asked, "ERROR", { reason: errorMessage(thrown) }));
+      return this.#respond(
+        request,
+        (asked) => makeStatusMessage(server, asked, "ERROR", { reason: errorMessage(thrown) }),
+      );
     }
     if (!taken) return this.#refuse(request, "too many requests are in flight at this server; ask again");
     const cancelTimer = waitMs > 0 ? clock.startTimer(waitMs, () => store.cancel(ticket)) : null;
@@ -249,11 +252,11 @@ export class RequestHandler {
   }
 
   #refuse(request: ClientRequest, reason: string): void {
-    this.#respond(request, (message) => makeStatus(this.#options.server, message, "OVERLOADED", { reason }));
+    this.#respond(request, (message) => makeStatusMessage(this.#options.server, message, "OVERLOADED", { reason }));
   }
 
   /** Replies without the store. */
-  #respond(request: ClientRequest, responseTo: (message: ClientMessage) => Status): void {
+  #respond(request: ClientRequest, responseTo: (message: ClientMessage) => ResponseStatusMessage): void {
     this.#decoded(request, (message) => this.#options.reply(request.envelope, responseTo(message)));
   }
 
@@ -285,7 +288,7 @@ export class RequestHandler {
 }
 
 /** A key that is equal only for equal frames. */
-function envelopeKey(envelope: Envelope): string {
+function envelopeKey(envelope: RequestEnvelope): string {
   return envelope.map((frame) => Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength).toString("hex")).join(
     " ",
   );
@@ -295,5 +298,5 @@ function envelopeKey(envelope: Envelope): string {
 function waitMsOf(message: ClientMessage | null): number {
   if (message?.name !== "GET") return 0;
   const { waitMs = 0, deadlineMs = Infinity } = message.headers ?? {};
-  return Math.min(waitMs, deadlineMs, waitMsMax);
+  return Math.min(waitMs, deadlineMs, heldGetMsMax);
 }

@@ -1,51 +1,53 @@
 /** Responses to requests that the store did not execute, or whose result must not be sent. Pure. */
 import type { MessageHeaders } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
-import type { Availability } from "../ownership/topic_state.ts";
-import { makeStatus, type Status } from "../status_message.ts";
+import type { TopicAvailability } from "../ownership/topic_state.ts";
+import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
 import type { ClientMessage } from "../store/thread/client_request.ts";
 
 /** Explains why a request was not admitted: certainly nothing was done. */
 export function unavailableResponse(
   server: string,
   message: { readonly topic: string; readonly headers?: MessageHeaders | undefined },
-  availability: Exclude<Availability, { kind: "serving" }>,
+  availability: Exclude<TopicAvailability, { kind: "serving" }>,
   endpointOf: (id: string) => string | null,
-): Status {
+): ResponseStatusMessage {
   const topic = JSON.stringify(message.topic);
   switch (availability.kind) {
     case "elsewhere": {
       const { owner, epoch } = availability;
       if (owner === "") {
-        return makeStatus(server, message, "NOT_OWNER", { reason: `no server owns topic ${topic} at present` });
+        return makeStatusMessage(server, message, "NOT_OWNER", { reason: `no server owns topic ${topic} at present` });
       }
       const endpoint = endpointOf(owner);
       const headers: MessageHeaders = { owner, epoch, ...(endpoint === null ? {} : { endpoint }) };
-      return makeStatus(server, message, "NOT_OWNER", { reason: `topic ${topic} belongs to ${owner}`, headers });
+      return makeStatusMessage(server, message, "NOT_OWNER", { reason: `topic ${topic} belongs to ${owner}`, headers });
     }
     case "unassigned":
-      return makeStatus(server, message, "NOT_OWNER", { reason: `topic ${topic} is not assigned to a server` });
+      return makeStatusMessage(server, message, "NOT_OWNER", { reason: `topic ${topic} is not assigned to a server` });
     case "moving": {
       const { why } = availability;
       const what = why === undefined ? "is moving" : `cannot be opened: ${why}`;
-      return makeStatus(server, message, "OVERLOADED", { reason: `topic ${topic} ${what}; ask again` });
+      return makeStatusMessage(server, message, "OVERLOADED", { reason: `topic ${topic} ${what}; ask again` });
     }
     case "missing":
-      return makeStatus(server, message, "DAMAGED", {
+      return makeStatusMessage(server, message, "DAMAGED", {
         reason: `topic ${topic} belongs to this server, but its data is missing or damaged`,
         headers: { state: "missing" },
       });
     case "away":
-      return makeStatus(server, message, "OVERLOADED", { reason: "this server has no lease at present; ask again" });
+      return makeStatusMessage(server, message, "OVERLOADED", {
+        reason: "this server has no lease at present; ask again",
+      });
   }
 }
 
 /** Replaces a response that was ready only after the lease had ended: another server may own the topic by now. */
-export function unconfirmedResponse(server: string, message: ClientMessage, code: StatusCode): Status {
+export function unconfirmedResponse(server: string, message: ClientMessage, code: StatusCode): ResponseStatusMessage {
   const changes = message.name !== "GET" && message.name !== "INFO";
   if (code === "OK" && changes) {
     const reason = "it was stored, but the server's lease ended before that could be confirmed";
-    return makeStatus(server, message, "ERROR", { reason, headers: { unknown: true } });
+    return makeStatusMessage(server, message, "ERROR", { reason, headers: { unknown: true } });
   }
-  return makeStatus(server, message, "OVERLOADED", { reason: "this server has no lease at present; ask again" });
+  return makeStatusMessage(server, message, "OVERLOADED", { reason: "this server has no lease at present; ask again" });
 }

@@ -28,7 +28,7 @@ interface DataDirClaim {
 }
 
 /** Throws CANNOT_CREATE. */
-export function makeDataDir(dataDir: string): void {
+export function makeServerDataDir(dataDir: string): void {
   try {
     refuseLinksOfOthers(dataDir);
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -44,7 +44,7 @@ export function makeDataDir(dataDir: string): void {
  * used. Throws CONFIG if the directory belongs to another server or is a copy, IO if the file cannot be read or
  * written.
  */
-export function claimDataDir(dataDir: string, id: string, { wasMoved }: { readonly wasMoved: boolean }): void {
+export function claimServerDataDir(dataDir: string, id: string, { wasMoved }: { readonly wasMoved: boolean }): void {
   const claim = readClaim(dataDir);
   if (claim !== null && claim.id !== id) {
     throw new BatonError(
@@ -65,7 +65,7 @@ export function claimDataDir(dataDir: string, id: string, { wasMoved }: { readon
 }
 
 /** Marks `target` as a backup. It is served only with `--moved`. */
-export function markBackup(dataDir: string, target: string): void {
+export function markStoreAsBackup(dataDir: string, target: string): void {
   const claim = readClaim(dataDir);
   if (claim !== null) writeClaim(target, claim.id, { isBackup: true });
 }
@@ -108,7 +108,7 @@ function inodeOf(dataDir: string): string {
 }
 
 /** The location of an existing directory. Two processes never have the same one open; a copy has another one. */
-export function storeLocation(dataDir: string): string {
+export function locateTopicStore(dataDir: string): string {
   const { dev, ino } = statSync(dataDir, { bigint: true });
   return `${hostname()} ${machineId()} ${dev}:${ino}`;
 }

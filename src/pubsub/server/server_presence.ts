@@ -1,8 +1,8 @@
 /** Watches the other servers and the proxies, over all sessions, and whether an operator drains this server. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import type { Announcement } from "../ownership/announcements.ts";
-import { setDraining } from "../ownership/announcements.ts";
+import type { ProcessAnnouncement } from "../ownership/announcements.ts";
+import { setServerDraining } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/server_list.ts";
 
@@ -13,7 +13,7 @@ export interface ServerPresenceOptions {
   readonly path: PubsubPath;
   readonly clock: Clock;
   readonly onProblem: (problem: unknown) => void;
-  readonly onProxies: (proxies: ReadonlyMap<string, Announcement>) => void;
+  readonly onProxies: (proxies: ReadonlyMap<string, ProcessAnnouncement>) => void;
   readonly onDraining?: ((isDraining: boolean) => void) | undefined;
 }
 
@@ -55,7 +55,7 @@ export class ServerPresence implements Disposable {
   async drain(): Promise<void> {
     const { id, path, onProblem } = this.#options;
     this.isDraining = true;
-    if (this.#zk !== null) await setDraining(this.#zk, path, id, true).catch(onProblem);
+    if (this.#zk !== null) await setServerDraining(this.#zk, path, id, true).catch(onProblem);
   }
 
   /** Watches servers (for hints) and proxies (for reports). The lists are kept between sessions. */

@@ -2,11 +2,11 @@
 import type { ClientMessage } from "../store/thread/client_request.ts";
 
 /** Frames before the header of a response: the peer's identity and everything up to the empty frame. */
-export type Envelope = readonly Uint8Array[];
+export type RequestEnvelope = readonly Uint8Array[];
 
 /** A request for the store: its frames, which the storage thread decodes, and what the server has read of them. */
 export interface ClientRequest {
-  readonly envelope: Envelope;
+  readonly envelope: RequestEnvelope;
   readonly frames: readonly Uint8Array[];
   readonly name: ClientMessage["name"];
   readonly topic: string;
@@ -20,7 +20,9 @@ const nothing = new Uint8Array(0);
  * Splits the frames of a ROUTER. Without an empty frame the envelope is the identity alone; the response gets an empty
  * frame anyway.
  */
-export function splitEnvelope(frames: readonly Uint8Array[]): { envelope: Envelope; content: readonly Uint8Array[] } {
+export function splitRequestEnvelope(
+  frames: readonly Uint8Array[],
+): { envelope: RequestEnvelope; content: readonly Uint8Array[] } {
   for (let at = 1; at < frames.length; at++) {
     if (frames[at]?.byteLength === 0) return { envelope: frames.slice(0, at + 1), content: frames.slice(at + 1) };
   }

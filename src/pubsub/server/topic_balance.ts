@@ -3,7 +3,7 @@
  * nothing, and moving a topic within a store copies nothing. Owns its timer.
  */
 import type { Clock } from "../../base/support/clock.ts";
-import { chooseServer } from "../ownership/topic_router.ts";
+import { chooseServerForTopic } from "../ownership/topic_router.ts";
 
 export interface TopicBalanceOptions {
   readonly server: string;
@@ -63,7 +63,7 @@ export function decideTopicShare(
   if (own === undefined || counts.size < 2) return null;
   const mean = [...counts.values()].reduce((sum, count) => sum + count, 0) / counts.size;
   if (own <= 1.25 * mean + 2) return null;
-  const to = chooseServer(counts) ?? server;
+  const to = chooseServerForTopic(counts) ?? server;
   const lacking = Math.ceil(mean - (counts.get(to) ?? 0));
   return { to, count: Math.max(1, Math.min(movesMax, Math.floor(own - mean), lacking)) };
 }

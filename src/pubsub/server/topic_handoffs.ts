@@ -1,16 +1,16 @@
 /** MERGE: hands topics to other servers, on request or because this server shuts down. */
 import { errorMessage } from "../../base/errors.ts";
 import type { MessageOf } from "../wire/pubsub_messages.ts";
-import type { HandoffResult } from "../ownership/topic_state.ts";
+import type { TopicHandoffResult } from "../ownership/topic_state.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
-import { makeStatus, type Status } from "../status_message.ts";
-import type { Envelope } from "./server_request.ts";
-import { handoffsMax } from "./server_limits.ts";
+import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
+import type { RequestEnvelope } from "./server_request.ts";
+import { topicHandoffsMax } from "./server_limits.ts";
 
 export interface TopicHandoffOptions {
   readonly server: string;
   readonly ownership: Pick<TopicOwnership, "handOff">;
-  readonly reply: (envelope: Envelope, status: Status) => void;
+  readonly reply: (envelope: RequestEnvelope, status: ResponseStatusMessage) => void;
 }
 
 export class TopicHandoffs {
@@ -27,20 +27,20 @@ export class TopicHandoffs {
   }
 
   /** Responds when the handoff has ended: OK with the new epoch, or OVERLOADED and why the topic is still here. */
-  handle(envelope: Envelope, message: MessageOf<"MERGE">): void {
+  handle(envelope: RequestEnvelope, message: MessageOf<"MERGE">): void {
     const { server, reply } = this.#options;
-    if (this.#size >= handoffsMax) {
-      const reason = `${handoffsMax} handoffs are in progress at this server, which is the limit`;
-      return reply(envelope, makeStatus(server, message, "OVERLOADED", { reason }));
+    if (this.#size >= topicHandoffsMax) {
+      const reason = `${topicHandoffsMax} handoffs are in progress at this server, which is the limit`;
+      return reply(envelope, makeStatusMessage(server, message, "OVERLOADED", { reason }));
     }
     void this.#handOffCounted(message.topic, message.address, message.headers?.epoch ?? null).then((result) => {
       if (result.kind === "moved") {
-        reply(envelope, makeStatus(server, message, "OK", { headers: { epoch: result.epoch } }));
-      } else reply(envelope, makeStatus(server, message, "OVERLOADED", { reason: result.why }));
+        reply(envelope, makeStatusMessage(server, message, "OK", { headers: { epoch: result.epoch } }));
+      } else reply(envelope, makeStatusMessage(server, message, "OVERLOADED", { reason: result.why }));
     }, (thrown) => {
       reply(
         envelope,
-        makeStatus(server, message, "ERROR", { reason: errorMessage(thrown), headers: { unknown: true } }),
+        makeStatusMessage(server, message, "ERROR", { reason: errorMessage(thrown), headers: { unknown: true } }),
       );
     });
   }
@@ -71,11 +71,11 @@ export class TopicHandoffs {
         if (result?.kind === "moved") moved++;
       }
     };
-    await Promise.all(Array.from({ length: handoffsMax }, worker));
+    await Promise.all(Array.from({ length: topicHandoffsMax }, worker));
     return moved;
   }
 
-  async #handOffCounted(topic: string, to: string, epoch: number | null): Promise<HandoffResult> {
+  async #handOffCounted(topic: string, to: string, epoch: number | null): Promise<TopicHandoffResult> {
     this.#size++;
     try {
       return await this.#options.ownership.handOff(topic, to, epoch);

@@ -3,19 +3,19 @@ import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import type { MessageOf } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
-import type { Permit } from "../ownership/topic_state.ts";
+import type { TopicPermit } from "../ownership/topic_state.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { TopicStore } from "../store/topic_store.ts";
-import { makeStatus, type Status } from "../status_message.ts";
+import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
 import { unavailableResponse } from "./response_message.ts";
-import type { Envelope } from "./server_request.ts";
-import { manageRequestsMax } from "./server_limits.ts";
+import type { RequestEnvelope } from "./server_request.ts";
+import { manageTopicRequestsMax } from "./server_limits.ts";
 
 export interface TopicManagerOptions {
   readonly server: string;
   readonly ownership: Pick<TopicOwnership, "availability" | "delete">;
   readonly store: Pick<TopicStore, "show" | "forgetClient" | "repair">;
-  readonly reply: (envelope: Envelope, status: Status) => void;
+  readonly reply: (envelope: RequestEnvelope, status: ResponseStatusMessage) => void;
 }
 
 type ManageMessage = MessageOf<"MANAGE">;
@@ -37,11 +37,11 @@ export class TopicManager {
     this.#options = options;
   }
 
-  handle(envelope: Envelope, message: ManageMessage): void {
+  handle(envelope: RequestEnvelope, message: ManageMessage): void {
     const { server, reply } = this.#options;
-    if (this.#size >= manageRequestsMax) {
-      const reason = `${manageRequestsMax} MANAGE requests are in progress, which is the limit`;
-      return reply(envelope, makeStatus(server, message, "OVERLOADED", { reason }));
+    if (this.#size >= manageTopicRequestsMax) {
+      const reason = `${manageTopicRequestsMax} MANAGE requests are in progress, which is the limit`;
+      return reply(envelope, makeStatusMessage(server, message, "OVERLOADED", { reason }));
     }
     this.#size++;
     void this.#responseTo(message).catch((thrown) => this.#failureStatus(message, thrown)).then((status) => {
@@ -50,7 +50,7 @@ export class TopicManager {
     });
   }
 
-  async #responseTo(message: ManageMessage): Promise<Status> {
+  async #responseTo(message: ManageMessage): Promise<ResponseStatusMessage> {
     const { topic, headers = {} } = message;
     if (headers.action === "delete") return await this.#delete(message, headers.acceptLoss === true);
     const availability = await this.#options.ownership.availability(topic, headers.epoch ?? null);
@@ -61,15 +61,15 @@ export class TopicManager {
     const done = await this.#execute(message, permit);
     if (done === null) {
       const reason = `${JSON.stringify(headers.action ?? "")} is not an action on a topic`;
-      return makeStatus(this.#options.server, message, "BAD_REQUEST", { reason });
+      return makeStatusMessage(this.#options.server, message, "BAD_REQUEST", { reason });
     }
     if (permit.lease.isConfirmed()) return this.#okStatus(message, done);
     const reason = "it was done, but the server's lease ended before that could be confirmed";
-    return makeStatus(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } });
+    return makeStatusMessage(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } });
   }
 
   /** Returns the result, or null for an unknown action. */
-  async #execute({ topic, headers = {} }: ManageMessage, { epoch }: Permit): Promise<unknown> {
+  async #execute({ topic, headers = {} }: ManageMessage, { epoch }: TopicPermit): Promise<unknown> {
     const { store } = this.#options;
     const acceptsLoss = headers.acceptLoss === true;
     switch (headers.action) {
@@ -88,7 +88,7 @@ export class TopicManager {
     }
   }
 
-  async #delete(message: ManageMessage, acceptsLoss: boolean): Promise<Status> {
+  async #delete(message: ManageMessage, acceptsLoss: boolean): Promise<ResponseStatusMessage> {
     const { server, ownership, store } = this.#options;
     const { topic, headers = {} } = message;
     const whyNot = async (epoch: number) => {
@@ -105,20 +105,20 @@ export class TopicManager {
     if (result.kind === "deleted") return this.#okStatus(message, {});
     const name = `topic ${JSON.stringify(topic)}`;
     if (result.kind === "gone") {
-      return makeStatus(server, message, "NOT_SUBSCRIBED", { reason: `There is no ${name}` });
+      return makeStatusMessage(server, message, "NOT_SUBSCRIBED", { reason: `There is no ${name}` });
     }
     const code = result.kind === "refused" ? "BAD_REQUEST" : "OVERLOADED";
-    return makeStatus(server, message, code, { reason: `${name} was not deleted: ${result.why}` });
+    return makeStatusMessage(server, message, code, { reason: `${name} was not deleted: ${result.why}` });
   }
 
-  #okStatus(message: ManageMessage, value: unknown): Status {
-    return { ...makeStatus(this.#options.server, message, "OK"), body: encoder.encode(JSON.stringify(value)) };
+  #okStatus(message: ManageMessage, value: unknown): ResponseStatusMessage {
+    return { ...makeStatusMessage(this.#options.server, message, "OK"), body: encoder.encode(JSON.stringify(value)) };
   }
 
-  #failureStatus(message: ManageMessage, thrown: unknown): Status {
+  #failureStatus(message: ManageMessage, thrown: unknown): ResponseStatusMessage {
     const { server } = this.#options;
     const code = thrown instanceof BatonError ? refusals[thrown.code] : undefined;
     const headers = code === undefined ? { unknown: true as const } : {};
-    return makeStatus(server, message, code ?? "ERROR", { reason: errorMessage(thrown), headers });
+    return makeStatusMessage(server, message, code ?? "ERROR", { reason: errorMessage(thrown), headers });
   }
 }

@@ -27,13 +27,13 @@ import {
 } from "../store/topic_store.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { OverloadReport } from "../overload_report.ts";
-import { makeStatus, type Status } from "../status_message.ts";
+import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
 import { TopicHandoffs } from "./topic_handoffs.ts";
 import { ServerPresence } from "./server_presence.ts";
 import { ProxyReports } from "./proxy_reports.ts";
-import { type Envelope, splitEnvelope } from "./server_request.ts";
+import { type RequestEnvelope, splitRequestEnvelope } from "./server_request.ts";
 import { RequestHandler } from "./request_handler.ts";
-import { claimDataDir, makeDataDir, storeLocation } from "./server_identity.ts";
+import { claimServerDataDir, locateTopicStore, makeServerDataDir } from "./server_identity.ts";
 import { responseBytesWaitingMax, responsesWaitingMax } from "./server_limits.ts";
 import { TopicBalance } from "./topic_balance.ts";
 import { TopicManager } from "./topic_manager.ts";
@@ -99,7 +99,7 @@ export interface TopicServerOptions {
 export interface TopicServerSystem {
   /** Starts the threads of a store in files. */
   readonly startStoreThreads?: () => StartedStoreThread;
-  /** Names the place of a data directory; see `storeLocation`. */
+  /** Names the place of a data directory; see `locateTopicStore`. */
   readonly storeLocation?: (dataDir: string) => string;
 }
 
@@ -240,7 +240,7 @@ export class TopicServer implements AsyncDisposable {
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
     const { id, dataDir, clock, path, onProblem } = this.#options;
-    if (dataDir !== null) makeDataDir(dataDir);
+    if (dataDir !== null) makeServerDataDir(dataDir);
     const hooks: TopicStoreHooks = {
       onResponses: (responses) => this.#requests.handleStoreResponses(responses),
       onBroken: (error) => this.#handleStoreFailure(error),
@@ -248,7 +248,7 @@ export class TopicServer implements AsyncDisposable {
       onTopicLost: (topic) => this.#ownership.topicLost(topic),
     };
     this.#store = await this.#openStore(hooks, signal);
-    if (dataDir !== null) claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
+    if (dataDir !== null) claimServerDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     this.bound = await this.#router.bind(this.#options.listen, { signal });
     this.endpoint = this.#options.advertise ?? this.bound;
     this.#presence = new ServerPresence({
@@ -268,7 +268,7 @@ export class TopicServer implements AsyncDisposable {
       // Two processes with one id share the store, but are not the same server.
       storeLocation: dataDir === null
         ? `${id} ${newGuid()}`
-        : (this.#options.system?.storeLocation ?? storeLocation)(dataDir),
+        : (this.#options.system?.storeLocation ?? locateTopicStore)(dataDir),
       isStoreShared: dataDir === null,
       channel: new TransferSender(id, clock, this.#options.security?.client),
       clock,
@@ -303,7 +303,7 @@ export class TopicServer implements AsyncDisposable {
 
   #createParts(): void {
     const { id, clock } = this.#options;
-    const reply = (envelope: Envelope, status: Status) => this.#reply(envelope, status);
+    const reply = (envelope: RequestEnvelope, status: ResponseStatusMessage) => this.#reply(envelope, status);
     const ownership = this.#ownership;
     const endpointOf = (server: string) => this.#presence.endpointOf(server);
     const { latency } = this.counters;
@@ -375,7 +375,7 @@ export class TopicServer implements AsyncDisposable {
   }
 
   #receive(frames: readonly Uint8Array[]): void {
-    const { envelope, content } = splitEnvelope(frames);
+    const { envelope, content } = splitRequestEnvelope(frames);
     try {
       this.#dispatch(envelope, content);
     } catch (thrown) {
@@ -384,12 +384,12 @@ export class TopicServer implements AsyncDisposable {
       const reason = `internal error: ${errorMessage(thrown)}`;
       this.#reply(
         envelope,
-        makeStatus(this.#options.id, { headers: {} }, "ERROR", { reason, headers: { unknown: true } }),
+        makeStatusMessage(this.#options.id, { headers: {} }, "ERROR", { reason, headers: { unknown: true } }),
       );
     }
   }
 
-  #dispatch(envelope: Envelope, content: readonly Uint8Array[]): void {
+  #dispatch(envelope: RequestEnvelope, content: readonly Uint8Array[]): void {
     const topic = topicOfPut(content[0]);
     if (topic !== null) {
       this.counters.requests.PUT++;
@@ -402,19 +402,19 @@ export class TopicServer implements AsyncDisposable {
     this.#requests.handle({ envelope, frames: content, name: message.name, topic: message.topic, message });
   }
 
-  #refuseInvalid(envelope: Envelope, { hasHeaders, reason }: InvalidMessage): void {
+  #refuseInvalid(envelope: RequestEnvelope, { hasHeaders, reason }: InvalidMessage): void {
     this.counters.refused++;
     const asked = hasHeaders ? { headers: {} } : {};
-    this.#reply(envelope, makeStatus(this.#options.id, asked, "BAD_REQUEST", { reason }));
+    this.#reply(envelope, makeStatusMessage(this.#options.id, asked, "BAD_REQUEST", { reason }));
   }
 
-  #dispatchOther(envelope: Envelope, message: Message): void {
+  #dispatchOther(envelope: RequestEnvelope, message: Message): void {
     const { id } = this.#options;
     switch (message.name) {
       case "HELLO":
-        return this.#reply(envelope, makeStatus(id, { headers: {} }, "OK", { headers: { version: 1 } }));
+        return this.#reply(envelope, makeStatusMessage(id, { headers: {} }, "OK", { headers: { version: 1 } }));
       case "TOPICS":
-        return this.#reply(envelope, { ...makeStatus(id, message, "OK"), body: encodeTopicList(this.topics()) });
+        return this.#reply(envelope, { ...makeStatusMessage(id, message, "OK"), body: encodeTopicList(this.topics()) });
       case "MERGE":
         return this.#handoffs.handle(envelope, message);
       case "MANAGE":
@@ -425,12 +425,12 @@ export class TopicServer implements AsyncDisposable {
         return this.#receiver.handle(envelope, message as MessageOf<"TRANSFER">);
       default: {
         const reason = `a server does not handle ${message.name}`;
-        return this.#reply(envelope, makeStatus(id, message, "BAD_REQUEST", { reason }));
+        return this.#reply(envelope, makeStatusMessage(id, message, "BAD_REQUEST", { reason }));
       }
     }
   }
 
-  #reply(envelope: Envelope, response: Status | EncodedResponse): void {
+  #reply(envelope: RequestEnvelope, response: ResponseStatusMessage | EncodedResponse): void {
     const isEncoded = "frames" in response;
     this.counters.responses[isEncoded ? response.code : response.status]++;
     try {

@@ -9,20 +9,20 @@ import { deadlineAfter } from "../../base/support/deadline.ts";
 import type { MessageHeaders, MessageOf } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import type { ContentName, IncomingContent } from "../store/operations/owned_store.ts";
-import type { TransferReply } from "../ownership/transfer_channel.ts";
-import { makeStatus, type Status } from "../status_message.ts";
-import type { Envelope } from "./server_request.ts";
-import { incomingTransfersMax, piecesInFlight, transferIdleMs } from "./server_limits.ts";
+import type { TopicTransferReply } from "../ownership/transfer_channel.ts";
+import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
+import type { RequestEnvelope } from "./server_request.ts";
+import { incomingTransfersMax, transferIdleMs, transferPiecesInFlight } from "./server_limits.ts";
 
 export interface TransferReceiverOptions {
   readonly server: string;
   readonly clock: Clock;
-  readonly receive: (topic: string, content: ContentName, incoming: IncomingContent) => Promise<TransferReply>;
-  readonly reply: (envelope: Envelope, status: Status) => void;
+  readonly receive: (topic: string, content: ContentName, incoming: IncomingContent) => Promise<TopicTransferReply>;
+  readonly reply: (envelope: RequestEnvelope, status: ResponseStatusMessage) => void;
 }
 
 interface TransferPiece {
-  readonly envelope: Envelope;
+  readonly envelope: RequestEnvelope;
   readonly message: MessageOf<"TRANSFER">;
 }
 
@@ -40,7 +40,7 @@ export class TransferReceiver {
     return this.#transfers.size;
   }
 
-  handle(envelope: Envelope, message: MessageOf<"TRANSFER">): void {
+  handle(envelope: RequestEnvelope, message: MessageOf<"TRANSFER">): void {
     const { topic, headers } = message;
     const from = senderKey(envelope);
     const known = this.#transfers.get(topic);
@@ -49,7 +49,7 @@ export class TransferReceiver {
     const reason = headers?.part === undefined
       ? "a TRANSFER needs the header part"
       : "this piece belongs to no open transfer";
-    this.#options.reply(envelope, makeStatus(this.#options.server, message, "BAD_REQUEST", { reason }));
+    this.#options.reply(envelope, makeStatusMessage(this.#options.server, message, "BAD_REQUEST", { reason }));
   }
 
   /** Aborts all transfers. */
@@ -63,7 +63,7 @@ export class TransferReceiver {
     const { server, reply } = this.#options;
     const { topic, sender, headers } = piece.message;
     const refuse = (code: StatusCode, reason: string) =>
-      reply(piece.envelope, makeStatus(server, piece.message, code, { reason }));
+      reply(piece.envelope, makeStatusMessage(server, piece.message, code, { reason }));
     const { epoch, incarnation, baseOffset } = headers ?? {};
     if (epoch === undefined || incarnation === undefined || baseOffset === undefined) {
       return refuse("BAD_REQUEST", "the first TRANSFER needs the headers epoch, incarnation and base-offset");
@@ -101,7 +101,7 @@ class IncomingTransfer {
 
   /** Returns false for a piece that is out of order or exceeds the limit. */
   add(piece: TransferPiece): boolean {
-    if (this.#isOver || piece.message.headers?.part !== this.#next || this.#pieces.length > piecesInFlight) {
+    if (this.#isOver || piece.message.headers?.part !== this.#next || this.#pieces.length > transferPiecesInFlight) {
       return false;
     }
     this.#next++;
@@ -166,13 +166,13 @@ class IncomingTransfer {
     const part = message.headers?.part ?? 0;
     this.#options.reply(
       envelope,
-      makeStatus(this.#options.server, message, code, { reason, headers: { part, ...headers } }),
+      makeStatusMessage(this.#options.server, message, code, { reason, headers: { part, ...headers } }),
     );
   }
 }
 
 /** The connection of a sender. */
-function senderKey([identity]: Envelope): string {
+function senderKey([identity]: RequestEnvelope): string {
   return identity === undefined
     ? ""
     : Buffer.from(identity.buffer, identity.byteOffset, identity.byteLength).toString("latin1");

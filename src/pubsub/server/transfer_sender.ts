@@ -11,14 +11,14 @@ import { decodeMessage } from "../wire/decode_message.ts";
 import { encodeMessage } from "../wire/encode_message.ts";
 import type { MessageHeaders, MessageOf } from "../wire/pubsub_messages.ts";
 import type { ContentName, OutgoingContent } from "../store/operations/owned_store.ts";
-import type { ServerAddress, TransferChannel, TransferReply } from "../ownership/transfer_channel.ts";
-import { splitEnvelope } from "./server_request.ts";
-import { piecesInFlight, transferIdleMs } from "./server_limits.ts";
+import type { ServerAddress, TopicTransferChannel, TopicTransferReply } from "../ownership/transfer_channel.ts";
+import { splitRequestEnvelope } from "./server_request.ts";
+import { transferIdleMs, transferPiecesInFlight } from "./server_limits.ts";
 
 const nothing = new Uint8Array(0);
 const decoder = new TextDecoder();
 
-export class TransferSender implements TransferChannel {
+export class TransferSender implements TopicTransferChannel {
   readonly #server: string;
   readonly #clock: Clock;
   readonly #socket: SocketOptions;
@@ -32,7 +32,7 @@ export class TransferSender implements TransferChannel {
   async transfer(to: ServerAddress, topic: string, content: ContentName, { outgoing, signal: told }: {
     readonly outgoing: OutgoingContent;
     readonly signal: AbortSignal;
-  }): Promise<TransferReply> {
+  }): Promise<TopicTransferReply> {
     const lost = new AbortController();
     const signal = AbortSignal.any([told, lost.signal]);
     const dealer = new DealerSocket({
@@ -65,8 +65,8 @@ export class TransferSender implements TransferChannel {
       await inTime((idle) => dealer.send([nothing, ...encodeMessage(message)], { signal: idle }));
     };
     /** Returns null when at most `left` pieces are unconfirmed and the receiver wants more. */
-    const responses = async (left: number): Promise<TransferReply | null> => {
-      let reply: TransferReply | null = null;
+    const responses = async (left: number): Promise<TopicTransferReply | null> => {
+      let reply: TopicTransferReply | null = null;
       while (reply === null && unanswered > left) {
         const frames = await inTime((idle) => dealer.receive({ signal: idle }));
         unanswered--;
@@ -80,7 +80,7 @@ export class TransferSender implements TransferChannel {
     if (reply !== null) return reply;
     for await (const piece of outgoing.pieces) {
       if (piece !== null) await send(piece);
-      reply = await responses(piece === null ? 0 : piecesInFlight - 1);
+      reply = await responses(piece === null ? 0 : transferPiecesInFlight - 1);
       if (reply !== null) return reply;
     }
     await send(undefined, { final: true, hash: outgoing.hash() });
@@ -91,8 +91,8 @@ export class TransferSender implements TransferChannel {
 }
 
 /** Returns null to continue. Throws if the receiver cannot tell the outcome. */
-function transferReplyOf(frames: readonly Uint8Array[], to: ServerAddress, topic: string): TransferReply | null {
-  const message = decodeMessage(splitEnvelope([nothing, ...frames]).content);
+function transferReplyOf(frames: readonly Uint8Array[], to: ServerAddress, topic: string): TopicTransferReply | null {
+  const message = decodeMessage(splitRequestEnvelope([nothing, ...frames]).content);
   if (message.name !== "STATUS") {
     throw new BatonError("PROTOCOL", `${to.id} responded to a TRANSFER with ${message.name}`);
   }

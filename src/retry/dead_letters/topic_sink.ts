@@ -2,7 +2,7 @@
  * Puts dead letters into a publish/subscribe topic, as lines of JSON. Each is put once, under a message ID of its own.
  * It is durable when the server has it on the disk. The topic needs a subscriber.
  */
-import { requireOkStatus } from "../../pubsub/client/pubsub_client_session.ts";
+import { requireOkResponse } from "../../pubsub/client/pubsub_client_session.ts";
 import { TopicPutter } from "../targets/topic_putter.ts";
 import type { OpenTopicClient } from "../targets/topic_clients.ts";
 import { type DeadLetterFormat, deadLetterLine } from "./dead_letter_record.ts";
@@ -57,7 +57,7 @@ export class TopicSink implements DeadLetterSink {
         // unique.
         const messageId = `${letter.id}.${letter.fence}`;
         const body = new TextEncoder().encode(deadLetterLine(letter, format).trimEnd());
-        requireOkStatus(
+        requireOkResponse(
           `put the dead letter ${letter.id} into topic "${topic}"`,
           await putter.put(messageId, body, ending),
         );

@@ -9,7 +9,7 @@ import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
-import { lossSentence } from "../../pubsub/client/loss_sentence.ts";
+import { messageLossSentence } from "../../pubsub/client/loss_sentence.ts";
 import { type ReceivedMessage, Subscriber } from "../../pubsub/client/subscriber.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
@@ -90,7 +90,7 @@ export class TopicIngest {
     if (!this.#isSubscribed) await this.#subscribe(signal);
     try {
       const { messages, missed, loss } = await subscriber.fetch({ max: fetchMax, waitMs, signal });
-      if (loss !== null) onFailure(lossSentence(subscriber.topic, loss, missed));
+      if (loss !== null) onFailure(messageLossSentence(subscriber.topic, loss, missed));
       else if (missed > 0) {
         onFailure(`${missed} messages of "${subscriber.topic}" were removed by its retention before they were read`);
       }

@@ -8,7 +8,7 @@ import { BatonError } from "../../base/errors.ts";
 import { checkName } from "../../pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../pubsub/client/client_state.ts";
-import { Requester, type RequesterOptions } from "../../pubsub/client/requester.ts";
+import { PubsubRequester, type PubsubRequesterOptions } from "../../pubsub/client/requester.ts";
 import { systemClock } from "../../base/support/clock.ts";
 import { DirectStore } from "../queue/sqlite/direct_store.ts";
 import { readOnlyRules } from "../queue/store_rules.ts";
@@ -38,20 +38,20 @@ export interface ClientStates extends AsyncDisposable {
   open(id: string, wait: ClientWait): Promise<{ readonly state: ClientState } & Disposable>;
 }
 
-export interface TopicClientsOptions extends Omit<RequesterOptions, "clock"> {
+export interface TopicClientsOptions extends Omit<PubsubRequesterOptions, "clock"> {
   readonly states: ClientStates;
   /** Undefined: made from the random name of the store. */
   readonly clientId: string | undefined;
 }
 
 export class TopicClients implements AsyncDisposable {
-  readonly #requester: Requester;
+  readonly #requester: PubsubRequester;
   readonly #states: ClientStates;
   readonly #clientId: string;
 
   /** Throws USAGE. */
   constructor({ states, clientId, ...options }: TopicClientsOptions) {
-    this.#requester = new Requester({ ...options, clock: systemClock() });
+    this.#requester = new PubsubRequester({ ...options, clock: systemClock() });
     this.#states = states;
     this.#clientId = clientId ?? `retry-${states.storeName}`;
     checkName("client id", `${this.#clientId}.dead-letters`);

@@ -5,7 +5,7 @@
  */
 import { BatonError } from "../../base/errors.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
-import type { RequestOutcome } from "../../pubsub/client/requester.ts";
+import type { PubsubRequestOutcome } from "../../pubsub/client/requester.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
 
 export class TopicPutter {
@@ -21,7 +21,7 @@ export class TopicPutter {
   }
 
   /** Rejects with the signal's reason; then the outcome of the put is unknown. */
-  async put(msgId: string, body: Uint8Array, signal: AbortSignal): Promise<RequestOutcome> {
+  async put(msgId: string, body: Uint8Array, signal: AbortSignal): Promise<PubsubRequestOutcome> {
     const counter = ++this.#counter;
     this.#countersInFlight.add(counter);
     try {

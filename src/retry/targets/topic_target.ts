@@ -4,7 +4,7 @@
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { bodyBytesMax } from "../../pubsub/wire/message_limits.ts";
-import { outcomeError, type RequestOutcome } from "../../pubsub/client/requester.ts";
+import { type PubsubRequestOutcome, requestOutcomeError } from "../../pubsub/client/requester.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { checkDestination } from "../check_destination.ts";
@@ -44,10 +44,10 @@ export class TopicTarget implements Target {
 }
 
 /** The result of a put for its message. Pure. */
-export function putTryResult(outcome: RequestOutcome, topic: string): TryResult {
+export function putTryResult(outcome: PubsubRequestOutcome, topic: string): TryResult {
   const status = outcome.kind === "response" ? outcome.response.status : null;
   if (status === "OK") return tryResult("done", null, true);
-  const error = outcomeError(`put the message into topic "${topic}"`, outcome);
+  const error = requestOutcomeError(`put the message into topic "${topic}"`, outcome);
   // The client itself is refused: every other message would fail the same way.
   if (error.code === "REFUSED" || error.code === "FENCED") return { kind: "not_begun", why: error.message, error };
   const isFinal = status === "BAD_REQUEST" || status === "COUNTER_REUSE";

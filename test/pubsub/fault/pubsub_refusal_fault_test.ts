@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { DealerSocket } from "../../../src/protocols/zeromq/dealer_socket.ts";
 import { ClientState } from "../../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../../src/pubsub/client/publisher.ts";
-import { Requester } from "../../../src/pubsub/client/requester.ts";
+import { PubsubRequester } from "../../../src/pubsub/client/requester.ts";
 import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { sleep } from "../../../src/base/support/deadline.ts";
@@ -72,7 +72,7 @@ async function putOnce(id: string, bodies: readonly Uint8Array[], { stateDir, en
 }): Promise<void> {
   using state = await ClientState.open(stateDir, id, { waitMs: 0, clock });
   const findProxies = () => Promise.resolve([endpoint]);
-  await using requester = new Requester({ findProxies, clock, timeoutMs: 10_000, attemptMs: 2000 });
+  await using requester = new PubsubRequester({ findProxies, clock, timeoutMs: 10_000, attemptMs: 2000 });
   const chunks = async function* () {
     for (const body of bodies) yield await Promise.resolve([body]);
   };

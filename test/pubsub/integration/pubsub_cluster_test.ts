@@ -1,6 +1,6 @@
 /** Proxies with real servers and a real keeper: one owner for each topic, nothing lost and nothing twice. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { parseAnnouncement, setDraining } from "../../../src/pubsub/ownership/announcements.ts";
+import { parseAnnouncement, setServerDraining } from "../../../src/pubsub/ownership/announcements.ts";
 import { bodyBytesMax, headerBytesMax } from "../../../src/pubsub/wire/message_limits.ts";
 import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -158,8 +158,8 @@ for (const kind of backends) {
       await using cluster = await start({ servers: 2 });
       const client = cluster.client();
       const zk = await cluster.session();
-      expect(await setDraining(zk, cluster.path, "s1", true)).toBe(true);
-      expect(await setDraining(zk, cluster.path, "s9", true)).toBe(false);
+      expect(await setServerDraining(zk, cluster.path, "s1", true)).toBe(true);
+      expect(await setServerDraining(zk, cluster.path, "s9", true)).toBe(false);
       const server = cluster.server("s1") as ServerObject;
       await eventually(() => server.isDraining);
       const first = cluster.sessions.get("s1");

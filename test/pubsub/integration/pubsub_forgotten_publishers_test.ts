@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { PubsubClientSession } from "../../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../../src/pubsub/client/publisher.ts";
-import { Requester } from "../../../src/pubsub/client/requester.ts";
+import { PubsubRequester } from "../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../src/pubsub/client/subscriber.ts";
 import { manageTopic } from "../../../src/pubsub/admin/manage_topic.ts";
 import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
@@ -26,7 +26,7 @@ test("each of their messages arrives once, none is refused, and a copy of what w
   await using cluster = await PubsubCluster.start({ servers: 2, store: { clientsMax } });
   const folder = join(cluster.folder, "state");
   mkdirSync(folder);
-  await using requester = new Requester({
+  await using requester = new PubsubRequester({
     ...{ findProxies: () => Promise.resolve([cluster.proxy().endpoint]), clock, timeoutMs: 20_000, attemptMs: 5000 },
   });
   const sent: Message[] = [];
@@ -88,7 +88,7 @@ test("the report that all puts are resolved does not create a topic again that w
   await using cluster = await PubsubCluster.start({ servers: 1 });
   const folder = join(cluster.folder, "state");
   mkdirSync(folder);
-  await using requester = new Requester({
+  await using requester = new PubsubRequester({
     ...{ findProxies: () => Promise.resolve([cluster.proxy().endpoint]), clock, timeoutMs: 20_000, attemptMs: 5000 },
   });
   using state = await ClientState.open(folder, "bob", { waitMs: 0, clock });

@@ -8,7 +8,7 @@ import { mkdirSync } from "node:fs";
 import { PubsubClientSession } from "../../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../../src/pubsub/client/publisher.ts";
-import { Requester } from "../../../src/pubsub/client/requester.ts";
+import { PubsubRequester } from "../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../src/pubsub/client/subscriber.ts";
 import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -29,7 +29,7 @@ test("no copy of a put that was refused is ever stored, and who puts it again ha
   const sent: Message[] = [];
   const enter = async <T>(id: string, live: (session: PubsubClientSession) => Promise<T>): Promise<T> => {
     using state = await ClientState.open(folder, id, { waitMs: 0, clock });
-    await using requester = new Requester({
+    await using requester = new PubsubRequester({
       ...{ findProxies: () => Promise.resolve([cluster.proxy().endpoint]), clock, timeoutMs: 20_000, attemptMs: 5000 },
     });
     const ask = requester.request.bind(requester);

@@ -1,6 +1,6 @@
 /** The operator's way back from an older copy of a server's disk, in the topic ownership model. */
-import { decideRestore } from "../../../src/pubsub/ownership/topic_decision.ts";
-import { forgottenNode, returnedNode } from "../../../src/pubsub/ownership/topic_node.ts";
+import { decideTopicRestore } from "../../../src/pubsub/ownership/topic_decision.ts";
+import { forgottenTopicNode, returnedTopicNode } from "../../../src/pubsub/ownership/topic_node.ts";
 import type { Transition } from "../../support/explore.ts";
 import { type Mistake, type OwnershipState, type Server, serverName, withServer } from "./pubsub_ownership_world.ts";
 
@@ -18,7 +18,7 @@ export function restore(state: OwnershipState, who: number, { server, out, has }
   const step = (next: OwnershipState) =>
     void out.push({ kind: "step", label: `${serverName(who)} is restored`, state: next });
   const young = withServer(state, who, { isOld: false });
-  const decision = node === null ? null : decideRestore(serverName(who), node.value, server);
+  const decision = node === null ? null : decideTopicRestore(serverName(who), node.value, server);
   if (node === null || decision === null || decision.do === "keep") return step(young);
   if (decision.do === "leave") return;
   const version = node.version + 1;
@@ -27,8 +27,8 @@ export function restore(state: OwnershipState, who: number, { server, out, has }
   const others = young.servers.map((other, index) => index === who ? other : { ...other, request: null });
   const accepted = { ...young, client, servers: others, isForgotten: true };
   if (decision.do === "give up") {
-    const back = returnedNode(node.value);
-    const value = back ?? forgottenNode(node.value, "r");
+    const back = returnedTopicNode(node.value);
+    const value = back ?? forgottenTopicNode(node.value, "r");
     if (value === null) throw new Error("No sequence numbers are left");
     return step({ ...(back === null ? accepted : young), node: { value, version } });
   }

@@ -3,17 +3,17 @@
  * "p2". Transfers stay in the network for ever, and the database runs a statement at any time after its server has
  * given it up. Replies of writes and statements are lost, processes killed, sessions end without their server knowing,
  * staged rows are lost. Every server acts on a node that it has read at any time of its session, and the database's
- * servers answer without looking at their lease. The decisions are the product's (`decideTopic`, `decideTransfer`).
+ * servers answer without looking at their lease. The decisions are the product's (`decideTopic`, `decideTopicTransfer`).
  *
  * Models: docs/protocol/pubsub_ownership.md, src/pubsub/ownership/owned_topic.ts,
  * src/pubsub/ownership/topic_decision.ts, src/pubsub/ownership/topic_node.ts,
  * src/pubsub/store/operations/owned_store.ts
  */
-import { decideTopic, decideTransfer, type TopicAction } from "../../../src/pubsub/ownership/topic_decision.ts";
+import { decideTopic, decideTopicTransfer, type TopicAction } from "../../../src/pubsub/ownership/topic_decision.ts";
 import {
-  returnedNode,
-  takenBackNode,
-  takenOverNode,
+  returnedTopicNode,
+  takenBackTopicNode,
+  takenOverTopicNode,
   type TopicNode,
 } from "../../../src/pubsub/ownership/topic_node.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
@@ -124,7 +124,7 @@ export class StoreTransferModel implements Model<TransferState> {
         for (const id of shared) Object.assign(next[id], { opened: null, waitsFor: 0, request: null });
       });
     }
-    const back = returnedNode(value);
+    const back = returnedTopicNode(value);
     const isGone = isServer(value.owner) && !state[value.owner].hasSession;
     if (this.#options.forgets === true && back !== null && isGone) {
       fault(`${value.owner} is forgotten`, (next) => {
@@ -172,7 +172,7 @@ export class StoreTransferModel implements Model<TransferState> {
         return store("discards what it staged", { staged: null });
       case "hand off":
         if (copy !== null) this.#send(state, { to: action.to, owner: "a", epoch: copy.epoch, log: copy.log }, add);
-        if (action.mayTakeBack) this.#write(state, "a", takenBackNode(known), "take back", add);
+        if (action.mayTakeBack) this.#write(state, "a", takenBackTopicNode(known), "take back", add);
         return;
       case "serve":
         if (copy !== null) this.#servePrivate(state, copy.log, add);
@@ -210,7 +210,7 @@ export class StoreTransferModel implements Model<TransferState> {
     for (const sent of state.transfers) {
       if (sent.to !== "a") continue;
       const facts = { node: known, copy: copy && ownCopy(copy), staged, dropped };
-      if (decideTransfer({ incarnation: "b", owner: sent.owner, epoch: sent.epoch }, facts) !== "stage") continue;
+      if (decideTopicTransfer({ incarnation: "b", owner: sent.owner, epoch: sent.epoch }, facts) !== "stage") continue;
       add("step", `a stages what ${sent.owner} sealed at ${sent.epoch}`, (next) => {
         next.a.staged = { incarnation: "b", owner: sent.owner, epoch: sent.epoch, log: sent.log };
       });
@@ -301,7 +301,7 @@ export class StoreTransferModel implements Model<TransferState> {
         if (opened !== null && row !== undefined) {
           this.#send(state, { to: action.to, owner: id, epoch: opened.epoch, log: row.log }, add);
         }
-        return this.#write(state, id, takenBackNode(known), "take back", add);
+        return this.#write(state, id, takenBackTopicNode(known), "take back", add);
       }
       case "serve":
         this.#serveShared(state, id, known, add);
@@ -338,7 +338,7 @@ export class StoreTransferModel implements Model<TransferState> {
     add("choice", `${id} gives the topic to ${other}`, (next) => {
       next.moves--;
       next[id].opened = null;
-      writeNode(next, takenOverNode(known, other));
+      writeNode(next, takenOverTopicNode(known, other));
       next[id].known = next.node;
     });
   }
@@ -347,7 +347,7 @@ export class StoreTransferModel implements Model<TransferState> {
     const known = state[id].known as VersionedNode;
     const { stagedRow: row, ...facts } = this.#factsOf(state, state[id]);
     const { owner, epoch, log } = sent;
-    const decision = decideTransfer({ incarnation: "b", owner, epoch }, { node: known.value, ...facts });
+    const decision = decideTopicTransfer({ incarnation: "b", owner, epoch }, { node: known.value, ...facts });
     if (decision !== "stage") return;
     // The content of the last moment, if another server was faster.
     if (facts.staged !== null && facts.staged.epoch >= epoch) return;

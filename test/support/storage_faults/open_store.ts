@@ -6,7 +6,7 @@ import { mkdirSync } from "node:fs";
 import process from "node:process";
 import { KeeperDatabase } from "../../../src/coordination/keeper/storage/keeper_database.ts";
 import { ClientState } from "../../../src/pubsub/client/client_state.ts";
-import { OutFolder } from "../../../src/pubsub/client/out_folder.ts";
+import { MessageFolder } from "../../../src/pubsub/client/out_folder.ts";
 import { backupStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
 import { TopicDatabase } from "../../../src/pubsub/store/sqlite/topic_database.ts";
 import { RetryDatabase } from "../../../src/retry/queue/sqlite/retry_database.ts";
@@ -27,7 +27,7 @@ switch (which) {
   case "inbox": {
     const place = { cursor: -1, intent: -1, folder: null };
     const state = { id: "alice", subscriberPosition: () => place, setPosition: () => {} } as unknown as ClientState;
-    new OutFolder(folder, { state, topic: "news" });
+    new MessageFolder(folder, { state, topic: "news" });
     break;
   }
   case "backup":

@@ -2,7 +2,7 @@
 import type { InvalidMessage } from "../../wire/decode_message.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/message_limits.ts";
 import type { Message, MessageHeaders, MessageOf } from "../../wire/pubsub_messages.ts";
-import { makeStatus, type Status } from "../../status_message.ts";
+import { makeStatusMessage, type ResponseStatusMessage } from "../../status_message.ts";
 import { toIdRanges } from "../decisions/decide_put.ts";
 import type { ClientOperation, StoreResponse } from "../operations/store_operations.ts";
 
@@ -74,7 +74,7 @@ export function statusOfStoreResponse(
   message: ClientMessage,
   response: StoreResponse,
   epoch: number,
-): Status {
+): ResponseStatusMessage {
   const { code, ids } = response;
   // Shortcut for the most frequent response.
   if (
@@ -95,10 +95,10 @@ export function statusOfStoreResponse(
   }
   if (code !== "OK" || message.name !== "GET") {
     // NO_MESSAGE is frequent and needs no reason.
-    return makeStatus(server, message, code, { reason: code === "NO_MESSAGE" ? "" : reason, headers });
+    return makeStatusMessage(server, message, code, { reason: code === "NO_MESSAGE" ? "" : reason, headers });
   }
   const [first] = messages;
-  const status: Status = { name: "STATUS", sender: server, status: "OK", messageId: first?.id ?? 0 };
+  const status: ResponseStatusMessage = { name: "STATUS", sender: server, status: "OK", messageId: first?.id ?? 0 };
   if (!known || message.headers.max === undefined) {
     if (first?.msgId !== null && first?.msgId !== undefined) headers.msgId = first.msgId;
     return { ...status, ...(known ? { headers } : {}), body: first?.body };

@@ -6,7 +6,7 @@ import { errorMessage } from "../../../base/errors.ts";
 import { decodeMessage } from "../../wire/decode_message.ts";
 import { encodeMessage } from "../../wire/encode_message.ts";
 import { type StatusCode, statusCodes } from "../../wire/status_codes.ts";
-import { makeStatus } from "../../status_message.ts";
+import { makeStatusMessage } from "../../status_message.ts";
 import { type ClientMessage, isClientMessage, statusOfStoreResponse, toStoreOperation } from "./client_request.ts";
 import { FrameBatch, type TicketFrames, unpackFrames } from "./frame_batch.ts";
 import type { StoreOperation, StoreResponse } from "../operations/store_operations.ts";
@@ -62,7 +62,7 @@ export class ThreadRequests {
     if (asked > epoch) {
       const topic = JSON.stringify(message.topic);
       const reason = `topic ${topic} is at epoch ${epoch} here; the request is for epoch ${asked}`;
-      const status = makeStatus(this.#server, message, "NOT_OWNER", { reason });
+      const status = makeStatusMessage(this.#server, message, "NOT_OWNER", { reason });
       return this.#respond(ticket, "NOT_OWNER", encodeMessage(status));
     }
     this.#requests.set(ticket, { message, epoch });
@@ -81,7 +81,7 @@ export class ThreadRequests {
     } catch (error) {
       // A bug, or a message of another server that none can carry. It concerns one request; the others continue.
       const reason = `internal error: ${errorMessage(error)}`;
-      const status = makeStatus(this.#server, message, "ERROR", { reason, headers: { unknown: true } });
+      const status = makeStatusMessage(this.#server, message, "ERROR", { reason, headers: { unknown: true } });
       this.#respond(response.ticket, "ERROR", encodeMessage(status));
     }
   }

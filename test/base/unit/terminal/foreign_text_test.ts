@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import process from "node:process";
-import { reasonText } from "../../../../src/pubsub/client/requester.ts";
+import { responseReasonText } from "../../../../src/pubsub/client/requester.ts";
 import { type Io, printableLines } from "../../../../src/base/terminal/io.ts";
 import { processLog } from "../../../../src/base/terminal/process_log.ts";
 
@@ -34,5 +34,5 @@ test("a line of a log stays one line; JSON has its characters escaped", () => {
 
 test("the reason of a server of topics is one line without control characters", () => {
   const body = new TextEncoder().encode(`${foreign}\n2`);
-  expect(reasonText({ name: "STATUS", sender: "s", status: "FULL", body })).toBe(`${harmless}\ufffd2`);
+  expect(responseReasonText({ name: "STATUS", sender: "s", status: "FULL", body })).toBe(`${harmless}\ufffd2`);
 });

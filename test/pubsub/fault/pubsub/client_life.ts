@@ -4,7 +4,7 @@
 import { type PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../../../src/pubsub/client/publisher.ts";
-import { Requester } from "../../../../src/pubsub/client/requester.ts";
+import { PubsubRequester } from "../../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../../src/pubsub/client/subscriber.ts";
 import { errorMessage } from "../../../../src/base/errors.ts";
 import type { SocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
@@ -196,7 +196,7 @@ async function livingAs<T>(
     using state = await openState(stateDir, id, { waitMs: 20_000, clock });
     const order = shuffled(proxies, seededRandom(seed ^ state.currentSession().number));
     const findProxies = () => Promise.resolve(order);
-    await using requester = new Requester({
+    await using requester = new PubsubRequester({
       ...{ findProxies, clock },
       ...(socket === undefined ? {} : { socket }),
       ...(isCalm() ? calm : { timeoutMs, attemptMs }),

@@ -1,7 +1,7 @@
 /** The product's client session that writes down each request it makes and what came of it. */
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
 import type { ClientState } from "../../../../src/pubsub/client/client_state.ts";
-import type { Requester, RequestOutcome as Asked } from "../../../../src/pubsub/client/requester.ts";
+import type { PubsubRequester, PubsubRequestOutcome as Asked } from "../../../../src/pubsub/client/requester.ts";
 import type { IdRange } from "../../../../src/pubsub/wire/field_types.ts";
 import type { MessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import type { Invocation, Outcome, Result } from "./history.ts";
@@ -22,7 +22,7 @@ export class RecordingSession extends PubsubClientSession {
   readonly #writer: HistoryRecorder;
   readonly #gets = new Map<string, number>();
 
-  constructor(state: ClientState, requester: Requester, writer: HistoryRecorder) {
+  constructor(state: ClientState, requester: PubsubRequester, writer: HistoryRecorder) {
     super(state, requester);
     this.#writer = writer;
   }

@@ -3,7 +3,7 @@
  * seconds.
  */
 import { performance } from "node:perf_hooks";
-import { announcementAt } from "../../../../src/pubsub/ownership/announcements.ts";
+import { readAnnouncement } from "../../../../src/pubsub/ownership/announcements.ts";
 import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
@@ -68,7 +68,7 @@ async function servedAgain(
     else for (const proxy of server.coordination) proxy.blackHole("requests");
     const sinceMs = () => Math.round(performance.now() - startMs - lateMs);
     const sessionEnd = async () => {
-      while (await announcementAt(zk, world.service.path.server(server.id)) !== null) await world.wait(beatMs);
+      while (await readAnnouncement(zk, world.service.path.server(server.id)) !== null) await world.wait(beatMs);
       return sinceMs();
     };
     const [sessionMs] = await Promise.all([sessionEnd(), ...topics.map((topic) => served(world, topic, server))]);

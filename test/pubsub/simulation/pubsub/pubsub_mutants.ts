@@ -142,7 +142,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a proxy takes a put without a response for one that was not done",
     world: "pubsub",
     changes: [{
-      in: "decide_forwarding:decideForwarding",
+      in: "decide_forwarding:decideRequestForwarding",
       from: 'return { do: "respond", status: mayBeDone || (isSent && traits.changesState) ? "ERROR" : "OVERLOADED" };',
       to: 'return { do: "respond", status: mayBeDone && isSent && !traits.changesState ? "ERROR" : "OVERLOADED" };',
     }],

@@ -5,7 +5,7 @@
 import { type BatonError, errorMessage } from "../../../../src/base/errors.ts";
 import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
 import { manageTopic } from "../../../../src/pubsub/admin/manage_topic.ts";
-import { setDraining } from "../../../../src/pubsub/ownership/announcements.ts";
+import { setServerDraining } from "../../../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../../../src/pubsub/ownership/forget_server.ts";
 import type { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../../../src/pubsub/proxy/pubsub_proxy.ts";
@@ -206,7 +206,7 @@ export function operatorProgram(system: PubsubSystem, options: OperatorProgramOp
             const { kind } = await moveTopic(zk, path, { topic, to: server }, request);
             world.count(`mark move: ${kind}`);
             world.log(() => `operator: move of "${topic}" to ${server}: ${kind}`);
-          } else if (what < 0.8) await setDraining(zk, path, server, chance.is(0.4));
+          } else if (what < 0.8) await setServerDraining(zk, path, server, chance.is(0.4));
           else if (what < 0.9) await manageTopic(zk, path, { topic, action: "show" }, request);
           else options.leave(server, chance.is(0.7));
         }
@@ -224,7 +224,7 @@ async function freeServers(process: SimProcess, system: PubsubSystem, servers: r
   for (;;) {
     try {
       await using zk = await sessionOf(process, system)(new AbortController().signal);
-      for (const server of servers) await setDraining(zk, system.path, server, false);
+      for (const server of servers) await setServerDraining(zk, system.path, server, false);
       return;
     } catch {
       await sleep(process.clock, 500);

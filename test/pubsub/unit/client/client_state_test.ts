@@ -13,7 +13,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { ClientState, clientStateTables, sessionAfterResponse } from "../../../../src/pubsub/client/client_state.ts";
+import {
+  clientSessionAfterResponse,
+  ClientState,
+  clientStateTables,
+} from "../../../../src/pubsub/client/client_state.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 
 let folder: string;
@@ -120,7 +124,7 @@ test.each([
   ["an earlier one, while puts of a later session are stored", 2 ** 48 + 9, 5, 7, 7],
   ["the last number that there is", 2 ** 53 - 2, 2 ** 53 - 1, 0, 2 ** 53 - 2],
 ])("the session after a response that names %s", (_, own, said, used, expected) => {
-  expect(sessionAfterResponse(own, said, used)).toBe(expected);
+  expect(clientSessionAfterResponse(own, said, used)).toBe(expected);
 });
 
 test("a state without a session number left says so, and stays as it is", async () => {

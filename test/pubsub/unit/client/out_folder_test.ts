@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
-import { OutFolder, recoverOutFolder } from "../../../../src/pubsub/client/out_folder.ts";
+import { MessageFolder, recoverMessageFolder } from "../../../../src/pubsub/client/out_folder.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 
 setDefaultTimeout(120_000);
@@ -62,18 +62,18 @@ test("killed before any step, and again during the recovery, each message is fou
 test("the folder belongs to one client and topic, and is not made up when it is gone", async () => {
   using state = await ClientState.open(join(root, "state"), "alice", { waitMs: 0, clock: systemClock() });
   const inbox = join(root, "inbox");
-  new OutFolder(inbox, { state, topic: "news" });
-  new OutFolder(inbox, { state, topic: "news" });
-  expect(() => new OutFolder(inbox, { state, topic: "else" })).toThrow("belongs to");
+  new MessageFolder(inbox, { state, topic: "news" });
+  new MessageFolder(inbox, { state, topic: "news" });
+  expect(() => new MessageFolder(inbox, { state, topic: "else" })).toThrow("belongs to");
   state.setPosition("news", { cursor: 3, intent: 5, folder: inbox });
   rmSync(inbox, { recursive: true });
-  expect(() => recoverOutFolder({ state, topic: "news" })).toThrow(/Cannot finish .* if it is lost, use seek/);
+  expect(() => recoverMessageFolder({ state, topic: "news" })).toThrow(/Cannot finish .* if it is lost, use seek/);
   expect(state.subscriberPosition("news").cursor).toBe(3);
 });
 
 test("what was written before the disk had no more room is delivered, and the rest comes again", async () => {
   using state = await ClientState.open(join(root, "state"), "alice", { waitMs: 0, clock: systemClock() });
-  const folder = new OutFolder(join(root, "full", "inbox"), { state, topic: "news" });
+  const folder = new MessageFolder(join(root, "full", "inbox"), { state, topic: "news" });
   const messages = [1, 2, 3, 4].map((id) => ({ id, body: new TextEncoder().encode(`body ${id}`) }));
   const obstacle = join(folder.path, "3.part");
   mkdirSync(obstacle);
@@ -90,21 +90,24 @@ test("a link that is changed later changes nothing: messages are where it led wh
   const link = join(root, "link");
   const other = join(root, "other", "inbox");
   mkdirSync(join(root, "first", "inbox"), { recursive: true });
-  new OutFolder(other, { state, topic: "news" });
+  new MessageFolder(other, { state, topic: "news" });
   symlinkSync(join(root, "first", "inbox"), link);
   const onStep = (step: string) => {
     if (step !== "rename 1") return;
     rmSync(link);
     symlinkSync(other, link);
   };
-  new OutFolder(link, { state, topic: "news", onStep }).deliver([{ id: 1, body: new TextEncoder().encode("body 1") }]);
+  new MessageFolder(link, { state, topic: "news", onStep }).deliver([{
+    id: 1,
+    body: new TextEncoder().encode("body 1"),
+  }]);
   expect([take("first"), take("other")]).toEqual([["body 1"], []]);
 });
 
 test("what a kill left half written is no message of the recovery if the client has gone elsewhere", async () => {
   using state = await ClientState.open(join(root, "state"), "alice", { waitMs: 0, clock: systemClock() });
   const inbox = join(root, "sought", "inbox");
-  new OutFolder(inbox, { state, topic: "news" });
+  new MessageFolder(inbox, { state, topic: "news" });
   // Killed while it wrote, and then: seek news 2. The place is the server's alone.
   writeFileSync(join(inbox, "1.part"), "body 1");
   writeFileSync(join(inbox, "2.part"), "bod");
@@ -113,7 +116,7 @@ test("what a kill left half written is no message of the recovery if the client 
     if (step === "rename 3") throw new Error("killed");
   };
   const messages = [{ id: 3, body: new TextEncoder().encode("body 3") }];
-  expect(() => new OutFolder(inbox, { state, topic: "news", onStep }).deliver(messages)).toThrow("killed");
-  recoverOutFolder({ state, topic: "news" });
+  expect(() => new MessageFolder(inbox, { state, topic: "news", onStep }).deliver(messages)).toThrow("killed");
+  recoverMessageFolder({ state, topic: "news" });
   expect(take("sought")).toEqual(["body 3"]);
 });

@@ -5,9 +5,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
-import { emptyDigest, FileCheckpoint, OffsetCheckpoint } from "../../../../src/pubsub/client/input_checkpoints.ts";
+import {
+  emptyInputDigest,
+  InputFileCheckpoint,
+  InputOffsetCheckpoint,
+} from "../../../../src/pubsub/client/input_checkpoints.ts";
 import { Publisher } from "../../../../src/pubsub/client/publisher.ts";
-import type { PubsubRequestOptions, Requester, RequestOutcome } from "../../../../src/pubsub/client/requester.ts";
+import type {
+  PubsubRequester,
+  PubsubRequestOptions,
+  PubsubRequestOutcome,
+} from "../../../../src/pubsub/client/requester.ts";
 import { onAbort } from "../../../../src/base/support/abort.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import type { MessageHeaders, MessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
@@ -42,11 +50,11 @@ class FakeServer {
     if (put !== undefined) this.#put(put);
   }
 
-  requester(fate: (put: MessageOf<"PUT">) => Fate): Requester {
+  requester(fate: (put: MessageOf<"PUT">) => Fate): PubsubRequester {
     const request = async (
       put: MessageOf<"PUT">,
       { signal, onSent }: PubsubRequestOptions = {},
-    ): Promise<RequestOutcome> => {
+    ): Promise<PubsubRequestOutcome> => {
       if (put.batch?.length === 0 && put.headers?.fromSession === undefined) return this.#register(put);
       onSent?.();
       this.#underWay += put.batch?.length ?? 1;
@@ -66,11 +74,11 @@ class FakeServer {
       if (what !== "done") return { kind: "unknown", why: "nothing was heard", response: null };
       return status === "OVERLOADED" ? { kind: "fail", why: "", response: null } : response(status ?? "ERROR");
     };
-    return { request } as unknown as Requester;
+    return { request } as unknown as PubsubRequester;
   }
 
   /** A put of nothing, before the first put: with its number, a topic that has forgotten the client since is told. */
-  #register(put: MessageOf<"PUT">): RequestOutcome {
+  #register(put: MessageOf<"PUT">): PubsubRequestOutcome {
     if ((put.headers?.registration ?? 0) < this.registration) {
       return response("UNREGISTERED", { registration: this.registration });
     }
@@ -79,7 +87,7 @@ class FakeServer {
   }
 
   /** As a server does it: store_engine.ts. */
-  #end(put: MessageOf<"PUT">): RequestOutcome {
+  #end(put: MessageOf<"PUT">): PubsubRequestOutcome {
     this.#put(put);
     const { number, key } = put.headers?.fromSession ?? { number: 0, key: "" };
     const isStored = this.#known.has(`${number} ${key} ${put.counter}`);
@@ -110,7 +118,7 @@ class FakeServer {
   }
 }
 
-function response(status: StatusCode, headers: MessageHeaders = {}): RequestOutcome {
+function response(status: StatusCode, headers: MessageHeaders = {}): PubsubRequestOutcome {
   return { kind: "response", response: { name: "STATUS", sender: "s1", status, headers } };
 }
 
@@ -122,9 +130,9 @@ async function* chunks(items: readonly string[], size = 100): AsyncGenerator<Uin
 }
 
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => `message ${index + 1}`);
-const begin = { name: "lines", taken: 0, digest: emptyDigest };
+const begin = { name: "lines", taken: 0, digest: emptyInputDigest };
 const notesOf = (state: ClientState) =>
-  new OffsetCheckpoint(state, "news", state.inputPosition("news", "lines") ?? begin);
+  new InputOffsetCheckpoint(state, "news", state.inputPosition("news", "lines") ?? begin);
 
 test("all are stored in their order, 256 are under way at most, and no intent is left", async () => {
   const server = new FakeServer();
@@ -199,7 +207,7 @@ test("what is behind a refusal is in the input and not kept as well, also if it 
   const request = async (
     { counter }: MessageOf<"PUT">,
     { onSent }: PubsubRequestOptions = {},
-  ): Promise<RequestOutcome> => {
+  ): Promise<PubsubRequestOutcome> => {
     if (counter === 0) return response("OK"); // it becomes known
     onSent?.();
     asked.push(counter);
@@ -211,7 +219,7 @@ test("what is behind a refusal is in the input and not kept as well, also if it 
     return { kind: "fail", why: "no server was there", response: null };
   };
   const items = numbered(128);
-  const publisher = new Publisher(new PubsubClientSession(state, { request } as unknown as Requester), "news");
+  const publisher = new Publisher(new PubsubClientSession(state, { request } as unknown as PubsubRequester), "news");
   await expect(publisher.putAll(chunks(items, 128), { input: notesOf(state) })).rejects.toMatchObject({
     code: "UNREACHABLE",
   });
@@ -229,7 +237,7 @@ test("of inputs of one message each those that were stored are noted, and none b
   using state = await openState();
   const refuse = server.requester(({ counter, batch }) => counter === 65 && batch?.length !== 0 ? "full" : "done");
   const publisher = new Publisher(new PubsubClientSession(state, refuse), "news");
-  const notes = new FileCheckpoint(state, "news");
+  const notes = new InputFileCheckpoint(state, "news");
   const names = numbered(130);
   const each = async function* () {
     for await (const [body] of chunks(names, 1)) {
@@ -305,7 +313,7 @@ test("who was taken over does not take the topic back by the end of its session"
     return Promise.resolve(response("FENCED"));
   };
   using state = await openState();
-  const publisher = new Publisher(new PubsubClientSession(state, { request } as unknown as Requester), "news");
+  const publisher = new Publisher(new PubsubClientSession(state, { request } as unknown as PubsubRequester), "news");
   await expect(publisher.putAll(chunks(["a"]))).rejects.toMatchObject({ code: "FENCED" });
   expect(heard).toHaveLength(1);
 });

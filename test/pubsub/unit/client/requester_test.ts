@@ -2,7 +2,7 @@
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { RouterSocket } from "../../../../src/protocols/zeromq/router_socket.ts";
-import { Requester, type RequesterOptions } from "../../../../src/pubsub/client/requester.ts";
+import { PubsubRequester, type PubsubRequesterOptions } from "../../../../src/pubsub/client/requester.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import { decodeMessage } from "../../../../src/pubsub/wire/decode_message.ts";
@@ -67,8 +67,8 @@ class FakeProxy implements AsyncDisposable {
   }
 }
 
-function requester(endpoints: readonly string[], options: Partial<RequesterOptions> = {}): Requester {
-  const made = new Requester({
+function requester(endpoints: readonly string[], options: Partial<PubsubRequesterOptions> = {}): PubsubRequester {
+  const made = new PubsubRequester({
     findProxies: () => Promise.resolve(endpoints),
     clock: systemClock(),
     timeoutMs: 3000,
@@ -252,7 +252,7 @@ test("the only proxy's connection is waited for, however slowly it comes about",
     sockets.push(from, to);
   });
   await new Promise<void>((done) => slow.listen(0, "127.0.0.1", done));
-  const requester = new Requester({
+  const requester = new PubsubRequester({
     findProxies: () => Promise.resolve([`tcp://127.0.0.1:${(slow.address() as AddressInfo).port}`]),
     clock: systemClock(),
     timeoutMs: 15_000,

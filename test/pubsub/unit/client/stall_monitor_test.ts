@@ -1,12 +1,15 @@
 import { expect, test } from "bun:test";
-import { StallMonitor, type WatchedRequest } from "../../../../src/pubsub/client/requester.ts";
+import { RequestStallMonitor, type StallWatchedRequest } from "../../../../src/pubsub/client/requester.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 function watching() {
   const clock = new FakeClock();
   const told: string[] = [];
   const tell = ({ name }: { readonly name: string }) => void told.push(name);
-  const watch = new StallMonitor<WatchedRequest & { readonly name: string }>(clock, { afterMs: 3000, tell });
+  const watch = new RequestStallMonitor<StallWatchedRequest & { readonly name: string }>(clock, {
+    afterMs: 3000,
+    tell,
+  });
   const begin = (name: string, sinceMs = clock.now()) => {
     const request = { name, sinceMs };
     watch.begin(request);

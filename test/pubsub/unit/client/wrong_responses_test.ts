@@ -10,7 +10,11 @@ import { BatonError } from "../../../../src/base/errors.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../../../src/pubsub/client/publisher.ts";
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
-import type { Requester, RequestOutcome, StatusMessage } from "../../../../src/pubsub/client/requester.ts";
+import type {
+  ClientResponseMessage,
+  PubsubRequester,
+  PubsubRequestOutcome,
+} from "../../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../../src/pubsub/client/subscriber.ts";
 import {
   type ClientMessage,
@@ -33,7 +37,7 @@ beforeEach(() => folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" :
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const driver = engineDrivers();
 
-type Answer = (message: Message) => RequestOutcome;
+type Answer = (message: Message) => PubsubRequestOutcome;
 
 /** One call of a program: opens the state, does one thing, and closes it. Returns its error; null: done. */
 async function call(
@@ -41,7 +45,7 @@ async function call(
   work: (client: PubsubClientSession) => Promise<unknown>,
 ): Promise<BatonError | null> {
   using state = await ClientState.open(folder, "alice", { waitMs: 0, clock: systemClock() });
-  const requester = { request: (message: Message) => Promise.resolve(answer(message)) } as unknown as Requester;
+  const requester = { request: (message: Message) => Promise.resolve(answer(message)) } as unknown as PubsubRequester;
   try {
     await work(new PubsubClientSession(state, requester));
     return null;
@@ -92,7 +96,7 @@ function anyNumber(random: () => number): number {
     : Math.min(Math.max(0, near + Math.floor(random() * 5) - 2), Number.MAX_SAFE_INTEGER);
 }
 
-function wrongOutcome(random: () => number): RequestOutcome {
+function wrongOutcome(random: () => number): PubsubRequestOutcome {
   const chosen = <Value>(value: () => Value): Value | undefined => random() < 0.4 ? value() : undefined;
   if (random() < 0.1) return { kind: "unknown", why: "nothing came", response: null };
   const number = () => anyNumber(random);
@@ -119,7 +123,7 @@ function wrongOutcome(random: () => number): RequestOutcome {
       messageId: chosen(number),
       status: statusCodes[Math.floor(random() * statusCodes.length)],
       ...(random() < 0.5 ? { batch } : { body: new TextEncoder().encode("invented") }),
-    } as StatusMessage,
+    } as ClientResponseMessage,
   };
 }
 
@@ -131,7 +135,7 @@ function honest(store: ReturnType<typeof driver>): Answer {
     const [response] = store.execute(operation as never);
     if (response === undefined) throw new Error("no response");
     const status = decodeMessage(encodeMessage(statusOfStoreResponse("s1", request, response, 1)));
-    return { kind: "response", response: status as StatusMessage };
+    return { kind: "response", response: status as ClientResponseMessage };
   };
 }
 

@@ -1,31 +1,35 @@
 import { expect, test } from "bun:test";
-import { parseClientArguments } from "../../../../commands/pubsub/client_options.ts";
+import { parsePubsubClientArguments } from "../../../../commands/pubsub/client_options.ts";
 
 test("both orders of the words say the same", () => {
   const wanted = { id: "alice", operation: "put", topic: "news", rest: ["a.txt"] };
-  expect(parseClientArguments(["alice", "put", "news", "a.txt"], undefined)).toMatchObject(wanted);
-  expect(parseClientArguments(["put", "news", "a.txt"], "alice")).toMatchObject(wanted);
-  expect(parseClientArguments(["alice", "put", "news", "a.txt"], "alice")).toMatchObject(wanted);
+  expect(parsePubsubClientArguments(["alice", "put", "news", "a.txt"], undefined)).toMatchObject(wanted);
+  expect(parsePubsubClientArguments(["put", "news", "a.txt"], "alice")).toMatchObject(wanted);
+  expect(parsePubsubClientArguments(["alice", "put", "news", "a.txt"], "alice")).toMatchObject(wanted);
 });
 
 test("an id that is typed goes before one that the environment or a file names", () => {
-  expect(parseClientArguments(["bob", "get", "news"], "alice", { isTyped: false })).toMatchObject({
+  expect(parsePubsubClientArguments(["bob", "get", "news"], "alice", { isTyped: false })).toMatchObject({
     id: "bob",
     topic: "news",
   });
-  expect(parseClientArguments(["get", "news"], "alice", { isTyped: false })).toMatchObject({
+  expect(parsePubsubClientArguments(["get", "news"], "alice", { isTyped: false })).toMatchObject({
     id: "alice",
     topic: "news",
   });
 });
 
 test("an id or a topic may be called as an operation is", () => {
-  expect(parseClientArguments(["get", "get", "put"], undefined)).toMatchObject({
+  expect(parsePubsubClientArguments(["get", "get", "put"], undefined)).toMatchObject({
     id: "get",
     operation: "get",
     topic: "put",
   });
-  expect(parseClientArguments(["get", "put"], "alice")).toMatchObject({ id: "alice", operation: "get", topic: "put" });
+  expect(parsePubsubClientArguments(["get", "put"], "alice")).toMatchObject({
+    id: "alice",
+    operation: "get",
+    topic: "put",
+  });
 });
 
 test.each([
@@ -38,5 +42,5 @@ test.each([
   [["alice", "get", "news"], "bob", "given twice"],
   [[], undefined, "missing operation"],
 ])("%p with --id %p is refused", (words, id, sentence) => {
-  expect(() => parseClientArguments(words, id)).toThrow(sentence);
+  expect(() => parsePubsubClientArguments(words, id)).toThrow(sentence);
 });

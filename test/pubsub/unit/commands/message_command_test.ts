@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { replacingShell } from "../../../../commands/pubsub/message_command.ts";
+import { execInsteadOfShell } from "../../../../commands/pubsub/message_command.ts";
 
 test.each([
   "./handle",
@@ -9,7 +9,7 @@ test.each([
   '"$HOME/bin/handle" x',
   "${dir}/handle",
   "bin/handle # for now",
-])("the shell becomes the program: %j", (line) => expect(replacingShell(line)).toBe(`exec ${line.trim()}`));
+])("the shell becomes the program: %j", (line) => expect(execInsteadOfShell(line)).toBe(`exec ${line.trim()}`));
 
 test.each([
   "handle", // may be a word of the shell
@@ -30,4 +30,4 @@ test.each([
   "while ./a\ndo ./b\ndone",
   "exec ./a",
   "",
-])("the shell stays: %j", (line) => expect(replacingShell(line)).toBe(line));
+])("the shell stays: %j", (line) => expect(execInsteadOfShell(line)).toBe(line));

@@ -3,11 +3,15 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { putMessages } from "../../../../commands/pubsub/client_put.ts";
-import { type PutInput, readMessageFiles, splitInput } from "../../../../commands/pubsub/put_input.ts";
+import { putInputMessages } from "../../../../commands/pubsub/client_put.ts";
+import { type ClientPutInput, openMessageFiles, openSplitPutInput } from "../../../../commands/pubsub/put_input.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
-import type { PubsubRequestOptions, Requester, RequestOutcome } from "../../../../src/pubsub/client/requester.ts";
+import type {
+  PubsubRequester,
+  PubsubRequestOptions,
+  PubsubRequestOutcome,
+} from "../../../../src/pubsub/client/requester.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import type { MessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
@@ -19,14 +23,19 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const ok = (subscribers?: number): RequestOutcome => ({
+const ok = (subscribers?: number): PubsubRequestOutcome => ({
   kind: "response",
   response: { name: "STATUS", sender: "s1", status: "OK", headers: subscribers === undefined ? {} : { subscribers } },
 });
-const silent: RequestOutcome = { kind: "unknown", why: "nothing came", response: null };
+const silent: PubsubRequestOutcome = { kind: "unknown", why: "nothing came", response: null };
 
 /** One call of `put`, whose requests with messages get these outcomes, the last one from then on. */
-async function put(input: PutInput | null, resume: boolean, outcomes: readonly RequestOutcome[], registers = true) {
+async function put(
+  input: ClientPutInput | null,
+  resume: boolean,
+  outcomes: readonly PubsubRequestOutcome[],
+  registers = true,
+) {
   using state = await ClientState.open(folder, "a", { waitMs: 0, clock: systemClock() });
   const left = [...outcomes];
   const request = ({ batch }: MessageOf<"PUT">, { onSent }: PubsubRequestOptions = {}) => {
@@ -37,9 +46,9 @@ async function put(input: PutInput | null, resume: boolean, outcomes: readonly R
     return Promise.resolve(outcome);
   };
   const io = fakeIo();
-  const result = await putMessages({
+  const result = await putInputMessages({
     call: { values: { resume, json: false, progress: false, quiet: false, verbose: false } as never, io },
-    client: new PubsubClientSession(state, { request } as unknown as Requester),
+    client: new PubsubClientSession(state, { request } as unknown as PubsubRequester),
     topic: "news",
     signal: new AbortController().signal,
     input,
@@ -48,7 +57,7 @@ async function put(input: PutInput | null, resume: boolean, outcomes: readonly R
   return { result, said: io.stderr().trimEnd().split("\n") };
 }
 
-const lines = () => splitInput(join(folder, "lines"), "lines");
+const lines = () => openSplitPutInput(join(folder, "lines"), "lines");
 
 test("a call that has put nothing says nothing of what an earlier one has put", async () => {
   expect(await put(lines(), false, [ok()])).toMatchObject({ result: { messages: 300 } });
@@ -80,7 +89,7 @@ test("messages that are sent again and reach no client are counted as such", asy
 
 test("of several files those that are stored are counted", async () => {
   for (const name of ["x", "y", "z"]) writeFileSync(join(folder, name), name);
-  const files = () => readMessageFiles(["x", "y", "z"].map((name) => join(folder, name)));
+  const files = () => openMessageFiles(["x", "y", "z"].map((name) => join(folder, name)));
   expect((await put(files(), false, [ok(), silent])).said).toContain(
     "baton: 1 message of the input was put; --resume continues after that",
   );

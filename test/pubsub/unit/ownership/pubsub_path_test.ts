@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { validatePath } from "../../../../src/protocols/zookeeper/node_path_names.ts";
-import { nodeName, PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
+import { encodeNodeName, PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { formatTopicNode, parseTopicNode } from "../../../../src/pubsub/ownership/topic_nodes.ts";
-import { assignedNode, takenNode } from "../../../../src/pubsub/ownership/topic_node.ts";
+import { assignedTopicNode, takenTopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 
 const path = new PubsubPath("/");
 
@@ -36,12 +36,12 @@ test("every name has a path of its own that servers take", () => {
 
 test("what is no name is refused with the reason", () => {
   for (const [name, why] of [["", "empty"], ["\ud800", "Unicode"], ["x".repeat(1025), "1025 bytes"]] as const) {
-    expect(() => nodeName(name)).toThrow(why);
+    expect(() => encodeNodeName(name)).toThrow(why);
   }
 });
 
 test("a topic's node reads as it was written, and what is not understood is refused", () => {
-  const node = takenNode(assignedNode("s1", "b"), "s2");
+  const node = takenTopicNode(assignedTopicNode("s1", "b"), "s2");
   const data = formatTopicNode("news", node);
   expect(parseTopicNode(data, "/x", "news")).toEqual({ ...node, topic: "news" });
   expect(() => parseTopicNode(data, "/x", "olds")).toThrow('it describes "news"');

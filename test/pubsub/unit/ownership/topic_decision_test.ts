@@ -1,20 +1,20 @@
 import { expect, test } from "bun:test";
 import {
-  decideHandoff,
   decideTopic,
-  decideTransfer,
+  decideTopicHandoff,
+  decideTopicTransfer,
   type TopicFacts,
 } from "../../../../src/pubsub/ownership/topic_decision.ts";
 import {
-  assignedNode,
-  confirmedNode,
-  forgottenNode,
-  idsPerIncarnation,
-  reassignedNode,
-  returnedNode,
-  takenBackNode,
-  takenNode,
-  takenOverNode,
+  assignedTopicNode,
+  confirmedTopicNode,
+  forgottenTopicNode,
+  messageIdsPerIncarnation,
+  reassignedTopicNode,
+  returnedTopicNode,
+  takenBackTopicNode,
+  takenOverTopicNode,
+  takenTopicNode,
   type TopicNode,
 } from "../../../../src/pubsub/ownership/topic_node.ts";
 
@@ -37,56 +37,58 @@ test("only an open copy of the node's incarnation and epoch is served, and only 
 });
 
 test("a new topic is created, and confirmed before anything is answered", () => {
-  const node = assignedNode("s1", "b");
+  const node = assignedTopicNode("s1", "b");
   expect(decide({ node })).toEqual({ do: "create" });
   const copy = { ...open, epoch: 1 };
-  const next = confirmedNode(node);
+  const next = confirmedTopicNode(node);
   expect(decide({ node, copy })).toEqual({ do: "write", next, why: "confirm" });
   expect(decide({ node: next, copy })).toEqual({ do: "serve" });
   // Given to another, who never stored it, and back.
-  const again = reassignedNode(reassignedNode(node, "s2"), "s1");
+  const again = reassignedTopicNode(reassignedTopicNode(node, "s2"), "s1");
   expect(decide({ node: again, copy })).toEqual({ do: "create" });
 });
 
 test("a handoff, step by step", () => {
   expect(decide({ copy: sealed })).toEqual({ do: "hand off", to: "s2", mayTakeBack: true });
-  expect(decide({ me: "s2", staged })).toEqual({ do: "write", next: takenNode(stored, "s2"), why: "take" });
-  const moving = takenNode(stored, "s2");
+  expect(decide({ me: "s2", staged })).toEqual({ do: "write", next: takenTopicNode(stored, "s2"), why: "take" });
+  const moving = takenTopicNode(stored, "s2");
   expect(moving).toEqual({ ...stored, owner: "s2", epoch: 5, state: "moving", source: { owner: "s1", epoch: 4 } });
   expect(decide({ node: moving, copy: sealed })).toEqual({ do: "none" });
   expect(decide({ me: "s2", node: moving, staged })).toEqual({ do: "activate", what: "staged" });
   const copy = { ...open, epoch: 5 };
   expect(decide({ me: "s2", node: moving, copy })).toEqual({
     do: "write",
-    next: confirmedNode(moving),
+    next: confirmedTopicNode(moving),
     why: "confirm",
   });
-  expect(decide({ me: "s2", node: confirmedNode(moving), copy })).toEqual({ do: "serve" });
-  expect(decide({ node: confirmedNode(moving), copy: sealed })).toEqual({ do: "drop", epoch: 5 });
+  expect(decide({ me: "s2", node: confirmedTopicNode(moving), copy })).toEqual({ do: "serve" });
+  expect(decide({ node: confirmedTopicNode(moving), copy: sealed })).toEqual({ do: "drop", epoch: 5 });
 });
 
 test("a handoff is repeated until its time is over or the receiver refuses, and then taken back if it may be", () => {
   const sealedTopic = { isOver: false, mayTakeBack: true };
   const refusal = { kind: "refused", why: "no room" } as const;
-  expect(decideHandoff(null, sealedTopic)).toBe("repeat");
-  expect(decideHandoff(null, { ...sealedTopic, isOver: true })).toBe("take back");
-  expect(decideHandoff(refusal, sealedTopic)).toBe("take back");
+  expect(decideTopicHandoff(null, sealedTopic)).toBe("repeat");
+  expect(decideTopicHandoff(null, { ...sealedTopic, isOver: true })).toBe("take back");
+  expect(decideTopicHandoff(refusal, sealedTopic)).toBe("take back");
   const registered = { isOver: false, mayTakeBack: false };
-  expect(decideHandoff(null, registered)).toBe("repeat");
-  expect(decideHandoff(null, { ...registered, isOver: true })).toBe("give up");
-  expect(decideHandoff(refusal, registered)).toBe("give up");
+  expect(decideTopicHandoff(null, registered)).toBe("repeat");
+  expect(decideTopicHandoff(null, { ...registered, isOver: true })).toBe("give up");
+  expect(decideTopicHandoff(refusal, registered)).toBe("give up");
 });
 
 test("what the receiver says it has, or had, is looked at in the node, however late the reply comes", () => {
   for (const kind of ["taken", "passed"] as const) {
     for (const isOver of [false, true]) {
-      for (const mayTakeBack of [false, true]) expect(decideHandoff({ kind }, { isOver, mayTakeBack })).toBe("look");
+      for (const mayTakeBack of [false, true]) {
+        expect(decideTopicHandoff({ kind }, { isOver, mayTakeBack })).toBe("look");
+      }
     }
   }
 });
 
 test("taken back by its owner, it is opened at the next epoch, and what was staged is discarded", () => {
-  const node = takenBackNode(stored);
+  const node = takenBackTopicNode(stored);
   expect(decide({ node, copy: sealed })).toEqual({ do: "activate", what: "copy" });
   expect(decide({ me: "s2", node, staged })).toEqual({ do: "discard" });
   expect(decide({ me: "s2", node: { ...stored, owner: "s3" }, staged })).toEqual({ do: "discard" });
@@ -109,23 +111,23 @@ test("what was staged is taken only from the epoch that was sealed, and an old n
 });
 
 test("a topic that is given up begins again as another incarnation with higher numbers; a moving one goes back", () => {
-  const fresh = forgottenNode(stored, "c");
+  const fresh = forgottenTopicNode(stored, "c");
   expect(fresh).toEqual({
     owner: "",
     epoch: 5,
     state: "new",
     incarnation: "c",
-    baseOffset: idsPerIncarnation,
+    baseOffset: messageIdsPerIncarnation,
     source: null,
   });
-  const moving = takenNode(stored, "s2");
-  const back = returnedNode(moving);
+  const moving = takenTopicNode(stored, "s2");
+  const back = returnedTopicNode(moving);
   expect(back).toMatchObject({ owner: "s1", epoch: 6, state: "moving" });
   expect(decide({ node: back, copy: sealed })).toEqual({ do: "activate", what: "copy" });
-  expect([returnedNode(stored), returnedNode(takenBackNode(stored))]).toEqual([null, null]);
+  expect([returnedTopicNode(stored), returnedTopicNode(takenBackTopicNode(stored))]).toEqual([null, null]);
   let node: TopicNode | null = stored;
   let times = 0;
-  for (; node !== null; times++) node = forgottenNode(node, "d");
+  for (; node !== null; times++) node = forgottenTopicNode(node, "d");
   expect(times).toBe(511);
 });
 
@@ -141,7 +143,7 @@ test("a topic of a shared store is opened by its owner, and taken over when its 
   expect(decide({ ...here, node, copy: older })).toEqual({ do: "activate", what: "copy" });
   expect(decide({ ...here, node, copy: { ...open, epoch: 5 } })).toEqual({ do: "read again" });
   const others = { ...node, owner: "s2" };
-  const next = takenOverNode(others, "s1");
+  const next = takenOverTopicNode(others, "s1");
   expect(next).toEqual({ ...others, owner: "s1", epoch: 5 });
   expect(decide({ ...gone, node: others })).toEqual({ do: "write", next, why: "take over" });
   expect(decide({ ...here, node: others })).toEqual({ do: "none" });
@@ -149,7 +151,7 @@ test("a topic of a shared store is opened by its owner, and taken over when its 
   expect(decide({ ...here, node: { ...others, epoch: 5 }, copy: open })).toEqual({ do: "release" });
   const moving = { ...others, state: "moving", source: { owner: "s9", epoch: 3 } } as const;
   expect(decide({ ...gone, node: moving })).toMatchObject({ why: "take over", next: { state: "moving", epoch: 5 } });
-  expect(decide({ ...gone, node: assignedNode("s2", "b", "db") })).toEqual({ do: "none" }); // a proxy assigns it
+  expect(decide({ ...gone, node: assignedTopicNode("s2", "b", "db") })).toEqual({ do: "none" }); // a proxy assigns it
   expect(decide({ ...gone, node: { ...others, state: "sealed" } })).toEqual({ do: "none" });
   // Topics of another store are left to its servers, and this id had another store before.
   expect(decide({ ...gone, node: { ...others, store: "other" } })).toEqual({ do: "none" });
@@ -158,7 +160,7 @@ test("a topic of a shared store is opened by its owner, and taken over when its 
 
 test("content of a shared store is claimed for a node of a lost tree, and never for one that gave it up", () => {
   const content = { incarnation: "b", baseOffset: 0, epoch: 7, sealedFor: null };
-  const made = assignedNode("s1", "c", "db");
+  const made = assignedTopicNode("s1", "c", "db");
   const next = { ...made, incarnation: "b", epoch: 8, state: "stored" } as const;
   expect(decide({ ...here, node: made, unopened: content })).toEqual({ do: "write", next, why: "claim" });
   expect(decide({ ...here, node: { ...made, baseOffset: 2 ** 44, epoch: 9 }, unopened: content })).toEqual({
@@ -178,7 +180,7 @@ test("content of a shared store is claimed for a node of a lost tree, and never 
   for (const old of [node, { ...stored, owner: "s3" }, { ...stored, owner: "s3", state: "sealed" as const }]) {
     expect(decide({ ...here, node: old, unopened: content })).toEqual({ do: "write", next: claimed, why: "claim" });
   }
-  expect(decideTransfer({ incarnation: "b", owner: "s3", epoch: 4 }, {
+  expect(decideTopicTransfer({ incarnation: "b", owner: "s3", epoch: 4 }, {
     node: { ...stored, owner: "s3", state: "sealed" },
     copy: null,
     staged: null,
@@ -191,7 +193,7 @@ test("a transfer into a shared store, step by step: any of its servers takes and
   const sent = { ...staged, owner: "s3" };
   const node = { ...stored, owner: "s3" };
   const facts = { ...here, staged: sent, unopened: null };
-  const moving = takenNode(node, "s1", "db");
+  const moving = takenTopicNode(node, "s1", "db");
   expect(moving).toMatchObject({
     owner: "s1",
     epoch: 5,
@@ -207,7 +209,7 @@ test("a transfer into a shared store, step by step: any of its servers takes and
   expect(decide({ ...here, node: moving, unopened: earlier })).toMatchObject({ do: "write", why: "return" });
   expect(decide({ ...here, node: moving, copy: { ...open, epoch: 5 } })).toMatchObject({ why: "confirm" });
   // Its owner dies: staged and activated content is found by the next one.
-  const next = takenOverNode(moving, "s2");
+  const next = takenOverTopicNode(moving, "s2");
   expect(decide({ ...gone, me: "s2", node: moving, staged: sent })).toEqual({ do: "write", next, why: "take over" });
   expect(decide({ ...facts, me: "s2", node: next })).toEqual({ do: "activate", what: "staged" });
   const activated = { ...open, epoch: 5 };
@@ -229,7 +231,7 @@ test("staged content of a shared store is discarded only if no server can need i
   expect(decide({ ...facts, node: { ...node, epoch: 5 } })).toEqual({ do: "discard" });
   expect(decide({ ...facts, node: { ...node, owner: "s4" } })).toEqual({ do: "discard" });
   // Another server is about to activate it; or has staged it after this node was read.
-  expect(decide({ ...facts, node: takenNode(node, "s2", "db") })).toEqual({ do: "none" });
+  expect(decide({ ...facts, node: takenTopicNode(node, "s2", "db") })).toEqual({ do: "none" });
   expect(decide({ ...facts, node: { ...node, epoch: 3, incarnation: "a" } })).toEqual({ do: "read again" });
   expect(decide({ ...facts, node: { ...stored, epoch: 3, store: "db" }, copy: { ...open, epoch: 3 } })).toEqual({
     do: "serve",
@@ -238,21 +240,21 @@ test("staged content of a shared store is discarded only if no server can need i
 
 test("a transfer out of a shared store: sealed rows are handed off, taken back, and dropped at the end", () => {
   const node = { ...stored, store: "db" };
-  const back = takenBackNode(node);
+  const back = takenBackTopicNode(node);
   expect(decide({ ...here, node, copy: sealed })).toEqual({ do: "hand off", to: "s2", mayTakeBack: true });
   expect(back).toEqual({ ...node, epoch: 5 });
   expect(decide({ ...here, node: back, copy: sealed })).toEqual({ do: "activate", what: "copy" });
   // The receiver has a store of its own.
   expect(decide({ me: "s2", node, staged })).toMatchObject({ do: "write", why: "take" });
-  const moving = takenNode(node, "s2");
+  const moving = takenTopicNode(node, "s2");
   expect(moving).toMatchObject({ owner: "s2", epoch: 5, source: { owner: "s1", epoch: 4, store: "db" } });
   expect("store" in moving).toBe(false);
   const rows = { unopened: sealed };
   for (const facts of [{ copy: sealed }, rows]) {
     expect(decide({ ...here, node: moving, ...facts })).toEqual({ do: "none" });
     expect(decide({ ...gone, node: moving, ...facts })).toEqual({ do: "none" });
-    expect(decide({ ...here, node: confirmedNode(moving), ...facts })).toEqual({ do: "drop", epoch: 5 });
+    expect(decide({ ...here, node: confirmedTopicNode(moving), ...facts })).toEqual({ do: "drop", epoch: 5 });
   }
   // The receiver is lost for good: the rows are opened again, by any server of the store.
-  expect(returnedNode(moving)).toEqual({ ...node, epoch: 6 });
+  expect(returnedTopicNode(moving)).toEqual({ ...node, epoch: 6 });
 });

@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import {
-  chooseServer,
-  chooseSuccessor,
-  routesMax,
+  cachedRoutesMax,
+  chooseServerForTopic,
+  chooseTopicSuccessor,
   TopicRouter,
 } from "../../../../src/pubsub/ownership/topic_router.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../../../../src/pubsub/ownership/server_list.ts";
-import { assignedNode, confirmedNode, takenNode } from "../../../../src/pubsub/ownership/topic_node.ts";
+import { assignedTopicNode, confirmedTopicNode, takenTopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import { announceProcess } from "../../../../src/pubsub/ownership/announcements.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
@@ -34,9 +34,9 @@ async function proxyAmong(...ids: string[]) {
 }
 
 test("the fewest topics, and of several the smallest id", () => {
-  expect(chooseServer(new Map())).toBeNull();
-  expect(chooseServer(new Map([["s2", 1], ["s10", 1], ["s1", 2]]))).toBe("s10");
-  expect(chooseServer(new Map([["b", 0], ["a", 0], ["B", 0]]))).toBe("B");
+  expect(chooseServerForTopic(new Map())).toBeNull();
+  expect(chooseServerForTopic(new Map([["s2", 1], ["s10", 1], ["s1", 2]]))).toBe("s10");
+  expect(chooseServerForTopic(new Map([["b", 0], ["a", 0], ["B", 0]]))).toBe("B");
 });
 
 test("topics that are assigned all at once are spread all the same", async () => {
@@ -60,8 +60,8 @@ test("a topic that is known costs no request, and one that many ask for at once 
 
 test("a topic that was stored waits for its server; one that nobody stored goes to another", async () => {
   const { router, servers, nodes, list } = await proxyAmong("s1", "s2");
-  for (const topic of ["new", "stored"]) await nodes.create(topic, assignedNode("s2", "b"));
-  await nodes.write("stored", confirmedNode(assignedNode("s2", "b")), 0);
+  for (const topic of ["new", "stored"]) await nodes.create(topic, assignedTopicNode("s2", "b"));
+  await nodes.write("stored", confirmedTopicNode(assignedTopicNode("s2", "b")), 0);
   servers.get("s2")?.expire();
   await settled();
   expect([...list.servers.keys()]).toEqual(["s1"]);
@@ -81,7 +81,7 @@ test("a server's hint is believed when it is newer, and makes the proxy look whe
   router.correctRoute("t", asked, null); // the answer to an earlier request: it is known already
   router.correctRoute("t", asked, { owner: "s1", epoch: 1 });
   expect(router.cachedRoute("t")).toMatchObject({ id: "s2", epoch: 2 });
-  await nodes.write("t", takenNode(takenNode(assignedNode("s1", "b"), "s2"), "s1"), 0);
+  await nodes.write("t", takenTopicNode(takenTopicNode(assignedTopicNode("s1", "b"), "s2"), "s1"), 0);
   router.correctRoute("t", { owner: "s2", epoch: 2 }, null);
   expect(router.cachedRoute("t")).toBeNull();
   const before = zk.sent.length;
@@ -102,10 +102,10 @@ test("a server that comes back at another address is found there", async () => {
 
 test("what is remembered is bounded", async () => {
   const { router } = await proxyAmong("s1");
-  for (let topic = 0; topic < routesMax + 10; topic++) {
+  for (let topic = 0; topic < cachedRoutesMax + 10; topic++) {
     router.correctRoute(`t${topic}`, { owner: "s0", epoch: 1 }, { owner: "s1", epoch: 2 });
   }
-  expect(router.size).toBe(routesMax);
+  expect(router.size).toBe(cachedRoutesMax);
   expect(router.cachedRoute("t9")).toBeNull();
   expect(router.cachedRoute("t10")).not.toBeNull();
 });
@@ -125,7 +125,7 @@ test("who only asks makes no topic, and is told of one that was made just now el
   // A server of the ensemble may be behind: only what was read after a sync says that there is nothing.
   expect(zk.sent.slice(before).map((request) => JSON.stringify(request)).join(" ")).toMatch(/sync.*getData/);
 
-  await nodes.create("given up", assignedNode("s2", "b"));
+  await nodes.create("given up", assignedTopicNode("s2", "b"));
   servers.get("s2")?.expire();
   await settled();
   expect(await router.findRoute("given up", { creates: false })).toEqual({ kind: "no topic" });
@@ -135,12 +135,12 @@ test("who only asks makes no topic, and is told of one that was made just now el
 test("requests for a topic of a shared store whose owner is gone go to one other server, for all proxies", () => {
   const servers = ["s1", "s2", "s3", "s4"];
   const topics = Array.from({ length: 400 }, (_, at) => `topic ${at}`);
-  const before = topics.map((topic) => chooseSuccessor(topic, servers));
-  expect(topics.map((topic) => chooseSuccessor(topic, servers.toReversed()))).toEqual(before);
-  const after = topics.map((topic) => chooseSuccessor(topic, servers.slice(0, 3)));
+  const before = topics.map((topic) => chooseTopicSuccessor(topic, servers));
+  expect(topics.map((topic) => chooseTopicSuccessor(topic, servers.toReversed()))).toEqual(before);
+  const after = topics.map((topic) => chooseTopicSuccessor(topic, servers.slice(0, 3)));
   // Only what the fourth one had goes elsewhere, and to all of the others.
   expect(before.every((server, index) => server === "s4" || server === after[index])).toBe(true);
   const moved = after.filter((_, index) => before[index] === "s4");
   for (const server of ["s1", "s2", "s3"]) expect(moved.filter((other) => other === server).length).toBeGreaterThan(10);
-  expect(chooseSuccessor("topic", [])).toBeNull();
+  expect(chooseTopicSuccessor("topic", [])).toBeNull();
 });

@@ -3,16 +3,16 @@ import { expect, test } from "bun:test";
 import type { TopicAction, TopicFacts } from "../../../../src/pubsub/ownership/topic_decision.ts";
 import type { TopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 import {
-  availabilityIn,
   firstTopicState,
-  handoffResult,
-  isInTransfer,
-  stateAfterCall,
-  stateAfterClose,
-  stateAfterDecision,
-  stateAfterFailure,
+  isTopicInTransfer,
+  topicAvailabilityIn,
+  topicHandoffResult,
   type TopicState,
-  whyNotServed,
+  topicStateAfterCall,
+  topicStateAfterClose,
+  topicStateAfterDecision,
+  topicStateAfterFailure,
+  whyTopicNotServed,
 } from "../../../../src/pubsub/ownership/topic_state.ts";
 
 const node: TopicNode = { owner: "s1", epoch: 4, state: "stored", incarnation: "b", baseOffset: 0, source: null };
@@ -40,7 +40,7 @@ const work: readonly TopicAction["do"][] = [
 ];
 
 function decide(state: TopicState, action: TopicAction["do"], other: Partial<TopicFacts> = {}): TopicState {
-  return stateAfterDecision(state, action, { facts: { ...facts, ...other }, lease, deadlineMs: 100 });
+  return topicStateAfterDecision(state, action, { facts: { ...facts, ...other }, lease, deadlineMs: 100 });
 }
 
 test("a decision to serve leads from each state to served, with a permit for the stored copy", () => {
@@ -74,10 +74,10 @@ test("a handoff has one deadline from the seal until the topic is served again, 
   const begun = decide(served, "hand off");
   expect(begun).toEqual({ kind: "handing off", deadlineMs: 100 });
   const later: TopicState = { kind: "unsettled", deadlineMs: 30 };
-  expect(stateAfterCall(handingOff)).toEqual(later);
+  expect(topicStateAfterCall(handingOff)).toEqual(later);
   expect(decide(later, "read again")).toEqual(later);
   expect(decide(later, "hand off")).toEqual(handingOff);
-  expect(decide(stateAfterFailure(handingOff, "cut off"), "hand off")).toEqual(handingOff);
+  expect(decide(topicStateAfterFailure(handingOff, "cut off"), "hand off")).toEqual(handingOff);
   expect(decide(decide(handingOff, "serve"), "hand off")).toEqual(begun);
 });
 
@@ -98,27 +98,27 @@ test("rows of a shared store are left there only if another store has the topic"
 
 test("closed, a topic admits no request, and nothing else changes", () => {
   for (const state of all) {
-    expect(stateAfterClose(state)).toEqual(state === served ? { kind: "unsettled" } : state);
+    expect(topicStateAfterClose(state)).toEqual(state === served ? { kind: "unsettled" } : state);
   }
 });
 
 test("what a database refuses is told until the next decision, but not of a served topic", () => {
-  expect(stateAfterFailure(served, "cut off")).toBe(served);
-  const failed = stateAfterFailure({ kind: "missing" }, "cut off");
+  expect(topicStateAfterFailure(served, "cut off")).toBe(served);
+  const failed = topicStateAfterFailure({ kind: "missing" }, "cut off");
   expect(failed).toEqual({ kind: "unsettled", problem: "cut off" });
-  expect(availabilityIn(failed, node, "s1")).toEqual({ kind: "moving", why: "cut off" });
-  expect(whyNotServed(failed)).toBe("cut off");
+  expect(topicAvailabilityIn(failed, node, "s1")).toEqual({ kind: "moving", why: "cut off" });
+  expect(whyTopicNotServed(failed)).toBe("cut off");
   expect(decide(failed, "create")).toEqual({ kind: "unsettled" });
 });
 
 test("a request waits for the call that is running, but not for one that sends or receives content", () => {
-  expect(all.filter(isInTransfer).map(({ kind }) => kind)).toEqual(["handing off", "receiving"]);
-  expect(all.map(stateAfterCall).filter(isInTransfer)).toEqual([{ kind: "receiving" }]);
+  expect(all.filter(isTopicInTransfer).map(({ kind }) => kind)).toEqual(["handing off", "receiving"]);
+  expect(all.map(topicStateAfterCall).filter(isTopicInTransfer)).toEqual([{ kind: "receiving" }]);
 });
 
 test("a request is told who has the topic by the node, and by the state only if the node names this server", () => {
   const mine = { kind: "moving" } as const;
-  expect(all.map((state) => availabilityIn(state, node, "s1"))).toEqual([
+  expect(all.map((state) => topicAvailabilityIn(state, node, "s1"))).toEqual([
     mine,
     { kind: "serving", permit: served.permit },
     mine,
@@ -128,15 +128,15 @@ test("a request is told who has the topic by the node, and by the state only if 
     { kind: "missing" },
   ]);
   for (const state of all.filter((other) => other !== served)) {
-    expect(availabilityIn(state, node, "s2")).toEqual({ kind: "elsewhere", owner: "s1", epoch: 4 });
-    expect(availabilityIn(state, undefined, "s2")).toEqual({ kind: "unassigned" });
+    expect(topicAvailabilityIn(state, node, "s2")).toEqual({ kind: "elsewhere", owner: "s1", epoch: 4 });
+    expect(topicAvailabilityIn(state, undefined, "s2")).toEqual({ kind: "unassigned" });
   }
 });
 
 test("an operator is told why a topic was not handed off: its data, the receiver, or the owner that it has", () => {
-  expect(whyNotServed({ kind: "missing" })).toBe("this server does not have its data");
-  expect(whyNotServed({ kind: "elsewhere" })).toBe("this server does not serve it");
-  expect(handoffResult("s2", { ...node, owner: "s2", epoch: 5 }, "late")).toEqual({ kind: "moved", epoch: 5 });
-  expect(handoffResult("s2", node, "no room")).toEqual({ kind: "kept", why: "no room" });
-  expect(handoffResult("s2", node, "")).toEqual({ kind: "kept", why: 'its node names the owner "s1"' });
+  expect(whyTopicNotServed({ kind: "missing" })).toBe("this server does not have its data");
+  expect(whyTopicNotServed({ kind: "elsewhere" })).toBe("this server does not serve it");
+  expect(topicHandoffResult("s2", { ...node, owner: "s2", epoch: 5 }, "late")).toEqual({ kind: "moved", epoch: 5 });
+  expect(topicHandoffResult("s2", node, "no room")).toEqual({ kind: "kept", why: "no room" });
+  expect(topicHandoffResult("s2", node, "")).toEqual({ kind: "kept", why: 'its node names the owner "s1"' });
 });

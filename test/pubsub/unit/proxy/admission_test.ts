@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
-import { RequestAdmission } from "../../../../src/pubsub/proxy/request_forwarder.ts";
+import { ProxyRequestAdmission } from "../../../../src/pubsub/proxy/request_forwarder.ts";
 import { proxyLimitsDefault } from "../../../../src/pubsub/proxy/proxy_limits.ts";
-import type { ProxyClient } from "../../../../src/pubsub/proxy/proxy_request.ts";
+import type { ProxyRequestClient } from "../../../../src/pubsub/proxy/proxy_request.ts";
 import { bodyBytesMax } from "../../../../src/pubsub/wire/message_limits.ts";
 
-const client = (): ProxyClient => ({ identity: new Uint8Array([1]), requests: 0, bytes: 0 });
+const client = (): ProxyRequestClient => ({ identity: new Uint8Array([1]), requests: 0, bytes: 0 });
 
 test("what was admitted and given back leaves nothing behind", () => {
-  const admission = new RequestAdmission(proxyLimitsDefault);
+  const admission = new ProxyRequestAdmission(proxyLimitsDefault);
   const clients = [client(), client()] as const;
   for (let n = 0; n < 100; n++) expect(admission.admit(clients[n % 2 as 0 | 1], `t${n % 7}`, n)).toBe(null);
   expect([admission.requests, admission.bytes]).toEqual([100, 4950]);
@@ -19,7 +19,7 @@ test("what was admitted and given back leaves nothing behind", () => {
 });
 
 test("what is refused is not counted", () => {
-  const admission = new RequestAdmission({ ...proxyLimitsDefault, requestsPerClient: 1 });
+  const admission = new ProxyRequestAdmission({ ...proxyLimitsDefault, requestsPerClient: 1 });
   const one = client();
   expect(admission.admit(one, "t", 10)).toBe(null);
   expect(admission.admit(one, "t", 10)).toContain("this connection has 1");
@@ -27,7 +27,7 @@ test("what is refused is not counted", () => {
 });
 
 test("bytes are limited for one connection and for all, but the largest message always has room alone", () => {
-  const admission = new RequestAdmission({ ...proxyLimitsDefault, bytesPerClient: 100, bytesInAll: 150 });
+  const admission = new ProxyRequestAdmission({ ...proxyLimitsDefault, bytesPerClient: 100, bytesInAll: 150 });
   const one = client();
   const two = client();
   expect(admission.admit(one, "t", bodyBytesMax)).toBe(null);

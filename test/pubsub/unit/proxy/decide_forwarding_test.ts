@@ -1,22 +1,25 @@
 /** What becomes of a request under way: the whole table, and what it must never say. */
 import { describe, expect, test } from "bun:test";
 import {
-  connectionLossesMax,
-  decideForwarding,
-  type ForwardingEvent,
-  type ForwardingState,
-  mayBeDoneAfter,
+  decideRequestForwarding,
+  mayRequestBeDone,
+  requestConnectionLossesMax,
+  type RequestForwardingEvent,
+  type RequestForwardingState,
 } from "../../../../src/pubsub/proxy/decide_forwarding.ts";
 import { readRequestTraits } from "../../../../src/pubsub/proxy/request_traits.ts";
 import { statusCodes } from "../../../../src/pubsub/wire/status_codes.ts";
 
 const sender = "c";
 const topic = "t";
-const put: ForwardingState["traits"] = { name: "PUT", changesState: true, isRepeatable: true };
-const get: ForwardingState["traits"] = { name: "GET", changesState: false, isRepeatable: true };
-const once: ForwardingState["traits"] = { name: "SEEK", changesState: true, isRepeatable: false };
+const put: RequestForwardingState["traits"] = { name: "PUT", changesState: true, isRepeatable: true };
+const get: RequestForwardingState["traits"] = { name: "GET", changesState: false, isRepeatable: true };
+const once: RequestForwardingState["traits"] = { name: "SEEK", changesState: true, isRepeatable: false };
 
-const state = (traits: ForwardingState["traits"], rest: Partial<ForwardingState> = {}): ForwardingState => ({
+const state = (
+  traits: RequestForwardingState["traits"],
+  rest: Partial<RequestForwardingState> = {},
+): RequestForwardingState => ({
   traits,
   isSent: true,
   mayBeDone: false,
@@ -36,77 +39,79 @@ describe("an answer", () => {
   test("goes to the client as it is, if it is one", () => {
     for (const status of statusCodes) {
       if (status === "NOT_OWNER" || status === "OVERLOADED") continue;
-      expect(decideForwarding(state(put), { kind: "response", status })).toEqual({ do: "forward response" });
+      expect(decideRequestForwarding(state(put), { kind: "response", status })).toEqual({ do: "forward response" });
     }
   });
 
   test("NOT_OWNER sends it elsewhere, at once the first time", () => {
     const event = { kind: "response", status: "NOT_OWNER" } as const;
-    expect(decideForwarding(state(once), event)).toEqual({ do: "retry", when: "now" });
-    expect(decideForwarding(state(once, { tries: 2 }), event)).toEqual({ do: "retry", when: "later" });
+    expect(decideRequestForwarding(state(once), event)).toEqual({ do: "retry", when: "now" });
+    expect(decideRequestForwarding(state(once, { tries: 2 }), event)).toEqual({ do: "retry", when: "later" });
   });
 
   test("OVERLOADED sends it again in a moment: the topic may be on its way to another server", () => {
     const event = { kind: "response", status: "OVERLOADED" } as const;
-    expect(decideForwarding(state(once), event)).toEqual({ do: "retry", when: "later" });
+    expect(decideRequestForwarding(state(once), event)).toEqual({ do: "retry", when: "later" });
   });
 
   test("that denies what an attempt before may have done is not believed", () => {
     for (const status of ["FULL", "FENCED", "DENIED", "NOT_SUBSCRIBED"] as const) {
       const event = { kind: "response", status } as const;
-      expect(decideForwarding(state(put, { mayBeDone: true, tries: 2 }), event)).toEqual({
+      expect(decideRequestForwarding(state(put, { mayBeDone: true, tries: 2 }), event)).toEqual({
         do: "respond",
         status: "ERROR",
       });
-      expect(decideForwarding(state(get, { tries: 2 }), event)).toEqual({ do: "forward response" });
+      expect(decideRequestForwarding(state(get, { tries: 2 }), event)).toEqual({ do: "forward response" });
     }
     const ok = { kind: "response", status: "OK" } as const;
-    expect(decideForwarding(state(put, { mayBeDone: true, tries: 2 }), ok)).toEqual({ do: "forward response" });
+    expect(decideRequestForwarding(state(put, { mayBeDone: true, tries: 2 }), ok)).toEqual({ do: "forward response" });
   });
 });
 
 describe("a server that is lost", () => {
-  const lost: ForwardingEvent = { kind: "server lost" };
+  const lost: RequestForwardingEvent = { kind: "server lost" };
 
   test("has the request sent again only where the server would recognize it", () => {
-    expect(decideForwarding(state(put), lost)).toEqual({ do: "retry", when: "now" });
-    expect(decideForwarding(state(get), lost)).toEqual({ do: "retry", when: "now" });
-    expect(decideForwarding(state(once), lost)).toEqual({ do: "respond", status: "ERROR" });
+    expect(decideRequestForwarding(state(put), lost)).toEqual({ do: "retry", when: "now" });
+    expect(decideRequestForwarding(state(get), lost)).toEqual({ do: "retry", when: "now" });
+    expect(decideRequestForwarding(state(once), lost)).toEqual({ do: "respond", status: "ERROR" });
   });
 
   test("is not believed to be lost by chance for ever", () => {
-    expect(decideForwarding(state(put, { connectionLosses: connectionLossesMax - 1 }), lost).do).toBe("retry");
-    expect(decideForwarding(state(put, { connectionLosses: connectionLossesMax }), lost)).toEqual({
+    expect(decideRequestForwarding(state(put, { connectionLosses: requestConnectionLossesMax - 1 }), lost).do).toBe(
+      "retry",
+    );
+    expect(decideRequestForwarding(state(put, { connectionLosses: requestConnectionLossesMax }), lost)).toEqual({
       do: "respond",
       status: "ERROR",
     });
-    expect(decideForwarding(state(get, { connectionLosses: connectionLossesMax }), lost)).toEqual({
+    expect(decideRequestForwarding(state(get, { connectionLosses: requestConnectionLossesMax }), lost)).toEqual({
       do: "respond",
       status: "OVERLOADED",
     });
   });
 
   test("may have done it, which is not forgotten", () => {
-    expect(mayBeDoneAfter(state(put), lost)).toBe(true);
-    expect(mayBeDoneAfter(state(get), lost)).toBe(false);
-    expect(mayBeDoneAfter(state(put, { mayBeDone: true }), { kind: "response", status: "NOT_OWNER" })).toBe(true);
+    expect(mayRequestBeDone(state(put), lost)).toBe(true);
+    expect(mayRequestBeDone(state(get), lost)).toBe(false);
+    expect(mayRequestBeDone(state(put, { mayBeDone: true }), { kind: "response", status: "NOT_OWNER" })).toBe(true);
   });
 });
 
 test("when the time is over, OVERLOADED is said only of what nobody can have done", () => {
   for (const one of states) {
-    const decision = decideForwarding(one, { kind: "deadline" });
+    const decision = decideRequestForwarding(one, { kind: "deadline" });
     const mayHaveHappened = one.traits.changesState && (one.isSent || one.mayBeDone);
     expect(decision).toEqual({ do: "respond", status: mayHaveHappened ? "ERROR" : "OVERLOADED" });
   }
 });
 
 test("whose client is gone is forgotten", () => {
-  for (const one of states) expect(decideForwarding(one, { kind: "client gone" })).toEqual({ do: "forget" });
+  for (const one of states) expect(decideRequestForwarding(one, { kind: "client gone" })).toEqual({ do: "forget" });
 });
 
 test("nonsense from a server is no answer", () => {
-  expect(decideForwarding(state(put), { kind: "invalid response" })).toEqual({ do: "respond", status: "ERROR" });
+  expect(decideRequestForwarding(state(put), { kind: "invalid response" })).toEqual({ do: "respond", status: "ERROR" });
 });
 
 describe("what is known of a request", () => {
@@ -147,9 +152,18 @@ describe("what is known of a request", () => {
 
 test("a topic that is not there: nobody is subscribed to it, unless an attempt before may have made it", () => {
   const event = { kind: "no topic" } as const;
-  expect(decideForwarding(state(get, { isSent: false }), event)).toEqual({ do: "respond", status: "NOT_SUBSCRIBED" });
-  expect(decideForwarding(state(once, { isSent: false }), event)).toEqual({ do: "respond", status: "NOT_SUBSCRIBED" });
-  expect(decideForwarding(state(once, { mayBeDone: true }), event)).toEqual({ do: "respond", status: "ERROR" });
+  expect(decideRequestForwarding(state(get, { isSent: false }), event)).toEqual({
+    do: "respond",
+    status: "NOT_SUBSCRIBED",
+  });
+  expect(decideRequestForwarding(state(once, { isSent: false }), event)).toEqual({
+    do: "respond",
+    status: "NOT_SUBSCRIBED",
+  });
+  expect(decideRequestForwarding(state(once, { mayBeDone: true }), event)).toEqual({ do: "respond", status: "ERROR" });
   const merge = { ...once, name: "MERGE" } as const;
-  expect(decideForwarding(state(merge, { isSent: false }), event)).toEqual({ do: "respond", status: "NOT_OWNER" });
+  expect(decideRequestForwarding(state(merge, { isSent: false }), event)).toEqual({
+    do: "respond",
+    status: "NOT_OWNER",
+  });
 });

@@ -1,7 +1,7 @@
 /** One of each client in turn, whatever is taken out in between. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { FairQueue, type QueueEntry } from "../../../../src/pubsub/proxy/fair_queue.ts";
+import { FairQueue, type FairQueueEntry } from "../../../../src/pubsub/proxy/fair_queue.ts";
 import { property } from "../../../support/property.ts";
 
 test("clients take turns, each in its own order", () => {
@@ -20,10 +20,12 @@ test("who comes while others wait is next after one of each", () => {
 
 test("what was taken out does not come, and its client keeps no turn for it", () => {
   const queue = new FairQueue<string, string>();
-  const [a1, , b1] = ["a1", "a2", "b1", "c1"].map((item) => queue.push(item.charAt(0), item)) as QueueEntry<string>[];
-  queue.remove(a1 as QueueEntry<string>);
-  queue.remove(b1 as QueueEntry<string>);
-  queue.remove(b1 as QueueEntry<string>);
+  const [a1, , b1] = ["a1", "a2", "b1", "c1"].map((item) => queue.push(item.charAt(0), item)) as FairQueueEntry<
+    string
+  >[];
+  queue.remove(a1 as FairQueueEntry<string>);
+  queue.remove(b1 as FairQueueEntry<string>);
+  queue.remove(b1 as FairQueueEntry<string>);
   expect(queue.length).toBe(2);
   expect(queue.peek()).toBe("a2");
   expect(queue.takeAll()).toEqual(["a2", "c1"]);
@@ -41,7 +43,7 @@ const steps = fc.array(
 
 property("nothing is lost, nothing comes twice, and every client keeps its order", steps, (all) => {
   const queue = new FairQueue<number, { client: number; number: number }>();
-  const places: QueueEntry<{ client: number; number: number }>[] = [];
+  const places: FairQueueEntry<{ client: number; number: number }>[] = [];
   const live = new Map<number, number[]>();
   const size = () => [...live.values()].reduce((sum, { length }) => sum + length, 0);
   for (const step of all) {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { encodeProxyResponse, responseStatus } from "../../../../src/pubsub/proxy/proxy_response.ts";
+import { encodeProxyResponse, proxyResponseStatus } from "../../../../src/pubsub/proxy/proxy_response.ts";
 import { decodeMessage } from "../../../../src/pubsub/wire/decode_message.ts";
 import { encodeMessage } from "../../../../src/pubsub/wire/encode_message.ts";
 import { statusCodes } from "../../../../src/pubsub/wire/status_codes.ts";
@@ -11,7 +11,7 @@ test("the status of whatever answer a server can write is read without reading t
   for (const status of statusCodes) {
     for (const sender of ["s", "a b", "täglich", "😀".repeat(256)]) {
       for (const rest of [{}, { messageId: 5 }, { body }, { headers: { epoch: 3 } }, { batch: [body, body] }]) {
-        expect(responseStatus(encodeMessage({ name: "STATUS", sender, status, ...rest })[0])).toBe(status);
+        expect(proxyResponseStatus(encodeMessage({ name: "STATUS", sender, status, ...rest })[0])).toBe(status);
       }
     }
   }
@@ -29,10 +29,10 @@ test("what is no STATUS has none", () => {
       "status s OK\r\n",
     ]
   ) {
-    expect(responseStatus(encode(text))).toBe(null);
+    expect(proxyResponseStatus(encode(text))).toBe(null);
   }
-  expect(responseStatus(undefined)).toBe(null);
-  expect(responseStatus(encode(`STATUS ${"x".repeat(1 << 16)}`))).toBe(null);
+  expect(proxyResponseStatus(undefined)).toBe(null);
+  expect(proxyResponseStatus(encode(`STATUS ${"x".repeat(1 << 16)}`))).toBe(null);
 });
 
 test("a response of the proxy has headers only for a client that sends headers, and its text is cut", () => {

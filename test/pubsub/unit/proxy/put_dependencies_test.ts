@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
-import { PutDependencies } from "../../../../src/pubsub/proxy/request_forwarder.ts";
-import { type PutOrder, readRequestTraits } from "../../../../src/pubsub/proxy/request_traits.ts";
+import { TopicPutDependencies } from "../../../../src/pubsub/proxy/request_forwarder.ts";
+import { readRequestTraits, type TopicPutOrder } from "../../../../src/pubsub/proxy/request_traits.ts";
 
-const place = (after: number | null, last: number, stream = "bob"): PutOrder => ({ stream, last, after });
-const chainsOf = (...places: readonly PutOrder[]) => {
-  const chains = new PutDependencies<PutOrder>();
+const place = (after: number | null, last: number, stream = "bob"): TopicPutOrder => ({ stream, last, after });
+const chainsOf = (...places: readonly TopicPutOrder[]) => {
+  const chains = new TopicPutDependencies<TopicPutOrder>();
   for (const one of places) chains.add(one, one);
-  return (stored: PutOrder) => chains.putsUnblockedBy(stored, (waits) => waits).map(({ last }) => last);
+  return (stored: TopicPutOrder) => chains.putsUnblockedBy(stored, (waits) => waits).map(({ last }) => last);
 };
 
 test("behind a put comes what waits for it, and what waits for that, in order; nothing else", () => {
@@ -17,10 +17,10 @@ test("behind a put comes what waits for it, and what waits for that, in order; n
 });
 
 test("what has left is not called, and a put that waits for itself ends nothing and nobody", () => {
-  const chains = new PutDependencies<PutOrder>();
+  const chains = new TopicPutDependencies<TopicPutOrder>();
   const places = [place(1, 2), place(2, 3), place(4, 4)];
   for (const one of places) chains.add(one, one);
-  chains.delete(places[1] as PutOrder, places[1] as PutOrder);
+  chains.delete(places[1] as TopicPutOrder, places[1] as TopicPutOrder);
   expect(chains.putsUnblockedBy(place(null, 1), (waits) => waits)).toEqual([place(1, 2)]);
   expect(chains.putsUnblockedBy(place(null, 4), (waits) => waits)).toEqual([place(4, 4)]);
 });

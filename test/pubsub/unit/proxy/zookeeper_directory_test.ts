@@ -2,9 +2,9 @@
 import { expect, test } from "bun:test";
 import { announceProcess } from "../../../../src/pubsub/ownership/announcements.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
-import { assignedNode, confirmedNode } from "../../../../src/pubsub/ownership/topic_node.ts";
+import { assignedTopicNode, confirmedTopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
-import type { Route } from "../../../../src/pubsub/ownership/topic_router.ts";
+import type { TopicRoute } from "../../../../src/pubsub/ownership/topic_router.ts";
 import { ZookeeperDirectory } from "../../../../src/pubsub/proxy/zookeeper_directory.ts";
 import type { Clock } from "../../../../src/base/support/clock.ts";
 import { eventually } from "../../../support/eventually.ts";
@@ -67,14 +67,14 @@ test("after the tree was lost no topic counts as new before the servers that wer
   const before = proxy;
   proxy.expire();
   await eventually(() => proxy !== before && directory.isConnected);
-  const unknown: Route = { kind: "unknown owner", awaited: ["s1"] };
+  const unknown: TopicRoute = { kind: "unknown owner", awaited: ["s1"] };
   expect(await directory.findRoute("t", {})).toEqual(unknown);
   expect(await directory.findRoute("t", { creates: false })).toEqual(unknown);
   expect(problems.join()).toMatch(/has lost its data.* themselves again: "s1";/);
 
   // As a server does: first what it has, then that it is there.
   const nodes = new TopicNodes(new FakeZooKeeper(empty, clock), path);
-  await nodes.create("t", confirmedNode(assignedNode("s1", "b")));
+  await nodes.create("t", confirmedTopicNode(assignedTopicNode("s1", "b")));
   await join(empty, "s1");
   await eventually(() => directory.servers.has("s1"));
   expect(await directory.findRoute("t", {})).toMatchObject({ kind: "server", id: "s1" });

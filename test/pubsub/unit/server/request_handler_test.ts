@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import type { Availability, Permit } from "../../../../src/pubsub/ownership/topic_state.ts";
-import type { Status } from "../../../../src/pubsub/status_message.ts";
+import type { TopicAvailability, TopicPermit } from "../../../../src/pubsub/ownership/topic_state.ts";
+import type { ResponseStatusMessage } from "../../../../src/pubsub/status_message.ts";
 import { type ClientMessage, statusOfStoreResponse } from "../../../../src/pubsub/store/thread/client_request.ts";
 import { RequestHandler } from "../../../../src/pubsub/server/request_handler.ts";
-import { admissionsMax, waitMsMax } from "../../../../src/pubsub/server/server_limits.ts";
+import { heldGetMsMax, pendingAdmissionsMax } from "../../../../src/pubsub/server/server_limits.ts";
 import type { StoreResponse } from "../../../../src/pubsub/store/operations/store_operations.ts";
 import type { EncodedResponse, SubmittedRequest } from "../../../../src/pubsub/store/topic_store.ts";
 import { decodeMessage, type InvalidMessage } from "../../../../src/pubsub/wire/decode_message.ts";
@@ -31,8 +31,8 @@ function rig() {
   const submitted: SubmittedRequest[] = [];
   const invalid: InvalidMessage[] = [];
   const cancelled: number[] = [];
-  const responses: Status[] = [];
-  const lookups: ((availability: Availability) => void)[] = [];
+  const responses: ResponseStatusMessage[] = [];
+  const lookups: ((availability: TopicAvailability) => void)[] = [];
   const world = { isHeld: true, epoch: 3 as number | null, isFull: false, confirmations: 0 };
   const lease = {
     isConfirmed() {
@@ -40,7 +40,7 @@ function rig() {
       return world.isHeld;
     },
   };
-  const permit = (): Permit => ({
+  const permit = (): TopicPermit => ({
     epoch: world.epoch ?? 0,
     incarnation: "b",
     lease,
@@ -61,7 +61,7 @@ function rig() {
     },
     reply: (to, response) => {
       expect(to).toBe(envelope);
-      responses.push("frames" in response ? decodeMessage(response.frames) as Status : response);
+      responses.push("frames" in response ? decodeMessage(response.frames) as ResponseStatusMessage : response);
     },
     refuseInvalid: (_, message) => void invalid.push(message),
     endpointOf: (id) => id === "s2" ? "tcp://b:1" : null,
@@ -151,7 +151,7 @@ test("requests for a topic that is being looked at stay in their order, and one 
   expect(submitted.map((request) => (decoded(request) as { counter?: number }).counter)).toEqual([1, 2, 3]);
 });
 
-const refusals: [Availability, string, string][] = [
+const refusals: [TopicAvailability, string, string][] = [
   [{ kind: "elsewhere", owner: "s2", epoch: 9 }, "NOT_OWNER", "tcp://b:1"],
   [{ kind: "unassigned" }, "NOT_OWNER", ""],
   [{ kind: "moving" }, "OVERLOADED", ""],
@@ -164,7 +164,7 @@ test.each(refusals)("%j is answered %s and nothing is stored", async (availabili
   take(put);
   lookups[0]?.(availability);
   await Promise.resolve();
-  expect(responses[0]?.status).toBe(code as Status["status"]);
+  expect(responses[0]?.status).toBe(code as ResponseStatusMessage["status"]);
   expect(responses[0]?.headers?.endpoint ?? "").toBe(endpoint);
   expect(responses[0]?.headers?.unknown).toBeUndefined();
   expect(text(responses[0]?.body)).not.toBe("");
@@ -216,7 +216,7 @@ test("a get waits as long as it says, as its deadline says, or as the server all
   for (
     const [headers, ms] of [[{ waitMs: 300 }, 300], [{ waitMs: 300, deadlineMs: 100 }, 100], [
       { waitMs: 1e9 },
-      waitMsMax,
+      heldGetMsMax,
     ]] as const
   ) {
     const { take, clock, cancelled, submitted, handler, response, responses } = rig();
@@ -240,9 +240,12 @@ test("too much is pushed back: at the store, and before it", () => {
   expect(full.responses).toMatchObject([{ status: "OVERLOADED" }]);
   const waiting = rig();
   waiting.world.epoch = null;
-  for (let topic = 0; topic <= admissionsMax; topic++) waiting.take({ ...put, topic: `t${topic}` });
+  for (let topic = 0; topic <= pendingAdmissionsMax; topic++) waiting.take({ ...put, topic: `t${topic}` });
   expect(waiting.responses).toMatchObject([{ status: "OVERLOADED" }]);
-  expect([waiting.handler.pendingAdmissions, waiting.lookups.length]).toEqual([admissionsMax, admissionsMax]);
+  expect([waiting.handler.pendingAdmissions, waiting.lookups.length]).toEqual([
+    pendingAdmissionsMax,
+    pendingAdmissionsMax,
+  ]);
 });
 
 test("a broken store: whoever is not answered hears that nobody knows", () => {

@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
-import type { HandoffResult } from "../../../../src/pubsub/ownership/topic_state.ts";
-import type { Status } from "../../../../src/pubsub/status_message.ts";
+import type { TopicHandoffResult } from "../../../../src/pubsub/ownership/topic_state.ts";
+import type { ResponseStatusMessage } from "../../../../src/pubsub/status_message.ts";
 import { TopicHandoffs } from "../../../../src/pubsub/server/topic_handoffs.ts";
-import { handoffsMax } from "../../../../src/pubsub/server/server_limits.ts";
+import { topicHandoffsMax } from "../../../../src/pubsub/server/server_limits.ts";
 
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
-function rig(handOff: (topic: string, to: string, epoch: number | null) => Promise<HandoffResult>) {
-  const responses: Status[] = [];
+function rig(handOff: (topic: string, to: string, epoch: number | null) => Promise<TopicHandoffResult>) {
+  const responses: ResponseStatusMessage[] = [];
   const handoffs = new TopicHandoffs({
     server: "s1",
     ownership: { handOff },
@@ -21,14 +21,14 @@ function rig(handOff: (topic: string, to: string, epoch: number | null) => Promi
 
 test("a merge is answered by what has become of the topic, and moves what was meant", async () => {
   const asked: unknown[] = [];
-  const results: (() => Promise<HandoffResult>)[] = [
+  const results: (() => Promise<TopicHandoffResult>)[] = [
     () => Promise.resolve({ kind: "moved", epoch: 4 }),
     () => Promise.resolve({ kind: "kept", why: "s2 is not there" }),
     () => Promise.reject(new Error("the session ended")),
   ];
   const { take, responses } = rig((...words) => {
     asked.push(words);
-    return (results[asked.length - 1] as () => Promise<HandoffResult>)();
+    return (results[asked.length - 1] as () => Promise<TopicHandoffResult>)();
   });
   for (const topic of ["a", "b", "c"]) take(topic);
   await settled();
@@ -42,9 +42,9 @@ test("a merge is answered by what has become of the topic, and moves what was me
 
 test("so many are on their way at once, and not one more", () => {
   const { take, responses, handoffs } = rig(() => new Promise(() => {}));
-  for (let topic = 0; topic <= handoffsMax; topic++) take(`t${topic}`);
+  for (let topic = 0; topic <= topicHandoffsMax; topic++) take(`t${topic}`);
   expect(responses.map(({ status }) => status)).toEqual(["OVERLOADED"]);
-  expect(handoffs.size).toBe(handoffsMax);
+  expect(handoffs.size).toBe(topicHandoffsMax);
 });
 
 test("a server that leaves gives away all topics, later ones too, and gives up on what cannot be moved", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { BatonError } from "../../../../src/base/errors.ts";
-import type { TransferReply } from "../../../../src/pubsub/ownership/transfer_channel.ts";
-import type { Status } from "../../../../src/pubsub/status_message.ts";
+import type { TopicTransferReply } from "../../../../src/pubsub/ownership/transfer_channel.ts";
+import type { ResponseStatusMessage } from "../../../../src/pubsub/status_message.ts";
 import { incomingTransfersMax, transferIdleMs } from "../../../../src/pubsub/server/server_limits.ts";
 import { TransferReceiver } from "../../../../src/pubsub/server/transfer_receiver.ts";
 import type { MessageHeaders } from "../../../../src/pubsub/wire/pubsub_messages.ts";
@@ -12,9 +12,9 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** A receiver whose store takes everything, or does what the test says. */
-function rig(end: (taken: string[]) => Promise<TransferReply> = () => Promise.resolve({ kind: "taken" })) {
+function rig(end: (taken: string[]) => Promise<TopicTransferReply> = () => Promise.resolve({ kind: "taken" })) {
   const clock = new FakeClock();
-  const responses: [from: string, Status][] = [];
+  const responses: [from: string, ResponseStatusMessage][] = [];
   const taken: string[] = [];
   const failures: string[] = [];
   const receiver = new TransferReceiver({
@@ -54,7 +54,7 @@ test("each piece is answered when the store has it, the last one by what has bec
 });
 
 test("passed, refused and unknown are told apart", async () => {
-  const ends: [() => Promise<TransferReply>, string, true | undefined][] = [
+  const ends: [() => Promise<TopicTransferReply>, string, true | undefined][] = [
     [() => Promise.resolve({ kind: "passed" }), "STALE_OP", undefined],
     [() => Promise.resolve({ kind: "refused", why: "full" }), "ERROR", undefined],
     [() => Promise.reject(new BatonError("SESSION_EXPIRED", "over")), "ERROR", true],

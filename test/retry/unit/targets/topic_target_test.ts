@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import type { RequestOutcome } from "../../../../src/pubsub/client/requester.ts";
+import type { PubsubRequestOutcome } from "../../../../src/pubsub/client/requester.ts";
 import { putTryResult } from "../../../../src/retry/targets/topic_target.ts";
 import type { StatusCode } from "../../../../src/pubsub/wire/status_codes.ts";
 
-function answer(status: StatusCode): RequestOutcome {
+function answer(status: StatusCode): PubsubRequestOutcome {
   return { kind: "response", response: { name: "STATUS", id: "x", status } as never };
 }
 
