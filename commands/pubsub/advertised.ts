@@ -8,14 +8,17 @@ import { describeReach } from "../../src/base/sockets/socket_reach.ts";
 /** All spellings of 0.0.0.0 and ::. */
 const everyAddress = /^[0:.]+$/;
 
-/** An endpoint and the setting that it comes from. */
+/** An endpoint, or several, and the setting that they come from. */
 export interface EndpointSettingValue<T> {
   readonly name: string;
   readonly setting: Setting<unknown>;
   readonly value: T;
 }
 
-/** Throws USAGE or CONFIG, depending on where the value comes from, if the endpoint cannot be bound or dialled. */
+/**
+ * Throws an error if the endpoints cannot be bound or dialled: USAGE or CONFIG, depending on where the value comes
+ * from.
+ */
 export function checkAdvertisedEndpoint(
   listen: EndpointSettingValue<readonly string[]>,
   advertise: EndpointSettingValue<string | undefined>,
@@ -32,8 +35,8 @@ export function checkAdvertisedEndpoint(
 }
 
 /**
- * Where a role listens, and who can connect there, for the line that it prints when it serves. `announced`: the
- * endpoint that others are told; `needs`: what a client must have besides.
+ * Describes where a server or proxy listens, and who can connect there, for the line that it prints when it serves.
+ * `announced` is the endpoint that others are given. `needs` is what else a client must have.
  */
 export function describeListenEndpoints(bound: readonly string[], announced: string, needs: string | null): string {
   const told = bound.includes(announced) ? "" : `, announced as ${announced}`;

@@ -180,7 +180,7 @@ export async function listTopicsForClient(
   return exitCodes.SUCCESS;
 }
 
-/** Returns null if the topic does not exist. Rejects with the error of the request. */
+/** Returns a client's position in a topic; null if the topic does not exist. Rejects with the error of the request. */
 export async function findSubscriberPosition(
   { client, target: { topic }, signal }: PubsubClientRun,
 ): Promise<ClientPosition | null> {
@@ -241,9 +241,7 @@ export async function runPubsubBenchmark(run: PubsubClientRun): Promise<ExitCode
   return exitCodes.SUCCESS;
 }
 
-/**
- * The benchmark takes all messages of the topic, and all subscribers get its own: the topic must have no other user.
- */
+/** Requires a topic without other users: the benchmark takes all messages, and all subscribers get its own. */
 function checkUnused(
   { target: { id, topic } }: PubsubClientRun,
   { info, isSubscribed, pending }: ClientPosition,

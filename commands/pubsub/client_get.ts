@@ -1,4 +1,7 @@
-/** `get` and `peek`: how many messages, and where they go. A message is delivered when it is at its destination. */
+/**
+ * `get` and `peek`: which messages to fetch, and where to deliver them. A message is delivered when it has reached its
+ * destination.
+ */
 import { messageLossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { isatty } from "node:tty";
 import { BatonError } from "../../src/base/errors.ts";
@@ -19,13 +22,13 @@ import type { PubsubClientArguments, PubsubClientRun } from "./client_options.ts
 import { type Io, sayTo } from "../../src/base/terminal/io.ts";
 import { throwIfAborted } from "../../src/base/support/abort.ts";
 
-/** Maximum messages of one response. */
+/** The most messages of one response. */
 const batchMax = 256;
 const followWaitMs = 3_600_000;
-/** Milliseconds to wait after no proxy has responded for --timeout. */
+/** How long to wait after no proxy has responded within --timeout, in milliseconds. */
 const retryEveryMs = 1000;
 
-/** Delivers messages, in order. A number ends the command with that exit code. */
+/** Delivers messages, in order. If it returns a number, the command ends with that exit code. */
 type Sink = (fetched: MessageFetchResult) => Promise<ExitCode | null>;
 
 type GetValue =
@@ -36,7 +39,7 @@ type GetValue =
 export interface ClientGetRun extends Pick<PubsubClientRun, "client" | "signal"> {
   readonly call: { readonly values: Pick<PubsubClientRun["call"]["values"], GetValue>; readonly io: Io };
   readonly target: Pick<PubsubClientArguments, "operation" | "topic">;
-  /** The next step of the user if the command of --exec fails, as the end of a sentence. */
+  /** What the user can do next if the command of --exec fails, as the end of a sentence. */
   readonly failureAdvice?: string;
 }
 
@@ -54,7 +57,7 @@ export async function runClientGet(run: ClientGetRun): Promise<ExitCode> {
   using progress = await makeProgressLine(run, max);
   let had = 0;
   for (;;) {
-    // A command may take long for each message, so fewer are fetched in advance.
+    // A command may take long for each message, so fetch fewer messages in advance.
     const wanted = Math.min(max - had, values.exec === undefined ? batchMax : 16);
     const waitMs = follow ? followWaitMs : values.wait;
     const fetched = await requestUntilProxyResponds(
@@ -89,7 +92,7 @@ export async function runClientGet(run: ClientGetRun): Promise<ExitCode> {
   return exitCodes.FALSE;
 }
 
-/** Null: no spans are sent. Only deliveries to a command have spans. */
+/** Returns null if no spans are sent. Only deliveries to a command have spans. */
 async function openTrace({ call: { values, io }, target: { topic } }: ClientGetRun): Promise<MessageTrace | null> {
   if (values.exec === undefined || !wantsTraces(io.env, values)) return null;
   const { MessageTrace } = await import("./message_trace.ts");
@@ -107,7 +110,7 @@ async function makeProgressLine({ call, target, client, signal }: ClientGetRun, 
   return new ProgressLine(call, { noun: "message", verb: "received", total, isWanted });
 }
 
-/** Sends a request; with --follow it also waits for proxies that do not respond, and for room on servers' disks. */
+/** Sends a request. With --follow, also waits for proxies that do not respond, and for room on servers' disks. */
 export async function requestUntilProxyResponds<T>(
   { call: { values, io }, signal }: Pick<ClientGetRun, "call" | "signal">,
   request: () => Promise<T>,
@@ -130,7 +133,7 @@ export async function requestUntilProxyResponds<T>(
   }
 }
 
-/** Throws USAGE for options that exclude each other, and CANNOT_CREATE for a folder that cannot be made. */
+/** Throws USAGE for options that exclude each other, and CANNOT_CREATE if it cannot create the folder. */
 export function checkClientGetOptions(
   { call: { values }, target: { operation } }: Pick<ClientGetRun, "call" | "target">,
 ): void {
@@ -154,7 +157,10 @@ export function checkClientGetOptions(
   if (values.outDir !== undefined) makeMessageFolder(values.outDir);
 }
 
-/** `peek`: a printed message is not acknowledged. */
+/**
+ * Returns the function that delivers messages: to a command, a folder or the output. With `peek`, does not acknowledge
+ * a printed message.
+ */
 function sinkOf(
   run: ClientGetRun,
   subscriber: Subscriber,
@@ -186,7 +192,7 @@ function sinkOf(
   };
 }
 
-/** The end of each message that the options require. */
+/** Returns what the options require at the end of each message. */
 function separatorOf(values: ClientGetRun["call"]["values"]): string {
   return values.null ? "\0" : values.lines ? "\n" : "";
 }
@@ -199,7 +205,7 @@ function makeMessageCommand({ call, target, client, signal }: ClientGetRun, line
   return new MessageCommand({ line, env, place, waitMs, clock: systemClock(), signal, say: sayTo(call.io) });
 }
 
-/** The command gets the bytes that were put; only --lines and --null add the separator. */
+/** Passes each message to a command, which gets the bytes that were put. Only --lines and --null add a separator. */
 function execSink(
   { call, target: { topic }, signal, failureAdvice }: ClientGetRun,
   subscriber: Subscriber,
@@ -255,7 +261,10 @@ function decodeUtf8OrNull(bytes: Uint8Array): string | null {
   }
 }
 
-/** Milliseconds for writing a message after a signal: what was written is delivered and does not come again. */
+/**
+ * How long writing a message may take after a signal, in milliseconds. A message that was written is delivered, and
+ * does not come again.
+ */
 const lastWriteMsMax = 300;
 
 /** Resolves when the message is written. Rejects with the signal's reason, ReaderGone, or IO. */

@@ -1,4 +1,4 @@
-/** Adds to errors of clients what the user can do next. */
+/** Adds to a client's errors what the user can do next. */
 import { BatonError } from "../../src/base/errors.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import { TopicDamagedError } from "../../src/pubsub/client/requester.ts";
@@ -9,11 +9,11 @@ export interface FailedClientOperation {
   readonly id: string;
   readonly operation: ClientOperationName;
   readonly topic: string;
-  /** The operation is a put with --resume that has an input. */
+  /** Whether the operation is a put with --resume that has an input. */
   readonly resumesInput: boolean;
 }
 
-/** Runs an operation; errors for which there is one clear step end with it. */
+/** Runs an operation. If there is one clear step after an error, its message ends with that step. */
 export async function addNextStepToErrors<T>(target: FailedClientOperation, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
@@ -41,7 +41,7 @@ function nextStepOf(error: BatonError, { id, operation, topic, resumesInput }: F
     return `to subscribe: baton pubsub client ${shellQuoteIfNeeded(id)} subscribe ${shellQuoteIfNeeded(topic)}`;
   }
   if (code !== "FENCED") return null;
-  // Positions of inputs exist only in the state.
+  // Only the state has the positions of inputs.
   const places =
     "puts every message of the input that this state does not record as put: check first what the topic contains";
   return resumesInput ? `the next call takes over, and ${places}` : "the next call takes over";

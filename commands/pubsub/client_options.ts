@@ -1,4 +1,4 @@
-/** Settings and arguments of `baton pubsub client`. The ID stands before the operation, or is given by --id. */
+/** Settings and arguments of `baton pubsub client`. The client ID stands before the operation, or comes from --id. */
 import { traceSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
@@ -61,7 +61,7 @@ export const pubsubClientCommandSettings = {
 
 export type PubsubClientCall = Call<typeof pubsubClientCommandSettings>;
 
-/** Operations of a client, and their arguments. */
+/** The operations of a client, and their arguments. */
 const operationWords = {
   subscribe: ["TOPIC"],
   unsubscribe: ["TOPIC"],
@@ -86,11 +86,11 @@ export interface PubsubClientArguments {
   readonly operation: ClientOperationName;
   /** Empty for `topics`. */
   readonly topic: string;
-  /** Arguments after the topic. */
+  /** The arguments after the topic. */
   readonly rest: readonly string[];
 }
 
-/** Flags that only some operations have, by the name of the setting. */
+/** Flags that only some operations have, by setting name. */
 const flagOperations: Readonly<Record<string, OperationFlagUse & { readonly of: readonly ClientOperationName[] }>> = {
   count: { flag: "-n", of: ["get", "peek", "bench"] },
   wait: { flag: "--wait", of: ["get", "peek"] },
@@ -108,14 +108,17 @@ const flagOperations: Readonly<Record<string, OperationFlagUse & { readonly of: 
   json: { flag: "--json", of: ["put", "get", "peek", "pending", "info", "topics", "bench"] },
 };
 
-/** `given`: settings that were given as flags. Throws USAGE for a flag that has no effect. */
+/** Throws USAGE for a flag that has no effect. `given` has the settings that were given as flags. */
 export function checkPubsubClientFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
   const use = findMisplacedFlag(flagOperations, operation, given);
   if (use === null) return;
   throw new BatonError("USAGE", `${operation}: ${use.flag} is only for ${use.of.join(", ")}`);
 }
 
-/** `named`: the ID of --id or, if not `isTyped`, of environment or file; the command line comes first. Throws USAGE. */
+/**
+ * Parses the arguments. `named` is the ID from --id or, if not `isTyped`, from the environment or a file; an ID among
+ * the arguments takes precedence. Throws USAGE.
+ */
 export function parsePubsubClientArguments(
   words: readonly string[],
   named: string | undefined,
@@ -146,7 +149,10 @@ export function parsePubsubClientArguments(
   throw new BatonError("USAGE", `unknown operation "${wrong}"${order}`);
 }
 
-/** The first word may be an operation that is mistyped, or has another name elsewhere, in the place of the ID. */
+/**
+ * Suggests an operation. The first word, in the place of the ID, may be an operation that is mistyped or has another
+ * name elsewhere.
+ */
 function suggestOperation(first: string | undefined, wrong: string): string {
   const meant = first === undefined || wrong === first ? null : nearestWord(first, pubsubClientOperations);
   const nearest = didYouMean(wrong, [...pubsubClientOperations]);

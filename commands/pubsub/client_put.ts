@@ -1,4 +1,4 @@
-/** `put`: puts the input, and reports what is unknown at the end. */
+/** `put`: puts the input, and reports at the end which outcomes are unknown. */
 import type { ClientState } from "../../src/pubsub/client/client_state.ts";
 import {
   emptyInputDigest,
@@ -30,26 +30,26 @@ export interface ClientPutRun {
   readonly topic: string;
   readonly client: PubsubClientSession;
   readonly signal: AbortSignal;
-  /** Null: only earlier puts with an unknown outcome are sent again. */
+  /** What to put; null to send only earlier puts with an unknown outcome again. */
   readonly input: ClientPutInput | null;
   /** The command without its input and options, for advice: `baton publish news`. */
   readonly command: string;
 }
 
 export interface ClientPutResult {
-  /** Messages that this call has put, including those that it sent again. */
+  /** How many messages this call has put, including those that it sent again. */
   readonly messages: number;
-  /** Messages among them that the topic did not store, because no client was subscribed. */
+  /** How many of them the topic did not store, because no client was subscribed. */
   readonly withoutSubscribers: number;
-  /** The loss of earlier messages that the server has reported. */
+  /** The loss of earlier messages, if the server has reported one. */
   readonly loss: MessageLossCertainty | null;
 }
 
-/** Messages of an input while it is put. */
+/** How many messages of an input have been put so far. */
 interface PutProgress {
-  /** Messages that earlier calls have put. */
+  /** How many messages earlier calls have put. */
   earlier: number;
-  /** Messages that servers have accepted from this call. */
+  /** How many messages servers have accepted from this call. */
   stored: number;
 }
 
@@ -58,7 +58,7 @@ export async function runClientPut(run: ClientPutRun): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** Prints the result as JSON if that is requested, and that messages reach no client. */
+/** Prints the result as JSON if requested, and warns if messages reach no client. */
 export function reportClientPut(
   { call: { values, io }, topic }: Pick<ClientPutRun, "call" | "topic">,
   result: ClientPutResult,
@@ -75,7 +75,7 @@ export function reportClientPut(
   );
 }
 
-/** Puts the input; an error is preceded by what was put, and by what is unknown. */
+/** Puts the input. Before it throws an error, prints what was put and which outcomes are unknown. */
 export async function putInputMessages(run: ClientPutRun): Promise<ClientPutResult> {
   const { call: { values, io }, topic, client: { state }, input, command } = run;
   const done: PutProgress = { earlier: 0, stored: 0 };
@@ -136,13 +136,13 @@ async function putInput(
     },
   });
   if (!publisher.hasReadAll) throw until.reason;
-  // A client that uses message IDs is never forgotten.
+  // A topic never forgets a client that uses message IDs.
   if (count > 0 && values.msgId === undefined) await publisher.reportResolved();
   if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
   return { messages: resumed + count, withoutSubscribers: publisher.withoutSubscribers, loss: publisher.loss };
 }
 
-/** Returns the messages that have to be put, and the checkpoint that records them. */
+/** Returns the messages that still have to be put, and the checkpoint that records them. */
 function unsentPartOf(input: ClientPutInput, { state, topic, resume, onSkipped }: {
   readonly state: ClientState;
   readonly topic: string;
@@ -151,7 +151,7 @@ function unsentPartOf(input: ClientPutInput, { state, topic, resume, onSkipped }
 }): {
   readonly notes: PutInputCheckpoint | null;
   readonly chunks: AsyncIterable<readonly Uint8Array[]>;
-  /** Messages of the input that earlier calls have put. */
+  /** How many messages of the input earlier calls have put. */
   readonly earlier: number;
 } {
   const taken = (name: string) => resume ? state.inputPosition(topic, name) : null;
@@ -170,7 +170,7 @@ function unsentPartOf(input: ClientPutInput, { state, topic, resume, onSkipped }
   return { notes, chunks, earlier: place?.taken ?? 0 };
 }
 
-/** Reports puts of earlier processes whose outcome is unknown. */
+/** Warns of puts of earlier processes whose outcome is unknown. */
 export function warnOfUnknownPutOutcomes(
   { values, io }: ClientPutRun["call"],
   { topic, count, command }: { readonly topic: string; readonly count: number; readonly command: string },
@@ -180,10 +180,10 @@ export function warnOfUnknownPutOutcomes(
   io.err(`baton: the outcome of ${messages} for "${topic}" is unknown; to send them again: ${command} --resume\n`);
 }
 
-/** Milliseconds to wait for requests in flight after a signal; a second signal ends the wait. */
+/** How long to wait for requests in flight after a signal, in milliseconds; a second signal ends the wait. */
 const lastRequestsMsMax = 5000;
 
-/** Limits the time from the first signal on: until the second signal, or a timeout. */
+/** Limits how long a put continues after the first signal: until the second signal, or a timeout. */
 export class PutStopSignals implements Disposable {
   readonly #over = new AbortController();
   readonly #waits = new TaskScope();
@@ -199,7 +199,7 @@ export class PutStopSignals implements Disposable {
     }));
   }
 
-  /** Aborts when nothing is awaited any longer. */
+  /** Aborts when the put must not wait any longer. */
   get signal(): AbortSignal {
     return this.#over.signal;
   }

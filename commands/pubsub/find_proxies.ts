@@ -1,4 +1,4 @@
-/** Finds the proxies: named ones, those in a file, or those that have announced themselves. */
+/** Finds the proxies for a client: those it names, those in a file, or those that have announced themselves. */
 import { readFileSync } from "node:fs";
 import { ConnectReport } from "../../src/protocols/zookeeper/connector.ts";
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
@@ -18,15 +18,15 @@ import {
   scopeText,
 } from "../../src/coordination/connect/coordination_servers.ts";
 
-/** The settings of a call that say where proxies are. */
+/** The settings that say where proxies are. */
 export type ProxyLookupCall = Pick<
   Call<typeof connectionSettings & Pick<typeof pubsubClientSettings, "pubsubProxies" | "pubsubProxiesFile">>,
   "values" | "sources" | "io"
 >;
 
 /**
- * Returns the function that finds proxies, which is called whenever none of the known ones can be reached, and where it
- * looks. Throws USAGE or CONFIG for an invalid address.
+ * Returns the function that finds proxies, and the place where it looks. A client calls it whenever it can reach none
+ * of the proxies that it knows. Throws USAGE or CONFIG for an invalid address.
  */
 export function proxyLookupOptions(call: ProxyLookupCall): Pick<PubsubRequesterOptions, "findProxies" | "lookupPlace"> {
   const { values, sources, io } = call;
@@ -65,7 +65,7 @@ export function proxyLookupOptions(call: ProxyLookupCall): Pick<PubsubRequesterO
   return { findProxies, lookupPlace };
 }
 
-/** Reads one address per line, as the clients of the paper do. */
+/** Reads proxy addresses from a file, one per line. */
 function readProxiesFile(path: string): string[] {
   let text: string;
   try {

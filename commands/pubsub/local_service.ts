@@ -87,7 +87,7 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
       stop.signal,
     ),
   ];
-  // One without the other is of no use.
+  // A server without a proxy is of no use, nor a proxy without a server.
   await Promise.race(roles).catch(() => {});
   stop.abort();
   const ends = await Promise.allSettled(roles);
@@ -96,15 +96,15 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** All settings of a role, as if it had been started alone with these flags. */
+/** Returns all settings of a role, as if it had been started alone with these flags. */
 function valuesOf<S extends SettingTable>(settings: S, sources: ConfigSources) {
   return resolveSettings({ ...settings, ...commonSettings }, sources) as SettingValues<S & typeof commonSettings>;
 }
 
-/** The flags of both roles, by the name of the setting. Pure except for the user's home. */
+/** Returns the flags of both roles, by setting name. Pure except for the user's home. */
 export function localPubsubSettings(place: KeeperLocation, dataDir: string | undefined) {
   const base = place.socketPath.replace(/\.sock$/, "");
-  // A user's own service needs no ID but its role; several users of a machine's keeper need different ones.
+  // In a user's own service, the role is enough as an ID. Several users of a machine's keeper need different IDs.
   const isOwn = place.dir !== null;
   const endpoint = (role: string) => {
     const path = `${base}.${role}.sock`;
@@ -118,7 +118,7 @@ export function localPubsubSettings(place: KeeperLocation, dataDir: string | und
         (place.dir === null ? userStateFolder("topics", "name a folder with --data-dir") : join(place.dir, "topics")),
       pubsubServerListen: endpoint("server"),
     },
-    // A proxy whose port the system chooses is another one after a restart.
+    // A proxy on a port that the system chooses is a different proxy after a restart.
     proxy: { pubsubProxyListen: proxyListen, ...(proxyListen.startsWith("ipc:") ? { pubsubProxyId: "local" } : {}) },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Runs a shell command for each message, which is its stdin. A guard process kills the command when baton ends for any
- * reason, so that the next process that gets the message does not run the command while the earlier one still works.
+ * Runs a shell command for each message, with the message as its stdin. However baton ends, a guard process then kills
+ * the command. So the next process that gets the message does not run the command while the earlier one still works.
  */
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
@@ -27,13 +27,13 @@ export interface MessageCommandOptions {
   /** The shell command. */
   readonly line: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Identifies the client and the topic: the same for all processes that may get the same messages. */
+  /** Identifies the client and the topic; it is the same for all processes that may get the same messages. */
   readonly place: string;
-  /** Milliseconds to wait for processes of the command that cannot be killed. */
+  /** How long to wait for processes of the command that cannot be killed, in milliseconds. */
   readonly waitMs: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Shows a sentence whatever the options. */
+  /** Shows a sentence to the user, whatever the options are. */
   readonly say: (sentence: string) => void;
 }
 
@@ -43,29 +43,29 @@ export interface MessageForCommand {
   readonly redelivered: boolean;
 }
 
-/** A program with a path, and its arguments: nothing for which the shell would have to stay. */
+/** Matches a program with a path, and its arguments: a line for which the shell need not stay. */
 const oneProgram = /^[\w.~$"{}-]*\/[^\s;&|()`'\\<>]+([ \t][^;&|()`\n]*)?$/;
 
 /**
- * A line of shell that is one program: the shell becomes the program, so that signals reach it and its exit code is the
- * line's. Some shells do that by themselves; dash waits, dies of the signal, and how the program ends stays unknown.
- * Pure.
+ * Returns a shell line in which the shell becomes the program, if the line is only one program. Then signals reach the
+ * program, and its exit code is the line's exit code. Some shells do this by themselves. Dash waits instead and dies of
+ * the signal, so that it stays unknown how the program ends. Pure.
  */
 export function execInsteadOfShell(line: string): string {
   const words = line.trim();
   return oneProgram.test(words) ? `exec ${words}` : line;
 }
 
-/** Resolves when no process of the group is alive. A stop signal ends it, so it has no limit of its own. */
+/** Resolves when no process of the group is alive. A stop signal ends the group, so this has no time limit. */
 async function untilGroupIsEmpty(group: number, clock: Clock): Promise<void> {
   while (isGroupAlive(group)) await sleep(clock, checkEveryMs);
 }
 
-/** Milliseconds, some years: the guard acts only when baton ends. */
+/** The guard's time limit in milliseconds, some years: the guard acts only when baton ends. */
 const guardMs = 1e11;
 /**
- * Milliseconds: processes of an earlier run first get this time to be ended by their guard, and then at most this time
- * to end after SIGKILL.
+ * How long the guard of an earlier run has to end that run's processes, and how long they may then take to end after
+ * SIGKILL, in milliseconds.
  */
 const earlierRunMsMax = 2000;
 const killMsMax = 10_000;
@@ -74,7 +74,7 @@ const checkEveryMs = 20;
 export interface MessageCommandEnd {
   /** The exit code, as a shell reports it. */
   readonly code: ExitCode;
-  /** The signal that has ended the command; null for an exit code of its own. */
+  /** The signal that ended the command; null if the command exited by itself. */
   readonly signal: NodeJS.Signals | null;
 }
 
@@ -88,16 +88,16 @@ export class MessageCommand implements Disposable {
   }
 
   /**
-   * Resolves with the end of the command. A stop signal is passed on to the command; then all processes of its group
-   * are awaited, not only the shell. A second one kills them. Rejects with START_FAILED without a guard, FENCE_BREACH
-   * if processes of an earlier run cannot be killed, IO if there is no room for the message, and the signal's reason
-   * before the command has started.
+   * Runs the command, and resolves with its end. Passes a stop signal on to the command, and then waits for all
+   * processes of its group, not only the shell; a second signal kills them. Rejects with START_FAILED without a guard,
+   * FENCE_BREACH if processes of an earlier run cannot be killed, IO if there is no room for the message, and the
+   * signal's reason before the command has started.
    */
   async run(message: MessageForCommand, env: Readonly<Record<string, string | undefined>>): Promise<MessageCommandEnd> {
     const { signal, place, env: inherited } = this.#options;
     const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
     if (message.redelivered) await this.#endEarlierRun(message.id, every);
-    // The marker is unique for this run: the guard of an earlier run may act late, and ends only processes with its own
+    // The marker is unique to this run. The guard of an earlier run may act late, but ends only processes with its own
     // marker.
     const cookie = `run-${crypto.randomUUID()}`;
     const marks = cookieEnvironment(cookie, cookieEnvironment(every, inherited[cookieVariable])[cookieVariable]);
@@ -125,8 +125,8 @@ export class MessageCommand implements Disposable {
     cookie: string,
   ): Promise<MessageCommandEnd> {
     const { line, clock, signal } = this.#options;
-    // The body is a file and not a pipe: a pipe would end when baton is killed, and the command would take a part of
-    // the message for the whole.
+    // The body is a file, not a pipe. A pipe would end when baton is killed, and the command would take a part of the
+    // message for the whole.
     const input = openBodyFile(body);
     const signals = processSignals();
     const child = await spawnChild(["/bin/sh", "-c", execInsteadOfShell(line)], {
@@ -151,7 +151,7 @@ export class MessageCommand implements Disposable {
       onLaterSignal: () => toAll("SIGKILL"),
     }));
     const end = await child.ended;
-    // The signal may have ended the shell alone, while a program of the line still works at the message.
+    // The signal may have ended only the shell, while a program of the line is still working on the message.
     if (isStopped || end.kind === "signaled") await untilGroupIsEmpty(child.pid, clock);
     if (end.kind === "exited") return { code: end.code, signal: null };
     if (end.kind === "unreadable") throw new BatonError("INTERNAL", `The command has ended: ${end.why}`);
@@ -159,7 +159,8 @@ export class MessageCommand implements Disposable {
   }
 
   /**
-   * Waits for the end of an earlier run, whose baton process was killed; its guard is still working, or was killed too.
+   * Waits for the end of an earlier run whose baton process was killed. Its guard may still be working, or was killed
+   * too.
    */
   async #endEarlierRun(id: number, cookie: string): Promise<void> {
     if (!hasProcessTable()) return;

@@ -1,4 +1,4 @@
-/** The spans of messages that a command is run for. Loaded only if traces are on. */
+/** Sends a span for each message that a command runs for. Loaded only if traces are on. */
 import type { Io } from "../../src/base/terminal/io.ts";
 import type { TraceSource } from "../../src/base/trace/trace_source.ts";
 import { exitCodes } from "../../src/base/exit_codes.ts";
@@ -17,12 +17,12 @@ export class MessageTrace implements AsyncDisposable {
     this.#topic = topic;
   }
 
-  /** Begins the span of a message, in the trace of this process, or in one of its own. */
+  /** Begins the span of a message, in this process's trace or in a new trace. */
   begin(messageId: number) {
     const context = this.#source.newSpan();
     const startMs = this.#source.now();
     return {
-      /** Variables of the command. */
+      /** Environment variables for the command. */
       environment: this.#source.environment(context),
       end: (exitCode: number): void => {
         const attributes = {

@@ -2,12 +2,13 @@
 
 export interface OperationFlagUse {
   readonly flag: string;
-  /** Operations that have this flag. */
+  /** The operations that have this flag. */
   readonly of: readonly string[];
 }
 
 /**
- * `uses`: flags that only some operations have, by the name of the setting. `given`: settings that were given as flags.
+ * Returns a given flag that the operation does not have; null if there is none. `uses` lists the flags that only some
+ * operations have, by setting name. `given` has the settings that were given as flags.
  */
 export function findMisplacedFlag(
   uses: Readonly<Record<string, OperationFlagUse>>,

@@ -1,4 +1,4 @@
-/** Opens what a client works with: the connection to the proxies, and the state of its ID in one topic. */
+/** Opens what a client needs: the connection to the proxies, and the state of its ID in one topic. */
 import { hostname } from "node:os";
 import { pubsubClientSettings, pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
@@ -21,7 +21,7 @@ export const clientConnectionSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** The same for commands that have a default client ID. `unset`: the default. */
+/** Returns these settings for a command that has a default client ID, which `unset` describes. */
 export function connectionSettingsWithDefaultId(unset: string) {
   const pubsubClientId = { ...pubsubClientSettings.pubsubClientId, help: "the client ID", unset, basic: true };
   return { ...clientConnectionSettings, pubsubClientId };
@@ -29,7 +29,7 @@ export function connectionSettingsWithDefaultId(unset: string) {
 
 export type ClientConnectionCall = Call<typeof clientConnectionSettings>;
 
-/** Throws USAGE or CONFIG for proxies or keys that cannot be used. Connects with the first request. */
+/** Returns a requester, which connects with its first request. Throws USAGE or CONFIG for unusable proxies or keys. */
 export function openRequester(call: ClientConnectionCall): PubsubRequester {
   const { values, io } = call;
   const security = readPubsubClientSecurity(values);
@@ -45,8 +45,8 @@ export function openRequester(call: ClientConnectionCall): PubsubRequester {
 }
 
 /**
- * Opens the state of a client ID in a topic, which one process uses at a time. `waits: false` rejects immediately with
- * LOCK_BUSY if another process uses it.
+ * Opens the state of a client ID in a topic; one process uses it at a time. If another process uses it and `waits` is
+ * false, rejects immediately with LOCK_BUSY.
  */
 export async function openClientState(
   call: ClientConnectionCall,
@@ -72,7 +72,7 @@ export function clientStateFolder({ values }: ClientConnectionCall, topic: strin
 }
 
 /**
- * Returns the client ID of `baton subscribe` if none is given, and the start of those of `baton publish`. Depends
+ * Returns the default client ID of `baton subscribe`, with which the default IDs of `baton publish` begin. It depends
  * neither on the environment nor on the terminal, so that cron and a login shell continue the same subscription.
  */
 export function defaultClientId(): string {

@@ -1,4 +1,6 @@
-/** Servers of publish/subscribe and topics, as `pubsub server ls`, `pubsub topic ls` and `top` show them. Pure. */
+/**
+ * Tables of publish/subscribe's servers and topics, as `pubsub server ls`, `pubsub topic ls` and `top` show them. Pure.
+ */
 import type { ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import type { TopicNodeState } from "../../src/pubsub/ownership/topic_node.ts";
 import { type Cell, headCells } from "../../src/base/terminal/table.ts";
@@ -9,7 +11,7 @@ export interface PubsubServerRow {
   readonly endpoint: string | null;
   readonly topics: number;
   readonly draining: boolean;
-  /** The id of the database that it shares; null: a folder of its own. */
+  /** The id of the database that it shares; null if it keeps its topics in its own folder. */
   readonly store: string | null;
 }
 
@@ -17,7 +19,7 @@ export interface PubsubTopicRow {
   readonly topic: string;
   readonly server: string;
   readonly epoch: number;
-  /** unserved: its server has left, and the next request has another server of its database take it over. */
+  /** unserved: its server has left, and another server of its database takes it over with the next request */
   readonly state: TopicNodeState | "offline" | "unserved";
 }
 

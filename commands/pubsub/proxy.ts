@@ -30,7 +30,7 @@ import {
   openPubsubServiceLog,
   serviceProblemLogger,
 } from "./service_log.ts";
-import { readPubsubServiceSecurity } from "./service_security.ts";
+import { type PubsubServiceSecurity, readPubsubServiceSecurity } from "./service_security.ts";
 import { ServiceStopSignals } from "./service_stop.ts";
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import { listeningSocketMetrics } from "./socket_metrics.ts";
@@ -91,7 +91,7 @@ async function proxy(call: PubsubProxyCall): Promise<ExitCode> {
   return await runPubsubProxy(call);
 }
 
-/** Runs until a signal, or until `until` aborts. */
+/** Runs a proxy until a signal arrives, or until `until` aborts. */
 export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal): Promise<ExitCode> {
   const { values, sources, io } = call;
   const log = openPubsubServiceLog("proxy", io, values);
@@ -119,24 +119,10 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
   });
   try {
     await using proxy = new PubsubProxy({
-      id: values.pubsubProxyId ?? defaultProxyId(values.pubsubProxyAdvertise ?? first),
+      ...proxyOptions(call, security),
       directory,
       clock,
       onProblem: serviceProblemLogger(log),
-      requestTimeoutMs: values.pubsubProxyTimeout,
-      clientSocketOptions: {
-        ...security?.clientListenOptions,
-        connectionsMax: values.pubsubMaxConnections,
-        inputBytesMax: values.pubsubMaxIncomingBytes,
-      },
-      ...(security === undefined ? {} : { serverSocketOptions: security.internalDialOptions }),
-      ...(security?.authorize === undefined ? {} : { authorize: security.authorize }),
-      limits: {
-        requestsPerClient: values.pubsubProxyMaxRequestsPerClient,
-        requestsPerTopic: values.pubsubProxyMaxRequestsPerTopic,
-        requestsInAll: values.pubsubProxyMaxRequests,
-        bytesInAll: values.pubsubProxyMaxBytes,
-      },
     });
     listening = proxy;
     const bound = await proxy.listen(first);
@@ -168,6 +154,28 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
   }
 }
 
+/** Returns the options of the proxy that come from its settings and keys. */
+function proxyOptions({ values }: PubsubProxyCall, security: PubsubServiceSecurity | undefined) {
+  const [first = ""] = values.pubsubProxyListen;
+  return {
+    id: values.pubsubProxyId ?? defaultProxyId(values.pubsubProxyAdvertise ?? first),
+    requestTimeoutMs: values.pubsubProxyTimeout,
+    clientSocketOptions: {
+      ...security?.clientListenOptions,
+      connectionsMax: values.pubsubMaxConnections,
+      inputBytesMax: values.pubsubMaxIncomingBytes,
+    },
+    ...(security === undefined ? {} : { serverSocketOptions: security.internalDialOptions }),
+    ...(security?.authorize === undefined ? {} : { authorize: security.authorize }),
+    limits: {
+      requestsPerClient: values.pubsubProxyMaxRequestsPerClient,
+      requestsPerTopic: values.pubsubProxyMaxRequestsPerTopic,
+      requestsInAll: values.pubsubProxyMaxRequests,
+      bytesInAll: values.pubsubProxyMaxBytes,
+    },
+  };
+}
+
 /** Reads the client list again (SIGHUP). An invalid list changes nothing. */
 function reloadClientList(
   read: () => number,
@@ -186,14 +194,14 @@ interface ProxyServeOptions {
   readonly directory: ZookeeperDirectory;
   readonly endpoint: string;
   readonly place: Coordination;
-  /** A key that clients must have, for people; null: none. */
+  /** A description of the key that clients must have; null if they need none. */
   readonly needs: string | null;
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly clock: Clock;
 }
 
-/** Runs until the signal aborts. The first session has to be established; later ones are tried forever. */
+/** Serves until the signal aborts. The first session has to succeed; later ones are retried forever. */
 async function serve(
   proxy: PubsubProxy,
   { directory, endpoint, place, needs, log, signal, clock }: ProxyServeOptions,
@@ -201,7 +209,7 @@ async function serve(
   const onSlow = (sentence: string) => log("warning", "coordination_slow", sentence);
   let current: ZooKeeper | null = null;
   const open = async (opening: AbortSignal) => {
-    // Later outages are said by the log of the connection.
+    // The log of the connection reports later outages.
     const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
     return current = await connectWithNotice(connect, { ...place.connect, onSlow, signal: opening }, { clock, say });
   };
@@ -247,7 +255,7 @@ function connectionStateOf(
   };
 }
 
-/** Throws USAGE or CONFIG. */
+/** Checks the addresses of the proxy. Throws USAGE or CONFIG. */
 function checkAddresses({ values, sources }: PubsubProxyCall): void {
   const { pubsubProxyListen: listen, pubsubProxyAdvertise: advertise } = pubsubProxySettings;
   checkAdvertisedEndpoint(
@@ -317,7 +325,7 @@ export function pubsubProxyMetrics(proxy: PubsubProxy, directory: TopicDirectory
   ];
 }
 
-/** Returns null if there is a server to send requests to. */
+/** Returns why the proxy cannot work now; null if there is a server to send requests to. */
 export function pubsubProxyHealth(directory: TopicDirectory): string | null {
   if (!directory.isConnected) {
     return "the coordination service does not answer; only topics that were used before are found";
@@ -328,8 +336,9 @@ export function pubsubProxyHealth(directory: TopicDirectory): string | null {
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
 /**
- * Returns the same ID at each start, so that a killed proxy is recognized. The advertised address is part of it,
- * because containers and copied machines may share a host name and a port.
+ * Returns a proxy's default ID, which is the same at each start, so that other processes recognize a proxy that was
+ * killed. The advertised address is part of it, because containers and copied machines may share a host name and a
+ * port.
  */
 export function defaultProxyId(endpoint: string): string {
   const [, host = "", port] = /^tcp:\/\/(.*):(\d+)$/.exec(endpoint) ?? [];
@@ -341,14 +350,14 @@ export function defaultProxyId(endpoint: string): string {
 }
 
 /**
- * Identifies the endpoints in their network, which only one process can use at a time: machine, boot and network
- * namespace. An announcement of another process for the same endpoints is therefore left over from an earlier process.
+ * Identifies endpoints within their network by machine, boot and network namespace. Only one process at a time can use
+ * them. So an announcement of another process for the same endpoints is left over from an earlier process.
  */
 export function proxyEndpointsId(endpoints: readonly string[]): string {
   return [hostname(), machineId(), ...networkNamespace(), ...endpoints].join(" ");
 }
 
-/** Empty on systems without network namespaces, such as macOS. */
+/** Returns the network namespace; empty on systems without namespaces, such as macOS. */
 function networkNamespace(): string[] {
   try {
     const start = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();

@@ -1,4 +1,4 @@
-/** `baton publish`: puts messages into a topic, with a client ID that needs no thought. */
+/** `baton publish`: puts messages into a topic. The user need not choose a client ID. */
 import { existsSync } from "node:fs";
 import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { textType } from "../../src/base/config/value_types.ts";
@@ -107,7 +107,7 @@ async function runPublish(call: PublishCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** Returns null if only earlier puts are sent again. Throws USAGE. */
+/** Opens the input. Returns null if only earlier puts are to be sent again. Throws USAGE. */
 export function openPublishInput(
   { values, names: [, ...texts] }: Pick<PublishCall, "values" | "names">,
 ): ClientPutInput | null {
@@ -130,7 +130,7 @@ export function openPublishInput(
 interface PublishRun extends Pick<ClientPutRun, "topic" | "signal" | "command"> {
   readonly call: PublishCall;
   readonly requester: PubsubRequester;
-  /** The start of the default client IDs. */
+  /** What the default client IDs begin with. */
   readonly base: string;
 }
 
@@ -145,12 +145,12 @@ async function putWith(
   return await addNextStepToErrors(target, () => putInputMessages({ ...run, client, input }));
 }
 
-/** Maximum publishers of one user in one topic at the same time; further ones wait for each other. */
+/** The most publishers of one user in one topic at the same time; further ones wait for each other. */
 const publishersMax = 1000;
 
 /**
- * Opens the first default ID that no process uses. IDs with puts whose outcome is unknown stay free for --resume, so
- * that no running process has any from an earlier one.
+ * Opens the first default ID that no process uses. Leaves IDs whose puts have an unknown outcome to --resume, so that
+ * no running process has such puts from an earlier one.
  */
 async function openFreeState({ call, topic, signal, base, command }: PublishRun): Promise<ClientState> {
   for (let number = 1; number <= publishersMax; number++) {
@@ -163,13 +163,13 @@ async function openFreeState({ call, topic, signal, base, command }: PublishRun)
   return await openClientState(call, { id: base, topic, signal });
 }
 
-/** Sends the puts of all other default IDs again whose outcome is unknown. Resolves with the number of messages. */
+/** Sends the puts of all other default IDs whose outcome is unknown again. Resolves with the number of messages. */
 async function resumeOthers(run: PublishRun): Promise<number> {
   const { call, topic, signal, base } = run;
   const folder = clientStateFolder(call, topic);
   let messages = 0;
   for (let number = 1; existsSync(clientStateFile(folder, `${base}-${number}`)); number++) {
-    // The puts of a process that is running are its own.
+    // A running process takes care of its own puts.
     using state = await openIfFree(call, { id: `${base}-${number}`, topic, signal });
     if (state === null || state.countIntents(topic) === 0) continue;
     messages += (await putWith(run, state, null)).messages;

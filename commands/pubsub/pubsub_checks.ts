@@ -1,4 +1,4 @@
-/** Checks of publish/subscribe's settings for `baton config check`. */
+/** Checks publish/subscribe's settings for `baton config check`. */
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { parseBindEndpoint, parseEndpoint } from "../../src/protocols/zeromq/endpoint.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";

@@ -1,4 +1,4 @@
-/** The names of topics for completions of a shell. */
+/** Completes names of topics in a shell. */
 import { listTopicNames } from "../../src/pubsub/ownership/topic_names.ts";
 import type { ProductCompletions } from "../product.ts";
 

@@ -1,4 +1,4 @@
-/** The checks of `baton doctor` for topics: the database that has them, and messages that it has lost. */
+/** The checks of `baton doctor` for topics: the database that stores them, and messages that it has lost. */
 import { type Setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { inSchema } from "../../src/base/postgres/database_schema.ts";
 import type { PostgresRow, PrimaryConnection } from "../../src/base/postgres/primary_connection.ts";
@@ -9,11 +9,11 @@ import { suspectTopics } from "../../src/pubsub/store/postgres/postgres_tables.t
 import { type CheckedDatabase, defineDoctor } from "../product.ts";
 import { readTopicStoreLocation } from "./topic_store_location.ts";
 
-/** Losses that are named. */
+/** How many losses the report names. */
 const lossDays = 7;
 const lossesMax = 20;
 
-/** A setting that comes from a variable or a file only. */
+/** Reads a setting that comes only from a variable or a file. */
 function withoutFlag<T>({ flag: _, ...setting }: Setting<T>): Setting<T> {
   return setting;
 }
@@ -36,7 +36,7 @@ export const pubsubDoctor = defineDoctor({
 });
 
 /**
- * Topics of the database whose messages were lost, or may have been, in the last days, and those that are not open
+ * Finds topics of the database that have lost messages in the last days, or may have, and topics that are not open
  * because of that.
  */
 async function lossFindings(
@@ -47,7 +47,7 @@ async function lossFindings(
     try {
       return await connection.run({ name, text: inSchema(text, address.schema) }, []);
     } catch (error) {
-      // The tables of topics are not in this database, or not readable for this role.
+      // This database has no tables of topics, or this role may not read them.
       if (error instanceof StatementError) return [];
       throw error;
     }

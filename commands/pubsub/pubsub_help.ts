@@ -1,4 +1,4 @@
-/** The place of publish/subscribe in the help. */
+/** Where publish/subscribe stands in the help. */
 import type { ProductHelp } from "../product.ts";
 
 export const pubsubHelp: ProductHelp = {

@@ -16,7 +16,6 @@ import { countWithNoun } from "../../src/base/support/text.ts";
 import { requireInputFile, unreadableInput } from "../input_files.ts";
 import type { PubsubClientCall } from "./client_options.ts";
 
-/** The input of a put. */
 export type ClientPutInput = MessageSequence | MessageFiles;
 
 /** Consecutive messages in one file or stream. */
@@ -24,7 +23,7 @@ interface MessageSequence extends PutSource {
   readonly kind: "sequence";
   /** Identifies the input. */
   readonly name: string;
-  /** A stream cannot be read again from its start: everything that arrives is new. */
+  /** Whether the input is a stream, which cannot be read again from its start: everything that arrives is new. */
   readonly isStream: boolean;
 }
 
@@ -36,13 +35,13 @@ interface MessageFiles extends PutSource {
 }
 
 interface PutSource {
-  /** The origin of the messages, as part of a sentence. */
+  /** Where the messages come from, as part of a sentence. */
   readonly source: string;
-  /** There may be several messages: progress, and how many were put, are worth reporting. */
+  /** Whether there may be several messages, so that it is useful to report progress and how many were put. */
   readonly isBulk: boolean;
   /** Returns the total number of bytes, or null if unknown. Called only for a progress display. */
   totalBytes(): number | null;
-  /** Bytes of the separator after each message. */
+  /** The size of the separator after each message, in bytes. */
   readonly separatorBytes: number;
   read(): AsyncIterable<readonly Uint8Array[]>;
 }
@@ -57,12 +56,15 @@ interface WholeFile {
 const textAdvice = "to put a text and not a file: baton publish TOPIC TEXT";
 const newline = 10;
 const readBytes = 256 << 10;
-/** Bytes that a pipe holds. */
+/** How many bytes a pipe holds. */
 const stdinBytes = 64 << 10;
-/** Milliseconds between two reads of a stdin that another program made non-blocking. */
+/** How long to wait between two reads of a stdin that another program made non-blocking, in milliseconds. */
 const emptyMs = 10;
 
-/** Returns the input, or null if only earlier puts are resumed. Throws USAGE, and IO for a file that cannot be read. */
+/**
+ * Opens the input of `put`; returns null to resume only earlier puts. Throws USAGE, and IO for a file that cannot be
+ * read.
+ */
 export function openPutInput({ values, io }: PubsubClientCall, paths: readonly string[]): ClientPutInput | null {
   const { lines, files, msgId, resume } = values;
   const ways = [lines, values.null, files].filter(Boolean).length;
@@ -82,7 +84,7 @@ export function openPutInput({ values, io }: PubsubClientCall, paths: readonly s
   throw new BatonError("USAGE", `put: missing PATH; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`);
 }
 
-/** Each line of a file, or each part between NULs, is a message; `-` is stdin. */
+/** Opens an input in which each line of a file, or each part between NULs, is a message; `-` is stdin. */
 export function openSplitPutInput(path: string, by: "lines" | "null"): ClientPutInput {
   const from = path === "-" ? null : resolve(path);
   if (from !== null) requireInputFile(from, textAdvice);
@@ -102,7 +104,7 @@ export function openSplitPutInput(path: string, by: "lines" | "null"): ClientPut
   };
 }
 
-/** Each text is a message. */
+/** Opens an input in which each text is a message. */
 export function openTextPutInput(texts: readonly string[]): ClientPutInput {
   const bodies = texts.map((text) => new TextEncoder().encode(text));
   const source = "the command line";
@@ -114,7 +116,7 @@ export function openTextPutInput(texts: readonly string[]): ClientPutInput {
   return { kind: "sequence", name: source, source, isStream: true, isBulk, totalBytes, separatorBytes: 0, read };
 }
 
-/** Each file is a message; `-` is stdin. */
+/** Opens an input in which each file is a message; `-` is stdin. */
 export function openMessageFiles(paths: readonly string[]): MessageFiles {
   const times = new Map<string, number>();
   const files = paths.map((given): WholeFile => {
@@ -135,7 +137,7 @@ export function openMessageFiles(paths: readonly string[]): MessageFiles {
   return { kind: "files", source, isStream: false, isBulk, files, totalBytes, separatorBytes: 0, read };
 }
 
-/** Reads a whole file, or stdin if `path` is null. Reads at most what a message may have. */
+/** Reads a whole file, or stdin if `path` is null, but at most as much as a message may have. */
 async function readWhole(path: string | null): Promise<Uint8Array> {
   const size = path === null ? null : totalFileBytes([path]);
   if (size !== null && size > messageBytesMax) {
@@ -167,7 +169,7 @@ async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void
   }
 }
 
-/** Reads nothing ahead: data that is not requested stays in the pipe. */
+/** Reads stdin without reading ahead: data that is not requested stays in the pipe. */
 async function* readStdinUnbuffered(): AsyncGenerator<Uint8Array, void, void> {
   const readAt = promisify(read);
   for (;;) {
@@ -196,7 +198,7 @@ function countBytes(items: readonly Uint8Array[]): number {
   return items.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }
 
-/** Yields the files, and adds each to the checkpoint; files that were put unchanged before are skipped. */
+/** Yields the files that were not put unchanged before, and adds each to the checkpoint. */
 export async function* unsentMessageFiles(
   { files }: MessageFiles,
   notes: InputFileCheckpoint,
@@ -216,7 +218,7 @@ export async function* unsentMessageFiles(
   }
 }
 
-/** Yields the messages after those that were taken before. Throws BAD_DATA if the latter have changed. */
+/** Yields the messages after those that earlier calls have taken. Throws BAD_DATA if the taken ones have changed. */
 export async function* unsentMessages(
   input: MessageSequence,
   { taken, digest }: PutInputPosition,

@@ -1,6 +1,4 @@
-/**
- * `baton pubsub server`: runs a server until a signal. What an operator does with servers is in server_operations.ts.
- */
+/** `baton pubsub server`: runs a server until a signal. server_operations.ts has what an operator does with servers. */
 import process from "node:process";
 import { pubsubServerSettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { runPubsubServerOperation } from "./server_operations.ts";
@@ -108,7 +106,7 @@ async function server(call: PubsubServerCall): Promise<ExitCode> {
   return await runPubsubServer(call);
 }
 
-/** Runs until a signal, or until `until` aborts. */
+/** Runs a server until a signal arrives, or until `until` aborts. */
 export async function runPubsubServer(call: PubsubServerCall, until?: AbortSignal): Promise<ExitCode> {
   const { values, sources, io } = call;
   const { id, store } = requireIdAndStore(call);
@@ -133,7 +131,7 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
       advertise: values.pubsubServerAdvertise,
       path: new PubsubPath(place.root),
       connect: async (signal) => {
-        // Later outages are said by the log of the connection.
+        // The log of the connection reports later outages.
         const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
         const options = { ...place.connect, onSlow, signal };
         return current = await connectWithNotice(connect, options, { clock: systemClock(), say });
@@ -227,7 +225,7 @@ function storeOptionsOf(values: PubsubServerCall["values"]): Partial<StoreOption
   };
 }
 
-/** The code for databases is loaded only if one is named. */
+/** Loads the code for databases only if a database is named. */
 function databaseOpener(
   { address, ...opening }: TopicStoreDatabase,
   server: string,
@@ -250,7 +248,7 @@ function requireIdAndStore({ values, sources }: PubsubServerCall): { id: string;
   return { id, store };
 }
 
-/** Throws USAGE or CONFIG. */
+/** Checks the addresses of the server. Throws USAGE or CONFIG. */
 function checkAddresses({ values, sources }: PubsubServerCall): void {
   const { pubsubServerListen: listen, pubsubServerAdvertise: advertise } = pubsubServerSettings;
   checkAdvertisedEndpoint(
@@ -320,8 +318,8 @@ export async function pubsubServerMetrics(server: TopicServer): Promise<Metric[]
 }
 
 /**
- * Returns null if the server accepts and delivers messages. A disk that is nearly full is reported by disk_used_ratio
- * and in the log.
+ * Returns why the server refuses messages; null if it accepts and delivers them. disk_used_ratio and the log report a
+ * disk that is nearly full.
  */
 export async function pubsubServerHealth(server: TopicServer): Promise<string | null> {
   if (!server.isRegistered) {

@@ -48,7 +48,7 @@ import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import { sendManageTopicRequest } from "./topic.ts";
 
 interface ServerOperation {
-  /** Arguments of the operation, for error messages. */
+  /** The arguments of the operation, for error messages. */
   readonly takes: string;
   readonly names: number;
   run(call: PubsubServerCall, names: readonly string[]): Promise<ExitCode>;
@@ -153,15 +153,15 @@ async function drain(call: PubsubServerCall, [id = ""]: readonly string[]): Prom
 async function rebalance(call: PubsubServerCall): Promise<ExitCode> {
   return await runMoves(call, async (zk, path, move) => {
     const servers = await readServerOverview(zk, path);
-    // A topic goes into another store only if an operator names the server: it may become less available there.
+    // A topic moves to another store only if the operator names the server, because it may become less available there.
     const groups = Map.groupBy(servers, ({ store }) => store);
     await move([...groups.values()].flatMap((group) => planTopicRebalance(topicsByServer(group))));
   });
 }
 
 /**
- * Moves topics as often as `work` asks for it, and returns how many were moved each time. Rejects with StoppedBySignal
- * after a signal, when it has printed what was moved, and what may still move.
+ * Moves topics each time `work` asks for it, and returns how many were moved. After a signal, prints what was moved and
+ * what may still move, and rejects with StoppedBySignal.
  */
 async function runMoves(
   call: PubsubServerCall,
@@ -217,7 +217,7 @@ function plannedMove({ topic, from, to }: RequestedTopicMove): TopicMoveResult {
   return { topic, from, to, outcome, why: null };
 }
 
-/** The result if the command ends before the response: there is no request that takes one back. */
+/** The result of a move if the command ends before the response; no request can take a move back. */
 function interruptedMove({ topic, from, to }: RequestedTopicMove): TopicMoveResult {
   const undo = `move ${shellQuoteIfNeeded(topic)} --to ${shellQuoteIfNeeded(from ?? "")}`;
   const why =
@@ -375,7 +375,7 @@ async function restore(call: PubsubServerCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** The topics of a database that has lost commits go on with what they have. */
+/** Lets the topics of a database that has lost commits continue with what they have. */
 async function acceptDatabase(call: PubsubServerCall, { address }: TopicStoreDatabase): Promise<ExitCode> {
   const { values, io } = call;
   if (!values.acceptLoss) {
@@ -409,10 +409,10 @@ async function acceptDatabase(call: PubsubServerCall, { address }: TopicStoreDat
   return exitCodes.SUCCESS;
 }
 
-/** The store stays open, so that no server can start on it meanwhile. */
+/** Restores a data directory. Keeps the store open, so that no server can start on it meanwhile. */
 async function restoreFrom(call: PubsubServerCall, id: string, dataDir: string): Promise<RestoreServerResult> {
   const { problems } = verifyWithProgress(call, dataDir); // nothing is created if there is no store
-  // The server refuses damaged data anyway; the rest is restored.
+  // A server refuses damaged data anyway; restore the rest.
   for (const problem of problems) call.io.err(`baton: damaged in ${dataDir}: ${problem}\n`);
   let broken: BatonError | null = null;
   const hooks = { onResponses: () => {}, onBroken: (error: BatonError) => void (broken = error) };

@@ -51,8 +51,7 @@ export const pubsubServerCommandSettings = {
 export type PubsubServerCall = Call<typeof pubsubServerCommandSettings>;
 
 /**
- * Flags of each operation, by the name of the setting; "" is the server itself. Values from files and the environment
- * are ignored.
+ * The flags of each operation, by setting name; "" is the server itself. Ignores values from files and the environment.
  */
 const flagOperations: Readonly<Record<string, OperationFlagUse>> = {
   to: { flag: "--to", of: ["move", "drain"] },
@@ -67,7 +66,7 @@ const flagOperations: Readonly<Record<string, OperationFlagUse>> = {
   pubsubMigrate: { flag: "--migrate", of: [""] },
 };
 
-/** `given`: settings that were given as flags. Throws USAGE for a flag that has no effect. */
+/** Throws USAGE for a flag that has no effect. `given` has the settings that were given as flags. */
 export function checkPubsubServerFlags(operation: string, given: ReadonlyMap<string, unknown>): void {
   const use = findMisplacedFlag(flagOperations, operation, given);
   if (use === null) return;

@@ -5,7 +5,7 @@ import type { Log } from "../../src/base/support/log.ts";
 import type { Io } from "../../src/base/terminal/io.ts";
 import { processLog } from "../../src/base/terminal/process_log.ts";
 
-/** `values`: those of `logSettings`, and --quiet. */
+/** Opens the log of a server or proxy. `values` are the values of `logSettings`, and --quiet. */
 export function openPubsubServiceLog(
   role: string,
   io: Io,
@@ -14,7 +14,7 @@ export function openPubsubServiceLog(
   return processLog(io, { who: `baton pubsub ${role}`, labels: { role }, format: values.log, quiet: values.quiet });
 }
 
-/** Returns the function that logs an error after which the service continues. */
+/** Returns a function that logs an error after which the service continues. */
 export function serviceProblemLogger(log: Log): (thrown: unknown) => void {
   return (thrown) => {
     const code = thrown instanceof BatonError ? thrown.code : "INTERNAL";
@@ -22,12 +22,12 @@ export function serviceProblemLogger(log: Log): (thrown: unknown) => void {
   };
 }
 
-/** Milliseconds between two checks. */
+/** How often to check the connection, in milliseconds. */
 const checkEveryMs = 500;
 
 export interface CoordinationConnectionState {
   isConnected(): boolean;
-  /** Consequence of the state, as part of a sentence after the name, and its reason. */
+  /** What a lost connection means, as part of a sentence after the name, and why it was lost. */
   describeLoss(): string;
   readonly foundSentence: string;
 }
@@ -37,13 +37,13 @@ export class CoordinationConnectionLog implements Disposable {
   readonly #id: string;
   readonly #presence: CoordinationConnectionState;
   readonly #clock: Clock;
-  /** Null while connected. */
+  /** The clock time since which the connection is lost; null while connected. */
   #lostAtMs: number | null = null;
-  /** The state has changed since it was logged. */
+  /** Whether the state has changed since it was last logged. */
   #wasOther = false;
   #cancel: () => void = () => {};
 
-  /** Starts the checks; the connection exists at this time. */
+  /** Starts the checks. The connection must exist at this time. */
   constructor(log: Log, id: string, presence: CoordinationConnectionState, clock: Clock) {
     this.#log = log;
     this.#id = id;
@@ -66,7 +66,7 @@ export class CoordinationConnectionLog implements Disposable {
   #check(): void {
     const isThere = this.#presence.isConnected();
     const isOther = isThere !== (this.#lostAtMs === null);
-    // A client that switches to another ZooKeeper server is briefly disconnected, which is not logged.
+    // A client that switches to another ZooKeeper server is briefly disconnected; do not log that.
     const isLasting = isOther && this.#wasOther;
     this.#wasOther = isOther && !isLasting;
     if (!isLasting) return;

@@ -1,4 +1,4 @@
-/** Keys and permissions of proxies, servers and clients, from their settings. */
+/** Reads the keys and permissions of proxies, servers and clients from their settings. */
 import { readFileSync } from "node:fs";
 import { formatKey } from "../../src/protocols/zeromq/curve_certificate.ts";
 import { readPublicKey, readSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
@@ -9,23 +9,25 @@ import { ClientAcl } from "../../src/pubsub/client_acl.ts";
 import { decodeUtf8 } from "../../src/base/support/text.ts";
 
 export interface PubsubServiceSecurity {
-  /** Options of the socket that proxies and servers connect to: only processes with the service's key are accepted. */
+  /**
+   * The options of the socket that proxies and servers connect to; it accepts only processes with the service's key.
+   */
   readonly internalListenOptions: SocketOptions;
-  /** Options of connections to proxies and servers. */
+  /** The options of connections to proxies and servers. */
   readonly internalDialOptions: SocketOptions;
-  /** Options of the socket that clients connect to. */
+  /** The options of the socket that clients connect to. */
   readonly clientListenOptions: SocketOptions;
   /** Checks whether a client may send a message; undefined if every accepted client may. */
   readonly authorize:
     | ((userId: string | null, message: Parameters<ClientAcl["refusalReason"]>[1]) => string | null)
     | undefined;
-  /** Reads the client list again and returns its number of keys. Throws CONFIG, and then the old list stays valid. */
+  /** Reads the client list again and returns its number of keys. If it throws CONFIG, the old list stays valid. */
   readonly readClients: (() => number) | undefined;
 }
 
 /**
- * Returns undefined without a key: nothing is encrypted. All proxies and servers of a service share one key pair.
- * Throws CONFIG for unusable files, USAGE for a client list without a key.
+ * Returns undefined without a key, and then nothing is encrypted. All proxies and servers of a service share one key
+ * pair. Throws CONFIG for unusable files, and USAGE for a client list without a key.
  */
 export function readPubsubServiceSecurity({ pubsubKey, pubsubClients }: {
   readonly pubsubKey?: string | undefined;
@@ -59,7 +61,7 @@ export function readPubsubServiceSecurity({ pubsubKey, pubsubClients }: {
   };
 }
 
-/** Returns the keys of a client: its own key and the service's. Undefined if neither is named. */
+/** Returns the keys of a client: its own key and the service's. Undefined if it names neither. */
 export function readPubsubClientSecurity({ pubsubKey, pubsubServiceKey }: {
   readonly pubsubKey?: string | undefined;
   readonly pubsubServiceKey?: string | undefined;

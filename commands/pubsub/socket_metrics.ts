@@ -1,4 +1,4 @@
-/** Metrics of the accepted connections of a server or proxy. */
+/** The metrics of the connections that a server or proxy has accepted. */
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import type { SocketCounters, SocketLoad } from "../../src/protocols/zeromq/socket_event.ts";
 

@@ -1,4 +1,4 @@
-/** `baton subscribe`: delivers the messages of a topic as they arrive, with a client ID that needs no thought. */
+/** `baton subscribe`: delivers the messages of a topic as they arrive. The user need not choose a client ID. */
 import { traceSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
@@ -111,7 +111,7 @@ async function runSubscribe(call: SubscribeCall): Promise<ExitCode> {
   });
 }
 
-/** The options of `get` with the same effect. */
+/** Returns the options of `get` that have the same effect. */
 function getValuesOf(values: SubscribeCall["values"]): ClientGetRun["call"]["values"] {
   const { untilEmpty, wait, exec, outDir, json } = values;
   const isPrinted = exec === undefined && outDir === undefined && !json && !values.null;

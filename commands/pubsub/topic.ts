@@ -65,7 +65,7 @@ export const pubsubTopicCommand = defineCommand({
   run: runTopicOperation,
 });
 
-/** Milliseconds: a request may have to wait while the topic moves. */
+/** How long a request may take, in milliseconds: it may have to wait while the topic moves. */
 const responseMsMax = 30_000;
 
 export async function runTopicOperation(call: PubsubTopicCall): Promise<ExitCode> {
@@ -182,7 +182,7 @@ async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
 
 type ManageCall = Pick<PubsubTopicCall, "io" | "sources" | "names"> & { readonly values: PubsubTopicCall["values"] };
 
-/** Throws the errors of manageTopic. */
+/** Sends an operator's request about a topic. Throws the errors of `manageTopic`. */
 export async function sendManageTopicRequest(
   call: ManageCall,
   question: ManageTopicRequest,

@@ -1,4 +1,4 @@
-/** Where a server has its topics: in a folder of this machine, or in a database. */
+/** Where a server stores its topics: in a folder of this machine, or in a database. */
 import { resolve } from "node:path";
 import { pubsubServerSettings, pubsubStoreSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { addOriginToErrors, type ConfigSources } from "../../src/base/config/resolve_settings.ts";
@@ -19,11 +19,11 @@ const locationSettings = {
 /** The database of a server whose topics are in PostgreSQL. */
 export interface TopicStoreDatabase {
   readonly address: DatabaseAddress;
-  /** A database whose commits do not wait for a standby is refused. */
+  /** Whether to refuse a database whose commits do not wait for a standby. */
   readonly requiresSync: boolean;
-  /** The tables are created, or brought to the format of this program, before the store is opened. */
+  /** Whether to create the tables, or bring them to this program's format, before the store is opened. */
   readonly migrates: boolean;
-  /** Topics that have lost messages are not served before an operator accepts it. */
+  /** Whether topics that have lost messages stay closed until an operator accepts the loss. */
   readonly stopsOnLoss: boolean;
 }
 
@@ -47,7 +47,10 @@ const databaseFlags = {
   pubsubNoBalance: "--no-balance",
 } as const;
 
-/** Null: neither is given. If both are, a flag has precedence over a variable or a file. Throws USAGE or CONFIG. */
+/**
+ * Returns null if neither a folder nor a database is given. If both are, a flag takes precedence over a variable or a
+ * file. Throws USAGE or CONFIG.
+ */
 export function readTopicStoreLocation(
   values: SettingValues<typeof locationSettings>,
   sources: ConfigSources,

@@ -14,8 +14,8 @@ const operations = ["get", "put", "list"] as const;
 type AclOperation = (typeof operations)[number];
 
 /**
- * Operation that each message needs; null: every connected client may send it. Messages that are missing here are for
- * servers only.
+ * The operation that a client needs for each message; null if every connected client may send it. Messages that are
+ * missing here are only for servers.
  */
 const requiredOperations: Partial<Record<Message["name"], AclOperation | null>> = {
   SUBSCRIBE: "get",

@@ -1,4 +1,4 @@
-/** Reports to the operator that connections are refused or closed: once, and again after a minute. */
+/** Tells the operator that a socket refuses or closes connections: once, and again after a minute if it continues. */
 import type { SocketEvent } from "../protocols/zeromq/socket_event.ts";
 import { BatonError } from "../base/errors.ts";
 import type { Clock } from "../base/support/clock.ts";
@@ -9,7 +9,7 @@ const repeatAfterMs = 60_000;
 export class OverloadReport {
   readonly #clock: Clock;
   readonly #onProblem: (problem: BatonError) => void;
-  /** Time of the last report of each kind. */
+  /** The clock time of the last report of each kind. */
   readonly #reportedMs = new Map<"connections" | "memory", number>();
 
   constructor(clock: Clock, onProblem: (problem: BatonError) => void) {

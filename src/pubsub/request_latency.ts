@@ -1,7 +1,7 @@
 /** Latency of puts and gets at a server or a proxy, from arrival to response. */
 import { Histogram } from "../base/support/histogram.ts";
 
-/** Bucket bounds in seconds: from a response out of memory over a disk flush and a handoff to a deadline. */
+/** Upper bounds of the histogram's buckets, in seconds. They range from a response from memory to a missed deadline. */
 const boundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
 const measuredRequests = ["PUT", "GET"] as const;
@@ -14,7 +14,9 @@ export function newRequestLatency(): RequestLatency {
   return { PUT: new Histogram(boundsSeconds), GET: new Histogram(boundsSeconds) };
 }
 
-/** A get that may wait for a message is not measured, as the time would depend on when messages arrive. */
+/**
+ * Records how long a request took. Skips a get that may wait for a message: its time depends on when messages arrive.
+ */
 export function recordLatency(
   latency: RequestLatency,
   name: string,

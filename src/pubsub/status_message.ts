@@ -5,10 +5,13 @@ import type { StatusCode } from "./wire/status_codes.ts";
 export type ResponseStatusMessage = MessageOf<"STATUS">;
 
 const encoder = new TextEncoder();
-/** Limit of a reason, in characters. */
+/** The longest reason that a response may carry, in characters. */
 const reasonLengthMax = 1000;
 
-/** A response has headers only if the request had some: then the client knows them. */
+/**
+ * Creates a response with a status code. It gets headers only if the request had some, which shows that the client
+ * knows headers.
+ */
 export function makeStatusMessage(
   server: string,
   asked: { readonly headers?: MessageHeaders | undefined },

@@ -19,7 +19,7 @@ export interface ManageTopicRequest {
   readonly action: ManageTopicAction;
   /** ID of the client, for forget-client. */
   readonly client?: string;
-  /** Accept that data is lost. */
+  /** The operator accepts that data is lost. */
   readonly acceptsLoss?: boolean;
 }
 
@@ -31,8 +31,9 @@ export interface ManageTopicResult {
 }
 
 /**
- * Rejects with NOT_FOUND if the topic or client does not exist, UNREACHABLE if its owner is offline or does not serve
- * it now, USAGE if data would be lost and this is not accepted, IO if data is damaged, OUTCOME_UNKNOWN, or INTERNAL.
+ * Rejects with NOT_FOUND if the topic or client does not exist, and UNREACHABLE if the owner is offline or does not
+ * serve the topic now. Rejects with USAGE if data would be lost and the request does not accept that, IO if data is
+ * damaged, OUTCOME_UNKNOWN, or INTERNAL.
  */
 export async function manageTopic(
   zk: ZooKeeper,

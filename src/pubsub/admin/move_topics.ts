@@ -20,7 +20,7 @@ import {
 } from "./request_from_server.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
 
-/** `from`: null if there is no such topic, or if its owner is not known. */
+/** A topic to move. `from` is null if the topic does not exist or its owner is unknown. */
 export type RequestedTopicMove = MoveTopicRequest & { readonly from: string | null };
 
 export interface TopicMoveResult {
@@ -32,7 +32,9 @@ export interface TopicMoveResult {
   readonly why: string | null;
 }
 
-/** Milliseconds: a failed handoff takes 30 s, and a topic may wait for its turn. */
+/**
+ * The most milliseconds that one move may take. A failed handoff takes 30 s, and a topic may have to wait for its turn.
+ */
 const moveMsMax = 60_000;
 const movesAtOnce = 4;
 
@@ -40,7 +42,10 @@ interface MoveTopicsOptions {
   readonly clock: Clock;
   readonly socket: SocketOptions | undefined;
   readonly signal?: AbortSignal;
-  /** The owner of the topic is asked now. Without `onDone` it may have been asked, and the topic may move. */
+  /**
+   * Called just before the request to the topic's owner. If `onDone` is not called afterwards, the topic may still
+   * move.
+   */
   readonly onStart?: (move: RequestedTopicMove) => void;
   readonly onDone?: (result: TopicMoveResult) => void;
 }
@@ -78,15 +83,15 @@ interface DrainOptions {
   readonly to?: string | undefined;
   /** Moves the topics, and returns how many were moved. */
   readonly move: (moves: readonly RequestedTopicMove[]) => Promise<number>;
-  /** Only plans. */
+  /** Plans the moves without executing them. */
   readonly isDryRun?: boolean;
-  /** The server is marked. */
+  /** Called when the server has been marked as draining. */
   readonly onDraining?: () => void;
 }
 
 /**
  * Moves all topics of a server to others. The server stops taking new topics first; otherwise proxies would assign some
- * to it during the drain. Throws NOT_FOUND, UNREACHABLE, and USAGE for a server that is to drain into itself.
+ * to it during the drain. Throws NOT_FOUND, UNREACHABLE, and USAGE if the target is the drained server itself.
  */
 export async function drainServer(
   zk: ZooKeeper,
@@ -99,7 +104,8 @@ export async function drainServer(
     await setServerDraining(zk, path, id, true);
     onDraining?.();
   }
-  // A proxy with an old list may assign one more topic; and if the session has just ended, the draining mark is gone.
+  // A proxy with an old list may assign one more topic. If the server's session has just ended, its draining mark is
+  // gone.
   const plan = async () => {
     const servers = await readServerOverview(zk, path);
     if (to === undefined) return planServerDrain(topicsByServer(servers, id), id);
@@ -148,8 +154,8 @@ function checkDrain(servers: readonly ServerOverview[], id: string, to: string |
 }
 
 /**
- * Topics of the servers that take topics and have the same kind of store, and of the drained server, which only gives
- * topics away.
+ * Lists topics by server, as input for a plan. Includes the servers that take topics and have the same kind of store,
+ * and the drained server, which only gives topics away.
  */
 export function topicsByServer(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
   const from = servers.find(({ id }) => id === drained);
@@ -174,7 +180,7 @@ export type TopicMoveOutcome =
 export interface MoveTopicRequest {
   readonly topic: string;
   readonly to: string;
-  /** The owner and its epoch that the operator saw: the topic is moved only if they are still the same. */
+  /** The owner and the epoch that the operator saw. The topic is moved only if both are unchanged. */
   readonly seen?: { readonly owner: string; readonly epoch: number } | undefined;
 }
 
@@ -189,9 +195,9 @@ interface MoveInProgress {
 const checkEveryMs = 250;
 
 /**
- * Ends early when no server can respond: the owner is lost, or another server has the topic. A handoff that fails takes
- * 30 s. The owner is asked although the topic is to move to it: a handoff to another server may be in progress there,
- * which is waited for and then undone.
+ * Moves one topic. The request goes to the owner even if the owner is also the target: a handoff to another server may
+ * be in progress there, which this function awaits and then reverses. Stops early when no response can arrive, because
+ * the owner is lost or another server has the topic. A failed handoff takes 30 s.
  */
 export async function moveTopic(
   zk: ZooKeeper,
@@ -250,7 +256,9 @@ export async function moveTopic(
   return { kind: "unknown", owner, why: `${why}; server ls --topics shows where it is` };
 }
 
-/** Checks, while the response of the owner is awaited, whether it can still come; otherwise aborts with the reason. */
+/**
+ * Watches, while the owner's response is awaited, whether it can still arrive. If not, aborts `over` with the reason.
+ */
 async function watchMove(
   zk: ZooKeeper,
   path: PubsubPath,

@@ -8,17 +8,17 @@ export interface ServerOverview {
   readonly id: string;
   /** Null if the server is offline. */
   readonly endpoint: string | null;
-  /** The id of the database that it shares with other servers; null: its topics are in a folder of its own. */
+  /** The id of the database that it shares with other servers; null if it keeps its topics in its own folder. */
   readonly store: string | null;
-  /** False: the server is offline, and no other server can take its topics over. */
+  /** Whether its topics can be served: it is online, or another server can take them over. */
   readonly isAvailable: boolean;
-  /** The server gets no new topics. */
+  /** Whether the server is being emptied, so that it gets no new topics. */
   readonly isDraining: boolean;
   /** Sorted by name. */
   readonly topics: readonly ListedTopic[];
 }
 
-/** Returns servers sorted by ID, including servers that are away and own topics. */
+/** Returns all servers sorted by ID, including offline servers that own topics. */
 export async function readServerOverview(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
   const there = new Map((await readAnnouncements(zk, path.servers)).map((server) => [server.id, server]));
   const topics = Map.groupBy(await Array.fromAsync(readTopicList(zk, path)), ({ node }) => node.owner);

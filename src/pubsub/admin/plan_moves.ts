@@ -7,10 +7,13 @@ export interface PlannedTopicMove {
   readonly to: string;
 }
 
-/** Topics of the announced servers, by server. */
+/** The names of the topics of each announced server, by server ID. */
 export type TopicsByServer = ReadonlyMap<string, readonly string[]>;
 
-/** Moves all topics of a server, each to the server with the fewest topics then. Empty if there is no other server. */
+/**
+ * Plans to move each topic of a server to the server that then has the fewest topics. Returns no moves if there is no
+ * other server.
+ */
 export function planServerDrain(load: TopicsByServer, from: string): PlannedTopicMove[] {
   const counts = new Map([...load].filter(([id]) => id !== from).map(([id, topics]) => [id, topics.length]));
   if (counts.size === 0) return [];
@@ -21,7 +24,7 @@ export function planServerDrain(load: TopicsByServer, from: string): PlannedTopi
   });
 }
 
-/** Plans the fewest moves after which no server has two topics more than another. */
+/** Plans the fewest moves after which no server has two more topics than another. */
 export function planTopicRebalance(load: TopicsByServer): PlannedTopicMove[] {
   const moves: PlannedTopicMove[] = [];
   if (load.size === 0) return moves;

@@ -17,17 +17,20 @@ export interface ServerRequestOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The request was not sent. */
+/** Thrown if the request was not sent, so that the server has certainly not executed it. */
 export class RequestNotSentError extends Error {}
 
 const nothing = new Uint8Array(0);
 /**
- * Milliseconds to wait after the connection is lost. No response can arrive, but the caller may find out in this time
- * what has happened.
+ * How long to wait after the connection is lost, in milliseconds. No response can arrive, but the caller may find out
+ * meanwhile what has happened.
  */
 const lostGraceMs = 3000;
 
-/** Rejects with RequestNotSentError, OUTCOME_UNKNOWN, PROTOCOL, or the signal's reason. */
+/**
+ * Sends `question` and returns the response. Rejects with RequestNotSentError, OUTCOME_UNKNOWN, PROTOCOL, or the
+ * signal's reason.
+ */
 export async function requestFromServer(
   { id, endpoint }: { readonly id: string; readonly endpoint: string },
   question: Message,
@@ -65,7 +68,7 @@ export async function requestFromServer(
   }
 }
 
-/** Returns the sentence in the body of the response, or its status. */
+/** Returns the sentence in the response's body, or its status if there is none. */
 export function serverResponseReason({ status, body }: MessageOf<"STATUS">): string {
   return new TextDecoder().decode(body ?? nothing) || status;
 }

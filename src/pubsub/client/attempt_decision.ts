@@ -1,36 +1,41 @@
-/** Decides what follows a try: the outcome, or another try. Pure; requester.ts executes the decision. */
+/**
+ * Decides what follows a try of a client's request: its outcome, or another try. Pure; requester.ts executes the
+ * decision.
+ */
 import { codesOfNothingDone, type StatusCode } from "../wire/status_codes.ts";
 
 /** Result of one try. */
 export type RequestAttemptResult =
   | { readonly kind: "response"; readonly status: StatusCode; readonly isUnknown: boolean }
-  /** The request was sent, and no response arrived. */
+  /** The request was sent, but no response arrived. */
   | { readonly kind: "no response" }
-  /** The request was not sent, because no proxy could be reached. */
+  /** The request was not sent, because no proxy was reachable. */
   | { readonly kind: "not sent" };
 
 export interface RequestAttemptState {
-  /** The request changes something, so that a try without a response may have had an effect. */
+  /** Whether the request changes something, so that a try without a response may have had an effect. */
   readonly changesState: boolean;
-  /** An earlier try may have been executed. */
+  /** Whether a server may have executed an earlier try. */
   readonly mayBeDone: boolean;
   /** Number of tries, including this one. */
   readonly attempts: number;
   /** Maximum number of tries. */
   readonly attemptsMax: number;
-  /** Milliseconds left. */
+  /** Milliseconds that are left for the request. */
   readonly leftMs: number;
 }
 
 export type RequestAttemptDecision =
   /** The response is the outcome. */
   | { readonly do: "accept" }
-  /** `elsewhere`: try the next proxy. */
+  /** `elsewhere` means to try the next proxy. */
   | { readonly do: "retry"; readonly elsewhere: boolean; readonly mayBeDone: boolean }
-  /** `unknown`: the request may have been executed. */
+  /** `unknown` means that a server may have executed the request. */
   | { readonly do: "give up"; readonly outcome: "fail" | "unknown" };
 
-/** Refusals in a row before the next proxy is tried: this one may have lost servers that another proxy reaches. */
+/**
+ * How many refusals in a row make the client try the next proxy: this one may have lost servers that another reaches.
+ */
 const attemptsPerProxy = 3;
 
 export function decideAfterRequestAttempt(
@@ -58,23 +63,23 @@ function isTemporaryStatus(status: StatusCode): boolean {
 export interface RequestAttemptTimes {
   /** `wait-ms`: how long the server may wait for a message. */
   readonly waitMs: number;
-  /** `deadline-ms`: when the proxy has to have responded. */
+  /** `deadline-ms`: the time by which the proxy must have responded. */
   readonly deadlineMs: number;
 }
 
-/** Milliseconds: the maximum part of a try that is reserved for its response to arrive. */
+/** The most milliseconds of a try that are reserved for its response to arrive. */
 const responseMsReserved = 250;
 
 /**
- * Divides the time of a try. `withinMs`: how long the response is awaited. `attemptMs`: what the try may take in
- * addition to `holdMs`.
+ * Divides the time of a try between the wait at the server and the response. `withinMs` is how long the client waits
+ * for the response. `attemptMs` is what the try may take in addition to `holdMs`.
  */
 export function divideRequestAttemptTime(
   { withinMs, attemptMs, holdMs }: { readonly withinMs: number; readonly attemptMs: number; readonly holdMs: number },
 ): RequestAttemptTimes {
-  // If little time is left, the wait at the server is shortened, not the time for the response: NO_MESSAGE is an
-  // outcome, silence is not.
+  // If little time is left, shorten the wait at the server, not the time for the response: NO_MESSAGE is an outcome,
+  // silence is not.
   const waitMs = Math.max(0, Math.min(holdMs, Math.floor(withinMs - attemptMs)));
-  // The last response of the proxy has to arrive in time, because it says whether the request was executed.
+  // The proxy's last response must arrive in time, because it says whether the request was executed.
   return { waitMs, deadlineMs: Math.ceil(withinMs - Math.min(responseMsReserved, (withinMs - waitMs) / 4)) };
 }

@@ -4,10 +4,10 @@ import { bodyBytesMax } from "../wire/message_limits.ts";
 import { encodeNameToken } from "../wire/name_token.ts";
 import { positionField } from "../wire/field_types.ts";
 
-/** Maximum bytes of a message. */
+/** The most bytes that a message may have. */
 export const messageBytesMax = bodyBytesMax;
 
-/** Throws USAGE for a name that no header can carry. `what` names it: "client ID". */
+/** Throws USAGE for a name that no header can carry. `what` says what the name is for, for example "client ID". */
 export function checkName(what: string, name: string): void {
   if (typeof name !== "string") {
     throw new BatonError("USAGE", `The ${what} is not a string, but of type ${typeof name}`);

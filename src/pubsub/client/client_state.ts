@@ -1,6 +1,6 @@
 /**
- * State of a client ID: its session number, its position in each topic, and the puts whose outcome is unknown. One
- * SQLite file for each ID, opened by one process at a time. Only stores; decides nothing. Synchronous.
+ * The state of a client ID: its session number, its position in each topic, and the puts whose outcome is unknown. Each
+ * ID has one SQLite file, which one process opens at a time. It only stores and decides nothing. Synchronous.
  */
 import { createHash } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
@@ -21,26 +21,26 @@ import { noMessageId, type SessionToken } from "../wire/field_types.ts";
 import { freeNumbers, numberStepMax } from "../wire/message_limits.ts";
 import { ByteReader, ByteWriter, joinBytes } from "../../base/wire/bytes.ts";
 
-/** Maximum number of inputs per topic whose positions are kept; the most recently used ones stay. */
+/** How many inputs per topic keep their positions; the most recently used ones stay. */
 const inputsMax = 100_000;
 
 /** Position of a subscriber in a topic. */
 export interface SubscriberPosition {
   /** The last message that was acknowledged; -1 if none is known here. */
   readonly cursor: number;
-  /** The newest message that was being delivered. Not above `cursor`: no delivery was interrupted. */
+  /** The newest message whose delivery has begun. If it is not above `cursor`, no delivery was interrupted. */
   readonly intent: number;
-  /** Folder to which the messages between the two were being delivered; null if they were delivered elsewhere. */
+  /** The folder to which the messages between the two were being delivered; null if they were delivered elsewhere. */
   readonly folder: string | null;
 }
 
-/** Puts of one request whose outcome is unknown: everything needed to send the same request again. */
+/** The puts of one request whose outcome is unknown, with everything needed to send the same request again. */
 export interface PutIntents {
   readonly topic: string;
   readonly session: SessionToken;
-  /** Registration number of the topic that the request was sent with. */
+  /** The topic's registration number with which the request was sent. */
   readonly registration: number;
-  /** Counter of the first message; the others follow without gaps. */
+  /** The counter of the first message; the others follow without gaps. */
   readonly counter: number;
   readonly msgId: string | null;
   readonly bodies: readonly Uint8Array[];
@@ -51,26 +51,32 @@ export interface PutInputPosition {
   /** Identifies the input. */
   readonly name: string;
   readonly taken: number;
-  /** Digest of the messages that were taken, to detect a changed input. */
+  /** The digest of the messages that were taken, which detects a changed input. */
   readonly digest: string;
 }
 
-/** Servers know the positions of the client. Only puts with an unknown outcome exist nowhere else. */
+/**
+ * Advice for a damaged state. Servers know the client's positions; only puts with an unknown outcome exist nowhere
+ * else.
+ */
 const damageAdvice =
   "; puts whose outcome is unknown are lost with it. Without this file, the first call exits with 84, and later " +
   "calls continue at the position that the servers know: move away";
 
 const reportWaitMs = 1000;
 
-/** A response alone does not raise the session above this number: servers accept some steps more from any client. */
+/**
+ * A response alone does not raise the session above this number, because servers accept a few more steps from any
+ * client.
+ */
 const observedSessionMax = freeNumbers - 4 * numberStepMax;
-/** One that a server may have accepted from another program, and accepts the next one of. */
+/** The highest session that a server may have accepted from another program while it still accepts the next one. */
 const likelySessionMax = freeNumbers + 64 * numberStepMax;
 
 /**
- * The session number of a state after a response that names the last session of this client: whatever it says, the next
- * number can be sent, and is sooner or later accepted. A state that was raised too far by wrong responses is lowered by
- * a server that refuses its number; `used`: the highest session of stored puts, which stays below.
+ * Returns a client's session number after a response that names its last session. Whatever the response says, the
+ * client can send the next number, and servers sooner or later accept it. If wrong responses have raised the number too
+ * far, a server that refuses it lowers it again. `used` is the highest session of stored puts, which is a lower limit.
  */
 export function clientSessionAfterResponse(own: number, said: number, used: number): number {
   if (said < own) return own <= observedSessionMax ? own : Math.max(said, used);
@@ -85,12 +91,12 @@ export class ClientState implements Disposable {
   #session: SessionToken | null = null;
   #nextIntentId: number;
   readonly #registrations = new Map<string, number>();
-  /** Current value of `synchronous`. */
+  /** Whether transactions are flushed: the current value of `PRAGMA synchronous`. */
   #isDurable = true;
 
   /**
-   * Opens the state, and waits while another process has it. Rejects with LOCK_BUSY after `waitMs`, CONFIG for a file
-   * of another ID or a newer format, CANNOT_CREATE, IO, or the signal's reason.
+   * Opens the state of a client ID, and waits while another process uses it. Rejects with LOCK_BUSY after `waitMs`,
+   * CONFIG for a file of another ID or a newer format, CANNOT_CREATE, IO, or the signal's reason.
    */
   static async open(folder: string, id: string, { waitMs, clock, signal, onWait = () => {} }: {
     readonly waitMs: number;
@@ -154,12 +160,12 @@ export class ClientState implements Disposable {
     });
   }
 
-  /** The session of this process. Its number is one above the highest used number, and is durable on return. */
+  /** Returns this process's session. Its number is one above the highest used number, and is durable on return. */
   currentSession(): SessionToken {
     return this.#session ??= this.nextSession();
   }
 
-  /** Returns a session with an unused number, which is durable on return. Throws BAD_DATA when there is none. */
+  /** Returns a session with an unused number, which is durable on return. Throws BAD_DATA if no number is left. */
   nextSession(): SessionToken {
     const number = this.#sessionNumber + 1;
     if (!Number.isSafeInteger(number)) {
@@ -169,7 +175,7 @@ export class ClientState implements Disposable {
     return Object.freeze({ number, key: crypto.randomUUID() });
   }
 
-  /** Records a newer session that a server is said to know; the next process uses a higher number. */
+  /** Records a newer session that, according to a response, a server knows. The next process uses a higher number. */
   observeSession(said: number): void {
     const own = this.#sessionNumber;
     const number = clientSessionAfterResponse(own, said, this.#highestIntentSession);
@@ -211,7 +217,10 @@ export class ClientState implements Disposable {
     this.runTransaction(() => this.#file.run("DELETE FROM places WHERE topic = ?", topic));
   }
 
-  /** Adds intents. This and all following methods that change something are called inside `runTransaction`. */
+  /**
+   * Adds the intents of one request. Call this, and all following methods that change something, inside
+   * `runTransaction`.
+   */
   addIntents({ topic, session, registration, counter, msgId, bodies }: PutIntents): void {
     const { lengths, bytes } = joinBodies(bodies);
     this.#file.replace(clientStateTables.intents, {
@@ -228,7 +237,7 @@ export class ClientState implements Disposable {
     });
   }
 
-  /** Returns the known registration number of a topic; 0 if none is known. */
+  /** Returns a topic's registration number as known here, or 0 if it is unknown. */
   knownRegistration(topic: string): number {
     const known = this.#registrations.get(topic);
     if (known !== undefined) return known;
@@ -244,7 +253,10 @@ export class ClientState implements Disposable {
     this.#registrations.set(topic, number);
   }
 
-  /** Deletes intents with counters from `first` to `last`: their outcome is known. No request is deleted in part. */
+  /**
+   * Deletes the intents with counters from `first` to `last`, because their outcome is known. Never deletes only a part
+   * of a request.
+   */
   settleIntents(
     { topic, session }: Pick<PutIntents, "topic" | "session">,
     { first, last }: { readonly first: number; readonly last: number },
@@ -312,8 +324,8 @@ export class ClientState implements Disposable {
   }
 
   /**
-   * Writes everything that `work` stores in one transaction. The result survives a kill, and with `durable` (the
-   * default) also a power failure. Throws IO.
+   * Writes everything that `work` stores in one transaction. The result survives a kill. With `durable`, which is the
+   * default, it also survives a power failure. Throws IO.
    */
   runTransaction(work: () => void, { durable = true }: { readonly durable?: boolean } = {}): void {
     try {
@@ -354,7 +366,7 @@ export class ClientState implements Disposable {
   }
 }
 
-/** Returns a reason that SQLite does not report. */
+/** Finds a reason for a failed write that SQLite does not report. */
 function writeFailureReason(path: string): string {
   try {
     accessSync(dirname(path), constants.W_OK);
@@ -369,7 +381,7 @@ export function clientStateFile(folder: string, id: string): string {
   return join(folder, `${createHash("sha256").update(id).digest("hex")}.sqlite`);
 }
 
-/** Describes the process that has the state, as part of a sentence. */
+/** Describes the process that uses the state, as part of a sentence. */
 function describeUser(folder: string, id: string): string {
   const pid = findFileLockHolder(clientStateFile(folder, id));
   return `client ID ${JSON.stringify(id)}: ${pid === null ? "another process" : `process ${pid}`} is using it`;

@@ -1,21 +1,21 @@
 /**
- * Records how much of an input was taken, in the same transaction as the puts, so that a later process neither skips a
+ * Records how much of an input was put, in the same transaction as the puts, so that a later process neither skips a
  * message nor puts one twice. Decides nothing about the input.
  */
 import type { ClientState, PutInputPosition } from "./client_state.ts";
 import { createHash } from "node:crypto";
 
 export interface PutInputCheckpoint {
-  /** Digest of everything that was taken before; null if it is not needed. */
+  /** The digest of everything that was taken before; null if it is not needed. */
   readonly digest: string | null;
   /**
-   * Records, inside `runTransaction`, that the first `taken` messages of this call are taken. `digest`: of everything
-   * taken up to here.
+   * Records, inside `runTransaction`, that the first `taken` messages of this call are taken. `digest` covers
+   * everything taken so far.
    */
   record(taken: number, digest: string): void;
 }
 
-/** Checkpoint of an input that is a sequence of messages: their number and their digest. */
+/** The checkpoint of an input that is a sequence of messages: their number and their digest. */
 export class InputOffsetCheckpoint implements PutInputCheckpoint {
   readonly #state: ClientState;
   readonly #topic: string;
@@ -36,12 +36,12 @@ export class InputOffsetCheckpoint implements PutInputCheckpoint {
   }
 }
 
-/** Checkpoint of inputs that are one message each: which files were put. */
+/** The checkpoint of inputs that are one message each: the files that were put. */
 export class InputFileCheckpoint implements PutInputCheckpoint {
   readonly digest = null;
   readonly #state: ClientState;
   readonly #topic: string;
-  /** Files that are being put, in order, and how many of them are recorded. */
+  /** The files that are being put, in order. */
   readonly #inputs: PutInputPosition[] = [];
   #recorded = 0;
 
@@ -57,13 +57,13 @@ export class InputFileCheckpoint implements PutInputCheckpoint {
 
   record(taken: number): void {
     for (const input of this.#inputs.slice(this.#recorded, taken)) this.#state.setInput(this.#topic, input);
-    // A refused file is not taken; an older record of it is deleted.
+    // A refused file counts as not taken, so delete an older record of it.
     for (const { name } of this.#inputs.slice(taken, this.#recorded)) this.#state.forgetInput(this.#topic, name);
     this.#recorded = taken;
   }
 }
 
-/** Digest of no messages. */
+/** The digest of an empty input. */
 export const emptyInputDigest = "";
 
 export function extendInputDigest(chain: string, item: Uint8Array): string {

@@ -1,16 +1,19 @@
-/** The sentence that tells a client of lost messages. */
+/** The sentence that tells a client that messages were lost. */
 import { countWithNoun } from "../../base/support/text.ts";
 
-/** `certain`: messages that were answered OK are lost; `possible`: they may be. */
+/** `certain` means that messages that were answered with OK are lost; `possible`, that they may be. */
 export type MessageLossCertainty = "certain" | "possible";
 
-/** The value of the header `loss`; null for none. */
+/** Reads the value of the header `loss`; null if there is none. */
 export function parseMessageLoss(header: string | undefined): MessageLossCertainty | null {
   if (header === undefined) return null;
   return header === "certain" ? "certain" : "possible";
 }
 
-/** `missed`: how many of them, and others, this client has not received, if that is known. */
+/**
+ * Returns the sentence about lost messages. `missed` is how many messages, lost or deleted, this client has not
+ * received; 0 if unknown.
+ */
 export function messageLossSentence(topic: string, loss: MessageLossCertainty, missed = 0): string {
   const what = loss === "certain" ? "has lost" : "may have lost";
   const count = missed > 0

@@ -15,7 +15,7 @@ import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { flushParentFolders, flushPath, writeFlushed } from "../../base/storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
 
-/** Name of the file that says which client and topic own the folder. */
+/** The name of the file that says which client and topic own the folder. */
 const ownerFileName = ".baton-pubsub";
 
 export interface MessageFolderEntry {
@@ -34,7 +34,7 @@ export class MessageFolder {
   readonly path: string;
   readonly #options: MessageFolderOptions;
   /**
-   * IDs of messages that an earlier process began to write, ascending. They are written again unless the client has
+   * The IDs of messages that an earlier process began to write, ascending. They are written again unless the client has
    * skipped them.
    */
   #leftParts: readonly number[];
@@ -48,8 +48,8 @@ export class MessageFolder {
   }
 
   /**
-   * Delivers the messages in the order of their IDs. Throws IO: messages written before the failure are delivered, the
-   * others come again. The disk does not need room for all of them if another program removes the files meanwhile.
+   * Delivers the messages in the order of their IDs. Throws IO; messages written before the failure are delivered, and
+   * the others come again. The disk does not need room for all of them if another program removes the files meanwhile.
    */
   deliver(messages: readonly MessageFolderEntry[]): void {
     const { written, failure } = this.#write(messages);
@@ -99,7 +99,10 @@ export class MessageFolder {
     onStep("done");
   }
 
-  /** Keeps part files above `last`: a process that took over the client with another state may be renaming them now. */
+  /**
+   * Removes part files up to `last` that this delivery did not write. Keeps those above: a process that took over the
+   * client with another state may be renaming them now.
+   */
   #removeLeftParts(messages: readonly MessageFolderEntry[], last: number): void {
     const written = new Set(messages.map(({ id }) => id));
     for (const id of this.#leftParts) {
@@ -120,7 +123,7 @@ export class MessageFolder {
 }
 
 /**
- * Completes an interrupted delivery, in the folder where it began. Throws IO if the folder is missing, because then it
+ * Completes an interrupted delivery in the folder where it began. Throws IO if the folder is missing, because then it
  * is unknown what was delivered.
  */
 export function recoverMessageFolder({ state, topic, onStep = () => {} }: MessageFolderOptions): void {
@@ -145,7 +148,7 @@ export function recoverMessageFolder({ state, topic, onStep = () => {} }: Messag
   state.setPosition(topic, { cursor: intent, intent, folder: null });
 }
 
-/** Returns the IDs from `cursor` + 1 to `intent` that were written and not renamed, ascending. */
+/** Returns the IDs from `cursor` + 1 to `intent` whose files were written but not renamed, ascending. */
 function findParts(folder: string, cursor: number, intent: number): number[] {
   return readdirSync(folder)
     .map((name) => Number(/^(\d{1,16})\.part$/.exec(name)?.[1] ?? -1))
@@ -154,7 +157,7 @@ function findParts(folder: string, cursor: number, intent: number): number[] {
 }
 
 /**
- * Creates the folder and returns its real path: recovery has to find it even if a symbolic link changes. Throws
+ * Creates the folder and returns its real path, because recovery must find it even if a symbolic link changes. Throws
  * CANNOT_CREATE.
  */
 export function makeMessageFolder(path: string): string {

@@ -1,6 +1,6 @@
 /**
- * One connection to a proxy. Each request has a number in its envelope, which matches its response. Never sends while
- * not connected.
+ * One connection of a client to a proxy. Each request has a number in its envelope, which its response repeats. Never
+ * sends while not connected.
  */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
@@ -10,11 +10,11 @@ import { Event } from "../../base/support/event.ts";
 
 const nothing = new Uint8Array(0);
 
-/** A proxy that cannot decrypt a message disconnects without a reason: CURVE has no error response for it. */
+/** A proxy that cannot decrypt a message disconnects without a reason, because CURVE has no error response for it. */
 const wrongKeyHint = "; so does a proxy whose key is not the --service-key that was given";
 
 /**
- * Handshake errors caused by a missing key or permission. Other errors may also be permanent, for example when the peer
+ * Handshake errors that a missing key or permission causes. Other errors may also be permanent, for example if the peer
  * is not a proxy.
  */
 const refusals: readonly (ZmtpErrorReason | undefined)[] = ["MECHANISM", "AUTHENTICATION", "REFUSED_BY_PEER"];
@@ -60,12 +60,12 @@ export class ProxyLink {
     return this.#state;
   }
 
-  /** True if the proxy refuses this client with its keys, or without keys. */
+  /** Whether the proxy refuses this client because of its keys, or because it has none. */
   get isRefused(): boolean {
     return this.#isRefused;
   }
 
-  /** Reason why the link is not connected. */
+  /** Why the link is not connected. */
   get lostReason(): string {
     return this.#why;
   }
@@ -76,8 +76,8 @@ export class ProxyLink {
   }
 
   /**
-   * Sends a request if the link is connected and has room. `answered` gets the frames after the envelope, or null if
-   * the connection was lost. The returned function cancels the callback.
+   * Sends a request, and returns a function that cancels its callback. Returns null if the link is not connected or has
+   * no room. `answered` gets the frames after the envelope, or null if the connection was lost.
    */
   send(frames: readonly Uint8Array[], answered: (answer: Uint8Array[] | null) => void): (() => void) | null {
     if (this.#state !== "connected") return null;

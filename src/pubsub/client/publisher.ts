@@ -1,7 +1,7 @@
 /**
- * Puts messages, each exactly once. An intent is stored before a request is sent, and deleted when the outcome is
- * known. A window of requests is in flight; their order is kept, because each names the counter that has to be stored
- * before it.
+ * Puts messages into one topic, each exactly once. Stores an intent before it sends a request, and deletes the intent
+ * when it knows the outcome. Several requests are in flight. Their order is kept, because each names the counter that
+ * has to be stored before it.
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { abortable, anySignal, throwIfAborted } from "../../base/support/abort.ts";
@@ -15,36 +15,36 @@ import { totalByteLength } from "../../base/wire/bytes.ts";
 import { bodyBytesMax } from "../wire/message_limits.ts";
 import type { MessageHeaders } from "../wire/pubsub_messages.ts";
 
-/** Maximum messages in flight. Another request is sent while fewer bytes than this are in flight. */
+/** The most messages in flight. Another request is sent only while fewer bytes than `windowBytes` are in flight. */
 const windowMessages = 256;
 const windowBytes = 16 << 20;
 
 export interface PublisherPutOptions {
   readonly msgId?: string | null;
-  /** The message ID of the message with this counter, instead of `msgId`. A chunk with such a message has no other. */
+  /** Returns the message ID for a counter, in place of `msgId`. A chunk with such a message has no other message. */
   readonly msgIdOf?: (counter: number) => string | null;
-  /** Checkpoint of the input that the messages come from. */
+  /** The checkpoint of the input that the messages come from. */
   readonly input?: PutInputCheckpoint | null;
   /** Ends the call immediately; the outcome of requests in flight is unknown. */
   readonly signal?: AbortSignal | undefined;
-  /** Stops reading; requests that were sent are awaited. */
+  /** Stops reading; requests that were already sent are still awaited. */
   readonly until?: AbortSignal | undefined;
-  /** The input cannot be read again, so messages that were read are put even after `until`. */
+  /** Whether the input cannot be read again, so that messages that were read are put even after `until`. */
   readonly isStream?: boolean;
   /** Called with the number of stored messages, their bytes, and the counter of the first one. */
   readonly onStored?: (messages: number, bytes: number, first: number) => void;
-  /** Returns the time on the clock until which the request with these messages is tried. */
+  /** Returns the clock time at which baton stops trying a request with these messages. */
   readonly endMsOf?: (first: number, count: number) => number;
 }
 
 interface InFlightBatch {
   readonly first: number;
-  /** Digest of the input before this batch. */
+  /** The digest of the input before this batch. */
   readonly digest: string;
   readonly count: number;
   readonly bytes: number;
   readonly abort: AbortController;
-  /** Returns whether any of it may have arrived. */
+  /** Returns whether a part of it may have arrived. */
   readonly wasSent: () => boolean;
   readonly ended: Promise<void>;
 }
@@ -52,12 +52,12 @@ interface InFlightBatch {
 /** A request that was definitely not executed. */
 interface RefusedPut {
   readonly counter: number;
-  /** Digest of the input before this message. */
+  /** The digest of the input before this message. */
   readonly digest: string;
   readonly error: unknown;
-  /** The network may still deliver a copy of the request, which may then be stored. */
+  /** Whether the network may still deliver a copy of the request, which a server may then store. */
   readonly mayStillBeStored: boolean;
-  /** A server had no room for the message: it may soon have room for a copy. */
+  /** Whether a server had no room for the message; it may soon have room for a copy. */
   readonly wasFull: boolean;
 }
 
@@ -70,17 +70,17 @@ interface CheckpointUpdate {
 export class Publisher {
   readonly #client: PubsubClientSession;
   readonly #topic: string;
-  /** Counter of the next message. */
+  /** The counter of the next message. */
   #counter = 1;
-  /** Digest of everything that was taken. */
+  /** The digest of everything that was taken. */
   #digest = emptyInputDigest;
   readonly #inFlight = new Set<InFlightBatch>();
   #messages = 0;
   #bytes = 0;
-  /** Counters whose outcome is known, and whose intents are still stored. */
+  /** Counters whose outcome is known, but whose intents are still stored. */
   #settledCounters: { readonly first: number; readonly last: number }[] = [];
   #refusedPut: RefusedPut | null = null;
-  /** Batches whose outcome is unknown, with the error; null if waiting was aborted. */
+  /** Batches whose outcome is unknown, with the error; the error is null if the wait was aborted. */
   #unknownOutcomes: { readonly flight: InFlightBatch; readonly error: BatonError | null }[] = [];
   #thrown: { readonly error: unknown } | null = null;
   #waitsForInput = false;
@@ -96,30 +96,31 @@ export class Publisher {
   }
 
   /**
-   * Reports to the topic that all puts are resolved, so that it may forget this publisher first. Called after `putAll`.
+   * Reports to the topic that all puts are resolved, so that it forgets this publisher first. Call it after `putAll`.
    */
   async reportResolved(): Promise<void> {
     await this.#client.reportResolved(this.#topic, this.#counter);
   }
 
-  /** A fail-over of the topic's database has lost earlier messages that were answered OK, or may have. */
+  /** Whether a fail-over of the topic's database has lost, or may have lost, messages that were answered with OK. */
   get loss(): MessageLossCertainty | null {
     return this.#loss;
   }
 
-  /** Number of messages that the topic accepted and did not store, because no client was subscribed. */
+  /** How many messages the topic accepted but did not store, because no client was subscribed. */
   get withoutSubscribers(): number {
     return this.#withoutSubscribers;
   }
 
-  /** True if `putAll` has read its input to the end. */
+  /** Whether `putAll` has read its input to the end. */
   get hasReadAll(): boolean {
     return this.#hasReadAll;
   }
 
   /**
-   * Puts all messages in order, and resolves when all are stored. Rejects with OUTCOME_UNKNOWN (the intents are kept
-   * for `resume`), the error of a refused message, or the signal's reason. Call it once for each publisher.
+   * Puts all messages in order, and resolves with their number when all are stored. Rejects with OUTCOME_UNKNOWN (the
+   * intents stay for `resume`), the error of a refused message, or the signal's reason. Call it once for each
+   * publisher.
    */
   async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PublisherPutOptions = {}): Promise<number> {
     const { signal, until, isStream = false, input: checkpoint = null, endMsOf } = options;
@@ -153,7 +154,7 @@ export class Publisher {
       [],
       checkpoint && { checkpoint, ...this.#refusedPut ?? { counter: this.#counter, digest: this.#digest } },
     );
-    // An unknown outcome is reported first, because it needs a resume, which also puts what was refused after it.
+    // Report an unknown outcome first: it needs a resume, which also puts what was refused after it.
     const doubt = this.#unknownOutcomes.find(({ error }) => error !== null)?.error;
     const error = this.#thrown?.error ?? doubt ?? this.#refusedPut?.error ?? inputError;
     if (error !== undefined && error !== null) throw error;
@@ -161,7 +162,7 @@ export class Publisher {
     return this.#counter - 1;
   }
 
-  /** Sends all puts with an unknown outcome again. Resolves with the number of messages. */
+  /** Sends all puts with an unknown outcome again, and resolves with the number of messages. */
   async resume(
     { signal, until, endMs, onStored = () => {} }: Pick<PublisherPutOptions, "signal" | "until" | "onStored"> & {
       readonly endMs?: number;
@@ -187,7 +188,7 @@ export class Publisher {
     return count;
   }
 
-  /** Notes what the response to a put of `count` messages says besides its ids. */
+  /** Notes what the response to a put of `count` messages says in addition to its IDs. */
   #noteOk(headers: MessageHeaders | undefined, count: number): void {
     this.#loss = parseMessageLoss(headers?.loss) ?? this.#loss;
     if (headers?.subscribers === 0) this.#withoutSubscribers += count;
@@ -223,8 +224,8 @@ export class Publisher {
   }
 
   /**
-   * Sends messages in requests as the window allows. The intents of all requests that fit at the same time are stored
-   * in one transaction.
+   * Sends messages in requests as the window allows. Stores the intents of all requests that fit together in one
+   * transaction.
    */
   async #sendAll(items: readonly Uint8Array[], options: PublisherPutOptions, ends: AbortSignal): Promise<void> {
     let group: Uint8Array[][] = [];
@@ -262,7 +263,10 @@ export class Publisher {
     return this.#messages + messages > windowMessages || this.#bytes + bytes >= windowBytes;
   }
 
-  /** Stores the intents of the requests in one transaction and sends them. If it fails, none of them was taken. */
+  /**
+   * Stores the intents of the requests in one transaction, and sends the requests. If the transaction fails, none is
+   * sent.
+   */
   #send(batches: readonly (readonly Uint8Array[])[], options: PublisherPutOptions): void {
     const { msgId = null, msgIdOf, input = null } = options;
     const session = this.#client.token;
@@ -285,7 +289,7 @@ export class Publisher {
     for (const { intents, before } of requests) this.#request(intents, before, options);
   }
 
-  /** Sends one request. `digest`: of the input before it. */
+  /** Sends one request. `digest` is the input's digest before it. */
   #request({ counter: first, msgId, bodies }: PutIntents, digest: string, options: PublisherPutOptions): void {
     // Outcomes below this counter are also settled on disk, so the server may forget them.
     const firstUnacked = Math.min(first, ...[...this.#inFlight].map((flight) => flight.first));
@@ -342,7 +346,7 @@ export class Publisher {
     if (outcome === null) {
       if (isBehind) this.#settle(flight);
       else if (flight.wasSent()) this.#unknownOutcomes.push({ flight, error: null });
-      else this.#recordFailure(flight, why); // it is still in the input
+      else this.#recordFailure(flight, why); // its messages are still in the input
     } else if (outcome.kind === "response" && outcome.response.status === "OK") {
       this.#settle(flight);
       this.#noteOk(outcome.response.headers, flight.count);
@@ -372,10 +376,10 @@ export class Publisher {
   }
 
   /**
-   * Ends the session before a refusal is recorded and reported, so that a copy of the request that the network still
-   * delivers cannot be stored. The outcome is unknown, and `resume` finds out, if the message was stored meanwhile, if
-   * waiting was aborted, or if no server confirms the end of the session after one had no room for the message. After
-   * any other refusal that is not confirmed, the first request of the next session ends this one.
+   * Ends the session before a refusal is recorded and reported, so that a server cannot store a copy of the request
+   * that the network still delivers. The outcome stays unknown, and `resume` finds out, in three cases: the message was
+   * stored meanwhile; the wait was aborted; or no server confirms the end of the session after one had no room for the
+   * message. After any other refusal that is not confirmed, the first request of the next session ends this one.
    */
   async #endSession({ counter, error, wasFull }: RefusedPut, signal: AbortSignal | undefined): Promise<void> {
     let end: { readonly isStored: boolean } | null = null;
@@ -405,9 +409,7 @@ export class Publisher {
     this.#settledCounters.push({ first, last: first + count - 1 });
   }
 
-  /**
-   * Stores intents and settled counters. `place`: the checkpoint, up to but not including the message of this counter.
-   */
+  /** Stores intents, settled counters, and the checkpoint `place`, which covers the messages before its counter. */
   #storeProgress(
     intents: readonly PutIntents[],
     place: CheckpointUpdate | null,
@@ -434,12 +436,12 @@ function unknownOutcomeError(what: string, outcome: PubsubRequestOutcome): Baton
   });
 }
 
-/** Returns whether the topic has forgotten this client during its puts; what was stored before is unknown. */
+/** Returns whether the topic forgot this client during its puts, so that it is unknown what was stored before. */
 function isForgotten(outcome: PubsubRequestOutcome): boolean {
   return outcome.response?.status === "UNREGISTERED";
 }
 
-/** Returns whether trying again cannot reveal more about the outcome. */
+/** Returns whether another try cannot reveal more about the outcome. */
 function isSettled(outcome: PubsubRequestOutcome): boolean {
   return outcome.kind === "response" &&
     ["STALE_OP", "COUNTER_REUSE", "BAD_REQUEST", "UNREGISTERED"].includes(outcome.response.status);
@@ -473,7 +475,7 @@ function* splitIntoBatches(items: readonly Uint8Array[]): Generator<Uint8Array[]
   if (batch.length > 0) yield batch;
 }
 
-/** Joins intents that fit into one request: the same session, consecutive counters, no message ID. */
+/** Joins intents that fit into one request: they have the same session, consecutive counters and no message ID. */
 function joinIntents(intents: readonly PutIntents[]): PutIntents[] {
   const runs: PutIntents[] = [];
   for (const next of intents) {

@@ -1,4 +1,4 @@
-/** A session of a client ID: its state, and its requests, which all carry the session. */
+/** A session of a client ID: its state and its requests, which all carry the session. */
 import { BatonError } from "../../base/errors.ts";
 import type { Message, MessageHeaders, MessageName, MessageOf } from "../wire/pubsub_messages.ts";
 import type { SessionToken } from "../wire/field_types.ts";
@@ -16,25 +16,25 @@ import { decodeTopicList } from "../wire/topic_list.ts";
 type UnsentMessage<N extends MessageName> = N extends MessageName ? Omit<MessageOf<N>, "sender"> : never;
 type SubscriberOperation = "SUBSCRIBE" | "UNSUBSCRIBE" | "SEEK";
 
-/** Milliseconds: the maximum time to end a session. */
+/** The most milliseconds to spend on ending a session. */
 const endMsMax = 2000;
-/** Milliseconds: the maximum time to report that all puts are resolved. */
+/** The most milliseconds to spend on reporting that all puts are resolved. */
 const resolvedMsMax = 200;
-/** Maximum tries to register: each one fails if the topic has forgotten other clients meanwhile. */
+/** How often to try to register; a try fails if the topic has forgotten other clients meanwhile. */
 const registrationsMax = 5;
 
 export interface SessionRequestOptions extends PubsubRequestOptions {
-  /** Registration number of the first try, for a request that may have been executed before. */
+  /** The registration number of the first try, for a request that may have been executed before. */
   readonly registration?: number | undefined;
 }
 
 export interface ClientPosition {
-  /** Response of the server. */
+  /** The headers of the server's response. */
   readonly info: MessageHeaders;
   readonly isSubscribed: boolean;
   /** The last message that was acknowledged; -1 for none, or if the client is not subscribed. */
   readonly cursor: number;
-  /** Number of waiting messages; 0 for a client that is not subscribed. */
+  /** The number of waiting messages; 0 for a client that is not subscribed. */
   readonly pending: number;
 }
 
@@ -42,12 +42,15 @@ export class PubsubClientSession {
   readonly state: ClientState;
   readonly #requester: PubsubRequester;
   readonly #operationCounts = new Map<string, number>();
-  /** Topics at which this process has registered. */
+  /** The topics at which this process has registered. */
   readonly #registeredTopics = new Set<string>();
   readonly #kind: "shared" | "own";
   #token: SessionToken | null = null;
 
-  /** `own`: a new session, for a process that needs several; `shared`: that of this process, which its state keeps. */
+  /**
+   * `own` is a new session, for a process that needs several. `shared` is the process's one session, which its state
+   * keeps.
+   */
   constructor(state: ClientState, requester: PubsubRequester, kind: "shared" | "own" = "shared") {
     this.state = state;
     this.#requester = requester;
@@ -63,13 +66,13 @@ export class PubsubClientSession {
     return this.state.id;
   }
 
-  /** Number of subscribe, unsubscribe and seek operations at the topic in this session. */
+  /** The number of subscribe, unsubscribe and seek operations at the topic in this session. */
   operationCount(topic: string): number {
     return this.#operationCounts.get(topic) ?? 0;
   }
 
   /**
-   * Sends a request in this session. If a server knows a newer session, its number is recorded and the next process
+   * Sends a request in this session. If a server knows a newer session, records its number, so that the next process
    * uses a higher one.
    */
   async request(
@@ -88,9 +91,9 @@ export class PubsubClientSession {
   }
 
   /**
-   * Registers the client at a topic before its first put, once per process. A topic forgets publishers, and accepts
-   * puts of an unknown client only if it has forgotten none since that client registered. Uses an empty put, which may
-   * be repeated. Rejects with the reason; nothing was put then.
+   * Registers the client at a topic before its first put, once per process. A topic forgets publishers. It accepts puts
+   * of an unknown client only if it has forgotten none since that client registered. Uses an empty put, which may be
+   * repeated. Rejects with the reason if that fails; nothing was put then.
    */
   async register(topic: string, options: PubsubRequestOptions = {}): Promise<void> {
     if (this.#registeredTopics.has(topic)) return;
@@ -104,7 +107,9 @@ export class PubsubClientSession {
     this.#registeredTopics.add(topic);
   }
 
-  /** Sends a request without messages, and again with the registration number that the topic names if it is newer. */
+  /**
+   * Sends a request without messages. If the topic names a newer registration number, sends it again with that number.
+   */
   async #requestRegistered(
     message: UnsentMessage<SubscriberOperation | "PUT">,
     options?: PubsubRequestOptions,
@@ -120,7 +125,7 @@ export class PubsubClientSession {
   }
 
   /**
-   * Reports that the outcomes of all puts below `counter` are known: if the topic has to forget publishers, this one is
+   * Reports that the outcomes of all puts below `counter` are known. If the topic has to forget publishers, this one is
    * among the first. Waits only briefly; the report may be lost.
    */
   async reportResolved(topic: string, counter: number): Promise<void> {
@@ -134,8 +139,9 @@ export class PubsubClientSession {
   }
 
   /**
-   * Ends this session at a topic with an empty put in a newer session: requests of the old session that the network
-   * still delivers are FENCED. Returns whether the message `counter` is stored; null if no server confirmed it.
+   * Ends this session at a topic with an empty put in a newer session, so that requests of the old session that the
+   * network still delivers are FENCED. Returns whether the message `counter` is stored, or null if no server confirmed
+   * it.
    */
   async endSession(
     topic: string,
@@ -151,7 +157,7 @@ export class PubsubClientSession {
     const end = { name: "PUT", sender: this.id, topic, counter, headers, batch: [] } as const;
     const { kind, response } = await this.#requester.request(end, { signal, withinMs: endMsMax });
     if (kind !== "response") return null;
-    // The topic has forgotten the client since; its registration number now refuses all earlier requests.
+    // Since then the topic has forgotten the client. Its registration number now refuses all earlier requests.
     if (response.status === "UNREGISTERED") return { isStored: false };
     return response.status === "OK" ? { isStored: response.headers?.ids !== undefined } : null;
   }
@@ -161,13 +167,13 @@ export class PubsubClientSession {
     await this.#requestOperation(`subscribe to topic "${topic}"`, { name: "SUBSCRIBE", topic }, options);
     const { cursor, intent } = this.state.subscriberPosition(topic);
     if (cursor < 0 && intent < 0) return;
-    // A topic whose server was given up starts again at the first ID; a position beyond its end belongs to the old
+    // A topic whose server was given up starts again at the first ID. A position beyond its end belongs to the old
     // topic.
     const { end = 0 } = await this.info(topic, options);
     if (cursor > end || intent > end) this.state.forgetPosition(topic);
   }
 
-  /** Unsubscribes; messages that were not fetched are lost for this client. */
+  /** Unsubscribes. This client loses the messages that it has not fetched. */
   async unsubscribe(topic: string, options?: PubsubRequestOptions): Promise<void> {
     await this.#requestOperation(`unsubscribe from topic "${topic}"`, { name: "UNSUBSCRIBE", topic }, options);
     this.state.forgetPosition(topic);
@@ -175,7 +181,7 @@ export class PubsubClientSession {
 
   async seek(topic: string, to: number | "start" | "end", options?: PubsubRequestOptions): Promise<void> {
     await this.#requestOperation(`seek in topic "${topic}"`, { name: "SEEK", topic, to }, options);
-    this.state.forgetPosition(topic); // the position of the server is valid now
+    this.state.forgetPosition(topic); // now the server's position counts
   }
 
   async info(topic: string, options?: PubsubRequestOptions): Promise<MessageHeaders> {
@@ -185,8 +191,8 @@ export class PubsubClientSession {
   }
 
   /**
-   * Returns where this client is in a topic. The server learns of the last acknowledgements with the next get. Rejects
-   * with NOT_SUBSCRIBED if the topic does not exist, and with the error of the request.
+   * Returns this client's position in a topic. The server learns of the last acknowledgements only with the next get.
+   * Rejects with NOT_SUBSCRIBED if the topic does not exist, and with the error of the request.
    */
   async position(topic: string, options?: PubsubRequestOptions): Promise<ClientPosition> {
     const info = await this.info(topic, options);
@@ -207,7 +213,7 @@ export class PubsubClientSession {
   }
 }
 
-/** Returns the response if it is OK; otherwise throws the outcome as an error. */
+/** Returns the response if its status is OK; otherwise throws the outcome as an error. */
 export function requireOkResponse(what: string, outcome: PubsubRequestOutcome): ClientResponseMessage {
   if (outcome.kind === "response" && outcome.response.status === "OK") return outcome.response;
   throw requestOutcomeError(what, outcome);

@@ -1,6 +1,6 @@
 /**
- * Sends requests to the proxies, in order, and again until each has an outcome or its time is over. Owns the
- * connections. The outcome is a response, definitely not done, or unknown.
+ * Sends a client's requests to the proxies, one proxy after the other, until each request has an outcome or its time is
+ * over. Owns the connections. The outcome is a response, definitely not done, or unknown.
  */
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
@@ -20,7 +20,9 @@ export type ClientResponseMessage = MessageOf<"STATUS">;
 
 export type PubsubRequestOutcome =
   | { readonly kind: "response"; readonly response: ClientResponseMessage }
-  /** Definitely not done; `response` is the last one received. `isRefused`: every proxy refuses this client. */
+  /**
+   * Definitely not done. `response` is the last one received. `isRefused` means that every proxy refuses this client.
+   */
   | {
     readonly kind: "fail";
     readonly why: string;
@@ -30,21 +32,26 @@ export type PubsubRequestOutcome =
   | { readonly kind: "unknown"; readonly why: string; readonly response: ClientResponseMessage | null };
 
 export interface PubsubRequesterOptions {
-  /** Returns the endpoints of the proxies in the order of the tries. Called again when none of them can be reached. */
+  /**
+   * Returns the proxies' endpoints in the order in which to try them. Called again when none of them can be reached.
+   */
   readonly findProxies: (signal: AbortSignal) => Promise<readonly string[]>;
   readonly clock: Clock;
-  /** Milliseconds that a request is tried in total. */
+  /** How long to try a request in total, in milliseconds. */
   readonly timeoutMs: number;
-  /** Milliseconds to wait for the response of one try. Without `retriesMax` it doubles after each try without one. */
+  /**
+   * How long to wait for the response of one try, in milliseconds. Without `retriesMax`, it doubles after each try that
+   * got none.
+   */
   readonly attemptMs: number;
-  /** Maximum number of tries after the first one. */
+  /** The most tries after the first one. */
   readonly retriesMax?: number;
   readonly socket?: SocketOptions;
   /** Where `findProxies` looks, as part of a sentence: `in the coordination service at …`. */
   readonly lookupPlace?: () => string;
   /**
-   * Called with the reason when a request has made no progress for `stallMs`, 3 s by default. Called again only after a
-   * response.
+   * Called with the reason when a request has made no progress for `stallMs` (3 s by default). Called again only after
+   * a response has arrived.
    */
   readonly onStall?: (why: string) => void;
   readonly stallMs?: number;
@@ -53,30 +60,32 @@ export interface PubsubRequesterOptions {
 
 export interface PubsubRequestOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds that the server may wait for a message before it responds. */
+  /** How long the server may wait for a message before it responds, in milliseconds. */
   readonly holdMs?: number;
   /** A shorter limit than `timeoutMs`; at most a fifth of `timeoutMs` is used. */
   readonly withinMs?: number;
-  /** Time on the clock until which the request is tried, instead of `timeoutMs`; `holdMs` is added to it. */
+  /** The clock time at which to stop trying the request, in place of `timeoutMs`; `holdMs` is added to it. */
   readonly endMs?: number | undefined;
-  /** Called when the first try has been sent; nothing can have been executed before. */
+  /** Called when the first try has been sent; before that, no server can have executed the request. */
   readonly onSent?: (() => void) | undefined;
 }
 
 /** Progress of a request. */
 interface RequestProgress extends StallWatchedRequest {
   sentTo: ProxyLink | null;
-  /** Result of the last try. */
+  /** The result of the last try, for people. */
   lastResult: string | null;
 }
 
-/** Milliseconds to wait for a connection before the next proxy is tried. */
+/** How long to wait for a connection before the next proxy is tried, in milliseconds. */
 const connectMsMax = 2000;
-/** The same if there is only one proxy, before proxies are looked up again: as long as a handshake may take. */
+/**
+ * How long to wait for the only proxy's connection before looking proxies up again: as long as a handshake may take.
+ */
 const onlyConnectMsMax = 10_000;
-/** Milliseconds: with less time left, another try would only turn "not done" into "unknown". */
+/** With less time left than this, in milliseconds, another try would only turn "not done" into "unknown". */
 const attemptMsMin = 100;
-/** Longer than the wait for a proxy that does not respond while there is another one. */
+/** Longer than the wait for a proxy that does not respond while there is another one, in milliseconds. */
 const stallMsDefault = 3000;
 const noProblemYet = "no proxy was found";
 const noProxySentence = "no proxy is running; to start the service on this machine: baton pubsub serve; for several " +
@@ -89,7 +98,7 @@ export class PubsubRequester implements AsyncDisposable {
   #proxies: readonly string[] = [];
   #proxyIndex = 0;
   #link: ProxyLink | null = null;
-  /** Time at which the connection was opened. */
+  /** The clock time at which the current connection was opened. */
   #openedMs = 0;
   /** All connections, including those where other requests still wait. */
   readonly #links = new Set<ProxyLink>();
@@ -106,7 +115,10 @@ export class PubsubRequester implements AsyncDisposable {
     this.#stallMonitor = onStall === undefined ? null : new RequestStallMonitor(clock, { afterMs: stallMs, tell });
   }
 
-  /** Sends a request. Rejects with the signal's reason, and with the error of `findProxies` when the time is over. */
+  /**
+   * Sends a request, and resolves with its outcome. Rejects with the signal's reason, and with the error of
+   * `findProxies` when the time is over.
+   */
   async request(message: Message, options: PubsubRequestOptions = {}): Promise<PubsubRequestOutcome> {
     const progress: RequestProgress = { sinceMs: this.#options.clock.now(), sentTo: null, lastResult: null };
     this.#stallMonitor?.begin(progress);
@@ -138,7 +150,7 @@ export class PubsubRequester implements AsyncDisposable {
       // Another try would be refused as well.
       if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastProblem, response, isRefused };
       let end: RequestAttemptResult = { kind: "not sent" };
-      // Finding proxies may have taken all of the time: what is sent too late is only unknown.
+      // Finding proxies may have taken all of the time. If the request is sent too late, its outcome is only unknown.
       const withinMs = Math.min(endMs - clock.now(), attemptMs + holdMs);
       if (link !== null && withinMs < attemptMsLeast) {
         this.#lastProblem = `no time was left when ${link.endpoint} was connected`;
@@ -152,7 +164,7 @@ export class PubsubRequester implements AsyncDisposable {
           ? { kind: "no response" }
           : attemptResultOf(got);
         if (got !== null && got !== "no response") response = got;
-        // A long message on a slow network needs a longer try; the proxy may have responded that its deadline had
+        // A long message on a slow network needs a longer try. The proxy may have responded that its deadline had
         // passed.
         const neededMore = clock.now() - sentMs >= times.deadlineMs * 0.9;
         if (neededMore && retriesMax === Infinity) attemptMs *= 2;
@@ -184,7 +196,10 @@ export class PubsubRequester implements AsyncDisposable {
     }
   }
 
-  /** Sends the message with the times of this try, and notes where it is. Returns what `#attempt` returns. */
+  /**
+   * Sends the message with the times of this try, and notes for the stall report where it is. Returns what `#attempt`
+   * returns.
+   */
   async #watchedAttempt(
     link: ProxyLink,
     message: Message,
@@ -289,7 +304,7 @@ export class PubsubRequester implements AsyncDisposable {
     await abortable(link.whenSettled(), deadline.signal).catch(() => throwIfAborted(signal));
   }
 
-  /** Looks up the proxies. A temporary failure is only recorded; other errors reject. */
+  /** Looks up the proxies. Only records a temporary failure; rejects with other errors. */
   async #findProxies(withinMs: number, signal: AbortSignal | undefined): Promise<void> {
     const late = () =>
       new BatonError(
@@ -314,13 +329,13 @@ export class PubsubRequester implements AsyncDisposable {
     }
   }
 
-  /** Switches to the next proxy. After the last one they are looked up again. */
+  /** Switches to the next proxy. After the last one, proxies are looked up again. */
   #useNextProxy(end: RequestAttemptResult): void {
     if (this.#link === null) return;
     if (this.#link.state === "lost") {
       this.#lastProblem = `no connection to ${this.#link.endpoint}: ${this.#link.lostReason}`;
     }
-    // There is no other proxy: a connection that works, or may still be established, is kept.
+    // If there is no other proxy, keep a connection that works or may still be established.
     const isYoung = this.#options.clock.now() - this.#openedMs < onlyConnectMsMax;
     const isKept = end.kind === "response" || (this.#link.state === "connecting" && isYoung);
     if (isKept && this.#proxies.length === 1) return;
@@ -334,13 +349,13 @@ export class PubsubRequester implements AsyncDisposable {
     if (this.#pendingSearch !== null) {
       return `the proxies are being looked up${this.#lookupSuffix}, without a response yet`;
     }
-    // A further try to connect has no problem of its own yet.
+    // A later try to connect has no problem of its own yet.
     const isFirstTry = this.#link?.state === "connecting" && this.#lastProblem === noProblemYet;
     if (lastResult !== null || this.#link === null || !isFirstTry) return lastResult ?? this.#lastProblem;
     return `cannot connect to the proxy at ${this.#link.endpoint}: ${this.#link.lostReason}`;
   }
 
-  /** The lookup place as part of a sentence, after a blank. */
+  /** The lookup place as part of a sentence, after a space. */
   get #lookupSuffix(): string {
     return this.#options.lookupPlace === undefined ? "" : ` ${this.#options.lookupPlace()}`;
   }
@@ -355,7 +370,7 @@ function attemptResultOf({ status, headers }: ClientResponseMessage): RequestAtt
   return { kind: "response", status, isUnknown: headers?.unknown === true };
 }
 
-/** Returns the sentence of a response, for people. */
+/** Returns the sentence in a response, for people. */
 export function responseReasonText({ body }: ClientResponseMessage): string {
   try {
     return printable(new TextDecoder("utf-8", { fatal: true }).decode(body));
@@ -382,8 +397,8 @@ const codes = {
 } as const satisfies Record<StatusCode, ErrorCode>;
 
 /**
- * The requested data is damaged on the server's disk. `isWholeTopic`: the whole topic is damaged; it has to be restored
- * or deleted.
+ * Thrown if the requested data is damaged on the server's disk. `isWholeTopic` means that the whole topic is damaged
+ * and has to be restored or deleted.
  */
 export class TopicDamagedError extends BatonError {
   readonly isWholeTopic: boolean;
@@ -413,13 +428,13 @@ export function requestOutcomeError(what: string, outcome: PubsubRequestOutcome)
 
 /** A request in flight. */
 export interface StallWatchedRequest {
-  /** Time since which the request waits; in the future while it waits for a message at the server. */
+  /** The clock time since which the request waits; in the future while it waits for a message at the server. */
   sinceMs: number;
 }
 
 /**
- * Reports a request that makes no progress: once, and again only after a response. Uses one timer for all requests,
- * because thousands start and end within its period.
+ * Reports a request that makes no progress: once, and again only after a response has arrived. Uses one timer for all
+ * requests, because thousands of them start and end within its period.
  */
 export class RequestStallMonitor<Request extends StallWatchedRequest> implements Disposable {
   readonly #clock: Clock;
@@ -447,7 +462,7 @@ export class RequestStallMonitor<Request extends StallWatchedRequest> implements
     this.#requests.delete(request);
   }
 
-  /** Reports the oldest request without waiting: a user has to do something. */
+  /** Reports the oldest request immediately, because the user has to do something. */
   reportNow(): void {
     const [oldest] = this.#requests;
     if (this.#isReported || oldest === undefined) return;

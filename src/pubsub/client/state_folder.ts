@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
 
 /**
- * `base`: the folder for client states. Servers compare sessions in each topic separately, so each topic has states of
- * its own, and a client ID can be used in several topics at the same time. Pure.
+ * `base` is the folder for client states. Each topic has its own states, because servers compare sessions in each topic
+ * separately. So one client ID can be used in several topics at the same time. Pure.
  */
 export function topicStateFolder(base: string, topic: string): string {
   return join(resolve(base), createHash("sha256").update(topic).digest("hex").slice(0, 32));

@@ -1,4 +1,4 @@
-/** Fetches messages of one topic after the client's position. The position moves when messages are acknowledged. */
+/** Fetches messages of one topic from the client's position on. Acknowledging messages moves the position. */
 import { BatonError } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { type IdRange, noMessageId } from "../wire/field_types.ts";
@@ -7,24 +7,29 @@ import { type MessageLossCertainty, parseMessageLoss } from "./loss_sentence.ts"
 import { requireOkResponse } from "./pubsub_client_session.ts";
 import { recoverMessageFolder } from "./out_folder.ts";
 
-/** Maximum bytes of a response after its first message. */
+/** The most bytes of a response after its first message. */
 const responseBytesMax = 1 << 20;
-/** Milliseconds that one request waits at the server. A longer wait uses several requests. */
+/** How long one request waits at the server, in milliseconds. A longer wait uses several requests. */
 const holdMsMax = 20_000;
 
 export interface ReceivedMessage {
   readonly id: number;
   readonly body: Uint8Array;
-  /** The message may have been delivered before: a process ended between its delivery and its acknowledgement. */
+  /**
+   * Whether the message may have been delivered before: a process ended between its delivery and its acknowledgement.
+   */
   readonly redelivered: boolean;
   readonly msgId: string | null;
 }
 
 export interface MessageFetchResult {
   readonly messages: readonly ReceivedMessage[];
-  /** Messages before these that the retention of the topic, damage, or a fail-over of its database has removed. */
+  /**
+   * How many messages before these are missing, because of the topic's retention, damage, or a fail-over of its
+   * database.
+   */
   readonly missed: number;
-  /** A fail-over has lost messages before these, or may have. */
+  /** Whether a fail-over has lost, or may have lost, messages before these. */
   readonly loss: MessageLossCertainty | null;
 }
 
@@ -40,8 +45,8 @@ export class Subscriber {
   }
 
   /**
-   * Returns the next messages; none if none arrives within `waitMs`. Rejects with the error of the request; nothing is
-   * lost then.
+   * Returns the next messages, or none if none arrives within `waitMs`. Rejects with the error of the request; nothing
+   * is lost then.
    */
   async fetch({ max, waitMs = 0, peek = false, signal }: {
     readonly max: number;
@@ -58,14 +63,17 @@ export class Subscriber {
     }
   }
 
-  /** Records that messages up to this one are being delivered. The record survives a kill and needs no flush. */
+  /** Records that messages up to this one are being delivered. The record survives a kill; it is not flushed. */
   recordDelivery(id: number): void {
     const { state } = this.#client;
     const { cursor } = state.subscriberPosition(this.topic);
     state.setPosition(this.topic, { cursor, intent: id, folder: null }, { durable: false });
   }
 
-  /** Acknowledges messages up to this one, which never come again. Without `durable` a power failure may undo it. */
+  /**
+   * Acknowledges messages up to this one, so that they never come again. Without `durable`, a power failure may undo
+   * it.
+   */
   acknowledge(id: number, options?: { readonly durable?: boolean }): void {
     const { state } = this.#client;
     const { intent } = state.subscriberPosition(this.topic);
@@ -73,8 +81,8 @@ export class Subscriber {
   }
 
   /**
-   * Forgets a position behind the end of the topic, which an earlier response has invented, or whose messages the topic
-   * has lost: the server has one, too. Rejects with BAD_DATA then.
+   * Forgets a position beyond the end of the topic and rejects with BAD_DATA; the server has a position, too. Either an
+   * earlier response was wrong, or the topic has lost messages.
    */
   async #requireExistingPosition(cursor: number, signal: AbortSignal | undefined): Promise<void> {
     const { end } = await this.#client.info(this.topic, { signal });

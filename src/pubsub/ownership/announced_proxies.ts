@@ -1,10 +1,13 @@
-/** The proxies that are announced in the coordination service, for clients. */
+/** Finds proxies for clients, in the coordination service. */
 import { abortable } from "../../base/support/abort.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { readAnnouncements } from "./announcements.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
-/** Returns the endpoints in a random order, so that clients spread over them. Rejects with the signal's reason. */
+/**
+ * Returns the endpoints of all announced proxies in random order, so that clients spread over them. Rejects with the
+ * signal's reason.
+ */
 export async function findAnnouncedProxies(zk: ZooKeeper, path: PubsubPath, signal: AbortSignal): Promise<string[]> {
   const endpoints = (await abortable(readAnnouncements(zk, path.proxies), signal)).map(({ endpoint }) => endpoint);
   for (let at = 0; at < endpoints.length; at++) {

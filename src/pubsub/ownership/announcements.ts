@@ -1,4 +1,4 @@
-/** Announcements of running servers and proxies: one ephemeral node each, with the endpoint. */
+/** Announcements of running servers and proxies: each one has an ephemeral node with its endpoint. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { sleep } from "../../base/support/deadline.ts";
@@ -13,8 +13,8 @@ export interface ProcessAnnouncement {
   /** The endpoint for clients and other servers. */
   readonly endpoint: string;
   /**
-   * Identifies what only one process can use at a time. For a server: its store and where it is locked (a copied store
-   * is another one). For a proxy: its address.
+   * Identifies what only one process can use at a time. For a server, this is its store and where the store is locked,
+   * so a copied store differs. For a proxy, it is the proxy's address.
    */
   readonly storeId: string;
   /** The server is being emptied: it receives no new topics and no topics of other servers. Default: false. */
@@ -23,15 +23,15 @@ export interface ProcessAnnouncement {
   readonly store?: string;
 }
 
-/** How long to wait for the old node of the same id to disappear, in session timeouts. */
+/** How many session timeouts to wait until the old node of this id disappears. */
 const sessionsWaited = 1.5;
 const checkEveryMs = 500;
 
 /**
- * Creates the node. If the id is in use, waits, and resolves when the node belongs to this session. A node that an
- * earlier process of the same store left is deleted: a store has one owner, which is this process.
- * Rejects with CONFIG if another store keeps using the id, and with the signal's reason. `onProblem` is called once
- * with the reason for the wait and its limit.
+ * Announces a process: creates its node, and resolves when the node belongs to this session. If the id is in use,
+ * waits. Deletes a node that an earlier process of the same store left, because only this process owns the store.
+ * Rejects with CONFIG if another store keeps using the id, and with the signal's reason. Calls `onProblem` once with
+ * the reason for the wait and its limit.
  */
 export async function announceProcess(
   zk: ZooKeeper,
@@ -72,7 +72,7 @@ export async function announceProcess(
   }
 }
 
-/** `other` is null if an operator's command holds the name. */
+/** Explains the wait for a name. `other` is null if an operator's command holds the name. */
 function waitingForName(id: string, other: ProcessAnnouncement | null, waitMsMax: number): BatonError {
   const what = other === null
     ? "an operator's forget or restore is running for it; waiting until it ends"
@@ -89,7 +89,7 @@ export function formatAnnouncement(
   return toJsonData({ layout: 1, id, endpoint, storeId, ...draining, store });
 }
 
-/** Returns null for data in another format, for example while an operator's command holds the name. */
+/** Returns null for data in another format, for example while an operator's command holds the server's name. */
 export function parseAnnouncement(data: Uint8Array): ProcessAnnouncement | null {
   const { layout, id, endpoint, storeId, draining, store } = jsonFields(data);
   if (layout !== 1 || typeof id !== "string" || typeof endpoint !== "string" || typeof storeId !== "string") {
@@ -104,20 +104,20 @@ export function parseAnnouncement(data: Uint8Array): ProcessAnnouncement | null 
   };
 }
 
-/** Returns null if there is no node, or if it is in another format. */
+/** Reads the announcement at this path. Returns null if there is no node, or if its format is unknown. */
 export async function readAnnouncement(zk: ZooKeeper, path: string): Promise<ProcessAnnouncement | null> {
   const found = await nullIfNoNode(zk.getData(path));
   return found === null ? null : parseAnnouncement(found.data);
 }
 
-/** The announcements of the running servers, or proxies, below this node. */
+/** Reads the announcements of all running servers, or of all proxies, below this node. */
 export async function readAnnouncements(zk: ZooKeeper, parent: string): Promise<ProcessAnnouncement[]> {
   const names = (await nullIfNoNode(zk.getChildren(parent)))?.children ?? [];
   const found = await Promise.all(names.map((name) => readAnnouncement(zk, `${parent}/${name}`)));
   return found.filter((announcement) => announcement !== null);
 }
 
-/** Returns false if a node exists or may exist (the response was lost). */
+/** Returns false if a node exists, or may exist because the response was lost. */
 async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
   const outcome = await attemptNodeWrite(() => createNodeWithParents(zk, path, data, { mode: "ephemeral" }));
   if (outcome === "unknown") await settleWrites(zk, path);
@@ -125,7 +125,8 @@ async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise
 }
 
 /**
- * Sets or removes the mark that a server is draining, which ends with its process. Returns false if it is not running.
+ * Marks a server as draining, or removes the mark. The mark ends with the server's process. Returns false if the server
+ * is not running.
  */
 export async function setServerDraining(
   zk: ZooKeeper,

@@ -1,8 +1,7 @@
 /**
- * Gives up the topics of a server whose data is lost for good: they start again, empty. Only an operator who accepts
- * the loss calls this.
- * The server's name is held during this time, so that the server cannot start. If it starts later, its data does not
- * match the topics' nodes and is set aside.
+ * Gives up the topics of a server whose data is lost for good; they start again, empty. Only an operator who accepts
+ * the loss calls this. It holds the server's name meanwhile, so that the server cannot start. If that server starts
+ * later, it sets its data aside, because the data does not match the topics' nodes.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -24,13 +23,15 @@ import { toJsonData } from "../../base/support/json_fields.ts";
 export interface ForgetServerResult {
   /** Topics whose messages, cursors and windows are lost. */
   readonly lost: readonly string[];
-  /** Topics that were moving to this server: their source still has all data and owns them again. */
+  /** Topics that were moving to this server. Their source still has all data and owns them again. */
   readonly returned: readonly string[];
-  /** Topics of a shared store, which another server of it owns now. Nothing of them is lost. */
+  /** Topics of a shared store. Another server of that store owns them now, and nothing is lost. */
   readonly takenOver: readonly string[];
 }
 
-/** Rejects with LOCK_BUSY while the server runs or its session may still be alive. */
+/**
+ * Gives up all topics of server `id`. Rejects with LOCK_BUSY while that server runs or its session may still be alive.
+ */
 export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string): Promise<ForgetServerResult> {
   return await holdServerName(zk, path, { id, what: "forget" }, async () => {
     const nodes = new TopicNodes(zk, path);
@@ -52,7 +53,8 @@ export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string):
 }
 
 /**
- * Gives a topic of a shared store to the server that would take it over. Returns false if there is no need, or none.
+ * Gives a topic of a shared store to the server that would take it over anyway. Returns false if that is not needed, or
+ * if there is no such server.
  */
 async function giveToSuccessor(
   nodes: TopicNodes,
@@ -68,7 +70,7 @@ async function giveToSuccessor(
   return true;
 }
 
-/** Repeats until the topic no longer belongs to this server or has a new incarnation. */
+/** Gives up one topic. Repeats until the topic no longer belongs to server `id`, or has a new incarnation. */
 export async function giveUpTopic(
   nodes: TopicNodes,
   listed: ListedTopic,
@@ -77,10 +79,10 @@ export async function giveUpTopic(
   const { topic } = listed;
   let read: VersionedTopicNode | null = listed;
   for (;;) {
-    // A new topic has no data: a proxy assigns it to another server.
+    // A new topic has no data, and a proxy assigns it to another server.
     if (read === null || read.node.owner !== id || read.node.state === "new") return "kept";
     const back: TopicNode | null = returnedTopicNode(read.node);
-    // A shared store's other servers take its topics over.
+    // The other servers of a shared store take its topics over.
     if (read.node.store !== undefined && back === null) return "kept";
     const next: TopicNode | null = back ?? forgottenTopicNode(read.node, newGuid());
     if (next === null) {
@@ -99,7 +101,8 @@ export async function giveUpTopic(
 }
 
 /**
- * Runs `work` while the server cannot start. Rejects with LOCK_BUSY while it runs or its session may still be alive.
+ * Runs `work` while it holds the server's name, so that the server cannot start. Rejects with LOCK_BUSY while the
+ * server runs or its session may still be alive.
  */
 export async function holdServerName<T>(
   zk: ZooKeeper,

@@ -1,7 +1,7 @@
 /**
- * One topic on one server during one session: reads the topic's node and executes what `decideTopic` says, step by
- * step, until nothing is left to do. `topic_state.ts` has the states, and a picture of what leads from one to another.
- * The node is always read after the server has announced itself.
+ * One topic on one server during one session: reads the topic's node and executes what `decideTopic` decides, step by
+ * step, until nothing is left to do. `topic_state.ts` has the states and a picture of their transitions. The server
+ * announces itself before the node is first read.
  */
 import { TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, outageBackoff, retry, serverBackoff } from "../../base/support/backoff.ts";
@@ -45,20 +45,23 @@ type Progress = "settled" | "goes on" | "caught up";
 
 export class OwnedTopic {
   state: TopicState = firstTopicState;
-  /** The node as last read or written; undefined: to be read; null: no node exists. */
+  /** The node as last read or written; null if none exists, undefined if it has to be read. */
   knownNode: VersionedTopicNode | null | undefined = undefined;
   readonly topic: string;
   readonly #context: OwnershipContext;
   #lastQueued: Promise<unknown> = Promise.resolve();
   #queueLength = 0;
-  /** The call of `settle` that has not begun. `readsNode`: it reads the node of a topic that is not served. */
+  /**
+   * The queued call of `settle`, which has not begun. With `readsNode` it first reads the node of a topic that is not
+   * served.
+   */
   #queuedSettle: { readonly done: Promise<void>; readsNode: boolean } | null = null;
-  /** Attempts in a row that have changed nothing: the pauses grow with them. */
+  /** How many attempts in a row have changed nothing; the pauses grow with this number. */
   #attempts = 0;
   #cancelRecheck: () => void = () => {};
-  /** Why the last attempt to hand the topic off has failed. */
+  /** Why the last attempt to hand the topic off failed. */
   #whyKept = "";
-  /** The topic was counted for this server in this session. */
+  /** Whether this session has counted the topic for its server. */
   #isCounted = false;
 
   constructor(topic: string, context: OwnershipContext) {
@@ -66,19 +69,19 @@ export class OwnedTopic {
     this.#context = context;
   }
 
-  /** Not null while requests may be admitted. */
+  /** The permit under which requests are admitted; null while none is admitted. */
   get permit(): TopicPermit | null {
     return this.state.kind === "served" ? this.state.permit : null;
   }
 
-  /** Executes all pending actions. Calls made while one is queued share it. */
+  /** Executes all pending actions. Calls that arrive while one is queued share it. */
   settle(): Promise<void> {
     return this.#queueSettle().done;
   }
 
   /**
-   * Reads the node again, then does the same as `settle`. A served topic is not read: no other server can have changed
-   * it.
+   * Reads the node again, then settles. Does not read the node of a served topic, because no other server can have
+   * changed it.
    */
   refresh(): Promise<void> {
     const queued = this.#queueSettle();
@@ -98,9 +101,9 @@ export class OwnedTopic {
   }
 
   /**
-   * Hands the topic to `to`: sends its messages while it is served, seals it, and sends the rest. Nothing is moved if
-   * `epoch` is given and is not the current one, or if `to` is this server. A failure before the seal leaves everything
-   * unchanged.
+   * Hands the topic to server `to`: sends its messages while it is still served, seals it, and sends the rest. Moves
+   * nothing if `epoch` is given and is not the current one, or if `to` is this server. A failure before the seal
+   * changes nothing.
    */
   handOff(to: string, epoch: number | null): Promise<TopicHandoffResult> {
     return this.#enqueue(async () => {
@@ -121,11 +124,10 @@ export class OwnedTopic {
   }
 
   /**
-   * Deletes the topic for an operator: admits no further request, completes the admitted ones, and writes a new
-   * incarnation into the node, which no server has data of. The next put starts with an empty topic, and no message id
-   * is used again.
-   * `whyNot` is called when no request is admitted any longer; a result other than null keeps the topic. If `whyNot` is
-   * null, damaged and missing data is given up, too.
+   * Deletes the topic for an operator: stops admitting requests, completes the admitted ones, and writes a new
+   * incarnation into the node, for which no server has data. The next put starts with an empty topic, and no message ID
+   * is used again. When no request is admitted any longer, calls `whyNot`; if that returns a reason, the topic stays.
+   * If `whyNot` is null, the delete also gives up damaged and missing data.
    */
   delete(epoch: number | null, whyNot: ((epoch: number) => Promise<string | null>) | null): Promise<TopicDeleteResult> {
     return this.#enqueue(async () => {
@@ -187,18 +189,18 @@ export class OwnedTopic {
     });
   }
 
-  /** Called when the store has lost the topic: the node decides whether it is opened again. */
+  /** Called when the store has lost the topic. Reads the node, which decides whether to open the topic again. */
   lose(): Promise<void> {
     this.state = topicStateAfterClose(this.state);
     return this.refresh();
   }
 
-  /** A call has not completed yet. */
+  /** Whether a call is running or queued. */
   get isBusy(): boolean {
     return this.#queueLength > 0;
   }
 
-  /** Resolves when the running call has ended. The end of the session ends it. */
+  /** Stops admitting requests, and resolves when the running call has ended. The end of the session ends that call. */
   async close(): Promise<void> {
     this.state = topicStateAfterClose(this.state);
     this.#cancelRecheck();
@@ -206,8 +208,8 @@ export class OwnedTopic {
   }
 
   /**
-   * Returns the receiver's reply, or null if none came or the receiver could not be reached. `permit` tells whether the
-   * copy was sealed.
+   * Hands off a served topic. Returns the receiver's reply, or null if none came or the receiver could not be reached.
+   * Afterwards `permit` is null if the copy was sealed.
    */
   async #handOffServed(to: string, { incarnation, epoch }: TopicPermit): Promise<TopicTransferReply | null> {
     const { store } = this.#context;
@@ -251,7 +253,10 @@ export class OwnedTopic {
     return turn;
   }
 
-  /** The caller has read `epoch`: another server may have given the topic to this one without a word. */
+  /**
+   * Settles, and catches up if the caller has read a later epoch: another server may have given the topic to this one
+   * without telling it.
+   */
   async #settleAt(epoch: number | null): Promise<void> {
     await this.#settle();
     if (epoch === null || (this.knownNode?.node.epoch ?? 0) >= epoch) return;
@@ -259,7 +264,10 @@ export class OwnedTopic {
     await this.#settle();
   }
 
-  /** `mustCatchUp`: the receiver has confirmed that it has the topic, so the node is read after a sync. */
+  /**
+   * Executes actions until nothing is left to do. `mustCatchUp` means that the receiver has confirmed that it has the
+   * topic, so the node is read after a sync.
+   */
   async #settle({ mustCatchUp = false } = {}): Promise<void> {
     const { clock, signal } = this.#context;
     let hasCaughtUp = false;
@@ -285,7 +293,7 @@ export class OwnedTopic {
     }
   }
 
-  /** `hasCaughtUp`: the node was read after a sync, or is about to be. */
+  /** Decides and executes one action. `hasCaughtUp` means that the node was read, or will be read, after a sync. */
   async #executeNextAction(hasCaughtUp: boolean): Promise<Progress> {
     const { nodes, store, id, lease, clock, handoffMs } = this.#context;
     if (this.knownNode === undefined) this.knownNode = await nodes.read(this.topic);
@@ -304,7 +312,7 @@ export class OwnedTopic {
         return await this.#noteWrite(await nodes.create(this.topic, action.next), action.next, 0);
       case "write": {
         const progress = await this.#writeNode(action.next);
-        // The owner before is gone, or may not be the server of its database that drops the rows.
+        // The previous owner is gone, or does not belong to this database and so does not drop the rows.
         const isOfDatabase = action.why === "take over" || (action.why === "take" && node?.store !== undefined);
         if (isOfDatabase && progress === "goes on") {
           void nodes.uncountForOwner(this.topic, node?.owner ?? "").catch(() => {}); // only used for assignments
@@ -315,7 +323,7 @@ export class OwnedTopic {
         return await this.#handOffSealed(action, facts);
       case "read again":
         if (!hasCaughtUp) return await this.#forgetNode("sync");
-        // The node is still older than the stored data. Another process has to correct the tree.
+        // The node is still older than the stored data, so another process has to correct the tree.
         this.#scheduleRecheck();
         return "settled";
       case "missing":
@@ -332,7 +340,10 @@ export class OwnedTopic {
     }
   }
 
-  /** Null: a shared database does not respond, or another server has opened the topic. The node is read again, soon. */
+  /**
+   * Runs `work` on the store. Returns null if a shared database does not respond, or if another server has opened the
+   * topic; then the node is read again soon.
+   */
   async #ifDatabaseResponds<Result>(work: () => Promise<Result>): Promise<Result | null> {
     try {
       return await work();
@@ -347,7 +358,10 @@ export class OwnedTopic {
     }
   }
 
-  /** Whether the owner of a topic of another store is there does not matter: its store's servers take it over. */
+  /**
+   * Returns what `decideTopic` needs to know about a shared store. For a topic of another store it does not matter
+   * whether the owner runs, because that store's servers take the topic over.
+   */
   async #sharedFacts(node: TopicNode | null): Promise<TopicFacts["shared"]> {
     const { sharedStore, id, addressOf } = this.#context;
     if (sharedStore === null) return null;
@@ -355,7 +369,10 @@ export class OwnedTopic {
     return { store: sharedStore, isOwnerThere: isOwn || await addressOf(node.owner) !== null };
   }
 
-  /** The rows of a shared store stay where they are: the receiver opens them at the next epoch. */
+  /**
+   * Moves the topic to another server of the same shared store. The rows stay where they are, and the receiver opens
+   * them at the next epoch.
+   */
   async #moveWithinStore(to: string): Promise<TopicHandoffResult> {
     const { store, nodes, id } = this.#context;
     this.state = topicStateAfterClose(this.state);
@@ -386,7 +403,8 @@ export class OwnedTopic {
   }
 
   async #noteWrite(outcome: NodeWriteOutcome, node: TopicNode, version: number): Promise<Progress> {
-    // The outcome is unknown, or another process was faster. The node, read after all own writes, decides.
+    // The outcome is unknown, or another process was faster. The node decides; it is read after all writes of this
+    // server.
     if (outcome !== "written") return await this.#forgetNode("settle");
     this.knownNode = { node, version };
     return "goes on";
@@ -398,7 +416,7 @@ export class OwnedTopic {
     return "caught up";
   }
 
-  /** One attempt to hand a sealed copy to its receiver. If the time is over, takes the topic back. */
+  /** Tries once to hand a sealed copy to its receiver. After the deadline, takes the topic back. */
   async #handOffSealed(
     { to, mayTakeBack }: TopicAction & { do: "hand off" },
     { copy, node }: TopicFacts,
@@ -430,9 +448,9 @@ export class OwnedTopic {
   }
 
   /**
-   * One attempt to send the topic. Returns null if no reply came. An open copy is sealed when almost all of it is sent;
-   * the deadline applies after the seal, before it there is none as long as data flows. Rejects with the error of
-   * finding the receiver, and with the reason of the session's end.
+   * Tries once to send the topic. Returns null if no reply came. Seals an open copy when almost all of it is sent. The
+   * deadline starts at the seal; before it, a transfer may take as long as data flows. Rejects if the receiver cannot
+   * be looked up, and with the reason for the session's end.
    */
   async #transfer(to: string, copy: TopicCopy, deadlineMs: number | null): Promise<TopicTransferReply | null> {
     const { incarnation, baseOffset, epoch } = copy;
@@ -467,7 +485,7 @@ export class OwnedTopic {
     await sleep(clock, backoffMs(failures, serverBackoff), signal);
   }
 
-  /** Checks again later: data is left here that waits for another server. */
+  /** Checks again later, because data here waits for another server. */
   #scheduleRecheck(): void {
     const { clock, signal } = this.#context;
     this.#cancelRecheck();
@@ -479,8 +497,8 @@ export class OwnedTopic {
 }
 
 /**
- * Executes an action that only concerns the store: `create`, `activate`, `release`, `drop`, `discard` or `set aside`.
- * Others do nothing.
+ * Executes an action that concerns only the store: `create`, `activate`, `release`, `drop`, `discard` or `set aside`.
+ * Does nothing for other actions.
  */
 async function changeStore(
   { store, nodes, id, onProblem }: OwnershipContext,

@@ -1,12 +1,13 @@
-/** How long a server may respond OK for its topics. */
+/** Tells how long a server may answer requests for its topics with OK. */
 import type { ZooKeeperSession } from "../../protocols/zookeeper/zookeeper.ts";
 import { deriveSessionTiming } from "../../protocols/zookeeper/session_timing.ts";
 import type { Clock } from "../../base/support/clock.ts";
 
 /**
- * Returns when ownership ends: two thirds of T after the send time of the last request that the leader has certainly
- * received (ADR 13). The last third of T, more than a lock's margin, is time for responses to leave before an operator
- * can have the server forgotten. Monotonic milliseconds; `leaseEndMs` is the session's.
+ * Returns the monotonic time in milliseconds at which ownership ends. That is two thirds of T after the leader
+ * certainly received a request, counted from when the request was sent (ADR 13). The last third of T exceeds a lock's
+ * margin. It gives responses time to leave before an operator can have the server forgotten. `leaseEndMs` is when the
+ * session's lease ends.
  */
 export function ownershipEndMs(leaseEndMs: number, timeoutMs: number): number {
   const provenMs = leaseEndMs - timeoutMs + deriveSessionTiming(timeoutMs).marginMs;
@@ -34,7 +35,10 @@ export class OwnershipLease {
     return this.#clock.now() < ownershipEndMs(this.#session.leaseEndMs(), this.#session.timeoutMs);
   }
 
-  /** Whether OK may be sent now. Detects a suspend first, which reads /proc/uptime: call it once per batch. */
+  /**
+   * Whether OK may be sent now. First detects whether the machine was suspended, which reads /proc/uptime; so call it
+   * once per batch.
+   */
   isConfirmed(): boolean {
     this.#clock.noticeSuspend();
     return this.isHeld();

@@ -1,6 +1,6 @@
 /**
- * The topics that a server owns during one session. Starts when the server has announced itself and ends with the
- * session for good. The next session reads all nodes again, because topics may have been given up in between.
+ * The topics that a server owns during one session. Starts when the server has announced itself, and ends for good with
+ * the session. The next session reads all nodes again, because topics may have been given up in between.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
@@ -33,30 +33,32 @@ export interface OwnershipSessionOptions {
   readonly endpoint: string;
   readonly path: PubsubPath;
   readonly store: OwnedStore;
-  /** The machine and directory in which the store is locked; a copy of the store has another location. */
+  /** The machine and directory where the store is locked; a copy of the store has another location. */
   readonly storeLocation: string;
-  /** The store is shared with other servers: its rows say who may write, and nothing belongs to this server alone. */
+  /**
+   * Whether other servers share the store. Its rows then say who may write, and nothing belongs to this server alone.
+   */
   readonly isStoreShared?: boolean;
   readonly channel: TopicTransferChannel;
   readonly clock: Clock;
-  /** Whether to announce the server as draining; called at the start of each session. */
+  /** Returns whether to announce the server as draining; called at the start of each session. */
   readonly isDraining?: () => boolean;
-  /** Limit of a handoff in milliseconds; then the owner takes the topic back. Default: 30,000. */
+  /** The most milliseconds that a handoff may take; then the owner takes the topic back. Default: 30,000. */
   readonly handoffMs?: number;
   /** Reports problems for the operator: missing data, data that was set aside, a node that cannot be read. */
   readonly onProblem: (problem: unknown) => void;
 }
 
-/** Topics that are checked in parallel. */
+/** How many topics are checked in parallel. */
 const parallelTopics = 32;
-/** Topics of other servers that are cached, so that misdirected requests do not cost a read each. */
+/** How many topics of other servers are cached, so that a misdirected request does not cost a read. */
 const notOwnedMax = 10_000;
 const notOwnedMs = 500;
-/** The states of topics that are cached. */
+/** The states in which a topic is cached as not owned. */
 const notOwnedStates: readonly TopicState["kind"][] = ["elsewhere", "waiting", "missing"];
-/** Limit for recording the generation at the end of a session, in milliseconds. */
+/** The most milliseconds to spend on recording the generation at the end of a session. */
 const lastAdvanceMs = 500;
-/** Problems that are reported during one session. */
+/** How many different problems one session reports. */
 const reportedMax = 1000;
 
 export class OwnershipSession {
@@ -75,9 +77,9 @@ export class OwnershipSession {
   #cancelAdvance: () => void = () => {};
 
   /**
-   * Creates the nodes of stored topics that have none, announces the server, and starts.
-   * Rejects with CONFIG if the id belongs to another server, or if the store is an older copy or unexpectedly empty;
-   * with the signal's reason; and with the error that ended the session.
+   * Starts a session: creates the nodes of stored topics that have none, announces the server, and begins to serve.
+   * Rejects with CONFIG if the id belongs to another server, or if the store is an older copy or unexpectedly empty.
+   * Also rejects with the signal's reason, and with the error that ended the session.
    */
   static async begin(
     zk: ZooKeeper,
@@ -103,7 +105,7 @@ export class OwnershipSession {
       signal,
       onProblem,
     });
-    // Confirmed only now: a store that cannot be announced must not make another one look too old.
+    // Only now, because a store that cannot be announced must not make another one look too old.
     await generation.confirm();
     const ownership = new OwnershipSession(zk, options, nodes, generation);
     void forEachInParallel(stored, (topic) => ownership.#settleAtStart(topic), ownership.#ended.signal).catch(() => {});
@@ -132,7 +134,7 @@ export class OwnershipSession {
     void this.#watchOwnNode(zk);
   }
 
-  /** Aborts when nothing is served in this session any longer. */
+  /** Aborts when this session no longer serves any topic. */
   get ended(): AbortSignal {
     return this.#ended.signal;
   }
@@ -147,14 +149,13 @@ export class OwnershipSession {
   }
 
   /**
-   * Ends the session and resolves when none of its work is running. Two sessions must not change the store at the same
-   * time.
+   * Ends the session, and resolves when none of its work is running: two sessions must not change the store together.
    */
   async endAndWait(reason: unknown): Promise<void> {
     this.end(reason);
     await this.#closed;
     if (this.#session.ended.aborted) return;
-    // Records the last generation, too, if the coordination service responds soon.
+    // Also records the last generation, if the coordination service responds soon.
     await resultWithin(
       this.#options.clock,
       lastAdvanceMs,
@@ -162,20 +163,20 @@ export class OwnershipSession {
     );
   }
 
-  /** Returns the permit of a served topic without waiting: the path of almost every request. */
+  /** Returns the permit of a served topic without waiting. Almost every request takes this path. */
   currentPermit(topic: string): TopicPermit | null {
     return this.lease.isHeld() ? this.#topics.get(topic)?.permit ?? null : null;
   }
 
   /**
-   * Reads the topic's node if nothing is known. `epoch` is the epoch that the requesting proxy has read, if it sent
-   * one.
+   * Returns whether a topic can be served now; reads the topic's node if nothing is known. `epoch` is the epoch that
+   * the requesting proxy has read, if it sent one.
    */
   async availability(topic: string, epoch: number | null = null): Promise<TopicAvailability> {
     try {
       return await this.#readAvailability(topic, epoch);
     } catch (thrown) {
-      // The session has ended meanwhile: nothing was done, and the request may be sent again.
+      // The session has ended meanwhile. Nothing was done, so the request may be sent again.
       if (this.#ended.signal.aborted) return { kind: "away" };
       throw thrown;
     }
@@ -191,7 +192,7 @@ export class OwnershipSession {
     const owned = this.#topicOf(topic);
     if (isTopicInTransfer(owned.state)) return this.#availabilityOf(owned);
     await owned.refresh();
-    // The proxy has read a newer node than this server's connection.
+    // The proxy has read a newer node than this server.
     if (epoch !== null && (owned.knownNode?.node.epoch ?? 0) < epoch) {
       await this.#context.nodes.sync(topic);
       await owned.refresh();
@@ -201,7 +202,7 @@ export class OwnershipSession {
     return availability;
   }
 
-  /** Returns the topic for a handoff, a transfer or a deletion; its cached state is dropped. */
+  /** Returns the topic for a handoff, a transfer or a deletion, and drops its cached state. */
   topicToChange(name: string): OwnedTopic {
     this.#notOwned.delete(name);
     return this.#topicOf(name);
@@ -249,7 +250,7 @@ export class OwnershipSession {
     return this.#options.clock.now() - readAtMs < notOwnedMs;
   }
 
-  /** Keeps only the result for a topic that is not stored here, for a short time. */
+  /** Replaces a topic that is not stored here by its availability, which is cached for a short time. */
   async #cacheNotOwned(owned: OwnedTopic, availability: TopicAvailability): Promise<void> {
     const { copy, staged } = await this.#options.store.copiesOf(owned.topic);
     const { state, isBusy } = owned;
@@ -278,8 +279,8 @@ export class OwnershipSession {
   }
 
   /**
-   * Ends the session if the server's node is deleted: the next step may be to forget the server. The next
-   * session starts again.
+   * Ends the session if this server's own node is deleted, because an operator may be about to forget the server. The
+   * next session starts from the beginning.
    */
   async #watchOwnNode(zk: ZooKeeper): Promise<void> {
     const path = this.#options.path.server(this.#options.id);
@@ -288,13 +289,15 @@ export class OwnershipSession {
       if (stat?.ephemeralOwner === zk.session.id || this.#ended.signal.aborted) return;
       this.end(new BatonError("NOT_HELD", `The node "${path}" of this server was deleted`));
     } catch {
-      // The end of the session is watched separately. After a lost response, the watch is set again.
+      // The end of the session is watched elsewhere. After a lost response, set the watch again.
       if (!this.#ended.signal.aborted) this.#options.clock.startTimer(1000, () => void this.#watchOwnNode(zk));
     }
   }
 }
 
-/** Creates the node of a stored topic that has none. Changes no existing node: the server is not announced yet. */
+/**
+ * Creates the node of a stored topic that has none. Changes no existing node, because the server is not announced yet.
+ */
 async function registerTopic(
   nodes: TopicNodes,
   { id, store, onProblem }: OwnershipSessionOptions,
@@ -306,7 +309,7 @@ async function registerTopic(
     if (action.do === "register") await nodes.create(topic, action.next);
   } catch (thrown) {
     if (!(thrown instanceof BatonError) || thrown.code !== "CONFIG") throw thrown;
-    onProblem(thrown); // affects one topic; the others are served
+    onProblem(thrown); // one topic cannot be served; the others can
   }
 }
 

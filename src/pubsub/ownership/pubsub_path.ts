@@ -71,9 +71,9 @@ export class PubsubPath {
 }
 
 /**
- * Writes a name as one path component. Letters, digits, `.`, `-` and `_` are kept, other bytes become %XX, so that
- * names stay distinct. A long name becomes `~` and its hash; no other name starts with `~`. The node's data contains
- * the name itself. Throws BAD_DATA for an invalid name.
+ * Encodes a name as one path component. Keeps letters, digits, `.`, `-` and `_`, and writes other bytes as %XX, so that
+ * names stay distinct. A long name becomes `~` and its hash; no other encoded name starts with `~`. The node's data
+ * contains the name itself. Throws BAD_DATA for an invalid name.
  */
 export function encodeNodeName(name: string): string {
   const refuse = (why: string) =>

@@ -1,8 +1,8 @@
 /**
- * Continues with an older copy of a server's store because no newer one exists. Everything stored after that copy is
- * lost. Only an operator who accepts the loss calls this.
- * Epochs and message ids are raised, so that old requests and ids are never confused with new ones. After an
- * interruption, repeat it; the server does not start before it is done.
+ * Lets a server continue with an older copy of its store because no newer one exists. Everything stored after that copy
+ * is lost. Only an operator who accepts the loss calls this. It raises epochs and message IDs, so that old requests and
+ * IDs are never confused with new ones. If it is interrupted, repeat it; the server does not start before it is
+ * complete.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { checkStoreIsNotEmpty } from "./check_emptiness.ts";
@@ -16,26 +16,26 @@ import { StoreGeneration } from "./store_generation.ts";
 export interface RestorableTopicStore
   extends Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration" | "isEmpty" | "copiesOf"> {
   /**
-   * Durably raises the base offset: new message ids start after it. A subscriber that had all stored messages is placed
+   * Durably raises the base offset: new message IDs start after it. A subscriber that had all stored messages continues
    * at the end.
    */
   raiseBaseOffset(topic: string, baseOffset: number): Promise<void>;
 }
 
 export interface RestoreServerResult {
-  /** Topics with the state that the copy has. */
+  /** Topics that continue with what the copy has. */
   readonly restored: readonly string[];
-  /** Topics that are not in the copy: they start again, empty. */
+  /** Topics that the copy does not have; they start again, empty. */
   readonly lost: readonly string[];
   /** Topics that were moving to this server and belong to their source again. */
   readonly returned: readonly string[];
-  /** Topics whose current owner cannot be determined: they stay unavailable. */
+  /** Topics whose current owner is unknown; they stay unavailable. */
   readonly left: readonly string[];
 }
 
 /**
- * Rejects with LOCK_BUSY while the server runs or its session may still be alive; with CONFIG if the store is empty
- * although the server owns topics.
+ * Restores the topics of server `id` from `store`. Rejects with LOCK_BUSY while the server runs or its session may
+ * still be alive, and with CONFIG if the store is empty although the server owns topics.
  */
 export async function restoreServer(
   zk: ZooKeeper,
@@ -43,7 +43,7 @@ export async function restoreServer(
   { id, store, onTopic = () => {} }: {
     readonly id: string;
     readonly store: RestorableTopicStore;
-    /** Called after each topic of the service. */
+    /** Called after each topic of the service, for a progress display. */
     readonly onTopic?: () => void;
   },
 ): Promise<RestoreServerResult> {
@@ -56,7 +56,7 @@ export async function restoreServer(
       if (what !== "kept") done[what].push(listed.topic);
       onTopic();
     }
-    // Accepted last: the server starts only when all topics are done.
+    // Comes last, so that the server starts only when all topics are done.
     await new StoreGeneration(zk, path, { id, store }).accept();
     return done;
   });
@@ -79,7 +79,7 @@ async function restoreTopic(
     await nodes.settle(topic);
     const read = await nodes.read(topic);
     if (read === null) return "kept";
-    // The answer was lost.
+    // The write was done, but its response was lost.
     if (read.node.epoch === next.epoch && read.node.baseOffset === next.baseOffset) return "restored";
     ({ node, version } = read);
   }

@@ -1,4 +1,4 @@
-/** Serves on one session after the other: a server that owns topics, and a proxy that finds them. */
+/** Keeps serving across sessions: a server that owns topics, and a proxy that finds them. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
@@ -7,8 +7,9 @@ import { sleep } from "../../base/support/deadline.ts";
 import { BatonError } from "../../base/errors.ts";
 
 /**
- * Opens a session and serves on it until it ends; then opens the next one. `serve` calls `begun` when it is announced:
- * then the next pause is short. Rejects with the signal's reason, and with CONFIG, which no other session can change.
+ * Opens a session, serves on it until it ends, and opens the next one. `serve` calls `begun` when it has announced
+ * itself, which makes the next pause short. Rejects with the signal's reason, and with CONFIG, which another session
+ * cannot fix.
  */
 export async function serveOwnershipSessions(
   open: (signal: AbortSignal) => Promise<ZooKeeper>,

@@ -1,6 +1,6 @@
 /**
- * The announced servers, or the announced proxies. Watches the list of nodes and each node, and reads all of them at
- * every change. They are few and change rarely.
+ * A current list of the announced servers, or of the announced proxies. Watches the list of nodes and each node, and
+ * reads all of them after every change. They are few and change rarely.
  */
 import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
@@ -17,13 +17,13 @@ export class AnnouncedServers implements Disposable {
   readonly #changes = new ListenerSet();
   /** The announcements by id, as last read. */
   servers: ReadonlyMap<string, ProcessAnnouncement> = new Map();
-  /** Identifies the tree: a tree created after a loss of data has another id. */
+  /** Identifies the tree of nodes; a tree that was created after a loss of data has another id. */
   treeId = "";
   #reading: Promise<void> | null = null;
   #isStale = false;
   #isClosed = false;
 
-  /** Resolves after the first read. `path` is the parent node. The list ends with the session. */
+  /** Reads the list, and resolves after the first read. `path` is the parent node. The list ends with the session. */
   static async read(zk: ZooKeeper, path: string, clock: Clock): Promise<AnnouncedServers> {
     const list = new AnnouncedServers(zk, path, clock);
     const { ended } = zk.session;

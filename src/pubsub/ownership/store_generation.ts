@@ -1,11 +1,11 @@
 /**
- * Detects whether a server starts with an older copy of its store: a backup, a disk snapshot, a restored machine.
- * The store has a generation number, which is also recorded in the coordination service at the start of each session
- * and, while messages are stored, every second. The store's number is raised first, so it is behind the recorded one
- * only if the store was replaced by an older copy.
+ * Detects whether a server starts with an older copy of its store, such as a backup, a disk snapshot or a restored
+ * machine. The store has a generation number. The coordination service also records it, at the start of each session
+ * and every second while messages are stored. The store's number is raised first. So it is lower than the recorded one
+ * only if an older copy has replaced the store.
  *
- * A store that several servers share has a generation for each of them. Each server checks all: commits of one that has
- * died may be missing, too.
+ * A store that several servers share has one generation for each of them. Each server checks all of them, because
+ * commits of a server that has died may be missing, too.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -16,7 +16,7 @@ import type { PubsubPath } from "./pubsub_path.ts";
 import { attemptNodeWrite, createNodeWithParents } from "./topic_nodes.ts";
 
 /**
- * How often the generation is recorded while something is stored, in milliseconds. A copy that is older by less than
+ * How often the generation is recorded while something is stored, in milliseconds. A copy that lags behind by less than
  * this is not detected.
  */
 export const storeGenerationAdvanceMs = 1000;
@@ -28,11 +28,11 @@ export class StoreGeneration {
   readonly #path: string;
   readonly #id: string;
   readonly #store: GenerationStore;
-  /** The parent of the nodes of all servers; null for a store of this server alone. */
+  /** The parent of all servers' generation nodes; null if only this server uses the store. */
   readonly #marks: string | null;
   /** The newest recorded generation that this session has read or written. */
   #recorded = 0;
-  /** Version of the node as last read or written by this session; null: to be read. */
+  /** The node's version as this session last read or wrote it; null if it has to be read. */
   #version: number | null = null;
 
   constructor(
@@ -51,7 +51,7 @@ export class StoreGeneration {
     this.#store = store;
   }
 
-  /** Returns the newest recorded generation, 0 if none. Throws CONFIG for a node in an unknown format. */
+  /** Returns the newest recorded generation, or 0 if there is none. Throws CONFIG for a node in an unknown format. */
   async readRecorded(): Promise<number> {
     await settleWrites(this.#zk, this.#path);
     const found = await nullIfNoNode(this.#zk.getData(this.#path));
@@ -68,7 +68,10 @@ export class StoreGeneration {
     return generation;
   }
 
-  /** Checks what the other servers of a shared store have recorded. Rejects with CONFIG if the database is older. */
+  /**
+   * Checks the generations that the other servers of a shared store have recorded. Rejects with CONFIG if the database
+   * is older.
+   */
   async checkOthers(): Promise<void> {
     if (this.#marks === null) return;
     for (const { server, generation: recorded } of await readStoreGenerationMarks(this.#zk, this.#marks)) {
@@ -83,7 +86,10 @@ export class StoreGeneration {
       : databaseTooOldError(this.#id, { generation, recorded });
   }
 
-  /** Raises both numbers; rejects as `checkNotOlder` does. Only an announced server may call this. */
+  /**
+   * Raises both numbers at the start of a session; rejects as `checkNotOlder` does. Only an announced server may call
+   * this.
+   */
   async confirm(): Promise<void> {
     for (;;) {
       const generation = await this.checkNotOlder();
@@ -98,12 +104,12 @@ export class StoreGeneration {
   async advance(): Promise<void> {
     const generation = await this.#store.raiseGeneration();
     if (generation === null) return;
-    // The database of a shared store was replaced by an older one meanwhile.
+    // Meanwhile, an older database has replaced the one of the shared store.
     if (generation <= this.#recorded) throw this.#tooOldError(generation - 1, this.#recorded);
     if (!await this.#writeRecorded(generation)) await this.confirm();
   }
 
-  /** Accepts the store as it is, for an operator: its generation becomes the newest. */
+  /** Accepts the store as it is, for an operator, and makes its generation the newest. */
   async accept(): Promise<void> {
     const recorded = await this.readRecorded();
     while (!(await this.#writeRecorded(await this.#store.raiseGeneration(Math.max(recorded, 1)) ?? recorded))) {
@@ -127,13 +133,13 @@ export class StoreGeneration {
   }
 }
 
-/** The newest generation of a server that was recorded. */
+/** The newest generation that a server has recorded. */
 export interface StoreGenerationMark {
   readonly server: string;
   readonly generation: number;
 }
 
-/** The marks of all servers of a shared store. Throws CONFIG for a node in an unknown format. */
+/** Reads the marks of all servers of a shared store. Throws CONFIG for a node in an unknown format. */
 export async function readStoreGenerationMarks(zk: ZooKeeper, parent: string): Promise<StoreGenerationMark[]> {
   const names = (await nullIfNoNode(zk.getChildren(parent)))?.children ?? [];
   const found = await Promise.all(names.map((name) => nullIfNoNode(zk.getData(`${parent}/${name}`))));

@@ -1,6 +1,6 @@
 /**
- * Decides what a server does about one topic, from the stored copies and the topic's node as last read. This is the
- * whole protocol except for one choice: when an owner starts a handoff. Further decisions are about attempts of a
+ * Decides, from the stored copies and the topic's node as last read, what a server does about one topic. This is the
+ * whole protocol except for one choice: when an owner starts a handoff. Further decisions concern attempts of a
  * handoff, transfers, restores and deletions. Pure; the model in test/pubsub/model calls them with nodes of any age.
  */
 import type { StagedCopy, TopicCopies, TopicCopy } from "../store/operations/owned_store.ts";
@@ -21,8 +21,8 @@ export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged" | "unope
   /** Null if the node does not exist. */
   readonly node: TopicNode | null;
   /**
-   * The store that this server shares with others: its id, and whether the owner is announced, if the node names this
-   * store. Null: a store that only this server has.
+   * The id of the store that this server shares with others, and whether the topic's owner is announced if the node
+   * names this store. Null if only this server uses its store.
    */
   readonly shared: { readonly store: string; readonly isOwnerThere: boolean } | null;
 }
@@ -30,11 +30,11 @@ export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged" | "unope
 export type TopicAction =
   /** Answer requests while the lease allows it. */
   | { readonly do: "serve" }
-  /** Send the sealed copy to its receiver, or take it back if `mayTakeBack`. */
+  /** Send the sealed copy to its receiver. With `mayTakeBack`, the server may instead take the topic back. */
   | { readonly do: "hand off"; readonly to: string; readonly mayTakeBack: boolean }
   /** Create the missing node. */
   | { readonly do: "register"; readonly next: TopicNode }
-  /** Compare-and-set from the node that was read. */
+  /** Replace the node by compare-and-set on the version that was read. */
   | {
     readonly do: "write";
     readonly next: TopicNode;
@@ -42,19 +42,19 @@ export type TopicAction =
   }
   /** Store an empty topic. */
   | { readonly do: "create" }
-  /** Open the stored content at the node's epoch: the server's own sealed copy, or the staged one. */
+  /** Open the stored content at the node's epoch. It is the server's own sealed copy, or the staged one. */
   | { readonly do: "activate"; readonly what: "copy" | "staged" }
-  /** Remove the copy up to this epoch: its successor is durable in another store. */
+  /** Remove the copy up to this epoch, because its successor is durable in another store. */
   | { readonly do: "drop"; readonly epoch: number }
-  /** Close the content of a shared store: another server owns it now. */
+  /** Close the content of a shared store, because another server owns it now. */
   | { readonly do: "release" }
-  /** Remove the staged copy: the topic moved on without it. */
+  /** Remove the staged copy, because the topic has moved on without it. */
   | { readonly do: "discard" }
-  /** Keep the copy out of use: it is not the content that the node names. */
+  /** Set the copy aside, because it is not the content that the node names. */
   | { readonly do: "set aside" }
-  /** Read the node after a sync: it is older than the stored data. */
+  /** Read the node again after a sync, because it is older than the stored data. */
   | { readonly do: "read again" }
-  /** The server owns the topic but has no data: unavailable until an operator decides. */
+  /** The server owns the topic but has no data for it. The topic is unavailable until an operator decides. */
   | { readonly do: "missing" }
   /** Nothing to do at present. */
   | { readonly do: "none" };
@@ -74,8 +74,8 @@ export function decideTopic(facts: TopicFacts): TopicAction {
 
 /**
  * Decides about a topic for a server whose store is shared. `copy` is content that this server has opened; `staged` and
- * `unopened` belong to all servers of the store. Whether this server may write is decided by the topic's row: only the
- * server that has opened it last, at the highest epoch, writes.
+ * `unopened` belong to all servers of the store. The topic's row says whether this server may write: only the server
+ * that opened it last, at the highest epoch, writes.
  */
 function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<TopicFacts["shared"]>): TopicAction {
   const { me, node, copy, staged } = facts;
@@ -89,10 +89,10 @@ function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<To
   const isHere = node.store === store;
   const isOlderNode = content !== null && content.incarnation === node.incarnation && content.epoch > node.epoch;
   if (isOlderNode && content.sealedFor === null && (node.owner === me || !isHere)) {
-    // The tree is an older one.
+    // The coordination service has gone back to an older tree.
     return { do: "write", next: claimedTopicNode(node, content, { owner: me, store }), why: "claim" };
   }
-  // Missing: this id had another store.
+  // If this server owns the topic but in another store, it had that store before, and the data is missing.
   if (node.owner === me) return isHere ? decideAsSharedOwner(facts, node) : { do: "missing" };
   if (!isHere) return decideLeftover(node, copy, content);
   const hasContent = node.state === "stored" || node.state === "moving";
@@ -101,14 +101,15 @@ function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<To
 }
 
 /**
- * Whether the node names this staged content: it is activated by the owner, or by the server that takes the topic over.
+ * Returns whether the node names this staged content, which the owner or the server that takes the topic over then
+ * activates.
  */
 function isAwaited({ store, state, source, incarnation }: TopicNode, staged: StagedCopy, here: string): boolean {
   return store === here && state === "moving" && staged.incarnation === incarnation &&
     staged.owner === source?.owner && staged.epoch === source.epoch;
 }
 
-/** Decides about staged content that the node does not name; null: nothing to do about it. */
+/** Decides about staged content that the node does not name. Returns null if nothing has to be done about it. */
 function decideStaged(me: string, node: TopicNode, staged: StagedCopy, store: string): TopicAction | null {
   // Another server of this store may have staged it after this node was read.
   if (staged.epoch > node.epoch) return node.store === store ? null : { do: "read again" };
@@ -119,8 +120,8 @@ function decideStaged(me: string, node: TopicNode, staged: StagedCopy, store: st
 }
 
 /**
- * Decides about rows of a topic that another store has now. They are a second copy of all data until its owner has
- * confirmed.
+ * Decides about the rows of a topic that now belongs to another store. Until its owner has confirmed, they are a second
+ * copy of all data.
  */
 function decideLeftover(node: TopicNode, copy: TopicCopy | null, content: TopicCopy | null): TopicAction {
   const isOld = content !== null && content.incarnation === node.incarnation && content.epoch < node.epoch;
@@ -149,8 +150,8 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
     }
     case "moving": {
       if (isCurrent) return { do: "write", next: confirmedTopicNode(node), why: "confirm" };
-      // Activated already, by this server or one that owned the topic before; what is staged is then the same once
-      // more. Rows of an earlier epoch are not this content.
+      // This server, or one that owned the topic before, has already activated the content; the staged copy then has
+      // the same data. Rows of an earlier epoch are not this content.
       const content = copy ?? unopened ?? null;
       const isActivated = content?.incarnation === node.incarnation && content.epoch > (node.source?.epoch ?? 0);
       if (isActivated) return { do: "activate", what: "copy" };
@@ -158,7 +159,7 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
         return { do: "activate", what: "staged" };
       }
       if (copy !== null) return { do: "release" };
-      // The database has lost what it had confirmed, and the source still has all.
+      // The database has lost what it had confirmed, and the source still has everything.
       const back = returnedTopicNode(node);
       return back === null ? { do: "missing" } : { do: "write", next: back, why: "return" };
     }
@@ -176,7 +177,7 @@ function decideAsOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCo
       if (copy.sealedFor === null) return node.state === "stored" ? { do: "serve" } : { do: "missing" };
       return { do: "hand off", to: copy.sealedFor, mayTakeBack: node.state === "stored" };
     case "new":
-      // A copy that was created for an earlier assignment never answered a request: replace it.
+      // A copy that was created for an earlier assignment never answered a request, so it is replaced.
       return isCurrent ? { do: "write", next: confirmedTopicNode(node), why: "confirm" } : { do: "create" };
     case "moving": {
       if (isCurrent) return { do: "write", next: confirmedTopicNode(node), why: "confirm" };
@@ -192,7 +193,7 @@ function decideAsOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCo
 }
 
 function decideAsOther(me: string, node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | null): TopicAction {
-  // Dropped only after the new owner has confirmed. Until then this is a second copy of all data.
+  // Drop the copy only after the new owner has confirmed. Until then, it is a second copy of all data.
   if (copy !== null && copy.epoch < node.epoch && node.state === "stored") return { do: "drop", epoch: node.epoch };
   if (staged === null) return none;
   if (staged.incarnation !== node.incarnation || staged.epoch < node.epoch) return { do: "discard" };
@@ -209,14 +210,14 @@ function nodeOfCopy(me: string, { incarnation, baseOffset, epoch, sealedFor }: T
 }
 
 /**
- * - look: the receiver has the topic, or had it: read the node after a sync
- * - repeat: after a pause
- * - take back: compare-and-set to the next epoch
- * - give up: nothing more to do than to begin again later
+ * - look: the receiver has or had the topic; read the node after a sync
+ * - repeat: try again after a pause
+ * - take back: write the node with the next epoch, by compare-and-set
+ * - give up: stop this handoff and start again later
  */
 export type TopicHandoffDecision = "look" | "repeat" | "take back" | "give up";
 
-/** Decides what follows an attempt to hand a sealed copy off. `reply`: null if none came, or nothing was sent. */
+/** Decides what follows an attempt to hand a sealed copy off. `reply` is null if none came or nothing was sent. */
 export function decideTopicHandoff(
   reply: TopicTransferReply | null,
   { isOver, mayTakeBack }: { readonly isOver: boolean; readonly mayTakeBack: boolean },
@@ -227,9 +228,9 @@ export function decideTopicHandoff(
 }
 
 /**
- * - stage: receive and store the content
- * - staged: the content is staged already
- * - passed: the topic has moved on; the offer is old
+ * - stage: receive the content and store it
+ * - staged: the content is already staged
+ * - passed: the topic has moved on, and the offer is old
  * - unknown: the node does not confirm the offer; read it again
  */
 export type TopicTransferDecision = "stage" | "staged" | "passed" | "unknown";
@@ -255,15 +256,15 @@ export function decideTopicTransfer(
 
 export type TopicRestoreDecision =
   /**
-   * No change: the topic belongs to another server, its stored state is valid, or no request for it was ever answered
-   * OK.
+   * Change nothing: the topic belongs to another server, its stored state is valid, or no request for it was ever
+   * answered with OK.
    */
   | { readonly do: "keep" }
-  /** Durably raise the base offset of the stored copy to that of `next`, then write the node. */
+  /** Durably raise the stored copy's base offset to the one of `next`, then write the node. */
   | { readonly do: "restore"; readonly next: TopicNode }
-  /** The copy does not have the topic: give it up as `forget` does, or return it to its source. */
+  /** The copy does not have the topic. Give the topic up as `forget` does, or return it to its source. */
   | { readonly do: "give up" }
-  /** No message ids are left: the topic stays unavailable. */
+  /** No message IDs are left, so the topic stays unavailable. */
   | { readonly do: "leave" };
 
 /** Decides what happens to a topic when its owner's store was restored from an older copy. */
@@ -291,12 +292,12 @@ export type TopicDeleteResult =
   | { readonly kind: "deleted" }
   /** The topic does not exist. */
   | { readonly kind: "gone" }
-  /** Data would be lost. */
+  /** The deletion would lose data. */
   | { readonly kind: "refused"; readonly why: string }
-  /** Not possible at present. */
+  /** The server cannot delete it at present. */
   | { readonly kind: "kept"; readonly why: string };
 
-/** Why a server cannot delete a topic for an operator; null if it can. */
+/** Returns why a server cannot delete a topic for an operator; null if it can. */
 export function whyTopicNotDeleted({ node, epoch, isServed, isMissing, acceptsLoss }: {
   /** The node as read by the server; undefined if none exists. */
   readonly node: TopicNode | undefined;

@@ -1,10 +1,10 @@
-/** The names of the topics, for completion: read from the names of their nodes alone, in two round trips. */
+/** Lists the names of topics, for completion: reads only the names of their nodes, in two round trips. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { PubsubPath } from "./pubsub_path.ts";
 
 /**
- * Returns the names in no order. Long names are left out, as their nodes are named by a hash. Rejects with NONODE
- * without topics.
+ * Returns the names in no particular order. Skips long names, because a hash names their nodes. Rejects with NONODE if
+ * no topic was ever created.
  */
 export async function listTopicNames(zk: Pick<ZooKeeper, "getChildren">, root: string): Promise<string[]> {
   const { topics } = new PubsubPath(root);

@@ -7,7 +7,7 @@
 export interface TopicContentSource {
   readonly owner: string;
   readonly epoch: number;
-  /** The id of the shared store that has it; without one: the owner's own store. */
+  /** The id of the shared store that has it. If omitted, the owner's own store has it. */
   readonly store?: string;
 }
 
@@ -21,28 +21,31 @@ export type TopicNodeState = "new" | "moving" | "stored" | "sealed";
 
 /** A topic in the coordination service: its owner, its epoch, and which content it has. */
 export interface TopicNode {
-  /** The server's id; empty while no server has the topic. */
+  /** The owner's server ID; empty while no server has the topic. */
   readonly owner: string;
   /** Starts at 1 and grows with every change of owner. */
   readonly epoch: number;
   readonly state: TopicNodeState;
   /** Identifies the content: random, and new when a topic starts again. */
   readonly incarnation: string;
-  /** All message ids of this content are greater. Ids of an earlier, abandoned content are never used again. */
+  /** All message IDs of this content are greater. IDs of an earlier, abandoned content are never used again. */
   readonly baseOffset: number;
-  /** Only for a moving topic; otherwise null. */
+  /** Where the content of a moving topic comes from; null for other topics. */
   readonly source: TopicContentSource | null;
   /**
-   * The id of the shared store that has the topic, whichever of its servers owns it. Without one: the owner's own
-   * store.
+   * The id of the shared store that has the topic, whichever of its servers owns it. If omitted, the owner's own store
+   * has it.
    */
   readonly store?: string;
 }
 
-/** More messages than one content ever has. A topic can have 511 incarnations within exact integers. */
+/**
+ * How far the IDs of two incarnations are apart: more than one content ever has messages. With exact integers, a topic
+ * can have 511 incarnations.
+ */
 export const messageIdsPerIncarnation = 2 ** 44;
 
-/** Assigns a topic for the first time. `store`: the shared store of the server, if it has one. */
+/** Assigns a topic for the first time. `store` is the server's shared store, if it has one. */
 export function assignedTopicNode(owner: string, incarnation: string, store?: string): TopicNode {
   return inStore({ owner, epoch: 1, state: "new", incarnation, baseOffset: 0, source: null }, store);
 }
@@ -57,8 +60,8 @@ function inStore({ store: _, ...node }: TopicNode, store: string | undefined): T
 }
 
 /**
- * Written by a server of a shared store that finds other content under the name of a new topic, or content of a later
- * epoch: the tree was lost, and this is what the topic had.
+ * Written when a server of a shared store finds other content under the name of a new topic, or content of a later
+ * epoch. The tree was lost, and the topic had this content.
  */
 export function claimedTopicNode(
   node: TopicNode,
@@ -76,8 +79,7 @@ export function confirmedTopicNode(node: TopicNode): TopicNode {
 }
 
 /**
- * Written by a receiver when it has durably staged the sealed content. `store`: the shared store of the receiver, if it
- * has one.
+ * Written when a receiver has durably staged the sealed content. `store` is the receiver's shared store, if it has one.
  */
 export function takenTopicNode(node: TopicNode, owner: string, store?: string): TopicNode {
   const source = { owner: node.owner, epoch: node.epoch, ...(node.store === undefined ? {} : { store: node.store }) };
@@ -85,7 +87,7 @@ export function takenTopicNode(node: TopicNode, owner: string, store?: string): 
 }
 
 /**
- * Written by the old owner to take the topic back; then no receiver can take it. The rows of a shared store are just
+ * Written when the old owner takes the topic back; then no receiver can take it. The rows of a shared store are only
  * opened again.
  */
 export function takenBackTopicNode(node: TopicNode): TopicNode {
@@ -93,14 +95,14 @@ export function takenBackTopicNode(node: TopicNode): TopicNode {
 }
 
 /**
- * Written when the owner is gone, for another server of the same shared store. The rows stay where they are: the new
- * owner opens them at this epoch.
+ * Written when another server of the same shared store takes over from an owner that is gone. The rows stay where they
+ * are, and the new owner opens them at this epoch.
  */
 export function takenOverTopicNode(node: TopicNode, owner: string): TopicNode {
   return { ...node, owner, epoch: node.epoch + 1 };
 }
 
-/** Written for an operator who accepts that the owner's content is lost. Null if no message ids are left. */
+/** Written for an operator who accepts that the owner's content is lost. Returns null if no message IDs are left. */
 export function forgottenTopicNode(node: TopicNode, incarnation: string): TopicNode | null {
   const baseOffset = node.baseOffset + messageIdsPerIncarnation;
   if (!Number.isSafeInteger(baseOffset + messageIdsPerIncarnation)) return null;
@@ -108,8 +110,8 @@ export function forgottenTopicNode(node: TopicNode, incarnation: string): TopicN
 }
 
 /**
- * Written for an operator whose store was restored: the copy of that epoch is opened at the next epoch. Everything
- * stored later is lost, and its message ids are not used again. Null if no message ids are left.
+ * Written when an operator has restored the owner's store: the copy of epoch `copyEpoch` is opened at the next epoch.
+ * Everything stored later is lost, and its message IDs are not used again. Returns null if no message IDs are left.
  */
 export function restoredTopicNode(node: TopicNode, copyEpoch: number): TopicNode | null {
   const baseOffset = node.baseOffset + messageIdsPerIncarnation;
@@ -126,8 +128,8 @@ export function restoredTopicNode(node: TopicNode, copyEpoch: number): TopicNode
 }
 
 /**
- * Written when the content of a moving topic is lost at its receiver: its source still has all data. Null if there is
- * no source.
+ * Written when the receiver of a moving topic has lost its content, and the source still has all data. Returns null if
+ * there is no source.
  */
 export function returnedTopicNode(node: TopicNode): TopicNode | null {
   if (node.state !== "moving" || node.source === null || node.source.owner === node.owner) return null;

@@ -1,6 +1,6 @@
 /**
  * Reads and writes topics' nodes, which are JSON. A write reports its outcome and never overwrites a version that was
- * not read. Reading is strict: a node in an unknown format is refused.
+ * not read. A read rejects a node in an unknown format.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -11,25 +11,25 @@ import type { TopicContentSource, TopicNode, TopicNodeState } from "./topic_node
 
 export interface VersionedTopicNode {
   readonly node: TopicNode;
-  /** Version for the next compare-and-set. */
+  /** The node's version, for the next compare-and-set. */
   readonly version: number;
 }
 
-/** Unknown: the response was lost, and the write may have been done. */
+/** What a write to a node has done. Unknown means that the response was lost, and the write may have been done. */
 export type NodeWriteOutcome = "written" | "refused" | "unknown";
 
 const nothing = new Uint8Array();
 
-/** A new format gets a new number, so that an old baton never acts on a newer node. */
+/** The number of the format. A new format gets a new number, so that an old baton never acts on a newer node. */
 const layout = 1;
 const states: readonly string[] = ["new", "moving", "stored", "sealed"] satisfies TopicNodeState[];
-/** The data contains the topic's name, because the path of a long name has only its hash. */
+/** Encodes a topic's node. The data contains the topic's name, because the path of a long name has only its hash. */
 export function formatTopicNode(topic: string, node: TopicNode): Uint8Array {
   const { baseOffset, ...others } = node;
   return toJsonData({ layout, topic, ...others, base_offset: baseOffset });
 }
 
-/** Throws CONFIG for data in another format, or for another topic than `topic`. */
+/** Decodes a topic's node. Throws CONFIG for data in another format, or for a topic other than `topic`. */
 export function parseTopicNode(data: Uint8Array, path: string, topic?: string): TopicNode & { readonly topic: string } {
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" cannot be read as a topic node: ${what}`, { cause });
@@ -81,36 +81,39 @@ export class TopicNodes {
     return { node, version: found.stat.version };
   }
 
-  /** The next read is not older than what the server's leader has; a leader that was replaced may still answer. */
+  /**
+   * Ensures that the next read is not older than what the service's leader has. A leader that was replaced may still
+   * answer.
+   */
   async sync(topic: string): Promise<void> {
     await this.#zk.sync(this.#path.topic(topic));
   }
 
-  /** Ensures, after a write whose outcome is unknown, that the next read shows it if it ever is executed. */
+  /** Ensures, after a write with an unknown outcome, that the next read shows the write if it is ever executed. */
   async settle(topic: string): Promise<void> {
     await settleWrites(this.#zk, this.#path.topic(topic));
   }
 
-  /** Refused if the node exists. */
+  /** Creates the node of a topic; refused if it exists. */
   async create(topic: string, node: TopicNode): Promise<NodeWriteOutcome> {
     const path = this.#path.topic(topic);
     const data = formatTopicNode(topic, node);
     return await attemptNodeWrite(() => createNodeWithParents(this.#zk, path, data));
   }
 
-  /** Refused if the node has changed since it was read. */
+  /** Writes the node of a topic; refused if it has changed since `version` was read. */
   async write(topic: string, node: TopicNode, version: number): Promise<NodeWriteOutcome> {
     return await attemptNodeWrite(() =>
       this.#zk.setData(this.#path.topic(topic), formatTopicNode(topic, node), version)
     );
   }
 
-  /** Counts the topic for its owner. The count is only used for assignments, so failures are ignored. */
+  /** Counts the topic for its owner. Ignores refusals and lost responses, because only assignments use the count. */
   async countForOwner(topic: string, owner: string): Promise<void> {
     await attemptNodeWrite(() => createNodeWithParents(this.#zk, this.#path.ownedTopic(owner, topic), nothing));
   }
 
-  /** Counts the topic for its owner; costs no write if it is counted already, as it nearly always is. */
+  /** Counts the topic for its owner, without a write if it is already counted, as it nearly always is. */
   async ensureCountedForOwner(topic: string, owner: string): Promise<void> {
     if (await this.#zk.exists(this.#path.ownedTopic(owner, topic)) === null) await this.countForOwner(topic, owner);
   }
@@ -120,7 +123,7 @@ export class TopicNodes {
   }
 }
 
-/** Runs a write. Rejects with errors other than a refusal and a lost response. */
+/** Runs a write to a node and returns its outcome. Rejects with all errors except a refusal and a lost response. */
 export async function attemptNodeWrite(write: () => Promise<unknown>): Promise<NodeWriteOutcome> {
   try {
     await write();
@@ -165,12 +168,12 @@ export interface ListedTopic extends VersionedTopicNode {
   readonly topic: string;
 }
 
-/** Reads that are sent in one write. */
+/** How many reads are sent together. */
 const batchSize = 100;
 
 /**
- * Yields topics as they are read, not as one snapshot: topics created meanwhile may be missing. Throws CONFIG for a
- * node in an unknown format.
+ * Yields all topics as it reads them. This is not a snapshot: topics created meanwhile may be missing. Throws CONFIG
+ * for a node in an unknown format.
  */
 export async function* readTopicList(zk: ZooKeeper, path: PubsubPath): AsyncGenerator<ListedTopic, void, void> {
   const shards = path.shards();

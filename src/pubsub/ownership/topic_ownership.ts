@@ -1,5 +1,6 @@
 /**
- * A server's ownership of topics over all its sessions. Starts again after each session; in between, topics are "away".
+ * A server's ownership of topics, across its sessions. It starts again after each session; until then, topics are
+ * "away".
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { aborted, onAbort, TaskScope } from "../../base/support/abort.ts";
@@ -23,8 +24,8 @@ export class TopicOwnership {
   }
 
   /**
-   * Keeps the server announced until the signal aborts: opens a session, serves, opens the next one. Rejects with the
-   * signal's reason, and with CONFIG if the id belongs to another server.
+   * Keeps the server announced until the signal aborts: opens a session, serves on it, and opens the next one. Rejects
+   * with the signal's reason, and with CONFIG if the id belongs to another server.
    */
   run(open: (signal: AbortSignal) => Promise<ZooKeeper>, signal: AbortSignal): Promise<never> {
     const { clock, onProblem } = this.#options;
@@ -36,12 +37,15 @@ export class TopicOwnership {
     return this.#session?.lease.isHeld() === true;
   }
 
-  /** Calls the listener when the server is announced and when it no longer is. Returns a function that removes it. */
+  /**
+   * Calls the listener when the server has been announced, and when it no longer is. Returns a function that removes
+   * it.
+   */
   subscribe(listener: () => void): () => void {
     return this.#changes.subscribe(listener);
   }
 
-  /** Returns the permit without waiting: the path of almost every request. Null: call `availability`. */
+  /** Returns the permit without waiting; almost every request takes this path. If it is null, call `availability`. */
   currentPermit(topic: string): TopicPermit | null {
     return this.#session?.currentPermit(topic) ?? null;
   }
@@ -57,7 +61,7 @@ export class TopicOwnership {
     }
   }
 
-  /** MERGE: hands a topic to another server. An old request with another `epoch` moves nothing. */
+  /** MERGE: hands a topic to another server. An old request, for another `epoch`, moves nothing. */
   async handOff(topic: string, to: string, epoch: number | null = null): Promise<TopicHandoffResult> {
     if (this.#session === null) return { kind: "kept", why: "this server has no session at present" };
     return await this.#session.topicToChange(topic).handOff(to, epoch);
@@ -73,7 +77,7 @@ export class TopicOwnership {
     return await this.#session.topicToChange(topic).delete(epoch, whyNot);
   }
 
-  /** Called when a shared store has lost a topic: another server has opened it, or it has to be opened again. */
+  /** Called when a shared store has lost a topic, because another server has opened it or it has to be opened again. */
   topicLost(topic: string): void {
     this.#session?.topicLost(topic);
   }

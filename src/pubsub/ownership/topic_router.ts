@@ -1,7 +1,6 @@
 /**
- * Finds the server for a topic's requests on behalf of a proxy. Cached routes are hints and may be old: a server that
- * does not own the topic responds NOT_OWNER. So topics need no watches, and the bounded cache may lose entries without
- * harm.
+ * Finds, for a proxy, the server that handles a topic's requests. Cached routes are hints and may be old: a server that
+ * does not own the topic responds NOT_OWNER. So topics need no watches, and the cache may lose entries without harm.
  */
 import { createHash } from "node:crypto";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -11,24 +10,24 @@ import type { AnnouncedServers } from "./server_list.ts";
 import { assignedTopicNode, reassignedTopicNode, type TopicNode } from "./topic_node.ts";
 import { TopicNodes, type VersionedTopicNode } from "./topic_nodes.ts";
 
-/** Cached routes, about 200 bytes each. */
+/** How many routes a proxy caches, at about 200 bytes each. */
 export const cachedRoutesMax = 100_000;
-/** Attempts to assign one topic while other proxies are faster. */
+/** How often to try to assign one topic while other proxies are faster. */
 const triesMax = 20;
 
 export type TopicRoute =
   | { readonly kind: "server"; readonly id: string; readonly endpoint: string; readonly epoch: number }
-  /** The owner is not running. It has the only copy: wait for it. */
+  /** The owner is not running and has the only copy, so wait for it. */
   | { readonly kind: "unavailable"; readonly owner: string }
-  /** A new topic, but no server is running or all are draining. */
+  /** The topic is new, but no server is running, or all are draining. */
   | { readonly kind: "no servers" }
-  /** The topic has no node but may be stored on one of these servers: the tree was lost, and they are not back yet. */
+  /** The topic has no node, but one of these servers may store it: the tree was lost, and they are not back yet. */
   | { readonly kind: "unknown owner"; readonly awaited: readonly string[] }
-  /** The topic was never stored. Only if `creates` is false. */
+  /** The topic was never stored; only if `creates` is false. */
   | { readonly kind: "no topic" };
 
 export interface FindRouteOptions {
-  /** Assign a topic without an owner to a server. Default: true. */
+  /** Whether to assign a topic without an owner to a server. Default: true. */
   readonly creates?: boolean;
 }
 
@@ -48,10 +47,10 @@ export class TopicRouter {
   readonly #lookups = new Map<string, Promise<TopicRoute>>();
   /** Lookups with `creates` false. */
   readonly #searches = new Map<string, Promise<TopicRoute>>();
-  /** Assignments in progress that are not counted yet. */
+  /** Assignments in progress that the coordination service does not count yet, by server. */
   readonly #assigning = new Map<string, number>();
 
-  /** `awaited`: servers that may have topics unknown to the tree. */
+  /** `awaited` returns the servers that may have topics that the tree does not know. */
   constructor(zk: ZooKeeper, path: PubsubPath, list: AnnouncedServers, awaited: () => readonly string[] = () => []) {
     this.#awaitedServers = awaited;
     this.#zk = zk;
@@ -60,13 +59,16 @@ export class TopicRouter {
     this.#nodes = new TopicNodes(zk, path);
   }
 
-  /** Returns the cached route if its server is running: the path of almost every request. */
+  /** Returns the cached route if its server is running. Almost every request takes this path. */
   cachedRoute(topic: string): TopicRoute | null {
     const known = this.#routes.get(topic);
     return known === undefined ? null : this.#routeToOwner(known);
   }
 
-  /** Reads the topic's node if needed, and assigns a new topic to a server. Rejects with the session's errors. */
+  /**
+   * Finds the route of a topic: reads its node if needed, and assigns a new topic to a server. Rejects with the
+   * session's errors.
+   */
   async findRoute(topic: string, { creates = true }: FindRouteOptions = {}): Promise<TopicRoute> {
     const now = this.cachedRoute(topic);
     if (now !== null) return now;
@@ -79,7 +81,7 @@ export class TopicRouter {
     return await lookup;
   }
 
-  /** Handles NOT_OWNER for a request that was sent to `asked`; `owner` is the server's hint. */
+  /** Handles NOT_OWNER for a request that was sent to `asked`; `owner` is that server's hint. */
   correctRoute(topic: string, asked: TopicOwner, owner: TopicOwner | null): void {
     const known = this.#routes.get(topic);
     if (owner !== null && owner.owner !== "" && owner.epoch > Math.max(asked.epoch, known?.epoch ?? 0)) {
@@ -89,13 +91,14 @@ export class TopicRouter {
     }
   }
 
-  /** Cached routes. */
+  /** The number of cached routes. */
   get size(): number {
     return this.#routes.size;
   }
 
   /**
-   * Reads again after a sync before it reports that a topic does not exist: another process may just have created it.
+   * Looks up the route of a topic without creating it. Before it reports that the topic does not exist, it reads again
+   * after a sync, because another process may just have created it.
    */
   async #searchRoute(topic: string): Promise<TopicRoute> {
     const known = this.#routeOf(topic, await this.#nodes.read(topic));
@@ -118,7 +121,7 @@ export class TopicRouter {
     const { owner, state } = read.node;
     if (state === "new" && !this.#list.servers.has(owner)) return null;
     const successor = this.#successorOf(topic, read.node);
-    // Not cached: the successor takes the topic over, or another server that another proxy has chosen.
+    // Do not cache it: the topic goes to this successor, or to one that another proxy has chosen.
     if (successor !== null) return successor;
     this.#cacheRoute(topic, read.node);
     return this.#routeToOwner(read.node) ?? { kind: "unavailable", owner };
@@ -129,13 +132,13 @@ export class TopicRouter {
       const read = await this.#nodes.read(topic);
       const route = this.#routeOf(topic, read);
       if (route !== null) return route;
-      // Servers create the nodes of their topics before they are announced, so a node may exist by now; then the
-      // creation fails.
+      // Servers create the nodes of their topics before they announce themselves. So a node may exist by now, and then
+      // the creation fails.
       const lacking = read === null ? this.#unknownRoute() : null;
       if (lacking !== null) return lacking;
       const assignment = await this.#assign(topic, read);
       if (assignment === "no servers") return { kind: "no servers" };
-      // Another proxy was faster, or the response was lost: read the current state.
+      // Another proxy was faster, or the response was lost, so read the current state.
       if (assignment === "look again") await this.#nodes.settle(topic);
       if (tries >= triesMax) return { kind: "unavailable", owner: read?.node.owner ?? "" };
     }
@@ -161,14 +164,17 @@ export class TopicRouter {
     }
   }
 
-  /** The number of topics of each server that is not draining. All reads are sent in one write. */
+  /** Returns the number of topics of each server that is not draining. Sends all reads together. */
   async #countTopicsByServer(): Promise<Map<string, number>> {
     const ids = [...this.#list.servers.values()].filter(({ isDraining }) => isDraining !== true).map(({ id }) => id);
     const stats = await Promise.all(ids.map((id) => this.#zk.exists(this.#path.ownedTopics(id))));
     return new Map(ids.map((id, index) => [id, stats[index]?.numChildren ?? 0]));
   }
 
-  /** The server that takes over a topic of a shared store whose owner is gone; null if there is none, or no need. */
+  /**
+   * Returns the server that takes over a topic of a shared store whose owner is gone; null if there is none, or no
+   * need.
+   */
   #successorOf(topic: string, { owner, epoch, store }: TopicNode): TopicRoute | null {
     if (store === undefined || this.#list.servers.has(owner)) return null;
     const others = [...this.#list.servers.values()].filter((server) => server.store === store);
@@ -192,8 +198,8 @@ export class TopicRouter {
 }
 
 /**
- * Returns the server with the fewest topics, or null if there is none. Of several the one with the smallest id,
- * compared like the paper's strings.
+ * Returns the server with the fewest topics, or null if there is none. Of several servers, takes the one with the
+ * smallest id, in the order of UTF-16 code units.
  */
 export function chooseServerForTopic(topics: ReadonlyMap<string, number>): string | null {
   let best: string | null = null;
@@ -209,7 +215,7 @@ export function chooseServerForTopic(topics: ReadonlyMap<string, number>): strin
 
 /**
  * Returns the server that takes over a topic: the one with the highest hash of topic and id. So all proxies that see
- * the same servers choose the same one, the topics of a dead server are spread evenly, and no other topic moves.
+ * the same servers choose the same one. The topics of a dead server are spread evenly, and no other topic moves.
  */
 export function chooseTopicSuccessor(topic: string, servers: Iterable<string>): string | null {
   let best: string | null = null;

@@ -36,38 +36,38 @@ import type { OwnershipLease } from "./ownership_lease.ts";
 import type { TopicAction, TopicFacts } from "./topic_decision.ts";
 import type { TopicNode } from "./topic_node.ts";
 
-/** Identifies the content for which requests are admitted; kept from the admission of a request to its response. */
+/** Identifies the content for which requests are admitted. A request keeps it from its admission to its response. */
 export interface TopicPermit {
   readonly epoch: number;
   readonly incarnation: string;
-  /** The lease of the session, under which the request was admitted: OK may be sent while it is confirmed. */
+  /** The session's lease, under which the request was admitted. OK may be sent while the lease is confirmed. */
   readonly lease: Pick<OwnershipLease, "isConfirmed">;
 }
 
 export type TopicState =
   | {
     readonly kind: "unsettled";
-    /** The error of a shared database that has refused the last step. */
+    /** The error with which a shared database has refused the last step. */
     readonly problem?: string | undefined;
-    /** The end of a handoff that an earlier call has begun and not given up. */
+    /** The deadline of a handoff that an earlier call has begun and not given up. */
     readonly deadlineMs?: number | undefined;
   }
   /** Requests are admitted. */
   | { readonly kind: "served"; readonly permit: TopicPermit }
-  /** The sealed copy is sent until the deadline. Then the server takes the topic back, if it may. */
+  /** The server sends the sealed copy until the deadline. Then it takes the topic back, if it may. */
   | { readonly kind: "handing off"; readonly deadlineMs: number }
   | { readonly kind: "receiving" | "waiting" | "elsewhere" | "missing" };
 
 export const firstTopicState: TopicState = { kind: "unsettled" };
 
-/** Returns the state in which `action` is executed, which `decideTopic` has decided by `facts`. */
+/** Returns the state in which the server executes `action`, which `decideTopic` has decided from `facts`. */
 export function topicStateAfterDecision(
   state: TopicState,
   action: TopicAction["do"],
   { facts, lease, deadlineMs }: {
     readonly facts: TopicFacts;
     readonly lease: TopicPermit["lease"];
-    /** The end of a handoff that begins now. */
+    /** The deadline of a handoff that begins now. */
     readonly deadlineMs: number;
   },
 ): TopicState {
@@ -90,17 +90,20 @@ export function topicStateAfterDecision(
   }
 }
 
-/** No request is admitted any longer, whatever is decided next. */
+/** Returns the state in which no request is admitted any longer, whatever is decided next. */
 export function topicStateAfterClose(state: TopicState): TopicState {
   return state.kind === "served" ? { kind: "unsettled" } : state;
 }
 
-/** A shared database has refused a step. What is served stays so: its rows say whether this server may write. */
+/**
+ * Returns the state after a shared database has refused a step. A served topic stays served: its rows say whether this
+ * server may write.
+ */
 export function topicStateAfterFailure(state: TopicState, problem: string): TopicState {
   return state.kind === "served" ? state : { kind: "unsettled", problem, deadlineMs: begunDeadline(state) };
 }
 
-/** The call is over, done or failed: the next one continues the handoff. */
+/** Returns the state after a call has ended, completed or failed. The next call continues the handoff. */
 export function topicStateAfterCall(state: TopicState): TopicState {
   return state.kind === "handing off" ? { kind: "unsettled", deadlineMs: state.deadlineMs } : state;
 }
@@ -109,33 +112,39 @@ function begunDeadline(state: TopicState): number | undefined {
   return state.kind === "unsettled" || state.kind === "handing off" ? state.deadlineMs : undefined;
 }
 
-/** Whether something is stored here that waits for another server. */
+/** Returns whether this server stores something that waits for another server. */
 function isDataLeft({ copy, staged, unopened, shared, node }: TopicFacts): boolean {
   const isLeftInDatabase = shared !== null && node?.store !== shared.store && (unopened ?? null) !== null;
   return copy !== null || staged !== null || isLeftInDatabase;
 }
 
-/** Content is being sent or received, which may take long: a request does not wait for the call to end. */
+/**
+ * Returns whether content is being sent or received. That may take long, so a request does not wait for the call to
+ * end.
+ */
 export function isTopicInTransfer({ kind }: TopicState): boolean {
   return kind === "handing off" || kind === "receiving";
 }
 
-/** A topic as a request finds it. */
+/** Whether a server can answer requests for a topic, and if not, why. */
 export type TopicAvailability =
   /** Requests may be admitted, and answered OK while `isConfirmed` returns true. */
   | { readonly kind: "serving"; readonly permit: TopicPermit }
-  /** NOT_OWNER. An empty owner: no server has the topic. */
+  /** NOT_OWNER. The owner is empty if no server has the topic. */
   | { readonly kind: "elsewhere"; readonly owner: string; readonly epoch: number }
-  /** NOT_OWNER: no proxy has assigned the topic to a server. */
+  /** NOT_OWNER, because no proxy has assigned the topic to a server. */
   | { readonly kind: "unassigned" }
-  /** OVERLOADED: the topic is moving, or could not be opened, with the reason; ask again. */
+  /** OVERLOADED, because the topic is moving or could not be opened, with the reason. The request may be sent again. */
   | { readonly kind: "moving"; readonly why?: string | undefined }
-  /** DAMAGED: the topic belongs to this server, but its data is missing. */
+  /** DAMAGED, because the topic belongs to this server but its data is missing. */
   | { readonly kind: "missing" }
-  /** OVERLOADED: this server has no lease at present. */
+  /** OVERLOADED, because this server has no lease at present. */
   | { readonly kind: "away" };
 
-/** Returns what a request is told in this state. `node`: as last read; undefined: none, or not read. */
+/**
+ * Returns how a request finds the topic in this state. `node` is the node as last read; undefined if there is none, or
+ * it was not read.
+ */
 export function topicAvailabilityIn(state: TopicState, node: TopicNode | undefined, me: string): TopicAvailability {
   if (state.kind === "served") return { kind: "serving", permit: state.permit };
   if (node === undefined) return { kind: "unassigned" };
@@ -149,13 +158,13 @@ export type TopicHandoffResult =
   /** The topic is still on this server. */
   | { readonly kind: "kept"; readonly why: string };
 
-/** Why a topic that is not served cannot be handed off. */
+/** Returns why a topic that is not served cannot be handed off. */
 export function whyTopicNotServed(state: TopicState): string {
   if (state.kind === "unsettled" && state.problem !== undefined) return state.problem;
   return `this server does not ${state.kind === "missing" ? "have its data" : "serve it"}`;
 }
 
-/** Returns the result of a handoff whose work is done. `whyKept`: why its last attempt has failed; may be empty. */
+/** Returns the result of a completed handoff. `whyKept` is why its last attempt failed; it may be empty. */
 export function topicHandoffResult(to: string, node: TopicNode | undefined, whyKept: string): TopicHandoffResult {
   if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
   return { kind: "kept", why: whyKept === "" ? `its node names the owner "${node?.owner}"` : whyKept };

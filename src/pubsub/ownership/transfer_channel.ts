@@ -1,11 +1,11 @@
-/** How a topic's content gets from its owner to a receiver. The server implements it; tests use their own. */
+/** Sends a topic's content from its owner to a receiver. The server implements it; tests use their own. */
 import { abortable } from "../../base/support/abort.ts";
 import type { ContentName, OutgoingContent } from "../store/operations/owned_store.ts";
 
 /**
  * - taken: the receiver owns the topic, or has owned it since
  * - passed: the topic has moved on; read its node
- * - refused: the receiver does not take the topic; `why` is for the operator
+ * - refused: the receiver does not take the topic; `why` tells the operator the reason
  */
 export type TopicTransferReply =
   | { readonly kind: "taken" }
@@ -14,14 +14,14 @@ export type TopicTransferReply =
 
 export interface ServerAddress {
   readonly id: string;
-  /** The endpoint as announced. */
+  /** The announced endpoint. */
   readonly endpoint: string;
 }
 
 export interface TopicTransferChannel {
   /**
-   * Asks for the first piece when the receiver is ready. Rejects if no reply came, or with the signal's reason; then
-   * the receiver's state is unknown.
+   * Sends the content, and asks for its first piece when the receiver is ready. Rejects if no reply came, or with the
+   * signal's reason; the receiver's state is then unknown.
    */
   transfer(
     to: ServerAddress,
@@ -31,7 +31,7 @@ export interface TopicTransferChannel {
   ): Promise<TopicTransferReply>;
 }
 
-/** Stops at the end of the session, so that the next session starts when nothing of this one is running. */
+/** Yields pieces until the session ends, so that the next session starts when none of this one's work is running. */
 export async function* transferPiecesUntilAbort<T>(
   signal: AbortSignal,
   pieces: AsyncIterable<T>,
@@ -44,6 +44,6 @@ export async function* transferPiecesUntilAbort<T>(
       yield value;
     }
   } finally {
-    iterator.return?.()?.catch(() => {}); // it may wait for data that never comes
+    iterator.return?.()?.catch(() => {}); // it may be waiting for data that never comes
   }
 }

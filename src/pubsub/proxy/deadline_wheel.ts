@@ -1,7 +1,7 @@
-/** Keeps many deadlines with one timer, accurate to one tick. Setting and cancelling a deadline is cheap. */
+/** Keeps many deadlines with one timer, accurate to one tick. It is cheap to set and cancel a deadline. */
 import type { Clock } from "../../base/support/clock.ts";
 
-/** Milliseconds: the maximum delay before an expired deadline is noticed. */
+/** The most milliseconds by which an expired deadline is handled late. */
 export const deadlineWheelTickMs = 10;
 
 export class DeadlineWheel<T> implements Disposable {
@@ -17,7 +17,7 @@ export class DeadlineWheel<T> implements Disposable {
     this.#lastTick = this.#tickOf(clock.now());
   }
 
-  /** Sets a deadline at `atMs` of the clock. Returns the tick that `cancel` needs. */
+  /** Sets a deadline at the clock time `atMs`. Returns the tick that `cancel` needs. */
   set(item: T, atMs: number): number {
     if (this.#ticks.size === 0) this.#lastTick = this.#tickOf(this.#clock.now());
     const tick = Math.max(this.#tickOf(atMs), this.#lastTick) + 1;

@@ -1,16 +1,18 @@
-/** Decides what to do with a request in flight after an event. Pure; request_forwarder.ts executes the decision. */
+/**
+ * Decides what a proxy does with a request in flight after an event. Pure; request_forwarder.ts executes the decision.
+ */
 import { codesOfNothingDone, type StatusCode } from "../wire/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
 export interface RequestForwardingState {
   readonly traits: Pick<RequestTraits, "name" | "changesState" | "isRepeatable">;
-  /** The request is at a server, which has not responded. */
+  /** Whether the request is at a server that has not responded yet. */
   readonly isSent: boolean;
-  /** The connection to a server that had the request was lost, so the server may have executed it. */
+  /** Whether a server that lost its connection may have executed the request. */
   readonly mayBeDone: boolean;
-  /** Number of times the request was sent. */
+  /** How often the request was sent. */
   readonly tries: number;
-  /** Number of tries that ended with a lost connection. */
+  /** How many tries ended with a lost connection. */
   readonly connectionLosses: number;
 }
 
@@ -20,23 +22,26 @@ export type RequestForwardingEvent =
   | { readonly kind: "invalid response" }
   /** The connection that the request was sent on was lost. */
   | { readonly kind: "server lost" }
-  /** The topic does not exist, and this request does not create it. */
+  /** The topic does not exist, and this request does not create one. */
   | { readonly kind: "no topic" }
   /** The deadline of the request has passed, or the proxy is stopping. */
   | { readonly kind: "deadline" }
   | { readonly kind: "client gone" };
 
-/** Status codes that a proxy sets itself. ERROR: the outcome is unknown. All others: definitely not done. */
+/**
+ * The status codes of responses that a proxy creates itself. ERROR means that the outcome is unknown; all others, that
+ * the request was definitely not done.
+ */
 export type ProxyStatus = "OVERLOADED" | "NOT_SUBSCRIBED" | "NOT_OWNER" | "ERROR";
 
 export type RequestForwardingDecision =
-  /** Forwards the response of the server unchanged. */
+  /** Forward the server's response unchanged. */
   | { readonly do: "forward response" }
   | { readonly do: "respond"; readonly status: ProxyStatus }
   | { readonly do: "retry"; readonly when: "now" | "later" }
   | { readonly do: "forget" };
 
-/** A request that breaks several connections in a row is likely the cause, so it is not sent again. */
+/** How many connections in a row a request may break. Such a request is likely the cause, so it is not sent again. */
 export const requestConnectionLossesMax = 5;
 
 export function decideRequestForwarding(
@@ -50,7 +55,7 @@ export function decideRequestForwarding(
     case "invalid response":
       return { do: "respond", status: "ERROR" };
     case "server lost":
-      // A get without a response has changed nothing. A request that the server recognizes is executed once, however
+      // A get without a response has changed nothing. A server that recognizes a request executes it once, however
       // often it is sent.
       if (traits.isRepeatable && state.connectionLosses < requestConnectionLossesMax) {
         return { do: "retry", when: "now" };
@@ -70,7 +75,8 @@ function decideOnResponse(
   { traits, mayBeDone, tries }: RequestForwardingState,
   status: StatusCode,
 ): RequestForwardingDecision {
-  // Temporary: another server owns the topic, the topic is moving, or an earlier request has to be executed first.
+  // These are temporary: another server owns the topic, the topic is moving, or an earlier request has to be executed
+  // first.
   if (status === "NOT_OWNER") return { do: "retry", when: tries <= 1 ? "now" : "later" };
   if (status === "OVERLOADED") return { do: "retry", when: "later" };
   if (mayBeDone && traits.changesState && codesOfNothingDone.includes(status)) {
@@ -79,7 +85,7 @@ function decideOnResponse(
   return { do: "forward response" };
 }
 
-/** Returns whether the request may have been executed, after this event. */
+/** Returns whether, after this event, a server may have executed the request. */
 export function mayRequestBeDone(
   { traits, mayBeDone }: RequestForwardingState,
   event: RequestForwardingEvent,

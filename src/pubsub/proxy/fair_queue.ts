@@ -1,7 +1,9 @@
-/** Queues requests and serves clients in turn, one request each, so that a busy client does not delay the others. */
+/**
+ * Queues requests and serves clients in turn, one request at a time, so that a busy client does not delay the others.
+ */
 import { FifoQueue } from "../../base/support/fifo_queue.ts";
 
-/** An entry of the queue, needed to remove its item. */
+/** An entry of the queue, which is needed to remove its item. */
 export interface FairQueueEntry<T> {
   /** Null after the item was removed. */
   item: T | null;
@@ -15,7 +17,7 @@ interface ClientQueue<T> {
 
 export class FairQueue<K, T> {
   readonly #queues = new Map<K, ClientQueue<T>>();
-  /** Clients that have a queue; the next client is first. */
+  /** The clients that have a queue, the next one first. */
   readonly #order = new FifoQueue<K>();
   #length = 0;
 
@@ -36,7 +38,7 @@ export class FairQueue<K, T> {
     return place;
   }
 
-  /** Returns the next item and leaves it in the queue. */
+  /** Returns the next item without removing it. */
   peek(): T | null {
     for (let client = this.#order.peek(); client !== undefined; client = this.#order.peek()) {
       const { entries, liveCount: live } = this.#queues.get(client) as ClientQueue<T>;

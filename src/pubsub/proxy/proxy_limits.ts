@@ -1,21 +1,21 @@
 /** Limits of a proxy for requests in flight. A request above a limit gets the response OVERLOADED immediately. */
 
 export interface ProxyLimits {
-  /** Requests in flight of one connection. */
+  /** The most requests in flight of one connection. */
   readonly requestsPerClient: number;
-  /** Requests in flight for one topic. */
+  /** The most requests in flight for one topic. */
   readonly requestsPerTopic: number;
-  /** Requests in flight in total. */
+  /** The most requests in flight in total. */
   readonly requestsInAll: number;
-  /** Bytes in the frames of the requests in flight: of one connection, and in total. */
+  /** The most bytes in the frames of requests in flight: of one connection, and in total. */
   readonly bytesPerClient: number;
   readonly bytesInAll: number;
   /**
-   * Requests in flight at one server, without gets that may wait there for a message. Other requests wait in a fair
-   * queue. A smaller window reduces the time that a client with few requests waits for a client with many.
+   * The most requests in flight at one server, except gets that may wait there for a message. Other requests wait in a
+   * fair queue. With a smaller window, a client with few requests waits less for a client with many.
    */
   readonly windowPerServer: number;
-  /** The same limit in bytes: another request is sent while less than this is in flight. */
+  /** The same limit in bytes: the proxy sends another request while fewer bytes than this are in flight. */
   readonly windowBytesPerServer: number;
 }
 
@@ -29,7 +29,10 @@ export const proxyLimitsDefault: ProxyLimits = {
   windowBytesPerServer: 16 << 20,
 };
 
-/** Milliseconds that a request without `deadline-ms` is tried. The time that a get may wait for a message is added. */
+/**
+ * How long a request without `deadline-ms` is tried, in milliseconds. The time that a get may wait for a message is
+ * added.
+ */
 export const requestTimeoutMsDefault = 5000;
-/** Milliseconds: the maximum time that a request is kept. */
+/** The longest that a proxy keeps a request, in milliseconds. */
 export const requestTimeoutMsMax = 3_600_000;

@@ -1,10 +1,10 @@
-/** A request in flight in a proxy: its client, its content and its location. */
+/** A request in flight in a proxy: its client, its content, and where it is. */
 import type { FairQueueEntry } from "./fair_queue.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
-/** A client connection of the front socket, while it has requests in flight. */
+/** A client's connection to the front socket, while it has requests in flight. */
 export interface ProxyRequestClient {
-  /** Identity that the front socket gave to the connection. */
+  /** The identity that the front socket gave to the connection. */
   readonly identity: Uint8Array;
   requests: number;
   bytes: number;
@@ -15,27 +15,27 @@ export interface ProxyRequest {
   readonly traits: RequestTraits;
   /** All frames up to and including the empty frame; the response starts with them. */
   readonly envelope: readonly Uint8Array[];
-  /** Frames that are sent to the server, unchanged. */
+  /** The frames that the proxy sends to the server, unchanged. */
   readonly frames: readonly Uint8Array[];
   readonly bytes: number;
   readonly arrivedMs: number;
-  /** Tick of the deadline of this request. */
+  /** The tick of this request's deadline. */
   tick: number;
   tries: number;
   connectionLosses: number;
   mayBeDone: boolean;
   location: ProxyRequestLocation;
-  /** Server that the request was last sent to, or will be sent to. */
+  /** The server that the request was last sent to, or will be sent to. */
   target: { readonly owner: string; readonly epoch: number } | null;
-  /** Number of delays: no server was available, or the server responded OVERLOADED. */
+  /** How often the request was delayed, because no server was available or the server responded OVERLOADED. */
   delayCount: number;
-  /** Reason why the request is not done, for the response at its deadline. */
+  /** Why the request is not done, for the response at its deadline. */
   pendingReason: string;
 }
 
-/** A server link that holds the request. */
+/** The server link that holds a request. */
 interface RequestHolder {
-  /** Removes the request; its response is no longer awaited. */
+  /** Removes the request, whose response is no longer awaited. */
   drop(request: ProxyRequest): void;
 }
 

@@ -1,4 +1,4 @@
-/** Responses: those that a proxy creates itself, and the status of those that it forwards. */
+/** The responses that a proxy creates itself, and the status of the responses that it forwards. */
 import { encodeMessage } from "../wire/encode_message.ts";
 import type { MessageHeaders } from "../wire/pubsub_messages.ts";
 import { type StatusCode, statusCodes } from "../wire/status_codes.ts";
@@ -9,11 +9,11 @@ export interface ProxyResponse {
   /** A sentence for people. */
   readonly reason?: string;
   readonly body?: Uint8Array;
-  /** Headers of the response. Omitted for clients that send no headers. */
+  /** The headers of the response. Omitted for clients that send no headers. */
   readonly headers?: MessageHeaders;
 }
 
-/** Returns the frames after the envelope. */
+/** Encodes a response as the frames after the envelope. */
 export function encodeProxyResponse(proxyId: string, answer: ProxyResponse, hasHeaders: boolean): Uint8Array[] {
   const { status, reason = "", headers = {}, body } = answer;
   const response = makeStatusMessage(proxyId, hasHeaders ? { headers } : {}, status, { reason, headers });
@@ -25,14 +25,14 @@ const cr = 13;
 const letterO = 79;
 const letterK = 75;
 const prefix = new TextEncoder().encode("STATUS ");
-/** Bytes to search for the status: a sender of 1,024 escaped bytes, and the status code. */
+/** How many bytes to search for the status: a sender of 1,024 escaped bytes, and the status code. */
 const lookBytesMax = prefix.length + 3 * 1024 + 32;
 
 const codes = new Map(statusCodes.map((code) => [code as string, code]));
 
 /**
- * Reads the status of a response from its first frame. Returns null if it is not a STATUS message. The rest of the
- * response is for the client.
+ * Reads the status of a response from its first frame. Returns null if it is not a STATUS message. The proxy reads
+ * nothing else of the response, which is for the client.
  */
 export function proxyResponseStatus(frame: Uint8Array | undefined): StatusCode | null {
   if (frame === undefined) return null;

@@ -1,6 +1,6 @@
 /**
- * A publish/subscribe proxy: receives requests on its front socket, forwards them, and sends each its response. A proxy
- * stores nothing: if it is killed, its clients try again.
+ * A publish/subscribe proxy: receives requests on its front socket, forwards them, and responds to each. A proxy stores
+ * nothing: if it is killed, its clients try again.
  */
 import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
 import type { SocketCounters, SocketEvent, SocketLoad } from "../../protocols/zeromq/socket_event.ts";
@@ -24,9 +24,9 @@ import type { ProxyRequestClient } from "./proxy_request.ts";
 import { readRequestTraits, type TopicMessage } from "./request_traits.ts";
 import type { ServerLink } from "./server_link.ts";
 
-/** Report of a server about itself (PERIODIC). */
+/** What a server last reported about itself (PERIODIC). */
 export interface ServerLoad {
-  /** Number of topics that it serves. */
+  /** The number of topics that it serves. */
   readonly topics: number;
   readonly reportedMs: number;
 }
@@ -36,26 +36,29 @@ export interface ProxyOptions {
   readonly directory: TopicDirectory;
   readonly clock: Clock;
   readonly limits?: Partial<ProxyLimits>;
-  /** Milliseconds that a request without a deadline is tried. */
+  /** How long to try a request without a deadline, in milliseconds. */
   readonly requestTimeoutMs?: number;
-  /** Options of the socket for clients: which clients may connect, and encryption. */
+  /** The options of the socket for clients: encryption, and which clients may connect. */
   readonly clientSocketOptions?: SocketOptions;
-  /** Options of the sockets to servers. */
+  /** The options of the sockets to servers. */
   readonly serverSocketOptions?: SocketOptions;
-  /** Returns null if the user of the connection may send this message, or why not. If omitted, every user may. */
+  /**
+   * Returns null if the connection's user may send this message, or else the reason why not. If omitted, every user
+   * may.
+   */
   readonly authorize?: (userId: string | null, message: Message) => string | null;
   /** Reports problems to the operator. */
   readonly onProblem?: (problem: BatonError) => void;
 }
 
-/** Maximum number of frames before the empty frame, including the identity. */
+/** The most frames before the empty frame, including the identity. */
 const envelopeFramesMax = 8;
-/** Maximum bytes that wait for one client to read them, plus one message. */
+/** The most bytes that wait for one client to read them, plus one message. */
 const unreadBytesMax = 8 << 20;
-/** Maximum responses that wait for one client to read them, in addition to its requests in flight. */
+/** The most responses that wait for one client to read them, in addition to its requests in flight. */
 const unreadMessagesMax = 4096;
 
-/** Maximum number of servers whose reports are kept; the one that has been silent for the longest time goes first. */
+/** The most servers whose reports are kept; the one that has been silent longest goes first. */
 const serversMax = 1000;
 const wayOf = {
   TRANSFER: "from server to server",
@@ -113,7 +116,7 @@ export class PubsubProxy implements AsyncDisposable {
     void this.#read();
   }
 
-  /** Binds an endpoint and returns its actual address. Rejects with USAGE or CANNOT_CREATE. */
+  /** Listens on an endpoint and returns its actual address. Rejects with USAGE or CANNOT_CREATE. */
   async listen(endpoint: string): Promise<string> {
     const real = await this.#front.bind(endpoint);
     this.#endpoints.push(real);
@@ -124,7 +127,7 @@ export class PubsubProxy implements AsyncDisposable {
     return this.#endpoints;
   }
 
-  /** Requests in flight, and their bytes. */
+  /** The number of requests in flight, and their bytes. */
   get inFlight(): { readonly requests: number; readonly bytes: number } {
     return this.#forwarder.admission;
   }
@@ -134,23 +137,23 @@ export class PubsubProxy implements AsyncDisposable {
     return this.#loads;
   }
 
-  /** Connections to servers. */
+  /** The connections to servers. */
   get links(): Iterable<ServerLink> {
     return this.#forwarder.links;
   }
 
-  /** Number of connected clients. */
+  /** The number of connected clients. */
   get connections(): number {
     return this.#front.identities.length;
   }
 
-  /** Memory used by connections, and counts of connections that were refused or closed. */
+  /** The memory that connections use, and how many were refused or closed. */
   get load(): SocketLoad & SocketCounters {
     return { ...this.#front.load, ...this.#front.counters };
   }
 
   /**
-   * Stops: accepts no more requests, waits up to `withinMs` for responses of servers, responds to the remaining
+   * Stops the proxy: accepts no more requests, waits up to `withinMs` for servers' responses, responds to the remaining
    * requests, and closes. Requests that wait for a message or a server get their response immediately; their clients
    * use another proxy.
    */
@@ -164,13 +167,13 @@ export class PubsubProxy implements AsyncDisposable {
     await this.close();
   }
 
-  /** Ends waiting gets after the client list has changed: the clients ask again, and the new permissions apply. */
+  /** Ends waiting gets after the client list has changed. The clients ask again, and the new permissions apply. */
   interruptHeldGets(): void {
     this.#forwarder.endRequests("waiting", "what clients may do has changed");
   }
 
   /**
-   * Closes without responses to requests in flight. Responses that were sent before have one second to be delivered.
+   * Closes without responding to requests in flight. Responses that were already sent have one second to be delivered.
    */
   async close(): Promise<void> {
     this.#isLeaving = true;
@@ -222,7 +225,7 @@ export class PubsubProxy implements AsyncDisposable {
 
   /** Responds to a message that is not forwarded. */
   async #respondItself(envelope: readonly Uint8Array[], message: Exclude<Message, TopicMessage>): Promise<void> {
-    // A response to a response could cause an endless exchange.
+    // A response to a response could start an endless exchange.
     if (message.name === "STATUS") return void this.counters.dropped++;
     const answer = message.name === "TOPICS"
       ? await this.#listTopics(message.headers?.deadlineMs)
@@ -274,10 +277,10 @@ export class PubsubProxy implements AsyncDisposable {
     const identity = envelope[0] as Uint8Array;
     if (this.#clients.get(identity)?.requests === 0) this.#clients.delete(identity);
     try {
-      // A client that does not read loses responses; when it sends the request again, it gets the same response.
+      // A client that does not read loses responses. When it sends the request again, it gets the same response.
       if (!this.#front.trySend([...envelope, ...frames])) this.counters.undeliveredResponses++;
     } catch (thrown) {
-      // The socket is closed, or the response exceeds a limit; a client without a response sends its request again.
+      // The socket is closed, or the response exceeds a limit. A client without a response sends its request again.
       if (!(thrown instanceof BatonError)) throw thrown;
       this.counters.undeliveredResponses++;
     }
@@ -300,7 +303,7 @@ export class PubsubProxy implements AsyncDisposable {
   }
 }
 
-/** Index of the first frame after the empty frame; 0 if there is no empty frame. */
+/** Returns the index of the first frame after the empty frame; 0 if there is no empty frame. */
 function envelopeEnd(frames: readonly Uint8Array[]): number {
   for (let at = 1; at < frames.length; at++) if ((frames[at] as Uint8Array).byteLength === 0) return at + 1;
   return 0;

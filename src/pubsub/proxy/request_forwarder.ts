@@ -1,6 +1,6 @@
 /**
- * Handles each request from its arrival until its response: finds the server, sends the request, and executes the
- * decisions of decide_forwarding.ts. Does not know the socket of the clients.
+ * Handles each request of a proxy from its arrival until its response: finds the server, sends the request, and
+ * executes the decisions of decide_forwarding.ts. Does not know the clients' socket.
  */
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -35,8 +35,8 @@ export interface RequestForwarderOptions {
   /** Options of the sockets to servers. */
   readonly socketOptions: SocketOptions;
   /**
-   * Delivers a response of a server; `respond` delivers one of the proxy itself. Each request gets one response unless
-   * its client has disconnected.
+   * Delivers a server's response; `respond` delivers a response of the proxy itself. Each request gets one response
+   * unless its client has disconnected.
    */
   readonly forwardResponse: (request: ProxyRequest, frames: readonly Uint8Array[], status: StatusCode) => void;
   readonly respond: (request: ProxyRequest, answer: ProxyResponse) => void;
@@ -50,7 +50,7 @@ export interface RequestForwarderOptions {
 /** A request as received from a client. */
 type IncomingRequest = Pick<ProxyRequest, "client" | "envelope" | "frames" | "bytes" | "traits">;
 
-/** Milliseconds without a connection to a server before this is reported. */
+/** How long a server is unreachable before this is reported, in milliseconds. */
 const reportAfterMs = 1000;
 
 const decoder = new TextDecoder();
@@ -98,7 +98,9 @@ export class RequestForwarder implements ServerLinkHost {
     return this.#links;
   }
 
-  /** Accepts a request and responds by its deadline. Returns null, or a sentence that says why it is refused. */
+  /**
+   * Accepts a request, and responds by its deadline. Returns null, or a sentence that says why it refuses the request.
+   */
   acceptRequest({ client, envelope, frames, bytes, traits }: IncomingRequest): string | null {
     const refusal = this.#admission.admit(client, traits.topic, bytes);
     if (refusal !== null) return refusal;
@@ -132,7 +134,7 @@ export class RequestForwarder implements ServerLinkHost {
     }
   }
 
-  /** Ends requests as if their deadlines had passed: all, or only those that no server is executing. */
+  /** Ends requests as if their deadlines had passed: all of them, or only those that no server is executing. */
   endRequests(which: "all" | "waiting", why: string): void {
     for (const request of this.#inFlight) {
       const isBusy = request.location.kind === "sent" && !request.traits.mayWait;
@@ -189,7 +191,7 @@ export class RequestForwarder implements ServerLinkHost {
     this.#links.keepOnly(this.#options.directory.servers);
   }
 
-  /** Requests that wait for this server look up their topic again: an operator may have moved it. */
+  /** Lets requests that wait for this server look up their topic again, because an operator may have moved it. */
   onUnreachable(link: ServerLink, reason: Error): void {
     this.#reportProblem(link, `it is not reached: ${reason.message}`);
     for (const request of link.takeWaiting()) {
@@ -257,7 +259,7 @@ export class RequestForwarder implements ServerLinkHost {
     this.#delay(request);
   }
 
-  /** Delays a request: it is sent again after a back-off, or when servers join or leave. */
+  /** Delays a request. It is sent again after a back-off, or when servers join or leave. */
   #delay(request: ProxyRequest): void {
     const delayMs = backoffMs(request.delayCount++, requestBackoff, this.#options.random);
     const cancel = this.clock.startTimer(delayMs, () => this.#resume(request));
@@ -292,8 +294,8 @@ export class RequestForwarder implements ServerLinkHost {
   }
 
   /**
-   * Treats the requests at a server of a shared store that has left as if its connection were lost: other servers take
-   * its topics over. Late responses are dropped.
+   * Treats the requests at a server of a shared store that has left as if its connection were lost, because other
+   * servers take its topics over. Drops late responses.
    */
   #takeBack(link: ServerLink): void {
     for (const request of [...this.#inFlight]) {
@@ -314,7 +316,8 @@ export class RequestForwarder implements ServerLinkHost {
   }
 
   /**
-   * A server that has lost its shared database during a request opens the topic again, and knows then what was done.
+   * Returns whether a request with an unknown outcome may be sent again. A server that has lost its shared database
+   * during a request opens the topic again, and then knows what was done.
    */
   #mayBeRepeated({ target }: ProxyRequest, frames: readonly Uint8Array[]): boolean {
     if (this.#options.directory.servers.get(target?.owner ?? "")?.store === undefined) return false;
@@ -326,7 +329,9 @@ export class RequestForwarder implements ServerLinkHost {
     if (target !== null) this.#options.directory.correctRoute(traits.topic, target, null);
   }
 
-  /** Handles every event that moves or ends a request. `frames`: those of the response that the event is about. */
+  /**
+   * Handles every event that moves or ends a request. `frames` are the frames of the response that the event is about.
+   */
   #handleEvent(request: ProxyRequest, event: RequestForwardingEvent, frames: readonly Uint8Array[] = []): void {
     const { traits, mayBeDone, tries, location } = request;
     if (location.kind === "over") return;
@@ -415,9 +420,9 @@ function whyDelayed(route: Exclude<TopicRoute, { kind: "server" | "no topic" }>,
 }
 
 export interface ProxyCounters {
-  /** Requests received, invalid ones included. */
+  /** Requests received, including invalid ones. */
   requests: number;
-  /** Responses sent, by status: those of servers and those of the proxy. */
+  /** Responses sent, by status, from servers and from the proxy itself. */
   readonly responses: Map<StatusCode, number>;
   /** Requests sent again: to another server, later, or because a connection was lost. */
   retries: number;
@@ -425,11 +430,11 @@ export interface ProxyCounters {
   lateResponses: number;
   /** Responses that were dropped because the client does not read or has disconnected. */
   undeliveredResponses: number;
-  /** Messages that were dropped without a response: a STATUS, or a message with an endless envelope. */
+  /** Messages that were dropped without a response: a STATUS message, or one with an endless envelope. */
   dropped: number;
   /** Connections to servers that were lost. */
   serversLost: number;
-  /** Latency of forwarded requests, also of those that the proxy answered itself. */
+  /** Latency of requests about topics, including those that the proxy answered itself. */
   readonly latency: RequestLatency;
 }
 
@@ -438,7 +443,7 @@ export function newProxyCounters(): ProxyCounters {
   return { ...counts, responses: new Map(), latency: newRequestLatency() };
 }
 
-/** Counts requests in flight and refuses requests above a limit. Pure. */
+/** Counts requests in flight, and refuses those above a limit. Pure. */
 export class ProxyRequestAdmission {
   readonly #limits: ProxyLimits;
   readonly #topics = new Map<string, number>();
@@ -495,7 +500,7 @@ export class ProxyRequestAdmission {
 }
 
 /**
- * Puts that were refused because the put before them is not stored yet. When that put is stored, its dependents are
+ * Puts that servers refused because the put before them is not stored yet. When that put is stored, its dependents are
  * sent immediately, so that a window of puts does not wait for one back-off per message. Has no timer.
  */
 export class TopicPutDependencies<T> {
@@ -518,8 +523,8 @@ export class TopicPutDependencies<T> {
   }
 
   /**
-   * Returns all puts that can be sent now, in order: dependents of `stored`, then their dependents, and so on. They
-   * stay in the table until they are deleted.
+   * Returns all puts that can be sent now, in order: the dependents of the stored put, then their dependents, and so
+   * on. They stay in the table until they are deleted.
    */
   putsUnblockedBy({ stream, last }: TopicPutOrder, placeOf: (waits: T) => TopicPutOrder | null): T[] {
     const found: T[] = [];

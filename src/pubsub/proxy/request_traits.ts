@@ -5,24 +5,24 @@ import { requestTimeoutMsMax } from "./proxy_limits.ts";
 export interface RequestTraits {
   readonly name: Message["name"];
   readonly topic: string;
-  /** If no server owns the topic, it is assigned to one. */
+  /** Whether a server gets the topic assigned if none owns it. */
   readonly createsTopic: boolean;
-  /** If no response arrives, the request may have changed something. */
+  /** Whether the request may have changed something if no response arrives. */
   readonly changesState: boolean;
-  /** The server recognizes the request when it is sent again, however late. */
+  /** Whether the server recognizes the request when it is sent again, however late. */
   readonly isRepeatable: boolean;
-  /** The request may wait at the server for a message. */
+  /** Whether the request may wait at the server for a message. */
   readonly mayWait: boolean;
-  /** The sender uses headers. */
+  /** Whether the sender uses headers. */
   readonly hasHeaders: boolean;
   /** Milliseconds after which the client no longer waits for the response. */
   readonly timeoutMs: number;
-  /** Position of a put among the puts of its session; null for all other requests. */
+  /** A put's position among the puts of its session; null for all other requests. */
   readonly putOrder: TopicPutOrder | null;
 }
 
 export interface TopicPutOrder {
-  /** The same for all puts of one session into one topic. */
+  /** Identifies the session and the topic: it is the same for all puts of one session into one topic. */
   readonly stream: string;
   /** The counter of the last message of this put. */
   readonly last: number;
@@ -30,10 +30,10 @@ export interface TopicPutOrder {
   readonly after: number | null;
 }
 
-/** Milliseconds: the maximum time reserved for sending the response to the client. */
+/** The most milliseconds that are reserved for sending the response to the client. */
 const responseTravelMsMax = 100;
 
-/** Messages about one topic, which the topic's server handles. */
+/** A message about one topic, which the topic's server handles. */
 export type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
 
 export function readRequestTraits(message: TopicMessage, patienceMsDefault: number): RequestTraits {
@@ -56,8 +56,8 @@ export function readRequestTraits(message: TopicMessage, patienceMsDefault: numb
 }
 
 /**
- * A publisher reports after its puts that they are resolved. Registration, which has counter 0, and the end of a
- * session create the topic: what the network delivers late must find them there.
+ * Returns whether a put only reports that all earlier puts are resolved. Registration, which has counter 0, and the end
+ * of a session do create the topic: what the network delivers late must find them there.
  */
 function isReportOfResolvedPuts({ counter, batch, headers }: Extract<Message, { name: "PUT" }>): boolean {
   return counter > 0 && batch?.length === 0 && headers?.fromSession === undefined;
@@ -69,14 +69,14 @@ function putOrderOf(message: TopicMessage): TopicPutOrder | null {
   return { stream: streamOf(session?.number, sender, topic), last: counter + (batch?.length ?? 1) - 1, after };
 }
 
-/** The last value: a connection sends the same one many times. */
+/** The last stream, because a connection sends the same one many times. */
 let lastStream = { number: undefined as number | undefined, sender: "", topic: "", line: "" };
 
 function streamOf(number: number | undefined, sender: string, topic: string): string {
   if (
     lastStream.number !== number || lastStream.sender !== sender || lastStream.topic !== topic || lastStream.line === ""
   ) {
-    // Blanks cannot be ambiguous: the number ends at the first blank, and the lengths delimit the names.
+    // Spaces are unambiguous: the number ends at the first one, and the lengths delimit the names.
     const line = `${number} ${sender.length} ${topic.length} ${sender} ${topic}`;
     lastStream = { number, sender, topic, line };
   }
@@ -84,8 +84,8 @@ function streamOf(number: number | undefined, sender: string, topic: string): st
 }
 
 /**
- * Returns the time until the response has to be sent, so that it arrives before the client's deadline. The time that a
- * server may wait for a message is not shortened, so that NO_MESSAGE arrives.
+ * Returns how soon the proxy must respond so that the response arrives before the client's deadline. Does not shorten
+ * the time that a server may wait for a message, so that NO_MESSAGE arrives.
  */
 function responseTimeoutMs(deadlineMs: number | undefined, waitMs: number): number | undefined {
   if (deadlineMs === undefined) return undefined;
@@ -94,8 +94,8 @@ function responseTimeoutMs(deadlineMs: number | undefined, waitMs: number): numb
 }
 
 /**
- * The server recognizes a put by its counter, and a subscription by its operation number. A get changes only what its
- * `last` has already acknowledged.
+ * Returns whether the server recognizes a repetition: a put by its counter, a subscription by its operation number. A
+ * get changes only what its `last` has already acknowledged.
  */
 function isRepeatable({ name, headers }: TopicMessage): boolean {
   switch (name) {

@@ -1,6 +1,6 @@
 /**
- * One server as seen by a proxy: a DEALER socket with one connection, the queue of requests, and the requests in
- * flight. When the connection is lost, the socket is closed, so that no request is sent late on the next connection.
+ * A proxy's link to one server: a DEALER socket with one connection, the queue of requests, and the requests in flight.
+ * When the connection is lost, the link closes the socket, so that no request is sent late on the next connection.
  */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
@@ -17,22 +17,22 @@ import { FairQueue } from "./fair_queue.ts";
 import type { ProcessAnnouncement } from "../ownership/announcements.ts";
 
 export interface ServerLinkHost {
-  /** ID of the proxy, which servers get as the sender. */
+  /** The proxy's ID, which servers get as the sender. */
   readonly id: string;
   readonly clock: Clock;
   readonly cachedClock: CachedClock;
   readonly limits: Pick<ProxyLimits, "windowPerServer" | "windowBytesPerServer">;
   readonly socketOptions: SocketOptions;
-  /** A response has arrived; `frames` are those after the envelope. */
+  /** Called when a response has arrived; `frames` are the frames after the envelope. */
   onResponse(request: ProxyRequest, frames: Uint8Array[]): void;
-  /** A response has arrived after its request had ended. */
+  /** Called when a response has arrived after its request had ended. */
   onLateResponse(): void;
-  /** The connection was lost before these requests had responses. */
+  /** Called when the connection was lost before these requests had responses. */
   onLost(requests: readonly ProxyRequest[], link: ServerLink): void;
-  /** No connection could be made; the link tries again. */
+  /** Called when no connection could be made; the link tries again. */
   onUnreachable(link: ServerLink, reason: Error): void;
   onConnected(link: ServerLink): void;
-  /** The socket cannot send this request. */
+  /** Called when the socket cannot send this request. */
   onUnsendable(request: ProxyRequest, why: string): void;
 }
 
@@ -45,18 +45,23 @@ interface SentRequest {
   readonly windowBytes: number;
 }
 
-/** Milliseconds: a connection that was shorter counts as a failure, and increases the delay before the next one. */
+/**
+ * A connection that was shorter than this, in milliseconds, counts as a failure and lengthens the delay before the next
+ * one.
+ */
 const stableMsMin = 1000;
-/** Milliseconds after which a response is no longer expected; its part of the window is released. */
+/** How long a response is expected, in milliseconds; then its part of the window is released. */
 const lateMsMax = 30_000;
-/** Milliseconds before a full socket is tried again if no response arrives. */
+/** How long to wait before trying a full socket again if no response arrives, in milliseconds. */
 const fullSocketRetryMs = 20;
-/** This class limits requests in flight; the socket's limit only has to exceed the window plus waiting gets. */
+/**
+ * The limit of the socket, which only has to exceed the window plus waiting gets: this class limits requests in flight.
+ */
 const sendHighWater = 100_000;
 
 /**
- * When this much has arrived in one turn of the event loop, it is sent immediately: the server works on it while the
- * rest is read here.
+ * When this much has arrived in one turn of the event loop, the link sends it immediately, so that the server works
+ * while the proxy reads the rest.
  */
 const sendNowAbove = { requests: 64, bytes: 64 << 10 };
 
@@ -81,7 +86,7 @@ export class ServerLink {
   #cancelRoom: (() => void) | null = null;
   #isClosed = false;
   #isPumpDue = false;
-  /** Requests and bytes that have arrived since the queue was last sent. */
+  /** How many requests and bytes have arrived since the queue was last sent. */
   #unsentCount = 0;
   #unsentBytes = 0;
 
@@ -146,8 +151,8 @@ export class ServerLink {
   }
 
   /**
-   * Cancels a get at the server, which would otherwise wait there until its time is over. If it cannot be sent now, it
-   * is dropped.
+   * Cancels a get at the server, which would otherwise wait there until its time is over. If the cancellation cannot be
+   * sent now, it is dropped.
    */
   #cancelGet(number: number): void {
     if (!this.#isConnected || this.#isClosed) return;
@@ -296,7 +301,9 @@ export class ServerLink {
     return this.#windowCount < windowPerServer && this.#windowBytes < windowBytesPerServer;
   }
 
-  /** Releases late requests in the order in which they were sent, up to the first that is not late or still awaited. */
+  /**
+   * Releases late requests in the order in which they were sent, up to the first one that is not late or still awaited.
+   */
   #forgetLate(): void {
     const beforeMs = this.#host.clock.now() - lateMsMax;
     for (const [number, sent] of this.#sent) {
@@ -344,8 +351,9 @@ export class ServerLinks implements Iterable<ServerLink> {
   }
 
   /**
-   * Closes links to servers that have left and have no requests in flight. Returns the other links of such servers:
-   * their queued requests have to go elsewhere. A server that only lost its session may still respond.
+   * Closes links to servers that have left and have no requests in flight. Returns the links to servers that have left
+   * with requests in flight: their queued requests have to go elsewhere. A server that only lost its session may still
+   * respond.
    */
   keepOnly(servers: ReadonlyMap<string, ProcessAnnouncement>): ServerLink[] {
     const there = new Set(Array.from(servers.values(), ({ endpoint }) => endpoint));

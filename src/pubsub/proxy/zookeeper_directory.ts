@@ -1,6 +1,6 @@
 /**
  * The topic directory of a proxy, on ZooKeeper: reads the list of servers, announces the proxy, and starts again when a
- * session has ended. Between sessions the last list is used: it is a hint, and servers correct it.
+ * session has ended. Between sessions it uses the last list, which is a hint that servers correct.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -17,11 +17,11 @@ import { ListenerSet } from "../../base/support/event.ts";
 export interface ZookeeperDirectoryOptions {
   readonly path: PubsubPath;
   readonly clock: Clock;
-  /** Reports problems that need no action; the directory tries again. */
+  /** Reports problems that need no action, because the directory tries again. */
   readonly onProblem: (problem: unknown) => void;
 }
 
-/** Milliseconds: the maximum age of a list of topics. A new list costs one read for each topic. */
+/** The maximum age of a list of topics, in milliseconds. A new list costs one read for each topic. */
 const topicsMsMax = 1000;
 
 interface DirectorySession {
@@ -52,18 +52,18 @@ export class ZookeeperDirectory {
     this.ready = this.#ready.promise;
   }
 
-  /** Announced servers, by ID, as of the last read. */
+  /** The announced servers by ID, as last read. */
   get servers(): ReadonlyMap<string, ProcessAnnouncement> {
     return this.#current?.list.servers ?? new Map();
   }
 
-  /** True if the coordination service responds. */
+  /** Whether the coordination service responds. */
   get isConnected(): boolean {
     return this.#isConnected && this.#current?.zk.session.state === "connected";
   }
 
   /**
-   * Keeps the proxy announced until the signal aborts. Rejects with the signal's reason, and with CONFIG when another
+   * Keeps the proxy announced until the signal aborts. Rejects with the signal's reason, and with CONFIG if another
    * proxy has this ID.
    */
   run(
@@ -82,16 +82,16 @@ export class ZookeeperDirectory {
   }
 
   /**
-   * Looks up the route. If `creates` is set, a new topic is assigned to a server. Rejects when the coordination service
-   * cannot be asked.
+   * Looks up the route. If `creates` is set, assigns a new topic to a server. Rejects if the coordination service does
+   * not respond.
    */
   async findRoute(topic: string, options: FindRouteOptions): Promise<TopicRoute> {
     return await this.#requireSession().router.findRoute(topic, options);
   }
 
   /**
-   * Corrects the route: the server that was asked does not own the topic. `hint` is the owner according to that server,
-   * if it knows.
+   * Corrects the route, because the server that was asked does not own the topic. `hint` is the owner that this server
+   * names, if it knows one.
    */
   correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void {
     this.#current?.router.correctRoute(topic, asked, hint);
@@ -163,8 +163,8 @@ export class ZookeeperDirectory {
 }
 
 /**
- * Detects that the coordination service has lost its data while this proxy ran (for example, its data directory was
- * emptied). Topics that existed before are not new: their servers create the nodes again before they announce
+ * Detects that the coordination service has lost its data while this proxy ran, for example because its data directory
+ * was emptied. Topics that existed before are not new: their servers create the nodes again before they announce
  * themselves. Until all these servers have done so, the proxy cannot tell which topics are new.
  */
 class ResetDetector {
@@ -180,8 +180,8 @@ class ResetDetector {
   }
 
   /**
-   * Compares each list of servers that is read with the one before. Returns true if the tree is another one, and
-   * servers are missing.
+   * Compares each list of servers with the one before. Returns true if the tree is another one, and servers are
+   * missing.
    */
   observe({ treeId, servers }: Pick<AnnouncedServers, "treeId" | "servers">): boolean {
     const isOther = this.#tree !== null && this.#tree !== treeId;

@@ -1,4 +1,4 @@
-/** PERIODIC: reports to every proxy, every few seconds, that this server is alive and which topics it serves. */
+/** PERIODIC: tells every proxy, every few seconds, that this server is alive and which topics it serves. */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -33,7 +33,7 @@ export class ProxyReports implements AsyncDisposable {
     this.#cancelTimer = this.#scheduleReport();
   }
 
-  /** Sets the running proxies by id. A new one receives a report immediately. */
+  /** Sets the running proxies by id. A new proxy gets a report immediately. */
   setProxies(proxies: ReadonlyMap<string, ProcessAnnouncement>): void {
     if (this.#isClosed) return;
     for (const [id, { endpoint, dealer }] of this.#proxies) {
@@ -43,12 +43,12 @@ export class ProxyReports implements AsyncDisposable {
     }
     for (const [id, { endpoint }] of proxies) {
       if (this.#proxies.has(id)) continue;
-      // A queued report that a proxy does not read is useless: the next one replaces it.
+      // A queued report that a proxy does not read is useless, because the next one replaces it.
       const dealer = new DealerSocket({ ...this.#options.socket, sendHighWater: 1 });
       try {
         dealer.connect(endpoint);
       } catch {
-        continue; // the announced endpoint is invalid: no reports to this proxy
+        continue; // the announced endpoint is invalid, so this proxy gets no reports
       }
       const connection = { endpoint, dealer };
       this.#proxies.set(id, connection);
@@ -75,7 +75,7 @@ export class ProxyReports implements AsyncDisposable {
     const body = encodeTopicList([...topics()].slice(0, proxyReportTopicsMax));
     const frames = encodeMessage({ name: "PERIODIC", sender: server, headers: { version: 1 }, body });
     for (const { dealer } of connections) {
-      dealer.receiveReady(); // discard the proxy's responses
+      dealer.receiveReady(); // discards the proxy's responses
       dealer.trySend([nothing, ...frames]);
     }
   }

@@ -1,7 +1,7 @@
 /**
- * Handles clients' requests; each gets exactly one response. Admits a request by its topic's permit, passes its frames
- * to the store, and sends the store's response only if the lease is still held after the store has committed. Knows no
- * socket; owns the timers of held gets.
+ * Handles clients' requests; each gets exactly one response. Admits a request under its topic's permit and passes its
+ * frames to the store. Sends the store's response only if the lease is still held after the store has committed. Knows
+ * no socket; owns the timers of held gets.
  */
 import type { Clock } from "../../base/support/clock.ts";
 import { CachedClock } from "../../base/support/cached_clock.ts";
@@ -25,14 +25,14 @@ export interface RequestHandlerOptions {
   readonly store: Pick<TopicStore, "submit" | "cancel">;
   readonly clock: Clock;
   readonly reply: (envelope: RequestEnvelope, response: ResponseStatusMessage | EncodedResponse) => void;
-  /** Replies to a request that cannot be decoded. */
+  /** Responds to a request that cannot be decoded. */
   readonly refuseInvalid: (envelope: RequestEnvelope, message: InvalidMessage) => void;
-  /** A server's endpoint; null if it is not running. */
+  /** Returns a server's endpoint; null if it is not running. */
   readonly endpointOf: (id: string) => string | null;
   readonly latency?: RequestLatency;
   /**
-   * The commit of a response has compared the epoch of its topic in a shared store: it is valid whatever happens to the
-   * lease afterwards.
+   * Whether each commit in a shared store has compared the topic's epoch, so that its response is valid whatever
+   * happens to the lease afterwards.
    */
   readonly confirmsByCommit?: boolean;
 }
@@ -42,7 +42,7 @@ interface InFlightRequest {
   readonly request: ClientRequest;
   readonly permit: TopicPermit;
   readonly arrivedAtMs: number;
-  /** Set for a held get, together with its key. */
+  /** Stops the timer of a held get; null for other requests. */
   readonly cancelTimer: (() => void) | null;
   readonly key: string;
 }
@@ -60,7 +60,7 @@ export class RequestHandler {
   readonly #options: RequestHandlerOptions;
   readonly #cachedClock: CachedClock;
   readonly #inFlight = new Map<number, InFlightRequest>();
-  /** Tickets of held gets by the key of their envelope. */
+  /** The tickets of held gets, by the key of their envelope. */
   readonly #pendingGets = new Map<string, number>();
   /** Pending requests by topic, in the order of arrival. A later request for the same topic queues behind them. */
   readonly #admissions = new Map<string, Set<PendingAdmission>>();
@@ -74,17 +74,17 @@ export class RequestHandler {
     this.#cachedClock = new CachedClock(options.clock);
   }
 
-  /** Requests submitted to the store, including held gets. */
+  /** The number of requests at the store, including held gets. */
   get inFlight(): number {
     return this.#inFlight.size;
   }
 
-  /** Gets that are held until there is a message. */
+  /** The number of gets that are held until there is a message. */
   get pendingGets(): number {
     return this.#pendingGets.size;
   }
 
-  /** Requests that wait until the availability of their topic is known. */
+  /** The number of requests that wait until the availability of their topic is known. */
   get pendingAdmissions(): number {
     return this.#admitted;
   }
@@ -103,7 +103,7 @@ export class RequestHandler {
     });
   }
 
-  /** Cancels the get with this envelope, because its client no longer waits: it is answered immediately. */
+  /** Cancels the get with this envelope, because its client no longer waits; it gets its response immediately. */
   cancel(envelope: RequestEnvelope): void {
     const key = envelopeKey(envelope);
     const ticket = this.#pendingGets.get(key);
@@ -148,7 +148,7 @@ export class RequestHandler {
     this.#notifySettled();
   }
 
-  /** The store failed: the outcome of its requests is unknown. */
+  /** Handles a failure of the store: the outcome of its requests is unknown. */
   handleStoreFailure(): void {
     const reason = "the server's store failed; the outcome is unknown";
     for (const [ticket, inFlight] of this.#inFlight) {
@@ -161,7 +161,7 @@ export class RequestHandler {
     this.#notifySettled();
   }
 
-  /** Refuses new requests, completes held gets, and resolves when all requests have their response. */
+  /** Refuses new requests, completes held gets, and resolves when every request has its response. */
   drain(): Promise<void> {
     this.#isDraining = true;
     for (const queue of this.#admissions.values()) {
@@ -174,7 +174,9 @@ export class RequestHandler {
     return new Promise((resolve) => this.#onSettled = resolve);
   }
 
-  /** Returns false if the request was refused. */
+  /**
+   * Queues a request until its topic's availability is known. Returns false if the server is overloaded and refuses it.
+   */
   #admit(queue: Set<PendingAdmission>, request: ClientRequest, deadlineMs = requestAdmissionMs): boolean {
     if (this.#admitted >= pendingAdmissionsMax) {
       this.#refuse(request, `the server is overloaded: ${pendingAdmissionsMax} requests already wait; try again later`);
@@ -255,12 +257,12 @@ export class RequestHandler {
     this.#respond(request, (message) => makeStatusMessage(this.#options.server, message, "OVERLOADED", { reason }));
   }
 
-  /** Replies without the store. */
+  /** Responds without the store. */
   #respond(request: ClientRequest, responseTo: (message: ClientMessage) => ResponseStatusMessage): void {
     this.#decoded(request, (message) => this.#options.reply(request.envelope, responseTo(message)));
   }
 
-  /** Continues with the whole message, or refuses the request if it is invalid. */
+  /** Calls `work` with the whole message, or refuses the request if it is invalid. */
   #decoded({ envelope, frames, message }: ClientRequest, work: (message: ClientMessage) => void): void {
     const whole = message ?? decodeMessage(frames);
     if (whole.name === null) this.#options.refuseInvalid(envelope, whole);
@@ -287,14 +289,14 @@ export class RequestHandler {
   }
 }
 
-/** A key that is equal only for equal frames. */
+/** Returns a key that is equal only for equal frames. */
 function envelopeKey(envelope: RequestEnvelope): string {
   return envelope.map((frame) => Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength).toString("hex")).join(
     " ",
   );
 }
 
-/** How long a get may be held; 0 for other requests. */
+/** Returns how long a get may be held, in milliseconds; 0 for other requests. */
 function waitMsOf(message: ClientMessage | null): number {
   if (message?.name !== "GET") return 0;
   const { waitMs = 0, deadlineMs = Infinity } = message.headers ?? {};

@@ -1,6 +1,7 @@
 /**
- * The identity of a server's data directory. Written once, so that a store is never served under another id, and a copy
- * never runs beside its original. The file contains its own inode number, which a copy does not share.
+ * Records which server a data directory belongs to. The identity is written once, so that a store is never served under
+ * another id, and a copy never runs beside its original. The file contains its own inode number, which a copy does not
+ * share.
  */
 import {
   closeSync,
@@ -23,11 +24,11 @@ const fileName = "server_id";
 
 interface DataDirClaim {
   readonly id: string;
-  /** Inode number of the file itself; null in a backup. */
+  /** The inode number of the file itself; null in a backup. */
   readonly inode: string | null;
 }
 
-/** Throws CANNOT_CREATE. */
+/** Creates the data directory. Throws CANNOT_CREATE. */
 export function makeServerDataDir(dataDir: string): void {
   try {
     refuseLinksOfOthers(dataDir);
@@ -40,8 +41,8 @@ export function makeServerDataDir(dataDir: string): void {
 }
 
 /**
- * Checks or sets the identity of an open store. `wasMoved`: the user guarantees that no other copy of this store is
- * used. Throws CONFIG if the directory belongs to another server or is a copy, IO if the file cannot be read or
+ * Checks or sets the identity of an open store. With `wasMoved`, the user guarantees that no other copy of this store
+ * is used. Throws CONFIG if the directory belongs to another server or is a copy, IO if the file cannot be read or
  * written.
  */
 export function claimServerDataDir(dataDir: string, id: string, { wasMoved }: { readonly wasMoved: boolean }): void {
@@ -64,7 +65,7 @@ export function claimServerDataDir(dataDir: string, id: string, { wasMoved }: { 
   writeClaim(dataDir, id, { isBackup: false });
 }
 
-/** Marks `target` as a backup. It is served only with `--moved`. */
+/** Marks the copy `target` as a backup. Servers open it only with `--moved`. */
 export function markStoreAsBackup(dataDir: string, target: string): void {
   const claim = readClaim(dataDir);
   if (claim !== null) writeClaim(target, claim.id, { isBackup: true });
@@ -107,13 +108,16 @@ function inodeOf(dataDir: string): string {
   }
 }
 
-/** The location of an existing directory. Two processes never have the same one open; a copy has another one. */
+/**
+ * Returns the location of an existing directory. Two processes never have the same one open, and a copy has another
+ * one.
+ */
 export function locateTopicStore(dataDir: string): string {
   const { dev, ino } = statSync(dataDir, { bigint: true });
   return `${hostname()} ${machineId()} ${dev}:${ino}`;
 }
 
-/** The machine id of systemd, if present: two machines may have the same host name. */
+/** Returns systemd's machine id, if there is one, because two machines may have the same host name. */
 export function machineId(): string {
   try {
     return readFileSync("/etc/machine-id", "utf8").trim();

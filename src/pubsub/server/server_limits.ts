@@ -1,24 +1,24 @@
-/** Limits of a server: how much it holds for others, and how long. */
+/** Limits of a server: how much it keeps for others, and how long. */
 
-/** Longest time that a get is held, in milliseconds; then its client asks again. */
+/** The longest that a server holds a get, in milliseconds; then its client asks again. */
 export const heldGetMsMax = 60_000;
-/** How long a request may wait for admission if it has no deadline, in milliseconds. */
+/** How long a request without a deadline may wait for admission, in milliseconds. */
 export const requestAdmissionMs = 10_000;
-/** Requests that wait for admission, of all topics together. */
+/** The most requests that wait for admission, of all topics together. */
 export const pendingAdmissionsMax = 4096;
-/** Topics that are handed off, and received, at the same time. */
+/** The most topics that are handed off, and received, at the same time. */
 export const topicHandoffsMax = 32;
 export const incomingTransfersMax = 32;
-/** MANAGE requests in progress. */
+/** The most MANAGE requests in progress. */
 export const manageTopicRequestsMax = 32;
-/** Pieces of a topic in flight before the receiver has confirmed the first of them. */
+/** How many pieces of a topic may be in flight before the receiver has confirmed the first of them. */
 export const transferPiecesInFlight = 4;
-/** A transfer is aborted if the other side is silent for this long, in milliseconds. */
+/** A server aborts a transfer if the other side is silent for this long, in milliseconds. */
 export const transferIdleMs = 10_000;
-/** How often reports are sent to proxies, in milliseconds. */
+/** How often a server reports to the proxies, in milliseconds. */
 export const proxyReportEveryMs = 5000;
-/** Topics named in one report; the tree has all of them. */
+/** The most topics that one report names; the coordination service has all of them. */
 export const proxyReportTopicsMax = 10_000;
-/** Responses queued for one peer: as many as requests can be in flight. */
+/** The most responses that are queued for one peer: as many as requests can be in flight. */
 export const responsesWaitingMax = 100_000;
 export const responseBytesWaitingMax = 256 << 20;

@@ -1,4 +1,4 @@
-/** Watches the other servers and the proxies, over all sessions, and whether an operator drains this server. */
+/** Watches, across sessions, the other servers and the proxies, and whether an operator drains this server. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { ProcessAnnouncement } from "../ownership/announcements.ts";
@@ -17,32 +17,35 @@ export interface ServerPresenceOptions {
   readonly onDraining?: ((isDraining: boolean) => void) | undefined;
 }
 
-/** Wait before the next try, in milliseconds. */
+/** How long to wait before the next try, in milliseconds. */
 const retryDelayMs = 1000;
 
 export class ServerPresence implements Disposable {
   readonly #options: ServerPresenceOptions;
   #servers: AnnouncedServers | null = null;
   #zk: ZooKeeper | null = null;
-  /** Whether this server receives no new topics. */
+  /** Whether this server gets no new topics. */
   isDraining = false;
 
   constructor(options: ServerPresenceOptions) {
     this.#options = options;
   }
 
-  /** Returns null if the server is not running. */
+  /** Returns a server's endpoint, or null if it is not running. */
   endpointOf(server: string): string | null {
     return this.#servers?.servers.get(server)?.endpoint ?? null;
   }
 
-  /** The servers that accept new topics and share this store; null: those whose store is theirs alone. */
+  /**
+   * Returns the servers that accept new topics and share the store `store`. Null stands for servers that each have
+   * their own store.
+   */
   serversTakingTopics(store: string | null): string[] {
     const all = [...this.#servers?.servers.values() ?? []];
     return all.filter((server) => server.isDraining !== true && (server.store ?? null) === store).map(({ id }) => id);
   }
 
-  /** The number of topics of each of these servers; empty if there is no session. */
+  /** Returns the number of topics of each server that takes topics of this store; empty if there is no session. */
   async topicCounts(store: string): Promise<Map<string, number>> {
     const zk = this.#zk;
     if (zk === null || zk.session.ended.aborted) return new Map();
@@ -58,7 +61,7 @@ export class ServerPresence implements Disposable {
     if (this.#zk !== null) await setServerDraining(this.#zk, path, id, true).catch(onProblem);
   }
 
-  /** Watches servers (for hints) and proxies (for reports). The lists are kept between sessions. */
+  /** Watches servers (for hints) and proxies (for reports) in a new session. The lists are kept between sessions. */
   async watch(zk: ZooKeeper): Promise<void> {
     const { path, clock, onProblem, onProxies } = this.#options;
     try {
@@ -89,7 +92,10 @@ export class ServerPresence implements Disposable {
     this.#servers?.[Symbol.dispose]();
   }
 
-  /** The mark is kept between sessions, so that an operator who drains the server need not set it again. */
+  /**
+   * Notices when an operator sets or removes the draining mark. It is kept between sessions, so that the operator need
+   * not set it again.
+   */
   #noticeDraining({ servers }: AnnouncedServers): void {
     const { id, endpoint, onDraining } = this.#options;
     const own = servers.get(id);

@@ -1,24 +1,24 @@
-/** The parts of a request at a server: the envelope for the response, and the message. */
+/** The parts of a request at a server: the message, and the envelope for its response. */
 import type { ClientMessage } from "../store/thread/client_request.ts";
 
-/** Frames before the header of a response: the peer's identity and everything up to the empty frame. */
+/** The frames before the header of a response: the peer's identity and everything up to the empty frame. */
 export type RequestEnvelope = readonly Uint8Array[];
 
-/** A request for the store: its frames, which the storage thread decodes, and what the server has read of them. */
+/** A client's request: its frames, which the storage thread decodes, and what the server has read of them. */
 export interface ClientRequest {
   readonly envelope: RequestEnvelope;
   readonly frames: readonly Uint8Array[];
   readonly name: ClientMessage["name"];
   readonly topic: string;
-  /** Null for a put of which only the first line was read: the storage thread is the first to decode it. */
+  /** Null for a put of which the server has read only the first line; the storage thread is the first to decode it. */
   readonly message: ClientMessage | null;
 }
 
 const nothing = new Uint8Array(0);
 
 /**
- * Splits the frames of a ROUTER. Without an empty frame the envelope is the identity alone; the response gets an empty
- * frame anyway.
+ * Splits the frames that a ROUTER has received. Without an empty frame, the envelope is the identity alone, and the
+ * response gets an empty frame anyway.
  */
 export function splitRequestEnvelope(
   frames: readonly Uint8Array[],

@@ -1,6 +1,6 @@
 /**
- * Gives topics of a shared store to servers that have fewer, such as one that has come back: a server that died has
- * nothing, and moving a topic within a store copies nothing. Owns its timer.
+ * Gives topics of a shared store to servers that have fewer, such as one that has come back: a server that has died
+ * owns nothing. Moving a topic within a store copies no data. Owns its timer.
  */
 import type { Clock } from "../../base/support/clock.ts";
 import { chooseServerForTopic } from "../ownership/topic_router.ts";
@@ -8,15 +8,15 @@ import { chooseServerForTopic } from "../ownership/topic_router.ts";
 export interface TopicBalanceOptions {
   readonly server: string;
   readonly clock: Clock;
-  /** Time between two checks, in milliseconds. */
+  /** The time between two checks, in milliseconds. */
   readonly everyMs: number;
-  /** The number of topics of each server that shares the store and takes topics; empty without a session. */
+  /** Returns the number of topics of each server that shares the store and takes topics; empty without a session. */
   readonly counts: () => Promise<ReadonlyMap<string, number>>;
   readonly topics: () => Iterable<string>;
   readonly handOff: (topics: readonly string[], to: string) => Promise<void>;
 }
 
-/** Topics that are given away in one check. */
+/** The most topics that one check gives away. */
 const movesMax = 200;
 
 export class TopicBalance implements Disposable {
@@ -38,7 +38,7 @@ export class TopicBalance implements Disposable {
     if (this.#isEnded) return;
     const { clock, everyMs } = this.#options;
     this.#cancel = clock.startTimer(everyMs, () => {
-      // A check that fails is done again: the session has ended, or the database does not respond.
+      // A failed check is repeated later: the session has ended, or the database does not respond.
       this.#check().catch(() => {}).finally(() => this.#schedule());
     });
   }
@@ -52,8 +52,8 @@ export class TopicBalance implements Disposable {
 }
 
 /**
- * How many topics a server gives to which other one; null: none. Only a server with clearly more than its share gives
- * any, so that topics do not wander. Pure.
+ * Decides how many topics a server gives to which other server; null if none. Only a server with clearly more than its
+ * share gives any, so that topics do not wander. Pure.
  */
 export function decideTopicShare(
   counts: ReadonlyMap<string, number>,

@@ -21,12 +21,15 @@ export class TopicHandoffs {
     this.#options = options;
   }
 
-  /** Handoffs in progress. */
+  /** The number of handoffs in progress. */
   get size(): number {
     return this.#size;
   }
 
-  /** Responds when the handoff has ended: OK with the new epoch, or OVERLOADED and why the topic is still here. */
+  /**
+   * Hands off a topic on request, and responds when that has ended: OK with the new epoch, or OVERLOADED with the
+   * reason why the topic is still here.
+   */
   handle(envelope: RequestEnvelope, message: MessageOf<"MERGE">): void {
     const { server, reply } = this.#options;
     if (this.#size >= topicHandoffsMax) {
@@ -46,19 +49,19 @@ export class TopicHandoffs {
   }
 
   /**
-   * Hands all topics to the other servers in turn, several at a time. Repeats for topics that arrive meanwhile, until
-   * none is left or none can be moved.
+   * Hands all topics to the other servers in turn, several at a time. Repeats this for topics that arrive meanwhile,
+   * until none is left or none can be moved.
    */
   async handOffAll(topics: () => readonly string[], others: () => readonly string[]): Promise<void> {
     for (let moved = 1; moved > 0 && topics().length > 0;) moved = await this.#handOffRound(topics(), others);
   }
 
-  /** Hands these topics to a server. One that is not moved stays. */
+  /** Hands these topics to a server. A topic that cannot be moved stays. */
   async handOffSome(topics: readonly string[], to: string): Promise<void> {
     await this.#handOffRound(topics, () => [to]);
   }
 
-  /** Returns how many topics were moved. */
+  /** Hands off these topics, and returns how many were moved. */
   async #handOffRound(topics: readonly string[], others: () => readonly string[]): Promise<number> {
     const rest = topics.values();
     let turn = 0, moved = 0;

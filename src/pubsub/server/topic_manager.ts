@@ -1,4 +1,7 @@
-/** MANAGE: an operator's request about one topic. Admitted by the topic's permit; OK only while the lease is held. */
+/**
+ * MANAGE: executes an operator's request about one topic. Admits it under the topic's permit, and answers OK only while
+ * the lease is held.
+ */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import type { MessageOf } from "../wire/pubsub_messages.ts";
@@ -20,7 +23,7 @@ export interface TopicManagerOptions {
 
 type ManageMessage = MessageOf<"MANAGE">;
 
-/** Errors after which nothing was changed. */
+/** The status for each error that says that nothing was changed. */
 const refusals: Partial<Record<ErrorCode, StatusCode>> = {
   USAGE: "BAD_REQUEST",
   BAD_DATA: "DAMAGED",

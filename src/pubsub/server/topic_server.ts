@@ -1,6 +1,6 @@
 /**
- * The publish/subscribe server: one ROUTER socket, one store, the ownership of topics over all sessions, and the parts
- * that connect them. It owns all of them. `leave` ends it in order, `close` immediately.
+ * The publish/subscribe server: one ROUTER socket, one store, the ownership of topics across sessions, and the parts
+ * that connect them. It owns all of them. `leave` ends it in order, `close` ends it immediately.
  */
 import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
@@ -45,13 +45,13 @@ import { statusCodes } from "../wire/status_codes.ts";
 /** Counters of a server since its start. */
 function newServerCounters() {
   return {
-    /** Requests by name, without invalid ones; of a put the first line was valid. */
+    /** Valid requests by name. Of a put, only the first line was checked. */
     requests: zeros(Object.keys(messageFields) as MessageName[]),
     /** Responses by status. */
     responses: zeros(statusCodes),
-    /** Invalid requests. */
+    /** The number of invalid requests. */
     refused: 0,
-    /** Responses that were not sent: the peer does not read, or has disconnected. */
+    /** How many responses were not sent, because the peer does not read or has disconnected. */
     responsesDropped: 0,
     /** Times from the arrival of a request to the store's response. */
     latency: newRequestLatency(),
@@ -64,51 +64,57 @@ function zeros<Name extends string>(names: readonly Name[]): Record<Name, number
 
 export interface TopicServerOptions {
   readonly id: string;
-  /** Null: `openSharedStore` opens the store. */
+  /** The folder of the server's own store; null if `openSharedStore` opens the store. */
   readonly dataDir: string | null;
   /** Opens a store that several servers share. */
   readonly openSharedStore?:
     | ((hooks: TopicStoreHooks, options: Partial<StoreOptions>, signal?: AbortSignal) => Promise<TopicStore>)
     | undefined;
-  /** Milliseconds between gifts of topics to servers of a shared store with fewer; null: never. Default: 10,000. */
+  /**
+   * How often to give topics to servers of a shared store that have fewer, in milliseconds; null for never. Default:
+   * 10,000.
+   */
   readonly balanceEveryMs?: number | null;
-  /** The data directory is a copy whose original is never served again. */
+  /** Whether the data directory is a copy whose original is never served again. */
   readonly wasMoved?: boolean | undefined;
   /** The endpoint to listen on: `tcp://127.0.0.1:0`, `ipc:///path`. */
   readonly listen: string;
-  /** The endpoint for clients and other servers. Default: the bound one. */
+  /** The endpoint that clients and other servers use. Default: the bound one. */
   readonly advertise?: string | undefined;
   readonly path: PubsubPath;
   /** Opens a session; called again whenever one has ended. */
   readonly connect: (signal: AbortSignal) => Promise<ZooKeeper>;
   readonly clock: Clock;
   readonly store?: Partial<StoreOptions>;
-  /** Security of the ROUTER, and of connections to other processes. */
+  /** The security of the ROUTER, and of connections to other processes. */
   readonly security?: { readonly server: SocketOptions; readonly client: SocketOptions } | undefined;
-  /** Limits of the ROUTER. */
+  /** The limits of the ROUTER. */
   readonly limits?: Pick<SocketOptions, "connectionsMax" | "inputBytesMax">;
-  /** The system, replaced in a simulation. */
+  /** The system's functions, which a simulation replaces. */
   readonly system?: TopicServerSystem;
   /** Reports a problem for the operator. */
   readonly onProblem: (problem: unknown) => void;
-  /** An operator drains this server, or stops draining it. */
+  /** Called when an operator starts or stops draining this server. */
   readonly onDraining?: (isDraining: boolean) => void;
 }
 
-/** The system of a server besides sockets, the clock and the files of its identity. */
+/** What a server uses of the system, apart from sockets, the clock and the files of its identity. */
 export interface TopicServerSystem {
-  /** Starts the threads of a store in files. */
+  /** Starts the threads of a store that is in files. */
   readonly startStoreThreads?: () => StartedStoreThread;
-  /** Names the place of a data directory; see `locateTopicStore`. */
+  /** Returns the location of a data directory; see `locateTopicStore`. */
   readonly storeLocation?: (dataDir: string) => string;
 }
 
 const balanceEveryMsDefault = 10_000;
-/** Limit for closing the socket, in milliseconds. */
+/** The most milliseconds that closing the socket may take. */
 const lingerMs = 1000;
 
 export class TopicServer implements AsyncDisposable {
-  /** Rejects when the server cannot continue: the store failed (IO), or its id belongs to another server (CONFIG). */
+  /**
+   * Rejects when the server cannot continue, because the store failed (IO) or its id belongs to another server
+   * (CONFIG).
+   */
   readonly ended: Promise<never>;
   readonly counters: ReturnType<typeof newServerCounters> = newServerCounters();
   readonly #options: TopicServerOptions;
@@ -132,8 +138,8 @@ export class TopicServer implements AsyncDisposable {
   #closing: Promise<void> | null = null;
 
   /**
-   * Opens the data directory, listens, and announces the server; resolves when it serves. Rejects with LOCK_BUSY if the
-   * data is in use, CONFIG if data or id belong to another server, CANNOT_CREATE, IO, UNREACHABLE, or the signal's
+   * Starts a server: opens its store, listens, and announces itself; resolves when it serves. Rejects with LOCK_BUSY if
+   * the data is in use, CONFIG if data or id belong to another server, CANNOT_CREATE, IO, UNREACHABLE, or the signal's
    * reason.
    */
   static async start(options: TopicServerOptions, signal?: AbortSignal): Promise<TopicServer> {
@@ -172,7 +178,7 @@ export class TopicServer implements AsyncDisposable {
     return this.#ownership.isRegistered;
   }
 
-  /** Whether this server receives no new topics. */
+  /** Whether this server gets no new topics. */
   get isDraining(): boolean {
     return this.#presence?.isDraining === true;
   }
@@ -182,7 +188,7 @@ export class TopicServer implements AsyncDisposable {
     return this.#ownership.servedTopics();
   }
 
-  /** Load and counters, for the status page and metrics. */
+  /** Returns load and counters, for the status page and metrics. */
   async statistics() {
     const { inFlight, pendingGets, pendingAdmissions } = this.#requests;
     const load = {
@@ -200,14 +206,14 @@ export class TopicServer implements AsyncDisposable {
     };
   }
 
-  /** Why messages cannot be stored now; null: they can. */
+  /** Returns why messages cannot be stored now; null if they can. */
   whyNotStored(): Promise<string | null> {
     return this.#store.whyNotStored();
   }
 
   /**
-   * Refuses new requests, completes those in flight, and closes. With `handOff`, hands its topics to other servers
-   * first. Takes at most `withinMs` and a little. Resolves with the topics that it still owns.
+   * Refuses new requests, completes those in flight, and closes. With `handOff`, first hands its topics to other
+   * servers. Takes little more than `withinMs`. Resolves with the topics that it still owns.
    */
   async leave(
     { withinMs, handOff = false }: { readonly withinMs: number; readonly handOff?: boolean },
@@ -221,7 +227,7 @@ export class TopicServer implements AsyncDisposable {
     return kept;
   }
 
-  /** Hands all topics to other servers. Draining first, so that it receives no new ones. */
+  /** Hands all topics to other servers. Drains first, so that this server gets no new ones. */
   async #handOffTopics(): Promise<void> {
     const { id } = this.#options;
     await this.#presence.drain();
@@ -265,7 +271,7 @@ export class TopicServer implements AsyncDisposable {
       endpoint: this.endpoint,
       path,
       store: this.#store,
-      // Two processes with one id share the store, but are not the same server.
+      // Two processes with one id share the store, but are different servers.
       storeLocation: dataDir === null
         ? `${id} ${newGuid()}`
         : (this.#options.system?.storeLocation ?? locateTopicStore)(dataDir),
@@ -280,7 +286,7 @@ export class TopicServer implements AsyncDisposable {
     await this.#announce(signal);
   }
 
-  /** The id of the store that this server shares; null: it has one of its own. */
+  /** The id of the store that this server shares; null if it has its own store. */
   get #sharedStore(): string | null {
     return this.#options.dataDir === null ? this.#store.storeId : null;
   }
@@ -343,7 +349,8 @@ export class TopicServer implements AsyncDisposable {
   }
 
   /**
-   * Resolves when the server is announced. A failure of the first session rejects; later sessions are retried for ever.
+   * Announces the server, and resolves when that is done. Rejects if the first session fails; later sessions are
+   * retried forever.
    */
   async #announce(signal: AbortSignal | undefined): Promise<void> {
     let first: ZooKeeper | null = await this.#options.connect(anySignal(signal, this.#stop.signal));
@@ -379,7 +386,7 @@ export class TopicServer implements AsyncDisposable {
     try {
       this.#dispatch(envelope, content);
     } catch (thrown) {
-      // A bug, or a response that no message can carry. It concerns one request; the others continue.
+      // A bug, or a response that no message can carry. It concerns only this request.
       this.#options.onProblem(thrown);
       const reason = `internal error: ${errorMessage(thrown)}`;
       this.#reply(
@@ -438,7 +445,7 @@ export class TopicServer implements AsyncDisposable {
       if (!this.#router.trySend([...envelope, ...frames])) this.counters.responsesDropped++;
     } catch (thrown) {
       this.counters.responsesDropped++;
-      // The socket is closed on purpose: nothing to report.
+      // If the server is closing the socket, there is nothing to report.
       if (this.#closing === null) this.#options.onProblem(thrown);
     }
   }

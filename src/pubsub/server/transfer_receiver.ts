@@ -1,6 +1,6 @@
 /**
- * Receives topics from other servers. A piece is confirmed when the store has it, so that a sender is never far ahead.
- * There is one transfer per topic; a newer one aborts an older one.
+ * Receives topics from other servers. It confirms a piece when the store has it, so that a sender is never far ahead.
+ * Each topic has one transfer; a newer one aborts an older one.
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -28,14 +28,14 @@ interface TransferPiece {
 
 export class TransferReceiver {
   readonly #options: TransferReceiverOptions;
-  /** Transfers by topic. */
+  /** The transfers in progress, by topic. */
   readonly #transfers = new Map<string, IncomingTransfer>();
 
   constructor(options: TransferReceiverOptions) {
     this.#options = options;
   }
 
-  /** Topics that are being received. */
+  /** The number of topics that are being received. */
   get size(): number {
     return this.#transfers.size;
   }
@@ -81,12 +81,12 @@ export class TransferReceiver {
   }
 }
 
-/** One transfer. */
+/** One transfer of a topic to this server. */
 class IncomingTransfer {
   readonly from: string;
   readonly #options: TransferReceiverOptions;
   readonly #pieces: TransferPiece[] = [];
-  /** The piece that the store works on; confirmed when the next one is asked for. */
+  /** The piece that the store is working on. It is confirmed when the store asks for the next one. */
   #current: TransferPiece | null = null;
   #next = 0;
   #wake: () => void = () => {};
@@ -99,7 +99,7 @@ class IncomingTransfer {
     this.#options = options;
   }
 
-  /** Returns false for a piece that is out of order or exceeds the limit. */
+  /** Queues a piece. Returns false if it is out of order or exceeds the limit. */
   add(piece: TransferPiece): boolean {
     if (this.#isOver || piece.message.headers?.part !== this.#next || this.#pieces.length > transferPiecesInFlight) {
       return false;
@@ -150,7 +150,7 @@ class IncomingTransfer {
     }
   }
 
-  /** Rejects if no piece comes in time. */
+  /** Returns the next piece. Rejects if none comes in time. */
   async #takePiece(): Promise<TransferPiece> {
     const reason = () => new BatonError("UNREACHABLE", `No piece arrived for ${transferIdleMs} ms`);
     using idle = deadlineAfter(this.#options.clock, transferIdleMs, { reason });
@@ -171,7 +171,7 @@ class IncomingTransfer {
   }
 }
 
-/** The connection of a sender. */
+/** Returns a key of the sender's connection. */
 function senderKey([identity]: RequestEnvelope): string {
   return identity === undefined
     ? ""

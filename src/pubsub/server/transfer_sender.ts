@@ -1,6 +1,6 @@
 /**
- * Sends a topic to another server in pieces, several of them in flight, over a connection of its own. A lost connection
- * ends the transfer; the owner then starts again from the beginning.
+ * Sends a topic to another server, over a connection of its own, with several pieces in flight. If the connection is
+ * lost, the transfer ends, and the owner later starts again from the beginning.
  */
 import { BatonError } from "../../base/errors.ts";
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
@@ -51,7 +51,7 @@ export class TransferSender implements TopicTransferChannel {
     const { epoch, incarnation, baseOffset } = content;
     let part = 0;
     let unanswered = 0;
-    /** Rejects with UNREACHABLE if nothing happens in time, and with the signal's reason. */
+    /** Rejects with UNREACHABLE if the receiver is silent for too long, and with the signal's reason. */
     const inTime = async <T>(work: (idle: AbortSignal) => Promise<T>): Promise<T> => {
       const late = `${to.id} at ${to.endpoint} did not respond for ${transferIdleMs} ms while receiving "${topic}"`;
       const reason = () => new BatonError("UNREACHABLE", late);
@@ -64,7 +64,9 @@ export class TransferSender implements TopicTransferChannel {
       const message = { name: "TRANSFER", sender: this.#server, topic, headers, body } as const;
       await inTime((idle) => dealer.send([nothing, ...encodeMessage(message)], { signal: idle }));
     };
-    /** Returns null when at most `left` pieces are unconfirmed and the receiver wants more. */
+    /**
+     * Waits until at most `left` pieces are unconfirmed. Returns null if the receiver wants more; otherwise its reply.
+     */
     const responses = async (left: number): Promise<TopicTransferReply | null> => {
       let reply: TopicTransferReply | null = null;
       while (reply === null && unanswered > left) {
@@ -90,7 +92,7 @@ export class TransferSender implements TopicTransferChannel {
   }
 }
 
-/** Returns null to continue. Throws if the receiver cannot tell the outcome. */
+/** Reads the receiver's reply; null means to continue. Throws if the receiver cannot tell the outcome. */
 function transferReplyOf(frames: readonly Uint8Array[], to: ServerAddress, topic: string): TopicTransferReply | null {
   const message = decodeMessage(splitRequestEnvelope([nothing, ...frames]).content);
   if (message.name !== "STATUS") {

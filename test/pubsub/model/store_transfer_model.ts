@@ -3,7 +3,8 @@
  * "p2". Transfers stay in the network for ever, and the database runs a statement at any time after its server has
  * given it up. Replies of writes and statements are lost, processes killed, sessions end without their server knowing,
  * staged rows are lost. Every server acts on a node that it has read at any time of its session, and the database's
- * servers answer without looking at their lease. The decisions are the product's (`decideTopic`, `decideTopicTransfer`).
+ * servers answer without looking at their lease. The decisions are the product's (`decideTopic`,
+ * `decideTopicTransfer`).
  *
  * Models: docs/protocol/pubsub_ownership.md, src/pubsub/ownership/owned_topic.ts,
  * src/pubsub/ownership/topic_decision.ts, src/pubsub/ownership/topic_node.ts,
