@@ -15,10 +15,7 @@ export interface EndpointSettingValue<T> {
   readonly value: T;
 }
 
-/**
- * Throws an error if the endpoints cannot be bound or dialled: USAGE or CONFIG, depending on where the value comes
- * from.
- */
+/** Throws if the endpoints cannot be bound or dialled: USAGE or CONFIG, depending on where the value comes from. */
 export function checkAdvertisedEndpoint(
   listen: EndpointSettingValue<readonly string[]>,
   advertise: EndpointSettingValue<string | undefined>,

@@ -1,7 +1,4 @@
-/**
- * `get` and `peek`: which messages to fetch, and where to deliver them. A message is delivered when it has reached its
- * destination.
- */
+/** `get` and `peek`: fetch messages and deliver them. A message is delivered when it has reached its destination. */
 import { messageLossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { isatty } from "node:tty";
 import { BatonError } from "../../src/base/errors.ts";
@@ -39,7 +36,7 @@ type GetValue =
 export interface ClientGetRun extends Pick<PubsubClientRun, "client" | "signal"> {
   readonly call: { readonly values: Pick<PubsubClientRun["call"]["values"], GetValue>; readonly io: Io };
   readonly target: Pick<PubsubClientArguments, "operation" | "topic">;
-  /** What the user can do next if the command of --exec fails, as the end of a sentence. */
+  /** The user's next step if the command of --exec fails, as the end of a sentence. */
   readonly failureAdvice?: string;
 }
 
@@ -157,10 +154,7 @@ export function checkClientGetOptions(
   if (values.outDir !== undefined) makeMessageFolder(values.outDir);
 }
 
-/**
- * Returns the function that delivers messages: to a command, a folder or the output. With `peek`, does not acknowledge
- * a printed message.
- */
+/** Returns the function that delivers messages. With `peek`, it does not acknowledge a printed message. */
 function sinkOf(
   run: ClientGetRun,
   subscriber: Subscriber,
@@ -261,10 +255,7 @@ function decodeUtf8OrNull(bytes: Uint8Array): string | null {
   }
 }
 
-/**
- * How long writing a message may take after a signal, in milliseconds. A message that was written is delivered, and
- * does not come again.
- */
+/** How long writing a message may take after a signal, in milliseconds. A written message does not come again. */
 const lastWriteMsMax = 300;
 
 /** Resolves when the message is written. Rejects with the signal's reason, ReaderGone, or IO. */

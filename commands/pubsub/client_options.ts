@@ -149,10 +149,7 @@ export function parsePubsubClientArguments(
   throw new BatonError("USAGE", `unknown operation "${wrong}"${order}`);
 }
 
-/**
- * Suggests an operation. The first word, in the place of the ID, may be an operation that is mistyped or has another
- * name elsewhere.
- */
+/** Suggests an operation: the word in the place of the ID may be one that is mistyped or has another name elsewhere. */
 function suggestOperation(first: string | undefined, wrong: string): string {
   const meant = first === undefined || wrong === first ? null : nearestWord(first, pubsubClientOperations);
   const nearest = didYouMean(wrong, [...pubsubClientOperations]);

@@ -30,7 +30,7 @@ export interface ClientPutRun {
   readonly topic: string;
   readonly client: PubsubClientSession;
   readonly signal: AbortSignal;
-  /** What to put; null to send only earlier puts with an unknown outcome again. */
+  /** The messages to put; null to send only earlier puts with an unknown outcome again. */
   readonly input: ClientPutInput | null;
   /** The command without its input and options, for advice: `baton publish news`. */
   readonly command: string;

@@ -104,7 +104,7 @@ function valuesOf<S extends SettingTable>(settings: S, sources: ConfigSources) {
 /** Returns the flags of both roles, by setting name. Pure except for the user's home. */
 export function localPubsubSettings(place: KeeperLocation, dataDir: string | undefined) {
   const base = place.socketPath.replace(/\.sock$/, "");
-  // In a user's own service, the role is enough as an ID. Several users of a machine's keeper need different IDs.
+  // The role is enough as an ID in a user's own service. Several users of a machine's keeper need different IDs.
   const isOwn = place.dir !== null;
   const endpoint = (role: string) => {
     const path = `${base}.${role}.sock`;

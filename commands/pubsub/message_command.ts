@@ -63,10 +63,7 @@ async function untilGroupIsEmpty(group: number, clock: Clock): Promise<void> {
 
 /** The guard's time limit in milliseconds, some years: the guard acts only when baton ends. */
 const guardMs = 1e11;
-/**
- * How long the guard of an earlier run has to end that run's processes, and how long they may then take to end after
- * SIGKILL, in milliseconds.
- */
+/** How long an earlier run's guard may take to end its processes, and these to end after SIGKILL, in milliseconds. */
 const earlierRunMsMax = 2000;
 const killMsMax = 10_000;
 const checkEveryMs = 20;
@@ -97,8 +94,7 @@ export class MessageCommand implements Disposable {
     const { signal, place, env: inherited } = this.#options;
     const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
     if (message.redelivered) await this.#endEarlierRun(message.id, every);
-    // The marker is unique to this run. The guard of an earlier run may act late, but ends only processes with its own
-    // marker.
+    // The marker is unique to this run: an earlier run's guard may act late, but ends only its own processes.
     const cookie = `run-${crypto.randomUUID()}`;
     const marks = cookieEnvironment(cookie, cookieEnvironment(every, inherited[cookieVariable])[cookieVariable]);
     await this.#guard.watch(cookie, {
@@ -158,10 +154,7 @@ export class MessageCommand implements Disposable {
     return { code: 128 + end.signalNumber, signal: end.signal as NodeJS.Signals };
   }
 
-  /**
-   * Waits for the end of an earlier run whose baton process was killed. Its guard may still be working, or was killed
-   * too.
-   */
+  /** Waits for the end of an earlier run whose baton was killed. Its guard may still be working, or was killed too. */
   async #endEarlierRun(id: number, cookie: string): Promise<void> {
     if (!hasProcessTable()) return;
     const { clock, signal, waitMs } = this.#options;

@@ -130,7 +130,7 @@ export function openPublishInput(
 interface PublishRun extends Pick<ClientPutRun, "topic" | "signal" | "command"> {
   readonly call: PublishCall;
   readonly requester: PubsubRequester;
-  /** What the default client IDs begin with. */
+  /** The beginning of the default client IDs. */
   readonly base: string;
 }
 

@@ -36,8 +36,7 @@ export const pubsubDoctor = defineDoctor({
 });
 
 /**
- * Finds topics of the database that have lost messages in the last days, or may have, and topics that are not open
- * because of that.
+ * Finds topics that have lost, or may have lost, messages in the last days, and topics that are closed because of it.
  */
 async function lossFindings(
   connection: PrimaryConnection,

@@ -61,10 +61,7 @@ const stdinBytes = 64 << 10;
 /** How long to wait between two reads of a stdin that another program made non-blocking, in milliseconds. */
 const emptyMs = 10;
 
-/**
- * Opens the input of `put`; returns null to resume only earlier puts. Throws USAGE, and IO for a file that cannot be
- * read.
- */
+/** Opens the input of `put`; null to resume only earlier puts. Throws USAGE, and IO for a file that cannot be read. */
 export function openPutInput({ values, io }: PubsubClientCall, paths: readonly string[]): ClientPutInput | null {
   const { lines, files, msgId, resume } = values;
   const ways = [lines, values.null, files].filter(Boolean).length;

@@ -317,10 +317,7 @@ export async function pubsubServerMetrics(server: TopicServer): Promise<Metric[]
   ];
 }
 
-/**
- * Returns why the server refuses messages; null if it accepts and delivers them. disk_used_ratio and the log report a
- * disk that is nearly full.
- */
+/** Returns why the server refuses messages; null if it accepts them, even if its disk is nearly full. */
 export async function pubsubServerHealth(server: TopicServer): Promise<string | null> {
   if (!server.isRegistered) {
     return "the server has no lease: the coordination service does not answer, or has ended the session";

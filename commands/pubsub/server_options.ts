@@ -50,9 +50,7 @@ export const pubsubServerCommandSettings = {
 
 export type PubsubServerCall = Call<typeof pubsubServerCommandSettings>;
 
-/**
- * The flags of each operation, by setting name; "" is the server itself. Ignores values from files and the environment.
- */
+/** The flags of each operation, by setting name; "" is the server itself. Ignores values from elsewhere. */
 const flagOperations: Readonly<Record<string, OperationFlagUse>> = {
   to: { flag: "--to", of: ["move", "drain"] },
   topics: { flag: "--topics", of: ["ls"] },

@@ -27,7 +27,7 @@ const checkEveryMs = 500;
 
 export interface CoordinationConnectionState {
   isConnected(): boolean;
-  /** What a lost connection means, as part of a sentence after the name, and why it was lost. */
+  /** Describes what a lost connection means, as part of a sentence after the name, and why it was lost. */
   describeLoss(): string;
   readonly foundSentence: string;
 }

@@ -9,9 +9,7 @@ import { ClientAcl } from "../../src/pubsub/client_acl.ts";
 import { decodeUtf8 } from "../../src/base/support/text.ts";
 
 export interface PubsubServiceSecurity {
-  /**
-   * The options of the socket that proxies and servers connect to; it accepts only processes with the service's key.
-   */
+  /** The options of the socket for proxies and servers; it accepts only processes with the service's key. */
   readonly internalListenOptions: SocketOptions;
   /** The options of connections to proxies and servers. */
   readonly internalDialOptions: SocketOptions;

@@ -8,10 +8,7 @@ const encoder = new TextEncoder();
 /** The longest reason that a response may carry, in characters. */
 const reasonLengthMax = 1000;
 
-/**
- * Creates a response with a status code. It gets headers only if the request had some, which shows that the client
- * knows headers.
- */
+/** Creates a response with a status code. It has headers only if the request had some: then the client knows them. */
 export function makeStatusMessage(
   server: string,
   asked: { readonly headers?: MessageHeaders | undefined },

@@ -32,9 +32,7 @@ export interface TopicMoveResult {
   readonly why: string | null;
 }
 
-/**
- * The most milliseconds that one move may take. A failed handoff takes 30 s, and a topic may have to wait for its turn.
- */
+/** The most milliseconds that one move may take: a failed handoff takes 30 s, and a topic may wait for its turn. */
 const moveMsMax = 60_000;
 const movesAtOnce = 4;
 
@@ -42,10 +40,7 @@ interface MoveTopicsOptions {
   readonly clock: Clock;
   readonly socket: SocketOptions | undefined;
   readonly signal?: AbortSignal;
-  /**
-   * Called just before the request to the topic's owner. If `onDone` is not called afterwards, the topic may still
-   * move.
-   */
+  /** Called just before the request to the topic's owner. Until `onDone` is called, the topic may still move. */
   readonly onStart?: (move: RequestedTopicMove) => void;
   readonly onDone?: (result: TopicMoveResult) => void;
 }
@@ -104,8 +99,7 @@ export async function drainServer(
     await setServerDraining(zk, path, id, true);
     onDraining?.();
   }
-  // A proxy with an old list may assign one more topic. If the server's session has just ended, its draining mark is
-  // gone.
+  // A proxy with an old list may assign one more topic. If the session has just ended, the draining mark is gone.
   const plan = async () => {
     const servers = await readServerOverview(zk, path);
     if (to === undefined) return planServerDrain(topicsByServer(servers, id), id);
@@ -256,9 +250,7 @@ export async function moveTopic(
   return { kind: "unknown", owner, why: `${why}; server ls --topics shows where it is` };
 }
 
-/**
- * Watches, while the owner's response is awaited, whether it can still arrive. If not, aborts `over` with the reason.
- */
+/** Watches, while the owner's response is awaited, whether it can still arrive. If not, aborts `over`. */
 async function watchMove(
   zk: ZooKeeper,
   path: PubsubPath,

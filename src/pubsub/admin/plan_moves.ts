@@ -11,8 +11,7 @@ export interface PlannedTopicMove {
 export type TopicsByServer = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Plans to move each topic of a server to the server that then has the fewest topics. Returns no moves if there is no
- * other server.
+ * Plans to move each topic of a server to the server with the fewest topics then. Empty if there is no other server.
  */
 export function planServerDrain(load: TopicsByServer, from: string): PlannedTopicMove[] {
   const counts = new Map([...load].filter(([id]) => id !== from).map(([id, topics]) => [id, topics.length]));

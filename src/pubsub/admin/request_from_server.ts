@@ -28,8 +28,8 @@ const nothing = new Uint8Array(0);
 const lostGraceMs = 3000;
 
 /**
- * Sends `question` and returns the response. Rejects with RequestNotSentError, OUTCOME_UNKNOWN, PROTOCOL, or the
- * signal's reason.
+ * Returns the response to `question`. Rejects with RequestNotSentError, OUTCOME_UNKNOWN, PROTOCOL, or the signal's
+ * reason.
  */
 export async function requestFromServer(
   { id, endpoint }: { readonly id: string; readonly endpoint: string },

@@ -1,7 +1,4 @@
-/**
- * Decides what follows a try of a client's request: its outcome, or another try. Pure; requester.ts executes the
- * decision.
- */
+/** Decides what follows a try of a client's request: its outcome, or another try. Pure; requester.ts executes it. */
 import { codesOfNothingDone, type StatusCode } from "../wire/status_codes.ts";
 
 /** Result of one try. */
@@ -33,9 +30,7 @@ export type RequestAttemptDecision =
   /** `unknown` means that a server may have executed the request. */
   | { readonly do: "give up"; readonly outcome: "fail" | "unknown" };
 
-/**
- * How many refusals in a row make the client try the next proxy: this one may have lost servers that another reaches.
- */
+/** How many refusals in a row make the client try the next proxy, which may reach other servers. */
 const attemptsPerProxy = 3;
 
 export function decideAfterRequestAttempt(
@@ -77,8 +72,7 @@ const responseMsReserved = 250;
 export function divideRequestAttemptTime(
   { withinMs, attemptMs, holdMs }: { readonly withinMs: number; readonly attemptMs: number; readonly holdMs: number },
 ): RequestAttemptTimes {
-  // If little time is left, shorten the wait at the server, not the time for the response: NO_MESSAGE is an outcome,
-  // silence is not.
+  // If little time is left, shorten the wait at the server: NO_MESSAGE is an outcome, silence is not.
   const waitMs = Math.max(0, Math.min(holdMs, Math.floor(withinMs - attemptMs)));
   // The proxy's last response must arrive in time, because it says whether the request was executed.
   return { waitMs, deadlineMs: Math.ceil(withinMs - Math.min(responseMsReserved, (withinMs - waitMs) / 4)) };

@@ -55,20 +55,14 @@ export interface PutInputPosition {
   readonly digest: string;
 }
 
-/**
- * Advice for a damaged state. Servers know the client's positions; only puts with an unknown outcome exist nowhere
- * else.
- */
+/** Advice for a damaged state. Servers know the positions; only puts with an unknown outcome exist nowhere else. */
 const damageAdvice =
   "; puts whose outcome is unknown are lost with it. Without this file, the first call exits with 84, and later " +
   "calls continue at the position that the servers know: move away";
 
 const reportWaitMs = 1000;
 
-/**
- * A response alone does not raise the session above this number, because servers accept a few more steps from any
- * client.
- */
+/** A response alone does not raise the session above this number: servers accept a few more steps from any client. */
 const observedSessionMax = freeNumbers - 4 * numberStepMax;
 /** The highest session that a server may have accepted from another program while it still accepts the next one. */
 const likelySessionMax = freeNumbers + 64 * numberStepMax;
@@ -217,10 +211,7 @@ export class ClientState implements Disposable {
     this.runTransaction(() => this.#file.run("DELETE FROM places WHERE topic = ?", topic));
   }
 
-  /**
-   * Adds the intents of one request. Call this, and all following methods that change something, inside
-   * `runTransaction`.
-   */
+  /** Adds the intents of one request. Call this and all following methods with changes inside `runTransaction`. */
   addIntents({ topic, session, registration, counter, msgId, bodies }: PutIntents): void {
     const { lengths, bytes } = joinBodies(bodies);
     this.#file.replace(clientStateTables.intents, {
@@ -253,10 +244,7 @@ export class ClientState implements Disposable {
     this.#registrations.set(topic, number);
   }
 
-  /**
-   * Deletes the intents with counters from `first` to `last`, because their outcome is known. Never deletes only a part
-   * of a request.
-   */
+  /** Deletes intents from `first` to `last`, because their outcome is known. Never deletes only a part of a request. */
   settleIntents(
     { topic, session }: Pick<PutIntents, "topic" | "session">,
     { first, last }: { readonly first: number; readonly last: number },
@@ -349,9 +337,7 @@ export class ClientState implements Disposable {
     this.#file.close();
   }
 
-  /**
-   * Reads rows and verifies their checksums. Throws IO for a damaged row, which could be another message or position.
-   */
+  /** Reads rows and verifies their checksums. Throws IO for a damaged row, which could name another message. */
   #readVerified(table: ChecksumTable<string>, condition: string, ...values: (number | string)[]): SqlRow[] {
     const where = `The state of client "${this.id}" at ${this.path} is damaged`;
     try {
@@ -443,8 +429,7 @@ interface JoinedBodies {
 }
 
 /**
- * Joins several messages into one value of a row, because one row per message costs ten times as much. A single body is
- * not copied.
+ * Joins messages into one value of a row, because one row per message costs ten times as much. Does not copy one body.
  */
 function joinBodies(bodies: readonly Uint8Array[]): JoinedBodies {
   const [first] = bodies;

@@ -8,10 +8,7 @@ import { createHash } from "node:crypto";
 export interface PutInputCheckpoint {
   /** The digest of everything that was taken before; null if it is not needed. */
   readonly digest: string | null;
-  /**
-   * Records, inside `runTransaction`, that the first `taken` messages of this call are taken. `digest` covers
-   * everything taken so far.
-   */
+  /** Records, inside `runTransaction`, that this call has taken `taken` messages. `digest` covers everything so far. */
   record(taken: number, digest: string): void;
 }
 

@@ -11,8 +11,7 @@ export function parseMessageLoss(header: string | undefined): MessageLossCertain
 }
 
 /**
- * Returns the sentence about lost messages. `missed` is how many messages, lost or deleted, this client has not
- * received; 0 if unknown.
+ * Returns the sentence about lost messages. `missed` is how many messages this client has not received; 0 if unknown.
  */
 export function messageLossSentence(topic: string, loss: MessageLossCertainty, missed = 0): string {
   const what = loss === "certain" ? "has lost" : "may have lost";

@@ -33,10 +33,7 @@ export interface MessageFolderOptions {
 export class MessageFolder {
   readonly path: string;
   readonly #options: MessageFolderOptions;
-  /**
-   * The IDs of messages that an earlier process began to write, ascending. They are written again unless the client has
-   * skipped them.
-   */
+  /** IDs of messages that an earlier process began to write, ascending. The client may have skipped them. */
   #leftParts: readonly number[];
 
   /** Creates or opens the folder. Throws USAGE if another client ID or topic owns it, CANNOT_CREATE, or IO. */
@@ -156,10 +153,7 @@ function findParts(folder: string, cursor: number, intent: number): number[] {
     .sort((a, b) => a - b);
 }
 
-/**
- * Creates the folder and returns its real path, because recovery must find it even if a symbolic link changes. Throws
- * CANNOT_CREATE.
- */
+/** Creates the folder and returns its real path, which stays valid if a symbolic link changes. Throws CANNOT_CREATE. */
 export function makeMessageFolder(path: string): string {
   try {
     refuseLinksOfOthers(path);
@@ -177,8 +171,7 @@ function claimFolder(path: string, client: string, topic: string): void {
   const wanted = `${JSON.stringify({ client, topic })}\n`;
   const bytes = new TextEncoder().encode(wanted);
   try {
-    // The folder is flushed before the owner file exists, so that a process that finds this file does not have to flush
-    // it.
+    // Flush the folder before the owner file exists, so that a process that finds the file need not flush it.
     if (!existsSync(file)) flushParentFolders(path);
     writeFlushed(file, bytes, { flags: "wx" });
     flushPath(path);

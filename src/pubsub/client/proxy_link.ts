@@ -1,7 +1,4 @@
-/**
- * One connection of a client to a proxy. Each request has a number in its envelope, which its response repeats. Never
- * sends while not connected.
- */
+/** One connection of a client to a proxy, which matches responses to requests. Never sends while not connected. */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZmtpError, ZmtpErrorReason } from "../../protocols/zeromq/zmtp/zmtp_error.ts";
@@ -13,10 +10,7 @@ const nothing = new Uint8Array(0);
 /** A proxy that cannot decrypt a message disconnects without a reason, because CURVE has no error response for it. */
 const wrongKeyHint = "; so does a proxy whose key is not the --service-key that was given";
 
-/**
- * Handshake errors that a missing key or permission causes. Other errors may also be permanent, for example if the peer
- * is not a proxy.
- */
+/** Handshake errors that a missing key or permission causes. Other errors may also be permanent. */
 const refusals: readonly (ZmtpErrorReason | undefined)[] = ["MECHANISM", "AUTHENTICATION", "REFUSED_BY_PEER"];
 
 export type ProxyLinkState = "connecting" | "connected" | "lost";

@@ -95,9 +95,7 @@ export class Publisher {
     this.#topic = topic;
   }
 
-  /**
-   * Reports to the topic that all puts are resolved, so that it forgets this publisher first. Call it after `putAll`.
-   */
+  /** Reports that all puts are resolved, so that the topic forgets this publisher first. Call it after `putAll`. */
   async reportResolved(): Promise<void> {
     await this.#client.reportResolved(this.#topic, this.#counter);
   }
@@ -223,10 +221,7 @@ export class Publisher {
     return await this.#client.request(put, { ...limits, registration });
   }
 
-  /**
-   * Sends messages in requests as the window allows. Stores the intents of all requests that fit together in one
-   * transaction.
-   */
+  /** Sends messages as the window allows. Stores the intents of all requests that fit together in one transaction. */
   async #sendAll(items: readonly Uint8Array[], options: PublisherPutOptions, ends: AbortSignal): Promise<void> {
     let group: Uint8Array[][] = [];
     let messages = 0;
@@ -263,10 +258,7 @@ export class Publisher {
     return this.#messages + messages > windowMessages || this.#bytes + bytes >= windowBytes;
   }
 
-  /**
-   * Stores the intents of the requests in one transaction, and sends the requests. If the transaction fails, none is
-   * sent.
-   */
+  /** Stores the intents in one transaction, and sends the requests. If the transaction fails, sends none. */
   #send(batches: readonly (readonly Uint8Array[])[], options: PublisherPutOptions): void {
     const { msgId = null, msgIdOf, input = null } = options;
     const session = this.#client.token;

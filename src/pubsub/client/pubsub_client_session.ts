@@ -47,10 +47,7 @@ export class PubsubClientSession {
   readonly #kind: "shared" | "own";
   #token: SessionToken | null = null;
 
-  /**
-   * `own` is a new session, for a process that needs several. `shared` is the process's one session, which its state
-   * keeps.
-   */
+  /** `own` is a new session, for a process that needs several; `shared` is the process's one session. */
   constructor(state: ClientState, requester: PubsubRequester, kind: "shared" | "own" = "shared") {
     this.state = state;
     this.#requester = requester;
@@ -71,10 +68,7 @@ export class PubsubClientSession {
     return this.#operationCounts.get(topic) ?? 0;
   }
 
-  /**
-   * Sends a request in this session. If a server knows a newer session, records its number, so that the next process
-   * uses a higher one.
-   */
+  /** Sends a request in this session. If a server knows a newer session, the next process uses a higher number. */
   async request(
     message: UnsentMessage<SubscriberOperation | "GET" | "PUT">,
     { registration, ...options }: SessionRequestOptions = {},
@@ -107,9 +101,7 @@ export class PubsubClientSession {
     this.#registeredTopics.add(topic);
   }
 
-  /**
-   * Sends a request without messages. If the topic names a newer registration number, sends it again with that number.
-   */
+  /** Sends a request without messages, and again if the topic names a newer registration number. */
   async #requestRegistered(
     message: UnsentMessage<SubscriberOperation | "PUT">,
     options?: PubsubRequestOptions,
@@ -157,7 +149,7 @@ export class PubsubClientSession {
     const end = { name: "PUT", sender: this.id, topic, counter, headers, batch: [] } as const;
     const { kind, response } = await this.#requester.request(end, { signal, withinMs: endMsMax });
     if (kind !== "response") return null;
-    // Since then the topic has forgotten the client. Its registration number now refuses all earlier requests.
+    // The topic has forgotten the client since. Its registration number now refuses all earlier requests.
     if (response.status === "UNREGISTERED") return { isStored: false };
     return response.status === "OK" ? { isStored: response.headers?.ids !== undefined } : null;
   }
@@ -167,8 +159,7 @@ export class PubsubClientSession {
     await this.#requestOperation(`subscribe to topic "${topic}"`, { name: "SUBSCRIBE", topic }, options);
     const { cursor, intent } = this.state.subscriberPosition(topic);
     if (cursor < 0 && intent < 0) return;
-    // A topic whose server was given up starts again at the first ID. A position beyond its end belongs to the old
-    // topic.
+    // A topic that was given up starts again at the first ID. A position beyond its end belongs to the old topic.
     const { end = 0 } = await this.info(topic, options);
     if (cursor > end || intent > end) this.state.forgetPosition(topic);
   }

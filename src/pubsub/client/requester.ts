@@ -21,7 +21,7 @@ export type ClientResponseMessage = MessageOf<"STATUS">;
 export type PubsubRequestOutcome =
   | { readonly kind: "response"; readonly response: ClientResponseMessage }
   /**
-   * Definitely not done. `response` is the last one received. `isRefused` means that every proxy refuses this client.
+   * Definitely not done. `response` is the last one received. `isRefused` means that all proxies refuse this client.
    */
   | {
     readonly kind: "fail";
@@ -32,17 +32,12 @@ export type PubsubRequestOutcome =
   | { readonly kind: "unknown"; readonly why: string; readonly response: ClientResponseMessage | null };
 
 export interface PubsubRequesterOptions {
-  /**
-   * Returns the proxies' endpoints in the order in which to try them. Called again when none of them can be reached.
-   */
+  /** Returns the proxies' endpoints in the order in which to try them. Called again when none of them responds. */
   readonly findProxies: (signal: AbortSignal) => Promise<readonly string[]>;
   readonly clock: Clock;
   /** How long to try a request in total, in milliseconds. */
   readonly timeoutMs: number;
-  /**
-   * How long to wait for the response of one try, in milliseconds. Without `retriesMax`, it doubles after each try that
-   * got none.
-   */
+  /** How long to wait for the response of one try, in milliseconds. Without `retriesMax`, doubles after silence. */
   readonly attemptMs: number;
   /** The most tries after the first one. */
   readonly retriesMax?: number;
@@ -50,8 +45,7 @@ export interface PubsubRequesterOptions {
   /** Where `findProxies` looks, as part of a sentence: `in the coordination service at …`. */
   readonly lookupPlace?: () => string;
   /**
-   * Called with the reason when a request has made no progress for `stallMs` (3 s by default). Called again only after
-   * a response has arrived.
+   * Called with the reason when a request has stalled for `stallMs` (3 s by default), and again only after a response.
    */
   readonly onStall?: (why: string) => void;
   readonly stallMs?: number;
@@ -79,11 +73,9 @@ interface RequestProgress extends StallWatchedRequest {
 
 /** How long to wait for a connection before the next proxy is tried, in milliseconds. */
 const connectMsMax = 2000;
-/**
- * How long to wait for the only proxy's connection before looking proxies up again: as long as a handshake may take.
- */
+/** How long to wait for the only proxy before looking proxies up again: as long as a handshake may take. */
 const onlyConnectMsMax = 10_000;
-/** With less time left than this, in milliseconds, another try would only turn "not done" into "unknown". */
+/** The least time for another try, in milliseconds; a shorter one would only turn "not done" into "unknown". */
 const attemptMsMin = 100;
 /** Longer than the wait for a proxy that does not respond while there is another one, in milliseconds. */
 const stallMsDefault = 3000;
@@ -115,10 +107,7 @@ export class PubsubRequester implements AsyncDisposable {
     this.#stallMonitor = onStall === undefined ? null : new RequestStallMonitor(clock, { afterMs: stallMs, tell });
   }
 
-  /**
-   * Sends a request, and resolves with its outcome. Rejects with the signal's reason, and with the error of
-   * `findProxies` when the time is over.
-   */
+  /** Sends a request. Rejects with the signal's reason, and with the error of `findProxies` when the time is over. */
   async request(message: Message, options: PubsubRequestOptions = {}): Promise<PubsubRequestOutcome> {
     const progress: RequestProgress = { sinceMs: this.#options.clock.now(), sentTo: null, lastResult: null };
     this.#stallMonitor?.begin(progress);
@@ -164,8 +153,7 @@ export class PubsubRequester implements AsyncDisposable {
           ? { kind: "no response" }
           : attemptResultOf(got);
         if (got !== null && got !== "no response") response = got;
-        // A long message on a slow network needs a longer try. The proxy may have responded that its deadline had
-        // passed.
+        // A long message on a slow network needs a longer try. Or the proxy has responded that its deadline has passed.
         const neededMore = clock.now() - sentMs >= times.deadlineMs * 0.9;
         if (neededMore && retriesMax === Infinity) attemptMs *= 2;
       }
@@ -196,10 +184,7 @@ export class PubsubRequester implements AsyncDisposable {
     }
   }
 
-  /**
-   * Sends the message with the times of this try, and notes for the stall report where it is. Returns what `#attempt`
-   * returns.
-   */
+  /** Sends the message with the times of this try, and notes where it is. Returns what `#attempt` returns. */
   async #watchedAttempt(
     link: ProxyLink,
     message: Message,

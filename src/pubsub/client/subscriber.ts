@@ -15,19 +15,14 @@ const holdMsMax = 20_000;
 export interface ReceivedMessage {
   readonly id: number;
   readonly body: Uint8Array;
-  /**
-   * Whether the message may have been delivered before: a process ended between its delivery and its acknowledgement.
-   */
+  /** Whether the message may have been delivered before, by a process that ended before it acknowledged it. */
   readonly redelivered: boolean;
   readonly msgId: string | null;
 }
 
 export interface MessageFetchResult {
   readonly messages: readonly ReceivedMessage[];
-  /**
-   * How many messages before these are missing, because of the topic's retention, damage, or a fail-over of its
-   * database.
-   */
+  /** How many messages before these are missing: removed by retention, damaged, or lost in a fail-over. */
   readonly missed: number;
   /** Whether a fail-over has lost, or may have lost, messages before these. */
   readonly loss: MessageLossCertainty | null;
@@ -44,10 +39,7 @@ export class Subscriber {
     recoverMessageFolder({ state: client.state, topic });
   }
 
-  /**
-   * Returns the next messages, or none if none arrives within `waitMs`. Rejects with the error of the request; nothing
-   * is lost then.
-   */
+  /** Returns the next messages, or none if none arrives within `waitMs`. If it rejects, nothing is lost. */
   async fetch({ max, waitMs = 0, peek = false, signal }: {
     readonly max: number;
     readonly waitMs?: number;
@@ -70,10 +62,7 @@ export class Subscriber {
     state.setPosition(this.topic, { cursor, intent: id, folder: null }, { durable: false });
   }
 
-  /**
-   * Acknowledges messages up to this one, so that they never come again. Without `durable`, a power failure may undo
-   * it.
-   */
+  /** Acknowledges messages up to this one: they never come again, except after a power failure without `durable`. */
   acknowledge(id: number, options?: { readonly durable?: boolean }): void {
     const { state } = this.#client;
     const { intent } = state.subscriberPosition(this.topic);

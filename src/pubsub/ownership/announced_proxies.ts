@@ -5,8 +5,7 @@ import { readAnnouncements } from "./announcements.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
 /**
- * Returns the endpoints of all announced proxies in random order, so that clients spread over them. Rejects with the
- * signal's reason.
+ * Returns the announced endpoints in random order, so that clients spread over them. Rejects with the signal's reason.
  */
 export async function findAnnouncedProxies(zk: ZooKeeper, path: PubsubPath, signal: AbortSignal): Promise<string[]> {
   const endpoints = (await abortable(readAnnouncements(zk, path.proxies), signal)).map(({ endpoint }) => endpoint);

@@ -125,8 +125,7 @@ async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise
 }
 
 /**
- * Marks a server as draining, or removes the mark. The mark ends with the server's process. Returns false if the server
- * is not running.
+ * Sets or removes a server's draining mark, which ends with its process. Returns false if the server is not running.
  */
 export async function setServerDraining(
   zk: ZooKeeper,

@@ -22,7 +22,7 @@ export async function checkStoreIsNotEmpty(
   },
 ): Promise<void> {
   if (!await store.isEmpty()) return;
-  // For a server that owns nothing, one request is enough: its topics are counted under `owners/<id>`.
+  // One request is enough if the server owns nothing: its topics are counted under `owners/<id>`.
   if (((await nullIfNoNode(zk.getChildren(path.ownedTopics(id))))?.children ?? []).length === 0) return;
   let missing = 0;
   // New topics do not count: no request for them was ever answered with OK, so they have no data.

@@ -29,9 +29,7 @@ export interface ForgetServerResult {
   readonly takenOver: readonly string[];
 }
 
-/**
- * Gives up all topics of server `id`. Rejects with LOCK_BUSY while that server runs or its session may still be alive.
- */
+/** Gives up a server's topics. Rejects with LOCK_BUSY while the server runs or its session may still be alive. */
 export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string): Promise<ForgetServerResult> {
   return await holdServerName(zk, path, { id, what: "forget" }, async () => {
     const nodes = new TopicNodes(zk, path);

@@ -51,10 +51,7 @@ export class OwnedTopic {
   readonly #context: OwnershipContext;
   #lastQueued: Promise<unknown> = Promise.resolve();
   #queueLength = 0;
-  /**
-   * The queued call of `settle`, which has not begun. With `readsNode` it first reads the node of a topic that is not
-   * served.
-   */
+  /** The call of `settle` that has not begun. With `readsNode`, it first reads the node unless the topic is served. */
   #queuedSettle: { readonly done: Promise<void>; readsNode: boolean } | null = null;
   /** How many attempts in a row have changed nothing; the pauses grow with this number. */
   #attempts = 0;
@@ -79,10 +76,7 @@ export class OwnedTopic {
     return this.#queueSettle().done;
   }
 
-  /**
-   * Reads the node again, then settles. Does not read the node of a served topic, because no other server can have
-   * changed it.
-   */
+  /** Reads the node again, then settles. Skips the read for a served topic, which no other server can have changed. */
   refresh(): Promise<void> {
     const queued = this.#queueSettle();
     queued.readsNode = true;
@@ -254,8 +248,7 @@ export class OwnedTopic {
   }
 
   /**
-   * Settles, and catches up if the caller has read a later epoch: another server may have given the topic to this one
-   * without telling it.
+   * Settles, and catches up if the caller has read a later epoch: another server may have given the topic to this one.
    */
   async #settleAt(epoch: number | null): Promise<void> {
     await this.#settle();
@@ -369,10 +362,7 @@ export class OwnedTopic {
     return { store: sharedStore, isOwnerThere: isOwn || await addressOf(node.owner) !== null };
   }
 
-  /**
-   * Moves the topic to another server of the same shared store. The rows stay where they are, and the receiver opens
-   * them at the next epoch.
-   */
+  /** Moves the topic to another server of the shared store, which opens the rows, where they are, at the next epoch. */
   async #moveWithinStore(to: string): Promise<TopicHandoffResult> {
     const { store, nodes, id } = this.#context;
     this.state = topicStateAfterClose(this.state);
@@ -403,8 +393,7 @@ export class OwnedTopic {
   }
 
   async #noteWrite(outcome: NodeWriteOutcome, node: TopicNode, version: number): Promise<Progress> {
-    // The outcome is unknown, or another process was faster. The node decides; it is read after all writes of this
-    // server.
+    // The outcome is unknown, or another process was faster. The node, read after all own writes, decides.
     if (outcome !== "written") return await this.#forgetNode("settle");
     this.knownNode = { node, version };
     return "goes on";

@@ -1,4 +1,4 @@
-/** What the owned topics of a server share: its identity, its store and its connections. */
+/** The parts of a server that its owned topics share: its identity, its store and its connections. */
 import type { Clock } from "../../base/support/clock.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { ProcessAnnouncement } from "./announcements.ts";

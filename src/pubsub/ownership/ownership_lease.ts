@@ -35,10 +35,7 @@ export class OwnershipLease {
     return this.#clock.now() < ownershipEndMs(this.#session.leaseEndMs(), this.#session.timeoutMs);
   }
 
-  /**
-   * Whether OK may be sent now. First detects whether the machine was suspended, which reads /proc/uptime; so call it
-   * once per batch.
-   */
+  /** Whether OK may be sent now. Detects a suspend first by reading /proc/uptime, so call it once per batch. */
   isConfirmed(): boolean {
     this.#clock.noticeSuspend();
     return this.isHeld();

@@ -35,9 +35,7 @@ export interface OwnershipSessionOptions {
   readonly store: OwnedStore;
   /** The machine and directory where the store is locked; a copy of the store has another location. */
   readonly storeLocation: string;
-  /**
-   * Whether other servers share the store. Its rows then say who may write, and nothing belongs to this server alone.
-   */
+  /** Whether other servers share the store. Then its rows say who may write. */
   readonly isStoreShared?: boolean;
   readonly channel: TopicTransferChannel;
   readonly clock: Clock;
@@ -148,9 +146,7 @@ export class OwnershipSession {
     this.#topics.clear();
   }
 
-  /**
-   * Ends the session, and resolves when none of its work is running: two sessions must not change the store together.
-   */
+  /** Ends the session, and resolves when none of its work runs: two sessions must not change the store together. */
   async endAndWait(reason: unknown): Promise<void> {
     this.end(reason);
     await this.#closed;
@@ -295,9 +291,7 @@ export class OwnershipSession {
   }
 }
 
-/**
- * Creates the node of a stored topic that has none. Changes no existing node, because the server is not announced yet.
- */
+/** Creates the node of a stored topic that has none. Changes no node, because the server is not announced yet. */
 async function registerTopic(
   nodes: TopicNodes,
   { id, store, onProblem }: OwnershipSessionOptions,

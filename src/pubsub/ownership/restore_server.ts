@@ -16,8 +16,7 @@ import { StoreGeneration } from "./store_generation.ts";
 export interface RestorableTopicStore
   extends Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration" | "isEmpty" | "copiesOf"> {
   /**
-   * Durably raises the base offset: new message IDs start after it. A subscriber that had all stored messages continues
-   * at the end.
+   * Durably raises the offset after which new message IDs start. Subscribers that had everything continue at the end.
    */
   raiseBaseOffset(topic: string, baseOffset: number): Promise<void>;
 }

@@ -15,10 +15,7 @@ import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { attemptNodeWrite, createNodeWithParents } from "./topic_nodes.ts";
 
-/**
- * How often the generation is recorded while something is stored, in milliseconds. A copy that lags behind by less than
- * this is not detected.
- */
+/** How often the generation is recorded, in milliseconds. A copy that lags behind by less than this is not detected. */
 export const storeGenerationAdvanceMs = 1000;
 
 type GenerationStore = Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration">;
@@ -68,10 +65,7 @@ export class StoreGeneration {
     return generation;
   }
 
-  /**
-   * Checks the generations that the other servers of a shared store have recorded. Rejects with CONFIG if the database
-   * is older.
-   */
+  /** Checks what the other servers of a shared store have recorded. Rejects with CONFIG if the database is older. */
   async checkOthers(): Promise<void> {
     if (this.#marks === null) return;
     for (const { server, generation: recorded } of await readStoreGenerationMarks(this.#zk, this.#marks)) {
@@ -86,10 +80,7 @@ export class StoreGeneration {
       : databaseTooOldError(this.#id, { generation, recorded });
   }
 
-  /**
-   * Raises both numbers at the start of a session; rejects as `checkNotOlder` does. Only an announced server may call
-   * this.
-   */
+  /** Raises both numbers at the start; rejects as `checkNotOlder` does. Only an announced server may call this. */
   async confirm(): Promise<void> {
     for (;;) {
       const generation = await this.checkNotOlder();
@@ -97,10 +88,7 @@ export class StoreGeneration {
     }
   }
 
-  /**
-   * Raises both numbers if something was stored since the last call. Rejects as `confirm` does, and with errors of the
-   * coordination service.
-   */
+  /** Raises both numbers if something was stored since. Rejects as `confirm` does, and with the service's errors. */
   async advance(): Promise<void> {
     const generation = await this.#store.raiseGeneration();
     if (generation === null) return;

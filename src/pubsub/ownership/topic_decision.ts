@@ -100,10 +100,7 @@ function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<To
   return copy === null ? none : { do: "release" };
 }
 
-/**
- * Returns whether the node names this staged content, which the owner or the server that takes the topic over then
- * activates.
- */
+/** Returns whether the node names this staged content, which its owner, or the server that takes over, activates. */
 function isAwaited({ store, state, source, incarnation }: TopicNode, staged: StagedCopy, here: string): boolean {
   return store === here && state === "moving" && staged.incarnation === incarnation &&
     staged.owner === source?.owner && staged.epoch === source.epoch;
@@ -120,8 +117,7 @@ function decideStaged(me: string, node: TopicNode, staged: StagedCopy, store: st
 }
 
 /**
- * Decides about the rows of a topic that now belongs to another store. Until its owner has confirmed, they are a second
- * copy of all data.
+ * Decides about rows of a topic that another store has now: a second copy of all data until its owner has confirmed.
  */
 function decideLeftover(node: TopicNode, copy: TopicCopy | null, content: TopicCopy | null): TopicAction {
   const isOld = content !== null && content.incarnation === node.incarnation && content.epoch < node.epoch;
@@ -256,8 +252,7 @@ export function decideTopicTransfer(
 
 export type TopicRestoreDecision =
   /**
-   * Change nothing: the topic belongs to another server, its stored state is valid, or no request for it was ever
-   * answered with OK.
+   * Change nothing: another server owns the topic, its stored state is valid, or it never answered a request with OK.
    */
   | { readonly do: "keep" }
   /** Durably raise the stored copy's base offset to the one of `next`, then write the node. */
@@ -276,8 +271,7 @@ export function decideTopicRestore(
   if (node.owner !== me || node.state === "new") return { do: "keep" };
   const mine = copy?.incarnation === node.incarnation && copy.epoch <= node.epoch ? copy : null;
   if (node.state === "moving" && node.source?.owner !== me && mine?.epoch !== node.epoch) {
-    // The topic was moving here when the store was lost. Either the restored copy has received it, or its source still
-    // has it.
+    // The topic was moving here when the store was lost: the restored copy has received it, or its source still has it.
     const isStaged = staged?.incarnation === node.incarnation && staged.epoch === node.source?.epoch;
     return isStaged ? { do: "keep" } : { do: "give up" };
   }

@@ -3,8 +3,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { PubsubPath } from "./pubsub_path.ts";
 
 /**
- * Returns the names in no particular order. Skips long names, because a hash names their nodes. Rejects with NONODE if
- * no topic was ever created.
+ * Returns the names in no order, except long ones, which have only a hash. Rejects with NONODE if there are no topics.
  */
 export async function listTopicNames(zk: Pick<ZooKeeper, "getChildren">, root: string): Promise<string[]> {
   const { topics } = new PubsubPath(root);

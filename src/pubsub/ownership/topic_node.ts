@@ -33,16 +33,12 @@ export interface TopicNode {
   /** Where the content of a moving topic comes from; null for other topics. */
   readonly source: TopicContentSource | null;
   /**
-   * The id of the shared store that has the topic, whichever of its servers owns it. If omitted, the owner's own store
-   * has it.
+   * The id of the shared store that has the topic, whichever of its servers owns it. Default: the owner's own store.
    */
   readonly store?: string;
 }
 
-/**
- * How far the IDs of two incarnations are apart: more than one content ever has messages. With exact integers, a topic
- * can have 511 incarnations.
- */
+/** How far apart the IDs of two incarnations start: more than one ever uses. 511 incarnations are exact integers. */
 export const messageIdsPerIncarnation = 2 ** 44;
 
 /** Assigns a topic for the first time. `store` is the server's shared store, if it has one. */
@@ -78,18 +74,13 @@ export function confirmedTopicNode(node: TopicNode): TopicNode {
   return { ...node, state: "stored", source: null };
 }
 
-/**
- * Written when a receiver has durably staged the sealed content. `store` is the receiver's shared store, if it has one.
- */
+/** Written when a receiver has durably staged the sealed content. `store` is the receiver's shared store, if any. */
 export function takenTopicNode(node: TopicNode, owner: string, store?: string): TopicNode {
   const source = { owner: node.owner, epoch: node.epoch, ...(node.store === undefined ? {} : { store: node.store }) };
   return inStore({ ...node, owner, epoch: node.epoch + 1, state: "moving", source }, store);
 }
 
-/**
- * Written when the old owner takes the topic back; then no receiver can take it. The rows of a shared store are only
- * opened again.
- */
+/** Written when the old owner takes the topic back; then no receiver can take it. Rows of a shared store stay there. */
 export function takenBackTopicNode(node: TopicNode): TopicNode {
   return node.store === undefined ? takenTopicNode(node, node.owner) : takenOverTopicNode(node, node.owner);
 }
@@ -128,8 +119,7 @@ export function restoredTopicNode(node: TopicNode, copyEpoch: number): TopicNode
 }
 
 /**
- * Written when the receiver of a moving topic has lost its content, and the source still has all data. Returns null if
- * there is no source.
+ * Written when a moving topic's receiver has lost it, but the source still has all data. Null if there is no source.
  */
 export function returnedTopicNode(node: TopicNode): TopicNode | null {
   if (node.state !== "moving" || node.source === null || node.source.owner === node.owner) return null;

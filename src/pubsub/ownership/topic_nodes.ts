@@ -15,7 +15,7 @@ export interface VersionedTopicNode {
   readonly version: number;
 }
 
-/** What a write to a node has done. Unknown means that the response was lost, and the write may have been done. */
+/** The outcome of a write to a node. Unknown means that the response was lost, and the write may have been done. */
 export type NodeWriteOutcome = "written" | "refused" | "unknown";
 
 const nothing = new Uint8Array();
@@ -81,10 +81,7 @@ export class TopicNodes {
     return { node, version: found.stat.version };
   }
 
-  /**
-   * Ensures that the next read is not older than what the service's leader has. A leader that was replaced may still
-   * answer.
-   */
+  /** Ensures that the next read is as new as the service's leader. A leader that was replaced may still answer. */
   async sync(topic: string): Promise<void> {
     await this.#zk.sync(this.#path.topic(topic));
   }

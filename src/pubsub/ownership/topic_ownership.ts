@@ -1,7 +1,4 @@
-/**
- * A server's ownership of topics, across its sessions. It starts again after each session; until then, topics are
- * "away".
- */
+/** A server's ownership of topics, across its sessions. Between two sessions, topics are "away". */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { aborted, onAbort, TaskScope } from "../../base/support/abort.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -37,10 +34,7 @@ export class TopicOwnership {
     return this.#session?.lease.isHeld() === true;
   }
 
-  /**
-   * Calls the listener when the server has been announced, and when it no longer is. Returns a function that removes
-   * it.
-   */
+  /** Calls the listener when the server is announced, and when it no longer is. Returns a function that removes it. */
   subscribe(listener: () => void): () => void {
     return this.#changes.subscribe(listener);
   }

@@ -66,8 +66,7 @@ export class TopicRouter {
   }
 
   /**
-   * Finds the route of a topic: reads its node if needed, and assigns a new topic to a server. Rejects with the
-   * session's errors.
+   * Finds the route of a topic: reads its node if needed, and assigns a new topic. Rejects with the session's errors.
    */
   async findRoute(topic: string, { creates = true }: FindRouteOptions = {}): Promise<TopicRoute> {
     const now = this.cachedRoute(topic);
@@ -172,8 +171,7 @@ export class TopicRouter {
   }
 
   /**
-   * Returns the server that takes over a topic of a shared store whose owner is gone; null if there is none, or no
-   * need.
+   * Returns the server that takes over a shared store's topic whose owner is gone; null if there is none, or no need.
    */
   #successorOf(topic: string, { owner, epoch, store }: TopicNode): TopicRoute | null {
     if (store === undefined || this.#list.servers.has(owner)) return null;

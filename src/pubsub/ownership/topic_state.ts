@@ -96,8 +96,7 @@ export function topicStateAfterClose(state: TopicState): TopicState {
 }
 
 /**
- * Returns the state after a shared database has refused a step. A served topic stays served: its rows say whether this
- * server may write.
+ * Returns the state after a shared database has refused a step. A served topic stays so: its rows say who may write.
  */
 export function topicStateAfterFailure(state: TopicState, problem: string): TopicState {
   return state.kind === "served" ? state : { kind: "unsettled", problem, deadlineMs: begunDeadline(state) };
@@ -118,10 +117,7 @@ function isDataLeft({ copy, staged, unopened, shared, node }: TopicFacts): boole
   return copy !== null || staged !== null || isLeftInDatabase;
 }
 
-/**
- * Returns whether content is being sent or received. That may take long, so a request does not wait for the call to
- * end.
- */
+/** Returns whether content is being sent or received, which may take long: a request does not wait for the end. */
 export function isTopicInTransfer({ kind }: TopicState): boolean {
   return kind === "handing off" || kind === "receiving";
 }
@@ -141,10 +137,7 @@ export type TopicAvailability =
   /** OVERLOADED, because this server has no lease at present. */
   | { readonly kind: "away" };
 
-/**
- * Returns how a request finds the topic in this state. `node` is the node as last read; undefined if there is none, or
- * it was not read.
- */
+/** Returns how a request finds the topic. `node` is as last read; undefined if there is none, or it was not read. */
 export function topicAvailabilityIn(state: TopicState, node: TopicNode | undefined, me: string): TopicAvailability {
   if (state.kind === "served") return { kind: "serving", permit: state.permit };
   if (node === undefined) return { kind: "unassigned" };

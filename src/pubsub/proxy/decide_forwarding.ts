@@ -1,6 +1,4 @@
-/**
- * Decides what a proxy does with a request in flight after an event. Pure; request_forwarder.ts executes the decision.
- */
+/** Decides what a proxy does with a request in flight after an event. Pure; request_forwarder.ts executes it. */
 import { codesOfNothingDone, type StatusCode } from "../wire/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
@@ -55,8 +53,7 @@ export function decideRequestForwarding(
     case "invalid response":
       return { do: "respond", status: "ERROR" };
     case "server lost":
-      // A get without a response has changed nothing. A server that recognizes a request executes it once, however
-      // often it is sent.
+      // A get without a response has changed nothing. A server executes a request that it recognizes only once.
       if (traits.isRepeatable && state.connectionLosses < requestConnectionLossesMax) {
         return { do: "retry", when: "now" };
       }
@@ -75,8 +72,7 @@ function decideOnResponse(
   { traits, mayBeDone, tries }: RequestForwardingState,
   status: StatusCode,
 ): RequestForwardingDecision {
-  // These are temporary: another server owns the topic, the topic is moving, or an earlier request has to be executed
-  // first.
+  // Temporary: another server owns the topic, it is moving, or an earlier request has to be executed first.
   if (status === "NOT_OWNER") return { do: "retry", when: tries <= 1 ? "now" : "later" };
   if (status === "OVERLOADED") return { do: "retry", when: "later" };
   if (mayBeDone && traits.changesState && codesOfNothingDone.includes(status)) {

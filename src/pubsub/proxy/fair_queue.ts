@@ -1,6 +1,4 @@
-/**
- * Queues requests and serves clients in turn, one request at a time, so that a busy client does not delay the others.
- */
+/** Queues requests and serves clients in turn, one request each, so that a busy client does not delay the others. */
 import { FifoQueue } from "../../base/support/fifo_queue.ts";
 
 /** An entry of the queue, which is needed to remove its item. */

@@ -29,10 +29,7 @@ export const proxyLimitsDefault: ProxyLimits = {
   windowBytesPerServer: 16 << 20,
 };
 
-/**
- * How long a request without `deadline-ms` is tried, in milliseconds. The time that a get may wait for a message is
- * added.
- */
+/** How long a request without `deadline-ms` is tried, in milliseconds, in addition to the time that a get may wait. */
 export const requestTimeoutMsDefault = 5000;
 /** The longest that a proxy keeps a request, in milliseconds. */
 export const requestTimeoutMsMax = 3_600_000;

@@ -24,7 +24,7 @@ import type { ProxyRequestClient } from "./proxy_request.ts";
 import { readRequestTraits, type TopicMessage } from "./request_traits.ts";
 import type { ServerLink } from "./server_link.ts";
 
-/** What a server last reported about itself (PERIODIC). */
+/** The last report of a server about itself (PERIODIC). */
 export interface ServerLoad {
   /** The number of topics that it serves. */
   readonly topics: number;
@@ -42,10 +42,7 @@ export interface ProxyOptions {
   readonly clientSocketOptions?: SocketOptions;
   /** The options of the sockets to servers. */
   readonly serverSocketOptions?: SocketOptions;
-  /**
-   * Returns null if the connection's user may send this message, or else the reason why not. If omitted, every user
-   * may.
-   */
+  /** Returns why the connection's user may not send this message; null if it may. If omitted, every user may. */
   readonly authorize?: (userId: string | null, message: Message) => string | null;
   /** Reports problems to the operator. */
   readonly onProblem?: (problem: BatonError) => void;
@@ -172,9 +169,7 @@ export class PubsubProxy implements AsyncDisposable {
     this.#forwarder.endRequests("waiting", "what clients may do has changed");
   }
 
-  /**
-   * Closes without responding to requests in flight. Responses that were already sent have one second to be delivered.
-   */
+  /** Closes without responding to requests in flight. Responses already sent have one second to be delivered. */
   async close(): Promise<void> {
     this.#isLeaving = true;
     await this.#forwarder.close();

@@ -98,9 +98,7 @@ export class RequestForwarder implements ServerLinkHost {
     return this.#links;
   }
 
-  /**
-   * Accepts a request, and responds by its deadline. Returns null, or a sentence that says why it refuses the request.
-   */
+  /** Accepts a request, and responds by its deadline. Returns null, or a sentence that says why it refuses it. */
   acceptRequest({ client, envelope, frames, bytes, traits }: IncomingRequest): string | null {
     const refusal = this.#admission.admit(client, traits.topic, bytes);
     if (refusal !== null) return refusal;
@@ -329,9 +327,7 @@ export class RequestForwarder implements ServerLinkHost {
     if (target !== null) this.#options.directory.correctRoute(traits.topic, target, null);
   }
 
-  /**
-   * Handles every event that moves or ends a request. `frames` are the frames of the response that the event is about.
-   */
+  /** Handles every event that moves or ends a request. `frames` are the frames of the event's response. */
   #handleEvent(request: ProxyRequest, event: RequestForwardingEvent, frames: readonly Uint8Array[] = []): void {
     const { traits, mayBeDone, tries, location } = request;
     if (location.kind === "over") return;

@@ -45,18 +45,13 @@ interface SentRequest {
   readonly windowBytes: number;
 }
 
-/**
- * A connection that was shorter than this, in milliseconds, counts as a failure and lengthens the delay before the next
- * one.
- */
+/** A connection that was shorter than this, in milliseconds, counts as a failure and delays the next one longer. */
 const stableMsMin = 1000;
 /** How long a response is expected, in milliseconds; then its part of the window is released. */
 const lateMsMax = 30_000;
 /** How long to wait before trying a full socket again if no response arrives, in milliseconds. */
 const fullSocketRetryMs = 20;
-/**
- * The limit of the socket, which only has to exceed the window plus waiting gets: this class limits requests in flight.
- */
+/** The socket's limit, which only has to exceed the window plus waiting gets: this class limits the requests. */
 const sendHighWater = 100_000;
 
 /**
@@ -151,8 +146,7 @@ export class ServerLink {
   }
 
   /**
-   * Cancels a get at the server, which would otherwise wait there until its time is over. If the cancellation cannot be
-   * sent now, it is dropped.
+   * Cancels a get that would otherwise wait at the server until its time is over. Drops it if it cannot be sent now.
    */
   #cancelGet(number: number): void {
     if (!this.#isConnected || this.#isClosed) return;
@@ -301,9 +295,7 @@ export class ServerLink {
     return this.#windowCount < windowPerServer && this.#windowBytes < windowBytesPerServer;
   }
 
-  /**
-   * Releases late requests in the order in which they were sent, up to the first one that is not late or still awaited.
-   */
+  /** Releases late requests in the order of sending, up to the first one that is not late or still awaited. */
   #forgetLate(): void {
     const beforeMs = this.#host.clock.now() - lateMsMax;
     for (const [number, sent] of this.#sent) {

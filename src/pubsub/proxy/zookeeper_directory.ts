@@ -62,10 +62,7 @@ export class ZookeeperDirectory {
     return this.#isConnected && this.#current?.zk.session.state === "connected";
   }
 
-  /**
-   * Keeps the proxy announced until the signal aborts. Rejects with the signal's reason, and with CONFIG if another
-   * proxy has this ID.
-   */
+  /** Keeps the proxy announced. Rejects with the signal's reason, and with CONFIG if another proxy has this ID. */
   run(
     open: (signal: AbortSignal) => Promise<ZooKeeper>,
     announcement: ProcessAnnouncement,
@@ -81,17 +78,14 @@ export class ZookeeperDirectory {
     return this.#current?.router.cachedRoute(topic) ?? null;
   }
 
-  /**
-   * Looks up the route. If `creates` is set, assigns a new topic to a server. Rejects if the coordination service does
-   * not respond.
-   */
+  /** Looks up the route. With `creates`, assigns a new topic to a server. Rejects if the service does not respond. */
   async findRoute(topic: string, options: FindRouteOptions): Promise<TopicRoute> {
     return await this.#requireSession().router.findRoute(topic, options);
   }
 
   /**
-   * Corrects the route, because the server that was asked does not own the topic. `hint` is the owner that this server
-   * names, if it knows one.
+   * Corrects the route after a server has said that it does not own the topic. `hint` is the owner that it names, if
+   * any.
    */
   correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void {
     this.#current?.router.correctRoute(topic, asked, hint);
@@ -179,10 +173,7 @@ class ResetDetector {
     return [...this.#awaitedServers].sort();
   }
 
-  /**
-   * Compares each list of servers with the one before. Returns true if the tree is another one, and servers are
-   * missing.
-   */
+  /** Compares each list of servers with the one before. Returns true if the tree is new, and servers are missing. */
   observe({ treeId, servers }: Pick<AnnouncedServers, "treeId" | "servers">): boolean {
     const isOther = this.#tree !== null && this.#tree !== treeId;
     if (isOther) { for (const id of this.#servers) this.#awaitedServers.add(id); }

@@ -30,10 +30,7 @@ export interface RequestHandlerOptions {
   /** Returns a server's endpoint; null if it is not running. */
   readonly endpointOf: (id: string) => string | null;
   readonly latency?: RequestLatency;
-  /**
-   * Whether each commit in a shared store has compared the topic's epoch, so that its response is valid whatever
-   * happens to the lease afterwards.
-   */
+  /** Whether a commit compares the topic's epoch (shared store), so that its response is valid without the lease. */
   readonly confirmsByCommit?: boolean;
 }
 
@@ -174,9 +171,7 @@ export class RequestHandler {
     return new Promise((resolve) => this.#onSettled = resolve);
   }
 
-  /**
-   * Queues a request until its topic's availability is known. Returns false if the server is overloaded and refuses it.
-   */
+  /** Queues a request until its topic's availability is known. Returns false if the server refuses it as overloaded. */
   #admit(queue: Set<PendingAdmission>, request: ClientRequest, deadlineMs = requestAdmissionMs): boolean {
     if (this.#admitted >= pendingAdmissionsMax) {
       this.#refuse(request, `the server is overloaded: ${pendingAdmissionsMax} requests already wait; try again later`);

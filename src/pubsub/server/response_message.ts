@@ -42,9 +42,7 @@ export function unavailableResponse(
   }
 }
 
-/**
- * Replaces a response that was ready only after the lease had ended, because another server may own the topic by now.
- */
+/** Replaces a response that was ready only after the lease had ended: another server may own the topic by now. */
 export function unconfirmedResponse(server: string, message: ClientMessage, code: StatusCode): ResponseStatusMessage {
   const changes = message.name !== "GET" && message.name !== "INFO";
   if (code === "OK" && changes) {

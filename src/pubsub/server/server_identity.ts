@@ -108,10 +108,7 @@ function inodeOf(dataDir: string): string {
   }
 }
 
-/**
- * Returns the location of an existing directory. Two processes never have the same one open, and a copy has another
- * one.
- */
+/** Returns where an existing directory is. Two processes never have the same one open, and a copy has another one. */
 export function locateTopicStore(dataDir: string): string {
   const { dev, ino } = statSync(dataDir, { bigint: true });
   return `${hostname()} ${machineId()} ${dev}:${ino}`;

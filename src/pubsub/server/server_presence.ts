@@ -36,10 +36,7 @@ export class ServerPresence implements Disposable {
     return this.#servers?.servers.get(server)?.endpoint ?? null;
   }
 
-  /**
-   * Returns the servers that accept new topics and share the store `store`. Null stands for servers that each have
-   * their own store.
-   */
+  /** Returns the servers that accept new topics and share this store; for null, those with a store of their own. */
   serversTakingTopics(store: string | null): string[] {
     const all = [...this.#servers?.servers.values() ?? []];
     return all.filter((server) => server.isDraining !== true && (server.store ?? null) === store).map(({ id }) => id);
@@ -92,10 +89,7 @@ export class ServerPresence implements Disposable {
     this.#servers?.[Symbol.dispose]();
   }
 
-  /**
-   * Notices when an operator sets or removes the draining mark. It is kept between sessions, so that the operator need
-   * not set it again.
-   */
+  /** Notices when an operator sets or removes the draining mark, which stays valid for the next sessions. */
   #noticeDraining({ servers }: AnnouncedServers): void {
     const { id, endpoint, onDraining } = this.#options;
     const own = servers.get(id);

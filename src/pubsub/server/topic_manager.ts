@@ -1,6 +1,5 @@
 /**
- * MANAGE: executes an operator's request about one topic. Admits it under the topic's permit, and answers OK only while
- * the lease is held.
+ * MANAGE: executes an operator's request about one topic, under the topic's permit; OK only while the lease is held.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";

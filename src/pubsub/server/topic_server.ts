@@ -71,8 +71,7 @@ export interface TopicServerOptions {
     | ((hooks: TopicStoreHooks, options: Partial<StoreOptions>, signal?: AbortSignal) => Promise<TopicStore>)
     | undefined;
   /**
-   * How often to give topics to servers of a shared store that have fewer, in milliseconds; null for never. Default:
-   * 10,000.
+   * How often to give topics to servers of a shared store with fewer, in milliseconds; null for never. Default: 10,000.
    */
   readonly balanceEveryMs?: number | null;
   /** Whether the data directory is a copy whose original is never served again. */
@@ -98,7 +97,7 @@ export interface TopicServerOptions {
   readonly onDraining?: (isDraining: boolean) => void;
 }
 
-/** What a server uses of the system, apart from sockets, the clock and the files of its identity. */
+/** The system functions that a server uses, apart from sockets, the clock and the files of its identity. */
 export interface TopicServerSystem {
   /** Starts the threads of a store that is in files. */
   readonly startStoreThreads?: () => StartedStoreThread;
@@ -111,10 +110,7 @@ const balanceEveryMsDefault = 10_000;
 const lingerMs = 1000;
 
 export class TopicServer implements AsyncDisposable {
-  /**
-   * Rejects when the server cannot continue, because the store failed (IO) or its id belongs to another server
-   * (CONFIG).
-   */
+  /** Rejects when the server cannot continue: the store failed (IO), or its id belongs to another server (CONFIG). */
   readonly ended: Promise<never>;
   readonly counters: ReturnType<typeof newServerCounters> = newServerCounters();
   readonly #options: TopicServerOptions;
@@ -348,10 +344,7 @@ export class TopicServer implements AsyncDisposable {
     this.#reports = new ProxyReports({ server: id, clock, socket: this.#options.security?.client, topics });
   }
 
-  /**
-   * Announces the server, and resolves when that is done. Rejects if the first session fails; later sessions are
-   * retried forever.
-   */
+  /** Announces the server, and resolves then. Rejects if the first session fails; later ones are retried forever. */
   async #announce(signal: AbortSignal | undefined): Promise<void> {
     let first: ZooKeeper | null = await this.#options.connect(anySignal(signal, this.#stop.signal));
     const open = async (opening: AbortSignal) => {

@@ -64,9 +64,7 @@ export class TransferSender implements TopicTransferChannel {
       const message = { name: "TRANSFER", sender: this.#server, topic, headers, body } as const;
       await inTime((idle) => dealer.send([nothing, ...encodeMessage(message)], { signal: idle }));
     };
-    /**
-     * Waits until at most `left` pieces are unconfirmed. Returns null if the receiver wants more; otherwise its reply.
-     */
+    /** Waits until at most `left` pieces are unconfirmed. Returns null if the receiver wants more; else its reply. */
     const responses = async (left: number): Promise<TopicTransferReply | null> => {
       let reply: TopicTransferReply | null = null;
       while (reply === null && unanswered > left) {
