@@ -1,7 +1,7 @@
 /** The data of `baton top`: one reading of everything, and the rates between two readings. Pure. */
 import type { UseKind } from "../../src/coordination/admin/list_in_use.ts";
 import type { UseHolder, UseWaiter } from "../../src/coordination/admin/use_status.ts";
-import type { PubsubServerRow, PubsubTopicRow } from "../pubsub/overview_view.ts";
+import type { PubsubServerRow, PubsubTopicRow } from "../pubsub/overview_tables.ts";
 
 export interface TopUse {
   readonly kind: UseKind;

@@ -11,7 +11,7 @@ import {
   type UseStatus,
 } from "../../src/coordination/admin/use_status.ts";
 import { nullIfNoNode } from "../../src/coordination/nodes/node_requests.ts";
-import { readServerOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
+import { readServerOverview, type ServerOverview } from "../../src/pubsub/admin/server_overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { CommandStore } from "../../src/retry/queue/store_methods.ts";
 import { openCommandStore, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
@@ -20,7 +20,7 @@ import type { Address } from "../../src/base/sockets/connection.ts";
 import { parseListenAddress } from "../../src/base/sockets/parse_address.ts";
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { pubsubServerRows, pubsubTopicRows } from "../pubsub/overview_view.ts";
+import { pubsubServerRows, pubsubTopicRows } from "../pubsub/overview_tables.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { fetchMetrics } from "./fetch_metrics.ts";
 import type { Call } from "../command.ts";

@@ -7,7 +7,7 @@ import type { Paint, Style } from "../../src/base/terminal/color.ts";
 import { type Cell, headCells, tableLines } from "../../src/base/terminal/table.ts";
 import { wrapText } from "../../src/base/terminal/text_width.ts";
 import type { TerminalSize } from "../../src/base/terminal/terminal_lines.ts";
-import { pubsubServersTable, pubsubTopicsTable } from "../pubsub/overview_view.ts";
+import { pubsubServersTable, pubsubTopicsTable } from "../pubsub/overview_tables.ts";
 import type { BodySize, TopUi } from "./top_keys.ts";
 import type { TopProcess, TopRates, TopReading, TopStore, TopUse } from "./top_reading.ts";
 

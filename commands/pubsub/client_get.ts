@@ -1,8 +1,8 @@
 /** `get` and `peek`: fetch messages and deliver them. A message is delivered when it has reached its destination. */
-import { messageLossSentence } from "../../src/pubsub/client/loss_sentence.ts";
+import { messageLossSentence } from "../../src/pubsub/client/message_loss.ts";
 import { isatty } from "node:tty";
 import { BatonError } from "../../src/base/errors.ts";
-import { makeMessageFolder, MessageFolder } from "../../src/pubsub/client/out_folder.ts";
+import { makeMessageFolder, MessageFolder } from "../../src/pubsub/client/message_folder.ts";
 import { type MessageFetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";

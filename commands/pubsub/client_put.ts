@@ -6,7 +6,7 @@ import {
   InputOffsetCheckpoint,
   type PutInputCheckpoint,
 } from "../../src/pubsub/client/input_checkpoints.ts";
-import { type MessageLossCertainty, messageLossSentence } from "../../src/pubsub/client/loss_sentence.ts";
+import { type MessageLossCertainty, messageLossSentence } from "../../src/pubsub/client/message_loss.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";

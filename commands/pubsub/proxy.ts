@@ -22,7 +22,7 @@ import { countWithNoun } from "../../src/base/support/text.ts";
 import { connectWithNotice } from "../../src/coordination/connect/command_session.ts";
 import { type Coordination, readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
-import { checkAdvertisedEndpoint, describeListenEndpoints } from "./advertised.ts";
+import { checkAdvertisedEndpoint, describeListenEndpoints } from "./advertised_endpoint.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import {
   CoordinationConnectionLog,

@@ -19,7 +19,7 @@ import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
-import { checkAdvertisedEndpoint, describeListenEndpoints } from "./advertised.ts";
+import { checkAdvertisedEndpoint, describeListenEndpoints } from "./advertised_endpoint.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import {

@@ -13,7 +13,7 @@ import {
   type TopicMoveResult,
   topicsByServer,
 } from "../../src/pubsub/admin/move_topics.ts";
-import { readServerOverview } from "../../src/pubsub/admin/overview.ts";
+import { readServerOverview } from "../../src/pubsub/admin/server_overview.ts";
 import { planTopicRebalance } from "../../src/pubsub/admin/plan_moves.ts";
 import { setServerDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
@@ -38,7 +38,7 @@ import type {
   PubsubServersJson,
   PubsubVerifyJson,
 } from "../json_shapes/pubsub_shapes.ts";
-import { pubsubServerRows, pubsubServersTable, pubsubTopicRows, pubsubTopicsTable } from "./overview_view.ts";
+import { pubsubServerRows, pubsubServersTable, pubsubTopicRows, pubsubTopicsTable } from "./overview_tables.ts";
 import { checkPubsubServerFlags, type PubsubServerCall } from "./server_options.ts";
 import { readPubsubServiceSecurity } from "./service_security.ts";
 import { readTopicStoreLocation, type TopicStoreDatabase } from "./topic_store_location.ts";

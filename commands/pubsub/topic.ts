@@ -9,7 +9,7 @@ import { headCells, printTable } from "../../src/base/terminal/table.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { manageTopic, type ManageTopicRequest, type ManageTopicResult } from "../../src/pubsub/admin/manage_topic.ts";
-import { readServerOverview } from "../../src/pubsub/admin/overview.ts";
+import { readServerOverview } from "../../src/pubsub/admin/server_overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../../src/pubsub/store/operations/topic_details.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
@@ -22,7 +22,7 @@ import type {
   PubsubTopicRepairedJson,
   PubsubTopicShowJson,
 } from "../json_shapes/pubsub_shapes.ts";
-import { pubsubTopicRows, pubsubTopicsTable } from "./overview_view.ts";
+import { pubsubTopicRows, pubsubTopicsTable } from "./overview_tables.ts";
 import { readPubsubServiceSecurity } from "./service_security.ts";
 
 export const pubsubTopicCommandSettings = {

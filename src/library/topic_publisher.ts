@@ -1,7 +1,7 @@
 /** Puts messages of a program into a topic, each exactly once, in the order of the calls. */
 import { BatonError, errorMessage } from "../base/errors.ts";
 import { checkName, messageBytesMax } from "../pubsub/client/client_limits.ts";
-import { type MessageLossCertainty, messageLossSentence } from "../pubsub/client/loss_sentence.ts";
+import { type MessageLossCertainty, messageLossSentence } from "../pubsub/client/message_loss.ts";
 import { Publisher } from "../pubsub/client/publisher.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { abortable, throwIfAborted } from "../base/support/abort.ts";

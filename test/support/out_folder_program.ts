@@ -4,7 +4,7 @@
  */
 import process from "node:process";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
-import { MessageFolder, recoverMessageFolder } from "../../src/pubsub/client/out_folder.ts";
+import { MessageFolder, recoverMessageFolder } from "../../src/pubsub/client/message_folder.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 
 const [stateFolder = "", path = "", killAt = "-"] = process.argv.slice(2);

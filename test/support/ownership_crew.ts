@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { AnnouncedServers } from "../../src/pubsub/ownership/server_list.ts";
+import { AnnouncedServers } from "../../src/pubsub/ownership/announced_servers.ts";
 import { TopicOwnership } from "../../src/pubsub/ownership/topic_ownership.ts";
 import { TopicRouter } from "../../src/pubsub/ownership/topic_router.ts";
 import type { TopicTransferChannel, TopicTransferReply } from "../../src/pubsub/ownership/transfer_channel.ts";

@@ -5,7 +5,7 @@
 import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { AnnouncedServers } from "../../src/pubsub/ownership/server_list.ts";
+import { AnnouncedServers } from "../../src/pubsub/ownership/announced_servers.ts";
 import { TopicRouter } from "../../src/pubsub/ownership/topic_router.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";

@@ -8,7 +8,7 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { readAnnouncement, setServerDraining } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
-import { readServerOverview, type ServerOverview } from "./overview.ts";
+import { readServerOverview, type ServerOverview } from "./server_overview.ts";
 import { planServerDrain, type TopicsByServer } from "./plan_moves.ts";
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { sleep } from "../../base/support/deadline.ts";

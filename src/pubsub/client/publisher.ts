@@ -6,7 +6,7 @@
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { abortable, anySignal, throwIfAborted } from "../../base/support/abort.ts";
 import { countWithNoun } from "../../base/support/text.ts";
-import { type MessageLossCertainty, parseMessageLoss } from "./loss_sentence.ts";
+import { type MessageLossCertainty, parseMessageLoss } from "./message_loss.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
 import { emptyInputDigest, extendInputDigest, type PutInputCheckpoint } from "./input_checkpoints.ts";

@@ -3,9 +3,9 @@ import { BatonError } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { type IdRange, noMessageId } from "../wire/field_types.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
-import { type MessageLossCertainty, parseMessageLoss } from "./loss_sentence.ts";
+import { type MessageLossCertainty, parseMessageLoss } from "./message_loss.ts";
 import { requireOkResponse } from "./pubsub_client_session.ts";
-import { recoverMessageFolder } from "./out_folder.ts";
+import { recoverMessageFolder } from "./message_folder.ts";
 
 /** The most bytes of a response after its first message. */
 const responseBytesMax = 1 << 20;

@@ -8,7 +8,7 @@ import type { Clock } from "../../base/support/clock.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
 import { announceProcess, readAnnouncement } from "./announcements.ts";
-import { checkStoreIsNotEmpty } from "./check_emptiness.ts";
+import { checkStoreIsNotEmpty } from "./empty_store_check.ts";
 import { OwnedTopic } from "./owned_topic.ts";
 import type { OwnershipContext } from "./ownership_context.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";

@@ -5,7 +5,7 @@
  * complete.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { checkStoreIsNotEmpty } from "./check_emptiness.ts";
+import { checkStoreIsNotEmpty } from "./empty_store_check.ts";
 import { giveUpTopic, holdServerName } from "./forget_server.ts";
 import { type ListedTopic, readTopicList, TopicNodes } from "./topic_nodes.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";

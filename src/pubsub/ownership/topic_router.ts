@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import type { AnnouncedServers } from "./server_list.ts";
+import type { AnnouncedServers } from "./announced_servers.ts";
 import { assignedTopicNode, reassignedTopicNode, type TopicNode } from "./topic_node.ts";
 import { TopicNodes, type VersionedTopicNode } from "./topic_nodes.ts";
 

@@ -9,7 +9,7 @@ import type { Clock } from "../../base/support/clock.ts";
 import { announceProcess, type ProcessAnnouncement } from "../ownership/announcements.ts";
 import { readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
-import { AnnouncedServers } from "../ownership/server_list.ts";
+import { AnnouncedServers } from "../ownership/announced_servers.ts";
 import { serveOwnershipSessions } from "../ownership/serve_sessions.ts";
 import { type FindRouteOptions, type TopicOwner, type TopicRoute, TopicRouter } from "../ownership/topic_router.ts";
 import { ListenerSet } from "../../base/support/event.ts";

@@ -4,7 +4,7 @@ import type { Clock } from "../../base/support/clock.ts";
 import type { ProcessAnnouncement } from "../ownership/announcements.ts";
 import { setServerDraining } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
-import { AnnouncedServers } from "../ownership/server_list.ts";
+import { AnnouncedServers } from "../ownership/announced_servers.ts";
 
 export interface ServerPresenceOptions {
   /** This server's id. */

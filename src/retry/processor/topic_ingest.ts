@@ -9,7 +9,7 @@ import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
-import { messageLossSentence } from "../../pubsub/client/loss_sentence.ts";
+import { messageLossSentence } from "../../pubsub/client/message_loss.ts";
 import { type ReceivedMessage, Subscriber } from "../../pubsub/client/subscriber.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
 import type { StoreClient } from "../queue/store_methods.ts";

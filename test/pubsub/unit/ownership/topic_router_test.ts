@@ -6,7 +6,7 @@ import {
   TopicRouter,
 } from "../../../../src/pubsub/ownership/topic_router.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
-import { AnnouncedServers } from "../../../../src/pubsub/ownership/server_list.ts";
+import { AnnouncedServers } from "../../../../src/pubsub/ownership/announced_servers.ts";
 import { assignedTopicNode, confirmedTopicNode, takenTopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import { announceProcess } from "../../../../src/pubsub/ownership/announcements.ts";

@@ -1,4 +1,4 @@
-/** The sentence that tells a client that messages were lost. */
+/** Tells a client of lost messages: reads the header `loss`, and returns the sentence about it. */
 import { countWithNoun } from "../../base/support/text.ts";
 
 /** `certain` means that messages that were answered with OK are lost; `possible`, that they may be. */

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
-import { MessageFolder, recoverMessageFolder } from "../../../../src/pubsub/client/out_folder.ts";
+import { MessageFolder, recoverMessageFolder } from "../../../../src/pubsub/client/message_folder.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 
 setDefaultTimeout(120_000);

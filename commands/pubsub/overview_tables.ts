@@ -1,5 +1,5 @@
 /** Tables of servers and topics, as `pubsub server ls`, `pubsub topic ls` and `top` show them. Pure. */
-import type { ServerOverview } from "../../src/pubsub/admin/overview.ts";
+import type { ServerOverview } from "../../src/pubsub/admin/server_overview.ts";
 import type { TopicNodeState } from "../../src/pubsub/ownership/topic_node.ts";
 import { type Cell, headCells } from "../../src/base/terminal/table.ts";
 
