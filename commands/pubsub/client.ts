@@ -12,7 +12,7 @@ import {
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { checkName, parseMessagePosition } from "../../src/pubsub/client/client_limits.ts";
+import { checkPubsubName, parseMessagePosition } from "../../src/pubsub/client/client_limits.ts";
 import {
   type ClientPosition,
   PubsubClientSession,
@@ -86,9 +86,9 @@ export async function runPubsubClient(call: PubsubClientCall): Promise<ExitCode>
 
 async function runOperation(call: PubsubClientCall, words: PubsubClientArguments): Promise<ExitCode> {
   const { values } = call;
-  checkName("client id", words.id);
-  if (words.operation !== "topics") checkName("topic", words.topic);
-  if (values.msgId !== undefined) checkName("--msg-id", values.msgId);
+  checkPubsubName("client id", words.id);
+  if (words.operation !== "topics") checkPubsubName("topic", words.topic);
+  if (values.msgId !== undefined) checkPubsubName("--msg-id", values.msgId);
   const input = words.operation === "put" ? openPutInput(call, words.rest) : null;
   await using requester = openRequester(call);
   using stop = new StopSignalListener(processSignals());

@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { pubsubClientSettings, pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { topicStateFolder } from "../../src/pubsub/client/state_folder.ts";
@@ -77,6 +77,6 @@ export function clientStateFolder({ values }: ClientConnectionCall, topic: strin
  */
 export function defaultClientId(): string {
   const id = `${userName()}@${hostname()}`;
-  checkName("client id", id);
+  checkPubsubName("client id", id);
   return id;
 }

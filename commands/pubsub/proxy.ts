@@ -12,7 +12,7 @@ import { processSignals, stopSignals } from "../../src/base/process/supervise/si
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { type TopicDirectory, ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
@@ -97,7 +97,7 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
   const log = openPubsubServiceLog("proxy", io, values);
   const [first = "", ...others] = values.pubsubProxyListen;
   checkAddresses(call);
-  if (values.pubsubProxyId !== undefined) checkName("proxy id", values.pubsubProxyId);
+  if (values.pubsubProxyId !== undefined) checkPubsubName("proxy id", values.pubsubProxyId);
   const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
   const clock = systemClock();
   const security = readPubsubServiceSecurity(values);

@@ -1,7 +1,7 @@
 /** Checks publish/subscribe's settings for `baton config check`. */
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { parseBindEndpoint, parseEndpoint } from "../../src/protocols/zeromq/endpoint.ts";
-import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { parseProxyEndpoint } from "../../src/pubsub/client/proxy_endpoint.ts";
 import { pubsubSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { defineChecks } from "../product.ts";
@@ -10,14 +10,14 @@ import { readTopicStoreLocation } from "./topic_store_location.ts";
 export const pubsubChecks = defineChecks({
   settings: pubsubSettings,
   values: {
-    pubsubServerId: (id) => checkName("server id", id),
+    pubsubServerId: (id) => checkPubsubName("server id", id),
     pubsubServerListen: parseBindEndpoint,
     pubsubServerAdvertise: (endpoint) => parseEndpoint(endpoint),
-    pubsubProxyId: (id) => checkName("proxy id", id),
+    pubsubProxyId: (id) => checkPubsubName("proxy id", id),
     pubsubProxyListen: (endpoints) => endpoints.forEach((endpoint) => parseBindEndpoint(endpoint)),
     pubsubProxyAdvertise: (endpoint) => parseEndpoint(endpoint),
     pubsubProxies: (addresses) => addresses.forEach(parseProxyEndpoint),
-    pubsubClientId: (id) => checkName("client id", id),
+    pubsubClientId: (id) => checkPubsubName("client id", id),
     pubsubMetricsListen: parseListenFlag,
   },
   together: (values, sources) => [() => readTopicStoreLocation(values, sources)],

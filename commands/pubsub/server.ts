@@ -9,7 +9,7 @@ import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
 import { connectWithNotice } from "../../src/coordination/connect/command_session.ts";
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { StoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicServer, type TopicServerOptions } from "../../src/pubsub/server/topic_server.ts";
@@ -244,7 +244,7 @@ function requireIdAndStore({ values, sources }: PubsubServerCall): { id: string;
     "as in: baton pubsub server --id s1 --data-dir ./s1; for one machine only, baton pubsub serve needs no option";
   if (id === undefined) throw new BatonError("USAGE", `baton pubsub server needs --id, ${example}`);
   if (store === null) throw new BatonError("USAGE", `baton pubsub server needs --data-dir or --store, ${example}`);
-  checkName("server id", id);
+  checkPubsubName("server id", id);
   return { id, store };
 }
 

@@ -6,7 +6,7 @@ import { BatonError } from "../../src/base/errors.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
-import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { type Call, defineCommand } from "../command.ts";
@@ -86,9 +86,9 @@ async function runSubscribe(call: SubscribeCall): Promise<ExitCode> {
     throw new BatonError("USAGE", "subscribe: missing TOPIC, as in: baton subscribe news");
   }
   if (more !== undefined) throw new BatonError("USAGE", `subscribe: unexpected argument "${more}"; it takes one TOPIC`);
-  checkName("topic", topic);
+  checkPubsubName("topic", topic);
   const id = values.pubsubClientId ?? defaultClientId();
-  checkName("client id", id);
+  checkPubsubName("client id", id);
   const getting = {
     call: { values: getValuesOf(values), io: call.io },
     target: { operation: "subscribe", topic },

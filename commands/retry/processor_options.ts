@@ -14,7 +14,7 @@ import {
   traceSettings,
   wantsTraces,
 } from "../../src/coordination/settings/coordination_settings.ts";
-import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { readDeadLetterDestination } from "../../src/retry/dead_letters/dead_letter_destination.ts";
 import type { StoreDatabase, StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import type { HttpHeaders } from "../../src/base/http/http_headers.ts";
@@ -54,7 +54,7 @@ export async function openTopicClients(
   const named = [target, values.retryFromTopic, destination.kind === "topic" ? destination.topic : undefined];
   const topics = named.filter((topic) => topic !== undefined);
   if (topics.length === 0) return null;
-  for (const topic of topics) checkName("topic", topic);
+  for (const topic of topics) checkPubsubName("topic", topic);
   const [{ proxyLookupOptions }, { readPubsubClientSecurity }, { FolderClientStates, TopicClients }] = await Promise
     .all([
       import("../pubsub/find_proxies.ts"),

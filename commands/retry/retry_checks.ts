@@ -2,7 +2,7 @@
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { Schedule } from "../../src/base/schedule/schedule.ts";
 import { parseDuration } from "../../src/base/support/duration.ts";
-import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { readDeadLetterDestination } from "../../src/retry/dead_letters/dead_letter_destination.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
 import { parseRate } from "../../src/retry/queue/rate_limit.ts";
@@ -21,8 +21,8 @@ export const retryChecks = defineChecks({
     retryRate: parseRate,
     retryCron: (written) => new Schedule(written),
     retryMetricsListen: parseListenFlag,
-    retryFromTopic: (topic) => checkName("topic", topic),
-    retryClientId: (id) => checkName("client id", id),
+    retryFromTopic: (topic) => checkPubsubName("topic", topic),
+    retryClientId: (id) => checkPubsubName("client id", id),
   },
   together: (values, sources) => [
     // Checks the name and a URL; the default folder of the store depends on the user.

@@ -1,5 +1,5 @@
 /** A publish/subscribe client of a program, under a client ID that is kept over its processes. */
-import { checkName } from "../pubsub/client/client_limits.ts";
+import { checkPubsubName } from "../pubsub/client/client_limits.ts";
 import { requestTopicNames } from "../pubsub/client/pubsub_client_session.ts";
 import {
   type PubsubCallOptions,
@@ -22,7 +22,7 @@ export class PubsubClient implements AsyncDisposable {
    * one continues at the same positions. Throws USAGE for an invalid ID or address, CONFIG for unusable key files.
    */
   constructor(place: PubsubPlace, id: string, options: PubsubClientOptions = {}) {
-    checkName("client ID", id);
+    checkPubsubName("client ID", id);
     this.id = id;
     this.#connection = new PubsubConnection(place, id, options);
   }
@@ -31,7 +31,7 @@ export class PubsubClient implements AsyncDisposable {
   publisher(topic: string): TopicPublisher {
     const known = this.#publishers.get(topic);
     if (known !== undefined) return known;
-    checkName("topic", topic);
+    checkPubsubName("topic", topic);
     const publisher = new TopicPublisher(this.#connection, topic);
     this.#publishers.set(topic, publisher);
     return publisher;
@@ -41,7 +41,7 @@ export class PubsubClient implements AsyncDisposable {
   subscriber(topic: string): TopicSubscriber {
     const known = this.#subscribers.get(topic);
     if (known !== undefined) return known;
-    checkName("topic", topic);
+    checkPubsubName("topic", topic);
     const subscriber = new TopicSubscriber(this.#connection, topic);
     this.#subscribers.set(topic, subscriber);
     return subscriber;

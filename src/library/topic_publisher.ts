@@ -1,6 +1,6 @@
 /** Puts messages of a program into a topic, each exactly once, in the order of the calls. */
 import { BatonError, errorMessage } from "../base/errors.ts";
-import { checkName, messageBytesMax } from "../pubsub/client/client_limits.ts";
+import { checkPubsubName, messageBytesMax } from "../pubsub/client/client_limits.ts";
 import { type MessageLossCertainty, messageLossSentence } from "../pubsub/client/message_loss.ts";
 import { Publisher } from "../pubsub/client/publisher.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
@@ -62,7 +62,7 @@ export class TopicPublisher {
       const size = `it has ${body.byteLength} bytes; the limit is ${messageBytesMax}`;
       throw new BatonError("BAD_DATA", `Cannot put the message into topic "${this.topic}": ${size}`);
     }
-    if (messageId !== undefined) checkName("messageId", messageId);
+    if (messageId !== undefined) checkPubsubName("messageId", messageId);
     throwIfAborted(signal);
     throwIfAborted(this.#connection.closed);
     if (this.#isClosed) throw new BatonError("USAGE", `The publisher of topic "${this.topic}" was closed`);

@@ -6,7 +6,7 @@ import { ZmtpError } from "../protocols/zeromq/zmtp/zmtp_error.ts";
 
 const repeatAfterMs = 60_000;
 
-export class OverloadReport {
+export class SocketOverloadReport {
   readonly #clock: Clock;
   readonly #onProblem: (problem: BatonError) => void;
   /** The clock time of the last report of each kind. */

@@ -15,7 +15,7 @@ export function newRequestLatency(): RequestLatency {
 }
 
 /** Records how long a request took, except a get that may wait: its time depends on when messages arrive. */
-export function recordLatency(
+export function recordRequestLatency(
   latency: RequestLatency,
   name: string,
   { ms, mayWait }: { ms: number; mayWait: boolean },

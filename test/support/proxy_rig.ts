@@ -1,5 +1,5 @@
 /** A proxy between clients and servers that do what a test says, on real sockets; `end` closes all of it. */
-import { type ProxyOptions, PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
+import { PubsubProxy, type PubsubProxyOptions } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import type { Message } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { FakeDirectory } from "./fake_directory.ts";
@@ -19,7 +19,7 @@ export class ProxyRig {
     return this.keep(await FakePubsubServer.start(id));
   }
 
-  async start(options: Partial<ProxyOptions> = {}): Promise<{
+  async start(options: Partial<PubsubProxyOptions> = {}): Promise<{
     readonly proxy: PubsubProxy;
     readonly directory: FakeDirectory;
     readonly endpoint: string;

@@ -8,7 +8,7 @@ import { positionField } from "../wire/field_types.ts";
 export const messageBytesMax = bodyBytesMax;
 
 /** Throws USAGE for a name that no header can carry. `what` says what the name is for, for example "client ID". */
-export function checkName(what: string, name: string): void {
+export function checkPubsubName(what: string, name: string): void {
   if (typeof name !== "string") {
     throw new BatonError("USAGE", `The ${what} is not a string, but of type ${typeof name}`);
   }

@@ -23,7 +23,7 @@ const resolvedMsMax = 200;
 /** How often to try to register; a try fails if the topic has forgotten other clients meanwhile. */
 const registrationsMax = 5;
 
-export interface SessionRequestOptions extends PubsubRequestOptions {
+export interface ClientSessionRequestOptions extends PubsubRequestOptions {
   /** The registration number of the first try, for a request that may have been executed before. */
   readonly registration?: number | undefined;
 }
@@ -71,7 +71,7 @@ export class PubsubClientSession {
   /** Sends a request in this session. If a server knows a newer session, the next process uses a higher number. */
   async request(
     message: UnsentMessage<SubscriberOperation | "GET" | "PUT">,
-    { registration, ...options }: SessionRequestOptions = {},
+    { registration, ...options }: ClientSessionRequestOptions = {},
   ): Promise<PubsubRequestOutcome> {
     const headers = {
       ...message.headers,

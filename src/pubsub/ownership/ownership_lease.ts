@@ -9,7 +9,7 @@ import type { Clock } from "../../base/support/clock.ts";
  * margin. It gives responses time to leave before an operator can have the server forgotten. `leaseEndMs` is when the
  * session's lease ends.
  */
-export function ownershipEndMs(leaseEndMs: number, timeoutMs: number): number {
+export function topicOwnershipEndMs(leaseEndMs: number, timeoutMs: number): number {
   const provenMs = leaseEndMs - timeoutMs + deriveSessionTiming(timeoutMs).marginMs;
   return provenMs + timeoutMs * 2 / 3;
 }
@@ -32,7 +32,7 @@ export class OwnershipLease {
   /** Whether requests may be admitted. */
   isHeld(): boolean {
     if (this.#isOver || this.#session.ended.aborted) return false;
-    return this.#clock.now() < ownershipEndMs(this.#session.leaseEndMs(), this.#session.timeoutMs);
+    return this.#clock.now() < topicOwnershipEndMs(this.#session.leaseEndMs(), this.#session.timeoutMs);
   }
 
   /** Whether OK may be sent now. Detects a suspend first by reading /proc/uptime, so call it once per batch. */

@@ -30,6 +30,6 @@ export const proxyLimitsDefault: ProxyLimits = {
 };
 
 /** How long a request without `deadline-ms` is tried, in milliseconds, in addition to the time that a get may wait. */
-export const requestTimeoutMsDefault = 5000;
+export const proxyRequestTimeoutMsDefault = 5000;
 /** The longest that a proxy keeps a request, in milliseconds. */
-export const requestTimeoutMsMax = 3_600_000;
+export const proxyRequestTimeoutMsMax = 3_600_000;

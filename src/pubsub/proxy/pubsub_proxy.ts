@@ -15,23 +15,23 @@ import { socketLimits } from "../wire/message_limits.ts";
 import type { Message } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import { decodeTopicList, encodeTopicList } from "../wire/topic_list.ts";
-import { OverloadReport } from "../overload_report.ts";
+import { SocketOverloadReport } from "../overload_report.ts";
 import type { TopicDirectory } from "./zookeeper_directory.ts";
-import { newProxyCounters, type ProxyCounters, RequestForwarder } from "./request_forwarder.ts";
+import { newProxyCounters, type ProxyCounters, ProxyRequestForwarder } from "./request_forwarder.ts";
 import { encodeProxyResponse, type ProxyResponse } from "./proxy_response.ts";
-import { type ProxyLimits, proxyLimitsDefault, requestTimeoutMsDefault } from "./proxy_limits.ts";
+import { type ProxyLimits, proxyLimitsDefault, proxyRequestTimeoutMsDefault } from "./proxy_limits.ts";
 import type { ProxyRequestClient } from "./proxy_request.ts";
 import { readRequestTraits, type TopicMessage } from "./request_traits.ts";
 import type { ServerLink } from "./server_link.ts";
 
 /** The last report of a server about itself (PERIODIC). */
-export interface ServerLoad {
+export interface ReportedServerLoad {
   /** The number of topics that it serves. */
   readonly topics: number;
   readonly reportedMs: number;
 }
 
-export interface ProxyOptions {
+export interface PubsubProxyOptions {
   readonly id: string;
   readonly directory: TopicDirectory;
   readonly clock: Clock;
@@ -70,23 +70,23 @@ const leaving = "this proxy is leaving";
 export class PubsubProxy implements AsyncDisposable {
   readonly id: string;
   readonly counters: ProxyCounters = newProxyCounters();
-  readonly #options: ProxyOptions;
+  readonly #options: PubsubProxyOptions;
   readonly #front: RouterSocket;
-  readonly #forwarder: RequestForwarder;
+  readonly #forwarder: ProxyRequestForwarder;
   /** Connections with requests in flight, by the first frame of their messages. */
   readonly #clients = new Map<Uint8Array, ProxyRequestClient>();
   readonly #endpoints: string[] = [];
-  readonly #loads = new Map<string, ServerLoad>();
-  readonly #overload: OverloadReport;
+  readonly #loads = new Map<string, ReportedServerLoad>();
+  readonly #overload: SocketOverloadReport;
   #isLeaving = false;
   #isSweeping = false;
   #onIdle: (() => void) | null = null;
 
-  constructor(options: ProxyOptions) {
+  constructor(options: PubsubProxyOptions) {
     const { directory, clock } = options;
     this.id = options.id;
     this.#options = options;
-    this.#overload = new OverloadReport(clock, (problem) => options.onProblem?.(problem));
+    this.#overload = new SocketOverloadReport(clock, (problem) => options.onProblem?.(problem));
     this.#front = new RouterSocket({
       sendHighWater: unreadMessagesMax,
       sendHighWaterBytes: unreadBytesMax,
@@ -98,7 +98,7 @@ export class PubsubProxy implements AsyncDisposable {
         this.#onSocketEvent(event);
       },
     });
-    this.#forwarder = new RequestForwarder({
+    this.#forwarder = new ProxyRequestForwarder({
       directory,
       clock,
       id: this.id,
@@ -130,7 +130,7 @@ export class PubsubProxy implements AsyncDisposable {
   }
 
   /** The last report of each server, by server ID. */
-  get loads(): ReadonlyMap<string, ServerLoad> {
+  get loads(): ReadonlyMap<string, ReportedServerLoad> {
     return this.#loads;
   }
 
@@ -209,7 +209,7 @@ export class PubsubProxy implements AsyncDisposable {
 
   #forward(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], message: TopicMessage): void {
     const identity = envelope[0] as Uint8Array;
-    const traits = readRequestTraits(message, this.#options.requestTimeoutMs ?? requestTimeoutMsDefault);
+    const traits = readRequestTraits(message, this.#options.requestTimeoutMs ?? proxyRequestTimeoutMsDefault);
     const client = this.#clients.get(identity) ?? { identity, requests: 0, bytes: 0 };
     const reason = this.#isLeaving
       ? "Not now: this proxy is leaving"
@@ -247,7 +247,7 @@ export class PubsubProxy implements AsyncDisposable {
   }
 
   async #listTopics(deadlineMs: number | undefined): Promise<ProxyResponse> {
-    const { clock, directory, requestTimeoutMs = requestTimeoutMsDefault } = this.#options;
+    const { clock, directory, requestTimeoutMs = proxyRequestTimeoutMsDefault } = this.#options;
     const reason = () => new BatonError("UNREACHABLE", "The coordination service has not answered in time");
     using deadline = deadlineAfter(clock, deadlineMs ?? requestTimeoutMs, { reason });
     try {

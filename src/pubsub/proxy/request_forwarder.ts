@@ -9,7 +9,7 @@ import type { Clock } from "../../base/support/clock.ts";
 import { CachedClock } from "../../base/support/cached_clock.ts";
 import { decodeMessage } from "../wire/decode_message.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
-import { newRequestLatency, recordLatency, type RequestLatency } from "../request_latency.ts";
+import { newRequestLatency, recordRequestLatency, type RequestLatency } from "../request_latency.ts";
 import type { TopicOwner, TopicRoute } from "../ownership/topic_router.ts";
 import { type ProxyResponse, proxyResponseStatus } from "./proxy_response.ts";
 import { DeadlineWheel } from "./deadline_wheel.ts";
@@ -25,7 +25,7 @@ import {
 import { ServerLink, type ServerLinkHost, ServerLinks } from "./server_link.ts";
 import type { TopicPutOrder } from "./request_traits.ts";
 
-export interface RequestForwarderOptions {
+export interface ProxyRequestForwarderOptions {
   /** ID of the proxy. */
   readonly id: string;
   readonly directory: TopicDirectory;
@@ -55,13 +55,13 @@ const reportAfterMs = 1000;
 
 const decoder = new TextDecoder();
 
-export class RequestForwarder implements ServerLinkHost {
+export class ProxyRequestForwarder implements ServerLinkHost {
   readonly id: string;
   readonly clock: Clock;
   readonly cachedClock: CachedClock;
   readonly limits: ProxyLimits;
   readonly socketOptions: SocketOptions;
-  readonly #options: RequestForwarderOptions;
+  readonly #options: ProxyRequestForwarderOptions;
   readonly #admission: ProxyRequestAdmission;
   readonly #deadlines: DeadlineWheel<ProxyRequest>;
   readonly #links: ServerLinks;
@@ -76,7 +76,7 @@ export class RequestForwarder implements ServerLinkHost {
   #sharedEndpoints: ReadonlySet<string> = new Set();
   #isClosed = false;
 
-  constructor(options: RequestForwarderOptions) {
+  constructor(options: ProxyRequestForwarderOptions) {
     this.#options = options;
     this.id = options.id;
     this.clock = options.clock;
@@ -350,7 +350,10 @@ export class RequestForwarder implements ServerLinkHost {
     this.#endRequest(request);
     const { name, mayWait } = traits;
     if (decision.do !== "forget") {
-      recordLatency(this.#options.counters.latency, name, { ms: this.cachedClock.now() - request.arrivedMs, mayWait });
+      recordRequestLatency(this.#options.counters.latency, name, {
+        ms: this.cachedClock.now() - request.arrivedMs,
+        mayWait,
+      });
     }
     if (decision.do === "forward response" && event.kind === "response") {
       this.#options.forwardResponse(request, frames, event.status);

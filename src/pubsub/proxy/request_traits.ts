@@ -1,6 +1,6 @@
 /** Properties of a request that decide how a proxy forwards it. Pure. */
 import type { Message } from "../wire/pubsub_messages.ts";
-import { requestTimeoutMsMax } from "./proxy_limits.ts";
+import { proxyRequestTimeoutMsMax } from "./proxy_limits.ts";
 
 export interface RequestTraits {
   readonly name: Message["name"];
@@ -49,7 +49,7 @@ export function readRequestTraits(message: TopicMessage, patienceMsDefault: numb
     hasHeaders: headers !== undefined,
     timeoutMs: Math.min(
       responseTimeoutMs(headers?.deadlineMs, waitMs) ?? patienceMsDefault + waitMs,
-      requestTimeoutMsMax,
+      proxyRequestTimeoutMsMax,
     ),
     putOrder: putOrderOf(message),
   };

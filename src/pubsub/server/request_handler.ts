@@ -8,7 +8,7 @@ import { CachedClock } from "../../base/support/cached_clock.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { decodeMessage, type InvalidMessage } from "../wire/decode_message.ts";
-import { recordLatency, type RequestLatency } from "../request_latency.ts";
+import { recordRequestLatency, type RequestLatency } from "../request_latency.ts";
 import type { TopicAvailability, TopicPermit } from "../ownership/topic_state.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
@@ -19,7 +19,7 @@ import type { EncodedResponse, TopicStore } from "../store/topic_store.ts";
 import type { ClientRequest, RequestEnvelope } from "./server_request.ts";
 import { heldGetMsMax, pendingAdmissionsMax, requestAdmissionMs } from "./server_limits.ts";
 
-export interface RequestHandlerOptions {
+export interface ServerRequestHandlerOptions {
   readonly server: string;
   readonly ownership: Pick<TopicOwnership, "currentPermit" | "availability">;
   readonly store: Pick<TopicStore, "submit" | "cancel">;
@@ -53,8 +53,8 @@ interface PendingAdmission {
 
 const ticketsMax = 2 ** 31;
 
-export class RequestHandler {
-  readonly #options: RequestHandlerOptions;
+export class ServerRequestHandler {
+  readonly #options: ServerRequestHandlerOptions;
   readonly #cachedClock: CachedClock;
   readonly #inFlight = new Map<number, InFlightRequest>();
   /** The tickets of held gets, by the key of their envelope. */
@@ -66,7 +66,7 @@ export class RequestHandler {
   #isDraining = false;
   #onSettled: (() => void) | null = null;
 
-  constructor(options: RequestHandlerOptions) {
+  constructor(options: ServerRequestHandlerOptions) {
     this.#options = options;
     this.#cachedClock = new CachedClock(options.clock);
   }
@@ -137,7 +137,7 @@ export class RequestHandler {
         confirmed.set(permit.lease, isConfirmed = confirmsByCommit || permit.lease.isConfirmed());
       }
       if (latency !== undefined) {
-        recordLatency(latency, request.name, { ms: nowMs - arrivedAtMs, mayWait: cancelTimer !== null });
+        recordRequestLatency(latency, request.name, { ms: nowMs - arrivedAtMs, mayWait: cancelTimer !== null });
       }
       if (isConfirmed && response.frames.length > 0) this.#options.reply(request.envelope, response);
       else this.#respond(request, (message) => unconfirmedResponse(server, message, response.code));

@@ -26,19 +26,19 @@ import {
   type TopicStoreHooks,
 } from "../store/topic_store.ts";
 import { newGuid } from "../../base/support/guid.ts";
-import { OverloadReport } from "../overload_report.ts";
+import { SocketOverloadReport } from "../overload_report.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
 import { TopicHandoffs } from "./topic_handoffs.ts";
 import { ServerPresence } from "./server_presence.ts";
 import { ProxyReports } from "./proxy_reports.ts";
 import { type RequestEnvelope, splitRequestEnvelope } from "./server_request.ts";
-import { RequestHandler } from "./request_handler.ts";
+import { ServerRequestHandler } from "./request_handler.ts";
 import { claimServerDataDir, locateTopicStore, makeServerDataDir } from "./server_identity.ts";
 import { responseBytesWaitingMax, responsesWaitingMax } from "./server_limits.ts";
 import { TopicBalance } from "./topic_balance.ts";
 import { TopicManager } from "./topic_manager.ts";
-import { TransferReceiver } from "./transfer_receiver.ts";
-import { TransferSender } from "./transfer_sender.ts";
+import { TopicTransferReceiver } from "./transfer_receiver.ts";
+import { TopicTransferSender } from "./transfer_sender.ts";
 import { newRequestLatency } from "../request_latency.ts";
 import { statusCodes } from "../wire/status_codes.ts";
 
@@ -123,10 +123,10 @@ export class TopicServer implements AsyncDisposable {
   endpoint = "";
   #store!: TopicStore;
   #ownership!: TopicOwnership;
-  #requests!: RequestHandler;
+  #requests!: ServerRequestHandler;
   #handoffs!: TopicHandoffs;
   #manager!: TopicManager;
-  #receiver!: TransferReceiver;
+  #receiver!: TopicTransferReceiver;
   #reports: ProxyReports | null = null;
   #balance: TopicBalance | null = null;
   #presence!: ServerPresence;
@@ -154,7 +154,7 @@ export class TopicServer implements AsyncDisposable {
     this.ended = this.#end.promise;
     this.ended.catch(() => {});
     const cancelDisconnected = () => this.#requests?.cancelDisconnected((peer) => this.#router.peer(peer) !== null);
-    const overload = new OverloadReport(options.clock, options.onProblem);
+    const overload = new SocketOverloadReport(options.clock, options.onProblem);
     this.#router = new RouterSocket({
       ...options.security?.server,
       ...options.limits,
@@ -272,7 +272,7 @@ export class TopicServer implements AsyncDisposable {
         ? `${id} ${newGuid()}`
         : (this.#options.system?.storeLocation ?? locateTopicStore)(dataDir),
       isStoreShared: dataDir === null,
-      channel: new TransferSender(id, clock, this.#options.security?.client),
+      channel: new TopicTransferSender(id, clock, this.#options.security?.client),
       clock,
       isDraining: () => this.#presence.isDraining,
       onProblem,
@@ -309,7 +309,7 @@ export class TopicServer implements AsyncDisposable {
     const ownership = this.#ownership;
     const endpointOf = (server: string) => this.#presence.endpointOf(server);
     const { latency } = this.counters;
-    this.#requests = new RequestHandler({
+    this.#requests = new ServerRequestHandler({
       server: id,
       ownership,
       store: this.#store,
@@ -322,7 +322,7 @@ export class TopicServer implements AsyncDisposable {
     });
     this.#handoffs = new TopicHandoffs({ server: id, ownership, reply });
     this.#manager = new TopicManager({ server: id, ownership, store: this.#store, reply });
-    this.#receiver = new TransferReceiver({
+    this.#receiver = new TopicTransferReceiver({
       server: id,
       clock,
       reply,

@@ -14,7 +14,7 @@ import { makeStatusMessage, type ResponseStatusMessage } from "../status_message
 import type { RequestEnvelope } from "./server_request.ts";
 import { incomingTransfersMax, transferIdleMs, transferPiecesInFlight } from "./server_limits.ts";
 
-export interface TransferReceiverOptions {
+export interface TopicTransferReceiverOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly receive: (topic: string, content: ContentName, incoming: IncomingContent) => Promise<TopicTransferReply>;
@@ -26,12 +26,12 @@ interface TransferPiece {
   readonly message: MessageOf<"TRANSFER">;
 }
 
-export class TransferReceiver {
-  readonly #options: TransferReceiverOptions;
+export class TopicTransferReceiver {
+  readonly #options: TopicTransferReceiverOptions;
   /** The transfers in progress, by topic. */
   readonly #transfers = new Map<string, IncomingTransfer>();
 
-  constructor(options: TransferReceiverOptions) {
+  constructor(options: TopicTransferReceiverOptions) {
     this.#options = options;
   }
 
@@ -84,7 +84,7 @@ export class TransferReceiver {
 /** One transfer of a topic to this server. */
 class IncomingTransfer {
   readonly from: string;
-  readonly #options: TransferReceiverOptions;
+  readonly #options: TopicTransferReceiverOptions;
   readonly #pieces: TransferPiece[] = [];
   /** The piece that the store is working on. It is confirmed when the store asks for the next one. */
   #current: TransferPiece | null = null;
@@ -94,7 +94,7 @@ class IncomingTransfer {
   #failure: unknown = null;
   #isOver = false;
 
-  constructor(from: string, options: TransferReceiverOptions) {
+  constructor(from: string, options: TopicTransferReceiverOptions) {
     this.from = from;
     this.#options = options;
   }

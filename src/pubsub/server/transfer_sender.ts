@@ -18,7 +18,7 @@ import { transferIdleMs, transferPiecesInFlight } from "./server_limits.ts";
 const nothing = new Uint8Array(0);
 const decoder = new TextDecoder();
 
-export class TransferSender implements TopicTransferChannel {
+export class TopicTransferSender implements TopicTransferChannel {
   readonly #server: string;
   readonly #clock: Clock;
   readonly #socket: SocketOptions;

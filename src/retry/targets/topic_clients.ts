@@ -5,7 +5,7 @@
  */
 import { join } from "node:path";
 import { BatonError } from "../../base/errors.ts";
-import { checkName } from "../../pubsub/client/client_limits.ts";
+import { checkPubsubName } from "../../pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../pubsub/client/client_state.ts";
 import { PubsubRequester, type PubsubRequesterOptions } from "../../pubsub/client/requester.ts";
@@ -54,7 +54,7 @@ export class TopicClients implements AsyncDisposable {
     this.#requester = new PubsubRequester({ ...options, clock: systemClock() });
     this.#states = states;
     this.#clientId = clientId ?? `retry-${states.storeName}`;
-    checkName("client id", `${this.#clientId}.dead-letters`);
+    checkPubsubName("client id", `${this.#clientId}.dead-letters`);
   }
 
   /** Rejects with LOCK_BUSY while another process of the store uses this client. */

@@ -130,7 +130,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a server answers without a look at its lease",
     world: "pubsub",
     changes: [{
-      in: "request_handler:RequestHandler.handleStoreResponses",
+      in: "request_handler:ServerRequestHandler.handleStoreResponses",
       from: "isConfirmed = confirmsByCommit || permit.lease.isConfirmed()",
       to: "isConfirmed = confirmsByCommit || permit.lease !== null",
     }],

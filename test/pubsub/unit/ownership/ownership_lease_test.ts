@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { leaseEndMs } from "../../../../src/protocols/zookeeper/session_timing.ts";
-import { ownershipEndMs, OwnershipLease } from "../../../../src/pubsub/ownership/ownership_lease.ts";
+import { OwnershipLease, topicOwnershipEndMs } from "../../../../src/pubsub/ownership/ownership_lease.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { FakeSession } from "../../../support/fake_zookeeper.ts";
 
 test("the ownership lease ends two thirds of T after the last request that the leader has answered", () => {
   for (const timeoutMs of [2000, 10_000, 60_000]) {
-    expect(ownershipEndMs(leaseEndMs(5000, timeoutMs), timeoutMs)).toBeCloseTo(5000 + timeoutMs * 2 / 3, 6);
+    expect(topicOwnershipEndMs(leaseEndMs(5000, timeoutMs), timeoutMs)).toBeCloseTo(5000 + timeoutMs * 2 / 3, 6);
   }
 });
 

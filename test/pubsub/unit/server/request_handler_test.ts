@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { TopicAvailability, TopicPermit } from "../../../../src/pubsub/ownership/topic_state.ts";
 import type { ResponseStatusMessage } from "../../../../src/pubsub/status_message.ts";
 import { type ClientMessage, statusOfStoreResponse } from "../../../../src/pubsub/store/thread/client_request.ts";
-import { RequestHandler } from "../../../../src/pubsub/server/request_handler.ts";
+import { ServerRequestHandler } from "../../../../src/pubsub/server/request_handler.ts";
 import { heldGetMsMax, pendingAdmissionsMax } from "../../../../src/pubsub/server/server_limits.ts";
 import type { StoreResponse } from "../../../../src/pubsub/store/operations/store_operations.ts";
 import type { EncodedResponse, SubmittedRequest } from "../../../../src/pubsub/store/topic_store.ts";
@@ -45,7 +45,7 @@ function rig() {
     incarnation: "b",
     lease,
   });
-  const handler = new RequestHandler({
+  const handler = new ServerRequestHandler({
     server: "s1",
     clock,
     ownership: {

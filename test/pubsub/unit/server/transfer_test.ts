@@ -3,7 +3,7 @@ import { BatonError } from "../../../../src/base/errors.ts";
 import type { TopicTransferReply } from "../../../../src/pubsub/ownership/transfer_channel.ts";
 import type { ResponseStatusMessage } from "../../../../src/pubsub/status_message.ts";
 import { incomingTransfersMax, transferIdleMs } from "../../../../src/pubsub/server/server_limits.ts";
-import { TransferReceiver } from "../../../../src/pubsub/server/transfer_receiver.ts";
+import { TopicTransferReceiver } from "../../../../src/pubsub/server/transfer_receiver.ts";
 import type { MessageHeaders } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
@@ -17,7 +17,7 @@ function rig(end: (taken: string[]) => Promise<TopicTransferReply> = () => Promi
   const responses: [from: string, ResponseStatusMessage][] = [];
   const taken: string[] = [];
   const failures: string[] = [];
-  const receiver = new TransferReceiver({
+  const receiver = new TopicTransferReceiver({
     server: "s2",
     clock,
     receive: async (_topic, _content, { pieces }) => {
