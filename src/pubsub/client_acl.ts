@@ -7,7 +7,7 @@
  * name one key.
  */
 import { BatonError } from "../base/errors.ts";
-import type { Message } from "./wire/pubsub_messages.ts";
+import type { PubsubMessage } from "./wire/pubsub_messages.ts";
 import { decodeNameToken } from "./wire/name_token.ts";
 
 const operations = ["get", "put", "list"] as const;
@@ -17,7 +17,7 @@ type AclOperation = (typeof operations)[number];
  * The operation that a client needs for each message; null if every connected client may send it. Messages that are
  * missing here are only for servers.
  */
-const requiredOperations: Partial<Record<Message["name"], AclOperation | null>> = {
+const requiredOperations: Partial<Record<PubsubMessage["name"], AclOperation | null>> = {
   SUBSCRIBE: "get",
   UNSUBSCRIBE: "get",
   GET: "get",
@@ -81,7 +81,7 @@ export class ClientAcl {
   }
 
   /** Returns null, or a sentence that tells the client why its message is refused. */
-  refusalReason(publicKey: string, message: Message): string | null {
+  refusalReason(publicKey: string, message: PubsubMessage): string | null {
     const operation = requiredOperations[message.name];
     if (operation === null) return null;
     if (operation === undefined) return `${message.name} is for servers`;

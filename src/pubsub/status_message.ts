@@ -1,8 +1,8 @@
 /** Responses without content: a code and a reason. */
-import type { MessageHeaders, MessageOf } from "./wire/pubsub_messages.ts";
+import type { PubsubHeaders, PubsubMessageOf } from "./wire/pubsub_messages.ts";
 import type { StatusCode } from "./wire/status_codes.ts";
 
-export type ResponseStatusMessage = MessageOf<"STATUS">;
+export type ResponseStatusMessage = PubsubMessageOf<"STATUS">;
 
 const encoder = new TextEncoder();
 /** The longest reason that a response may carry, in characters. */
@@ -11,9 +11,9 @@ const reasonLengthMax = 1000;
 /** Creates a response with a status code. It has headers only if the request had some: then the client knows them. */
 export function makeStatusMessage(
   server: string,
-  asked: { readonly headers?: MessageHeaders | undefined },
+  asked: { readonly headers?: PubsubHeaders | undefined },
   code: StatusCode,
-  { reason = "", headers = {} }: { readonly reason?: string; readonly headers?: MessageHeaders } = {},
+  { reason = "", headers = {} }: { readonly reason?: string; readonly headers?: PubsubHeaders } = {},
 ): ResponseStatusMessage {
   const status: { -readonly [Key in keyof ResponseStatusMessage]: ResponseStatusMessage[Key] } = {
     name: "STATUS",

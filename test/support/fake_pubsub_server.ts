@@ -1,21 +1,23 @@
 /** A publish/subscribe server that does what a test says: answers, answers something else, or says nothing. */
 import { RouterSocket } from "../../src/protocols/zeromq/router_socket.ts";
-import { decodeMessage, type InvalidMessage } from "../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
+import { decodePubsubMessage, type InvalidPubsubMessage } from "../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../src/pubsub/wire/encode_message.ts";
 import { socketLimits } from "../../src/pubsub/wire/message_limits.ts";
-import type { Message, MessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubMessage, PubsubMessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { messagesOf } from "./messages_of.ts";
 
-export type FakeAnswer = Partial<Omit<MessageOf<"STATUS">, "name" | "sender">> & { readonly status: "OK" | string };
+export type FakeAnswer = Partial<Omit<PubsubMessageOf<"STATUS">, "name" | "sender">> & {
+  readonly status: "OK" | string;
+};
 /** Null: silence. */
-export type Behaviour = (message: Message) => FakeAnswer | null | Promise<FakeAnswer | null>;
+export type Behaviour = (message: PubsubMessage) => FakeAnswer | null | Promise<FakeAnswer | null>;
 
 export class FakePubsubServer implements AsyncDisposable {
   readonly id: string;
   endpoint = "";
   behaviour: Behaviour = () => ({ status: "OK" });
   /** Everything that came, in order. */
-  readonly received: (Message | InvalidMessage)[] = [];
+  readonly received: (PubsubMessage | InvalidPubsubMessage)[] = [];
   #router: RouterSocket | null = null;
 
   static async start(id: string): Promise<FakePubsubServer> {
@@ -51,11 +53,11 @@ export class FakePubsubServer implements AsyncDisposable {
 
   async #take(router: RouterSocket, frames: readonly Uint8Array[]): Promise<void> {
     const end = frames.findIndex((frame, at) => at > 0 && frame.byteLength === 0) + 1;
-    const message = decodeMessage(frames.slice(end));
+    const message = decodePubsubMessage(frames.slice(end));
     this.received.push(message);
     const answer = message.name === null ? { status: "BAD_REQUEST" } : await this.behaviour(message);
     if (answer === null || router !== this.#router) return;
-    const status = { name: "STATUS", sender: this.id, ...answer } as MessageOf<"STATUS">;
-    router.trySend([...frames.slice(0, end), ...encodeMessage(status)]);
+    const status = { name: "STATUS", sender: this.id, ...answer } as PubsubMessageOf<"STATUS">;
+    router.trySend([...frames.slice(0, end), ...encodePubsubMessage(status)]);
   }
 }

@@ -5,8 +5,8 @@
 import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
 import { moveTopic } from "../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
+import { decodePubsubMessage } from "../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../src/pubsub/wire/encode_message.ts";
 import { socketLimits } from "../../src/pubsub/wire/message_limits.ts";
 import { eventually } from "./eventually.ts";
 import { PubsubCluster } from "./pubsub_cluster.ts";
@@ -82,8 +82,8 @@ class PutLoad implements AsyncDisposable {
     this.#body = new Uint8Array(bodyBytes).fill(66);
   }
 
-  async say(message: Parameters<typeof encodeMessage>[0]): Promise<void> {
-    await this.#socket.send([nothing, ...encodeMessage(message)]);
+  async say(message: Parameters<typeof encodePubsubMessage>[0]): Promise<void> {
+    await this.#socket.send([nothing, ...encodePubsubMessage(message)]);
     const [, ...frames] = await this.#socket.receive();
     const { status } = statusIn(frames);
     if (status !== "OK") throw new Error(`${message.name} was answered ${status}`);
@@ -96,7 +96,7 @@ class PutLoad implements AsyncDisposable {
       this.#underWay.add(counter);
       const [firstUnacked = counter] = this.#underWay;
       const headers = { session: this.#session, firstUnacked, deadlineMs: 60_000 };
-      const frames = encodeMessage({ name: "PUT", sender: "writer", topic, counter, body: this.#body, headers });
+      const frames = encodePubsubMessage({ name: "PUT", sender: "writer", topic, counter, body: this.#body, headers });
       if (!this.#socket.trySend([encoder.encode(String(counter)), nothing, ...frames])) {
         throw new Error("the socket has no room");
       }
@@ -121,7 +121,7 @@ class PutLoad implements AsyncDisposable {
 }
 
 function statusIn(frames: readonly Uint8Array[]) {
-  const answer = decodeMessage(frames);
+  const answer = decodePubsubMessage(frames);
   if (answer.name !== "STATUS") throw new Error("the answer is no STATUS");
   return answer;
 }

@@ -1,10 +1,10 @@
 /** A client of publish/subscribe proxies in tests: any number of requests at once, each with its one answer. */
 import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
-import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
+import { decodePubsubMessage } from "../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../src/pubsub/wire/encode_message.ts";
 import { socketLimits } from "../../src/pubsub/wire/message_limits.ts";
-import type { Message, MessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubMessage, PubsubMessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { messagesOf } from "./messages_of.ts";
 
 const nothing = new Uint8Array(0);
@@ -13,11 +13,11 @@ const decoder = new TextDecoder();
 
 /** An answer as tests compare it. */
 export interface Answered {
-  readonly status: MessageOf<"STATUS">["status"];
+  readonly status: PubsubMessageOf<"STATUS">["status"];
   readonly sender: string;
   readonly messageId?: number;
   readonly text: string;
-  readonly headers?: MessageOf<"STATUS">["headers"];
+  readonly headers?: PubsubMessageOf<"STATUS">["headers"];
   /** From the request to the answer, in milliseconds. */
   readonly tookMs: number;
 }
@@ -59,7 +59,7 @@ export class ProxyClient implements AsyncDisposable {
 
   async ask(frames: readonly Uint8Array[], withinMs?: number): Promise<Answered> {
     const beganMs = performance.now();
-    const answer = decodeMessage(await this.send(frames, withinMs));
+    const answer = decodePubsubMessage(await this.send(frames, withinMs));
     if (answer.name !== "STATUS") throw new Error(`the answer is no STATUS: ${JSON.stringify(answer)}`);
     const { status, sender, messageId, body, headers } = answer;
     return {
@@ -72,8 +72,8 @@ export class ProxyClient implements AsyncDisposable {
     };
   }
 
-  say(message: Message, withinMs?: number): Promise<Answered> {
-    return this.ask(encodeMessage(message), withinMs);
+  say(message: PubsubMessage, withinMs?: number): Promise<Answered> {
+    return this.ask(encodePubsubMessage(message), withinMs);
   }
 
   /** As the paper writes it; `\r\n\r\n` is put behind the header. */

@@ -1,7 +1,7 @@
 /** A proxy between clients and servers that do what a test says, on real sockets; `end` closes all of it. */
 import { PubsubProxy, type PubsubProxyOptions } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import type { Message } from "../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubMessage } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { FakeDirectory } from "./fake_directory.ts";
 import { FakePubsubServer } from "./fake_pubsub_server.ts";
 import { ProxyClient } from "./proxy_client.ts";
@@ -38,7 +38,7 @@ export class ProxyRig {
   }
 }
 
-export const put = (topic: string, counter: number, headers?: Message["headers"]) =>
+export const put = (topic: string, counter: number, headers?: PubsubMessage["headers"]) =>
   ({ name: "PUT", sender: "bob", topic, counter, body: new TextEncoder().encode(`m${counter}`), headers }) as const;
-export const get = (topic: string, last = -1, headers: Message["headers"] = undefined) =>
+export const get = (topic: string, last = -1, headers: PubsubMessage["headers"] = undefined) =>
   ({ name: "GET", sender: "alice", topic, last, headers }) as const;

@@ -4,11 +4,11 @@ import * as types from "../../src/pubsub/wire/field_types.ts";
 import { toCamelCase } from "../../src/pubsub/wire/encode_message.ts";
 import {
   headerFields,
-  type Message,
   messageBodies,
   messageFields,
-  type MessageName,
   optionalFields,
+  type PubsubMessage,
+  type PubsubMessageName,
 } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { statusCodes } from "../../src/pubsub/wire/status_codes.ts";
 
@@ -49,8 +49,8 @@ const headers = fc.option(recordOf(headersWithoutCount, []).filter((some) => Obj
   nil: undefined,
 });
 
-function messageNamed(name: MessageName): fc.Arbitrary<Message> {
-  const kind: "none" | "one" | "batch" = (messageBodies as Partial<Record<MessageName, "one" | "batch">>)[name] ??
+function messageNamed(name: PubsubMessageName): fc.Arbitrary<PubsubMessage> {
+  const kind: "none" | "one" | "batch" = (messageBodies as Partial<Record<PubsubMessageName, "one" | "batch">>)[name] ??
     "none";
   const content = fc.oneof(
     fc.constant({}),
@@ -69,10 +69,10 @@ function messageNamed(name: MessageName): fc.Arbitrary<Message> {
       ...more,
       ...rest,
       ...(known === undefined ? {} : { headers: known }),
-    } as unknown as Message;
+    } as unknown as PubsubMessage;
   });
 }
 
-export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
-  ...(Object.keys(messageFields) as MessageName[]).map(messageNamed),
+export const anyMessage: fc.Arbitrary<PubsubMessage> = fc.oneof(
+  ...(Object.keys(messageFields) as PubsubMessageName[]).map(messageNamed),
 );

@@ -8,14 +8,14 @@ import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../../src/pubsub/ownership/announced_servers.ts";
 import { TopicRouter } from "../../src/pubsub/ownership/topic_router.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
-import type { Message, MessageHeaders, MessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
+import { decodePubsubMessage } from "../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../src/pubsub/wire/encode_message.ts";
+import type { PubsubHeaders, PubsubMessage, PubsubMessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { eventually } from "./eventually.ts";
 import { messagesOf } from "./messages_of.ts";
 
-export type Status = MessageOf<"STATUS">;
-type ClientMessage = Message & { readonly topic: string; readonly headers?: MessageHeaders };
+export type Status = PubsubMessageOf<"STATUS">;
+type ClientMessage = PubsubMessage & { readonly topic: string; readonly headers?: PubsubHeaders };
 
 const nothing = new Uint8Array(0);
 const decoder = new TextDecoder();
@@ -55,8 +55,8 @@ export class PubsubTalker implements AsyncDisposable {
     });
   }
 
-  say(endpoint: string, message: Message, withinMs?: number): Promise<Status> {
-    return this.send(endpoint, encodeMessage(message), withinMs);
+  say(endpoint: string, message: PubsubMessage, withinMs?: number): Promise<Status> {
+    return this.send(endpoint, encodePubsubMessage(message), withinMs);
   }
 
   /** Where the topic is now. */
@@ -119,7 +119,7 @@ export class PubsubTalker implements AsyncDisposable {
   async #read(dealer: DealerSocket): Promise<void> {
     for await (const [correlation = nothing, , ...frames] of messagesOf(dealer)) {
       const number = Number(decoder.decode(correlation));
-      const message = decodeMessage(frames);
+      const message = decodePubsubMessage(frames);
       if (message.name !== "STATUS") throw new Error(`an answer makes no sense: ${JSON.stringify(message)}`);
       this.#waiting.get(number)?.(message as Status);
       this.#waiting.delete(number);

@@ -6,9 +6,9 @@ import { toStoreOperation } from "../../src/pubsub/store/thread/client_request.t
 import type { ClientMessage } from "../../src/pubsub/store/thread/client_request.ts";
 import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/operations/store_operations.ts";
 import type { EncodedResponse, SubmittedRequest } from "../../src/pubsub/store/topic_store.ts";
-import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
-import type { MessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
+import { decodePubsubMessage } from "../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../src/pubsub/wire/encode_message.ts";
+import type { PubsubMessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 
 /** The client's message. */
 function messageOf(operation: ClientOperation): ClientMessage {
@@ -40,7 +40,7 @@ function messageOf(operation: ClientOperation): ClientMessage {
 
 export function requestOf(operation: ClientOperation): SubmittedRequest {
   const { ticket, epoch } = operation;
-  const frames = encodeMessage(messageOf(operation));
+  const frames = encodePubsubMessage(messageOf(operation));
   const bytes = frames.reduce((sum, frame) => sum + frame.byteLength, 0);
   return { ticket, epoch, frames, wait: operation.kind === "get" && operation.wait, bytes };
 }
@@ -48,7 +48,7 @@ export function requestOf(operation: ClientOperation): SubmittedRequest {
 /** The operation as the storage thread decodes it. */
 export function decodedOperation(operation: ClientOperation): ClientOperation {
   const { ticket, epoch, frames, wait } = requestOf(operation);
-  const message = decodeMessage(frames);
+  const message = decodePubsubMessage(frames);
   if (message.name === null) throw new Error(message.reason);
   return toStoreOperation(message as ClientMessage, { ticket, epoch, wait });
 }
@@ -56,7 +56,7 @@ export function decodedOperation(operation: ClientOperation): ClientOperation {
 /** What the frames say of the outcome; messages as a batch has them. */
 export function responseOf({ ticket, code, frames }: EncodedResponse): StoreResponse {
   if (frames.length === 0) return { ticket, code, reason: "it cannot be decoded", ids: [] };
-  const { headers, body, batch } = decodeMessage(frames) as MessageOf<"STATUS">;
+  const { headers, body, batch } = decodePubsubMessage(frames) as PubsubMessageOf<"STATUS">;
   const ids = headers?.ids ?? [];
   if (batch === undefined) return { ticket, code, reason: new TextDecoder().decode(body), ids };
   const all = ids.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, index) => first + index));

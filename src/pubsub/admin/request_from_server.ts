@@ -5,9 +5,9 @@ import { BatonError } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { anySignal } from "../../base/support/abort.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
-import { decodeMessage } from "../wire/decode_message.ts";
-import { encodeMessage } from "../wire/encode_message.ts";
-import type { Message, MessageOf } from "../wire/pubsub_messages.ts";
+import { decodePubsubMessage } from "../wire/decode_message.ts";
+import { encodePubsubMessage } from "../wire/encode_message.ts";
+import type { PubsubMessage, PubsubMessageOf } from "../wire/pubsub_messages.ts";
 
 export interface ServerRequestOptions {
   readonly clock: Clock;
@@ -33,9 +33,9 @@ const lostGraceMs = 3000;
  */
 export async function requestFromServer(
   { id, endpoint }: { readonly id: string; readonly endpoint: string },
-  question: Message,
+  question: PubsubMessage,
   { clock, withinMs, socket, signal }: ServerRequestOptions,
-): Promise<MessageOf<"STATUS">> {
+): Promise<PubsubMessageOf<"STATUS">> {
   const reason = () =>
     new BatonError("OUTCOME_UNKNOWN", `The server "${id}" at ${endpoint} has not answered within ${withinMs} ms`);
   const lost = new AbortController();
@@ -56,19 +56,19 @@ export async function requestFromServer(
   using deadline = deadlineAfter(clock, withinMs, { signal: anySignal(lost.signal, signal), reason });
   try {
     dealer.connect(endpoint);
-    await dealer.send([nothing, ...encodeMessage(question)], { signal: deadline.signal });
+    await dealer.send([nothing, ...encodePubsubMessage(question)], { signal: deadline.signal });
     const [, ...frames] = await dealer.receive({ signal: deadline.signal });
-    const message = decodeMessage(frames);
+    const message = decodePubsubMessage(frames);
     if (message.name !== "STATUS") {
       throw new BatonError("PROTOCOL", `${endpoint} has sent a response that is not a STATUS`);
     }
-    return message as MessageOf<"STATUS">;
+    return message as PubsubMessageOf<"STATUS">;
   } finally {
     cancelLost();
   }
 }
 
 /** Returns the sentence in the response's body, or its status if there is none. */
-export function serverResponseReason({ status, body }: MessageOf<"STATUS">): string {
+export function serverResponseReason({ status, body }: PubsubMessageOf<"STATUS">): string {
   return new TextDecoder().decode(body ?? nothing) || status;
 }

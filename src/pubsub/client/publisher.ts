@@ -13,7 +13,7 @@ import { emptyInputDigest, extendInputDigest, type PutInputCheckpoint } from "./
 import { type PubsubRequestOptions, type PubsubRequestOutcome, requestOutcomeError } from "./requester.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { bodyBytesMax } from "../wire/message_limits.ts";
-import type { MessageHeaders } from "../wire/pubsub_messages.ts";
+import type { PubsubHeaders } from "../wire/pubsub_messages.ts";
 
 /** The most messages in flight. Another request is sent only while fewer bytes than `windowBytes` are in flight. */
 const windowMessages = 256;
@@ -187,7 +187,7 @@ export class Publisher {
   }
 
   /** Notes what the response to a put of `count` messages says in addition to its IDs. */
-  #noteOk(headers: MessageHeaders | undefined, count: number): void {
+  #noteOk(headers: PubsubHeaders | undefined, count: number): void {
     this.#loss = parseMessageLoss(headers?.loss) ?? this.#loss;
     if (headers?.subscribers === 0) this.#withoutSubscribers += count;
   }

@@ -1,6 +1,6 @@
 /** A session of a client ID: its state and its requests, which all carry the session. */
 import { BatonError } from "../../base/errors.ts";
-import type { Message, MessageHeaders, MessageName, MessageOf } from "../wire/pubsub_messages.ts";
+import type { PubsubHeaders, PubsubMessage, PubsubMessageName, PubsubMessageOf } from "../wire/pubsub_messages.ts";
 import type { SessionToken } from "../wire/field_types.ts";
 import type { ClientState } from "./client_state.ts";
 import {
@@ -13,7 +13,8 @@ import {
 import { decodeTopicList } from "../wire/topic_list.ts";
 
 /** A message without sender and session, which are added when it is sent. */
-type UnsentMessage<N extends MessageName> = N extends MessageName ? Omit<MessageOf<N>, "sender"> : never;
+type UnsentMessage<N extends PubsubMessageName> = N extends PubsubMessageName ? Omit<PubsubMessageOf<N>, "sender">
+  : never;
 type SubscriberOperation = "SUBSCRIBE" | "UNSUBSCRIBE" | "SEEK";
 
 /** The most milliseconds to spend on ending a session. */
@@ -30,7 +31,7 @@ export interface ClientSessionRequestOptions extends PubsubRequestOptions {
 
 export interface ClientPosition {
   /** The headers of the server's response. */
-  readonly info: MessageHeaders;
+  readonly info: PubsubHeaders;
   readonly isSubscribed: boolean;
   /** The last message that was acknowledged; -1 for none, or if the client is not subscribed. */
   readonly cursor: number;
@@ -78,7 +79,7 @@ export class PubsubClientSession {
       session: this.token,
       ...this.#registrationHeader(message.topic, registration),
     };
-    const outcome = await this.#requester.request({ ...message, sender: this.id, headers } as Message, options);
+    const outcome = await this.#requester.request({ ...message, sender: this.id, headers } as PubsubMessage, options);
     const current = outcome.response?.status === "FENCED" ? outcome.response.headers?.currentSession : undefined;
     if (current !== undefined) this.state.observeSession(current);
     return outcome;
@@ -126,7 +127,7 @@ export class PubsubClientSession {
     await this.#requester.request(end, { withinMs: resolvedMsMax }).catch(() => {});
   }
 
-  #registrationHeader(topic: string, registration = this.state.knownRegistration(topic)): MessageHeaders {
+  #registrationHeader(topic: string, registration = this.state.knownRegistration(topic)): PubsubHeaders {
     return registration > 0 ? { registration } : {};
   }
 
@@ -175,7 +176,7 @@ export class PubsubClientSession {
     this.state.forgetPosition(topic); // now the server's position counts
   }
 
-  async info(topic: string, options?: PubsubRequestOptions): Promise<MessageHeaders> {
+  async info(topic: string, options?: PubsubRequestOptions): Promise<PubsubHeaders> {
     const what = `ask about topic "${topic}"`;
     const outcome = await this.#requester.request({ name: "INFO", sender: this.id, topic }, options);
     return requireOkResponse(what, outcome).headers ?? {};

@@ -8,15 +8,15 @@ import { abortable, onAbort, throwIfAborted } from "../../base/support/abort.ts"
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
-import { decodeMessage } from "../wire/decode_message.ts";
-import { encodeMessage } from "../wire/encode_message.ts";
-import type { Message, MessageOf } from "../wire/pubsub_messages.ts";
+import { decodePubsubMessage } from "../wire/decode_message.ts";
+import { encodePubsubMessage } from "../wire/encode_message.ts";
+import type { PubsubMessage, PubsubMessageOf } from "../wire/pubsub_messages.ts";
 import { decideAfterRequestAttempt, divideRequestAttemptTime, type RequestAttemptResult } from "./attempt_decision.ts";
 import { ProxyLink } from "./proxy_link.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import { printable } from "../../base/support/text.ts";
 
-export type ClientResponseMessage = MessageOf<"STATUS">;
+export type ClientResponseMessage = PubsubMessageOf<"STATUS">;
 
 export type PubsubRequestOutcome =
   | { readonly kind: "response"; readonly response: ClientResponseMessage }
@@ -83,7 +83,7 @@ const noProblemYet = "no proxy was found";
 const noProxySentence = "no proxy is running; to start the service on this machine: baton pubsub serve; for several " +
   "machines: baton pubsub server and baton pubsub proxy";
 const temporaryCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
-const changing: ReadonlySet<Message["name"]> = new Set(["PUT", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK"]);
+const changing: ReadonlySet<PubsubMessage["name"]> = new Set(["PUT", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK"]);
 
 export class PubsubRequester implements AsyncDisposable {
   readonly #options: PubsubRequesterOptions;
@@ -108,7 +108,7 @@ export class PubsubRequester implements AsyncDisposable {
   }
 
   /** Sends a request. Rejects with the signal's reason, and with the error of `findProxies` when the time is over. */
-  async request(message: Message, options: PubsubRequestOptions = {}): Promise<PubsubRequestOutcome> {
+  async request(message: PubsubMessage, options: PubsubRequestOptions = {}): Promise<PubsubRequestOutcome> {
     const progress: RequestProgress = { sinceMs: this.#options.clock.now(), sentTo: null, lastResult: null };
     this.#stallMonitor?.begin(progress);
     try {
@@ -119,7 +119,7 @@ export class PubsubRequester implements AsyncDisposable {
   }
 
   async #requestUntilOutcome(
-    message: Message,
+    message: PubsubMessage,
     options: PubsubRequestOptions,
     progress: RequestProgress,
   ): Promise<PubsubRequestOutcome> {
@@ -187,7 +187,7 @@ export class PubsubRequester implements AsyncDisposable {
   /** Sends the message with the times of this try, and notes where it is. Returns what `#attempt` returns. */
   async #watchedAttempt(
     link: ProxyLink,
-    message: Message,
+    message: PubsubMessage,
     { times, withinMs, progress, holdMs = 0, signal, onSent }: PubsubRequestOptions & {
       readonly times: ReturnType<typeof divideRequestAttemptTime>;
       readonly withinMs: number;
@@ -199,7 +199,7 @@ export class PubsubRequester implements AsyncDisposable {
     progress.sentTo = link;
     if (holdMs > 0) progress.sinceMs = clock.now() + holdMs;
     const headers = { version: 1, deadlineMs: times.deadlineMs, ...message.headers, ...wait };
-    const encoded = encodeMessage({ ...message, headers } as Message);
+    const encoded = encodePubsubMessage({ ...message, headers } as PubsubMessage);
     const got = await this.#attempt(link, encoded, { withinMs, signal, onSent });
     progress.sentTo = null;
     progress.sinceMs = Math.min(progress.sinceMs, clock.now());
@@ -232,7 +232,7 @@ export class PubsubRequester implements AsyncDisposable {
       const forget = link.send(frames, (response) =>
         finish(() => {
           if (response === null) this.#lastProblem = `the connection to ${link.endpoint} was lost: ${link.lostReason}`;
-          const message = response === null ? null : decodeMessage(response);
+          const message = response === null ? null : decodePubsubMessage(response);
           if (message !== null && message.name !== "STATUS") {
             this.#lastProblem = `${link.endpoint} sent an invalid response`;
           }

@@ -1,6 +1,6 @@
 /** The responses that a proxy creates itself, and the status of the responses that it forwards. */
-import { encodeMessage } from "../wire/encode_message.ts";
-import type { MessageHeaders } from "../wire/pubsub_messages.ts";
+import { encodePubsubMessage } from "../wire/encode_message.ts";
+import type { PubsubHeaders } from "../wire/pubsub_messages.ts";
 import { type StatusCode, statusCodes } from "../wire/status_codes.ts";
 import { makeStatusMessage } from "../status_message.ts";
 
@@ -10,14 +10,14 @@ export interface ProxyResponse {
   readonly reason?: string;
   readonly body?: Uint8Array;
   /** The headers of the response. Omitted for clients that send no headers. */
-  readonly headers?: MessageHeaders;
+  readonly headers?: PubsubHeaders;
 }
 
 /** Encodes a response as the frames after the envelope. */
 export function encodeProxyResponse(proxyId: string, answer: ProxyResponse, hasHeaders: boolean): Uint8Array[] {
   const { status, reason = "", headers = {}, body } = answer;
   const response = makeStatusMessage(proxyId, hasHeaders ? { headers } : {}, status, { reason, headers });
-  return encodeMessage(body === undefined ? response : { ...response, body });
+  return encodePubsubMessage(body === undefined ? response : { ...response, body });
 }
 
 const blank = 32;

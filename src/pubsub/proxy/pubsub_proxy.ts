@@ -10,9 +10,9 @@ import { abortable } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter, resultWithin } from "../../base/support/deadline.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
-import { decodeMessage, type InvalidMessage } from "../wire/decode_message.ts";
+import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
 import { socketLimits } from "../wire/message_limits.ts";
-import type { Message } from "../wire/pubsub_messages.ts";
+import type { PubsubMessage } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import { decodeTopicList, encodeTopicList } from "../wire/topic_list.ts";
 import { SocketOverloadReport } from "../overload_report.ts";
@@ -43,7 +43,7 @@ export interface PubsubProxyOptions {
   /** The options of the sockets to servers. */
   readonly serverSocketOptions?: SocketOptions;
   /** Returns why the connection's user may not send this message; null if it may. If omitted, every user may. */
-  readonly authorize?: (userId: string | null, message: Message) => string | null;
+  readonly authorize?: (userId: string | null, message: PubsubMessage) => string | null;
   /** Reports problems to the operator. */
   readonly onProblem?: (problem: BatonError) => void;
 }
@@ -197,7 +197,7 @@ export class PubsubProxy implements AsyncDisposable {
     if (end > envelopeFramesMax) return void this.counters.dropped++;
     const envelope = frames.slice(0, end);
     const body = frames.slice(end);
-    const message = decodeMessage(body);
+    const message = decodePubsubMessage(body);
     if (message.name === null) return this.#refuse(envelope, message);
     const denial = this.#options.authorize?.(this.#front.peer(identity)?.userId ?? null, message) ?? null;
     if (denial !== null) {
@@ -219,7 +219,7 @@ export class PubsubProxy implements AsyncDisposable {
   }
 
   /** Responds to a message that is not forwarded. */
-  async #respondItself(envelope: readonly Uint8Array[], message: Exclude<Message, TopicMessage>): Promise<void> {
+  async #respondItself(envelope: readonly Uint8Array[], message: Exclude<PubsubMessage, TopicMessage>): Promise<void> {
     // A response to a response could start an endless exchange.
     if (message.name === "STATUS") return void this.counters.dropped++;
     const answer = message.name === "TOPICS"
@@ -228,7 +228,7 @@ export class PubsubProxy implements AsyncDisposable {
     this.#respond(envelope, answer, message.headers !== undefined);
   }
 
-  #answerTo(message: Exclude<Message, TopicMessage | { name: "STATUS" | "TOPICS" }>): ProxyResponse {
+  #answerTo(message: Exclude<PubsubMessage, TopicMessage | { name: "STATUS" | "TOPICS" }>): ProxyResponse {
     if (message.name === "HELLO") return { status: "OK", headers: { version: 1 } };
     if (message.name !== "PERIODIC") {
       return { status: "BAD_REQUEST", reason: `${message.name} goes ${wayOf[message.name]}` };
@@ -258,7 +258,7 @@ export class PubsubProxy implements AsyncDisposable {
     }
   }
 
-  #refuse(envelope: readonly Uint8Array[], refusal: InvalidMessage): void {
+  #refuse(envelope: readonly Uint8Array[], refusal: InvalidPubsubMessage): void {
     this.#respond(envelope, { status: "BAD_REQUEST", reason: refusal.reason }, refusal.hasHeaders);
   }
 
@@ -304,6 +304,6 @@ function envelopeEnd(frames: readonly Uint8Array[]): number {
   return 0;
 }
 
-function isAboutTopic(message: Message): message is TopicMessage {
+function isAboutTopic(message: PubsubMessage): message is TopicMessage {
   return "topic" in message && message.name !== "TRANSFER" && message.name !== "MANAGE";
 }

@@ -7,7 +7,7 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { CachedClock } from "../../base/support/cached_clock.ts";
-import { decodeMessage } from "../wire/decode_message.ts";
+import { decodePubsubMessage } from "../wire/decode_message.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import { newRequestLatency, recordRequestLatency, type RequestLatency } from "../request_latency.ts";
 import type { TopicOwner, TopicRoute } from "../ownership/topic_router.ts";
@@ -306,7 +306,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
 
   #correctRoute(request: ProxyRequest, frames: readonly Uint8Array[]): void {
     const { target, traits: { topic } } = request;
-    const answer = decodeMessage(frames);
+    const answer = decodePubsubMessage(frames);
     const { owner, epoch } = answer.name === "STATUS" ? answer.headers ?? {} : {};
     const hint: TopicOwner | null = owner === undefined || epoch === undefined ? null : { owner, epoch };
     request.pendingReason = `server ${ownerOf(request)} does not have the topic`;
@@ -319,7 +319,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
    */
   #mayBeRepeated({ target }: ProxyRequest, frames: readonly Uint8Array[]): boolean {
     if (this.#options.directory.servers.get(target?.owner ?? "")?.store === undefined) return false;
-    const answer = decodeMessage(frames);
+    const answer = decodePubsubMessage(frames);
     return answer.name === "STATUS" && answer.headers?.unknown === true;
   }
 
@@ -385,7 +385,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
 
 /** Adds the sentence of the server, if its response has one. */
 function notReadyReason(request: ProxyRequest, frames: readonly Uint8Array[]): string {
-  const answer = decodeMessage(frames);
+  const answer = decodePubsubMessage(frames);
   const said = answer.name === "STATUS" && answer.body !== undefined ? `: ${decoder.decode(answer.body)}` : "";
   return `server ${ownerOf(request)} was not ready for it${said}`;
 }

@@ -1,9 +1,9 @@
 /** Properties of a request that decide how a proxy forwards it. Pure. */
-import type { Message } from "../wire/pubsub_messages.ts";
+import type { PubsubMessage } from "../wire/pubsub_messages.ts";
 import { proxyRequestTimeoutMsMax } from "./proxy_limits.ts";
 
 export interface RequestTraits {
-  readonly name: Message["name"];
+  readonly name: PubsubMessage["name"];
   readonly topic: string;
   /** Whether a server gets the topic assigned if none owns it. */
   readonly createsTopic: boolean;
@@ -34,7 +34,7 @@ export interface TopicPutOrder {
 const responseTravelMsMax = 100;
 
 /** A message about one topic, which the topic's server handles. */
-export type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
+export type TopicMessage = Exclude<Extract<PubsubMessage, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
 
 export function readRequestTraits(message: TopicMessage, patienceMsDefault: number): RequestTraits {
   const { headers } = message;
@@ -59,7 +59,7 @@ export function readRequestTraits(message: TopicMessage, patienceMsDefault: numb
  * Returns whether a put only reports that all earlier puts are resolved. Registration, which has counter 0, and the end
  * of a session do create the topic: what the network delivers late must find them there.
  */
-function isReportOfResolvedPuts({ counter, batch, headers }: Extract<Message, { name: "PUT" }>): boolean {
+function isReportOfResolvedPuts({ counter, batch, headers }: Extract<PubsubMessage, { name: "PUT" }>): boolean {
   return counter > 0 && batch?.length === 0 && headers?.fromSession === undefined;
 }
 

@@ -9,7 +9,7 @@ import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { CachedClock } from "../../base/support/cached_clock.ts";
 import { readU32, writeU32 } from "../../base/wire/bytes.ts";
-import { encodeMessage } from "../wire/encode_message.ts";
+import { encodePubsubMessage } from "../wire/encode_message.ts";
 import { socketLimits } from "../wire/message_limits.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { ProxyRequest, ProxyRequestClient } from "./proxy_request.ts";
@@ -153,7 +153,7 @@ export class ServerLink {
     this.#socket?.trySend([
       encodeNumberFrame(number),
       delimiter,
-      ...encodeMessage({ name: "CANCEL", sender: this.#host.id }),
+      ...encodePubsubMessage({ name: "CANCEL", sender: this.#host.id }),
     ]);
   }
 

@@ -2,7 +2,7 @@
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { encodeMessage } from "../wire/encode_message.ts";
+import { encodePubsubMessage } from "../wire/encode_message.ts";
 import { encodeTopicList } from "../wire/topic_list.ts";
 import type { ProcessAnnouncement } from "../ownership/announcements.ts";
 import { proxyReportEveryMs, proxyReportTopicsMax } from "./server_limits.ts";
@@ -73,7 +73,7 @@ export class ProxyReports implements AsyncDisposable {
     if (connections.length === 0) return;
     const { server, topics } = this.#options;
     const body = encodeTopicList([...topics()].slice(0, proxyReportTopicsMax));
-    const frames = encodeMessage({ name: "PERIODIC", sender: server, headers: { version: 1 }, body });
+    const frames = encodePubsubMessage({ name: "PERIODIC", sender: server, headers: { version: 1 }, body });
     for (const { dealer } of connections) {
       dealer.receiveReady(); // discards the proxy's responses
       dealer.trySend([nothing, ...frames]);

@@ -7,7 +7,7 @@ import type { Clock } from "../../base/support/clock.ts";
 import { CachedClock } from "../../base/support/cached_clock.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
-import { decodeMessage, type InvalidMessage } from "../wire/decode_message.ts";
+import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
 import { recordRequestLatency, type RequestLatency } from "../request_latency.ts";
 import type { TopicAvailability, TopicPermit } from "../ownership/topic_state.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
@@ -26,7 +26,7 @@ export interface ServerRequestHandlerOptions {
   readonly clock: Clock;
   readonly reply: (envelope: RequestEnvelope, response: ResponseStatusMessage | EncodedResponse) => void;
   /** Responds to a request that cannot be decoded. */
-  readonly refuseInvalid: (envelope: RequestEnvelope, message: InvalidMessage) => void;
+  readonly refuseInvalid: (envelope: RequestEnvelope, message: InvalidPubsubMessage) => void;
   /** Returns a server's endpoint; null if it is not running. */
   readonly endpointOf: (id: string) => string | null;
   readonly latency?: RequestLatency;
@@ -259,7 +259,7 @@ export class ServerRequestHandler {
 
   /** Calls `work` with the whole message, or refuses the request if it is invalid. */
   #decoded({ envelope, frames, message }: ClientRequest, work: (message: ClientMessage) => void): void {
-    const whole = message ?? decodeMessage(frames);
+    const whole = message ?? decodePubsubMessage(frames);
     if (whole.name === null) this.#options.refuseInvalid(envelope, whole);
     else work(whole as ClientMessage);
   }

@@ -1,5 +1,5 @@
 /** Responses to requests that the store did not execute, or whose result must not be sent. Pure. */
-import type { MessageHeaders } from "../wire/pubsub_messages.ts";
+import type { PubsubHeaders } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import type { TopicAvailability } from "../ownership/topic_state.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
@@ -8,7 +8,7 @@ import type { ClientMessage } from "../store/thread/client_request.ts";
 /** Explains to a client why its request was not admitted, and so was certainly not executed. */
 export function unavailableResponse(
   server: string,
-  message: { readonly topic: string; readonly headers?: MessageHeaders | undefined },
+  message: { readonly topic: string; readonly headers?: PubsubHeaders | undefined },
   availability: Exclude<TopicAvailability, { kind: "serving" }>,
   endpointOf: (id: string) => string | null,
 ): ResponseStatusMessage {
@@ -20,7 +20,7 @@ export function unavailableResponse(
         return makeStatusMessage(server, message, "NOT_OWNER", { reason: `no server owns topic ${topic} at present` });
       }
       const endpoint = endpointOf(owner);
-      const headers: MessageHeaders = { owner, epoch, ...(endpoint === null ? {} : { endpoint }) };
+      const headers: PubsubHeaders = { owner, epoch, ...(endpoint === null ? {} : { endpoint }) };
       return makeStatusMessage(server, message, "NOT_OWNER", { reason: `topic ${topic} belongs to ${owner}`, headers });
     }
     case "unassigned":

@@ -1,6 +1,6 @@
 /** MERGE: hands topics to other servers, on request or because this server shuts down. */
 import { errorMessage } from "../../base/errors.ts";
-import type { MessageOf } from "../wire/pubsub_messages.ts";
+import type { PubsubMessageOf } from "../wire/pubsub_messages.ts";
 import type { TopicHandoffResult } from "../ownership/topic_state.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
@@ -30,7 +30,7 @@ export class TopicHandoffs {
    * Hands off a topic on request, and responds when that has ended: OK with the new epoch, or OVERLOADED with the
    * reason why the topic is still here.
    */
-  handle(envelope: RequestEnvelope, message: MessageOf<"MERGE">): void {
+  handle(envelope: RequestEnvelope, message: PubsubMessageOf<"MERGE">): void {
     const { server, reply } = this.#options;
     if (this.#size >= topicHandoffsMax) {
       const reason = `${topicHandoffsMax} handoffs are in progress at this server, which is the limit`;

@@ -3,7 +3,7 @@
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
-import type { MessageOf } from "../wire/pubsub_messages.ts";
+import type { PubsubMessageOf } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import type { TopicPermit } from "../ownership/topic_state.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
@@ -20,7 +20,7 @@ export interface TopicManagerOptions {
   readonly reply: (envelope: RequestEnvelope, status: ResponseStatusMessage) => void;
 }
 
-type ManageMessage = MessageOf<"MANAGE">;
+type ManageMessage = PubsubMessageOf<"MANAGE">;
 
 /** The status for each error that says that nothing was changed. */
 const refusals: Partial<Record<ErrorCode, StatusCode>> = {

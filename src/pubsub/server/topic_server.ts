@@ -10,10 +10,15 @@ import type { Clock } from "../../base/support/clock.ts";
 import { abortable, anySignal } from "../../base/support/abort.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 import { topicOfPut } from "../wire/decode_put.ts";
-import { decodeMessage, type InvalidMessage } from "../wire/decode_message.ts";
-import { encodeMessage } from "../wire/encode_message.ts";
+import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
+import { encodePubsubMessage } from "../wire/encode_message.ts";
 import { socketLimits } from "../wire/message_limits.ts";
-import { type Message, messageFields, type MessageName, type MessageOf } from "../wire/pubsub_messages.ts";
+import {
+  messageFields,
+  type PubsubMessage,
+  type PubsubMessageName,
+  type PubsubMessageOf,
+} from "../wire/pubsub_messages.ts";
 import { encodeTopicList } from "../wire/topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
@@ -46,7 +51,7 @@ import { statusCodes } from "../wire/status_codes.ts";
 function newServerCounters() {
   return {
     /** Valid requests by name. Of a put, only the first line was checked. */
-    requests: zeros(Object.keys(messageFields) as MessageName[]),
+    requests: zeros(Object.keys(messageFields) as PubsubMessageName[]),
     /** Responses by status. */
     responses: zeros(statusCodes),
     /** The number of invalid requests. */
@@ -395,20 +400,20 @@ export class TopicServer implements AsyncDisposable {
       this.counters.requests.PUT++;
       return this.#requests.handle({ envelope, frames: content, name: "PUT", topic, message: null });
     }
-    const message = decodeMessage(content);
+    const message = decodePubsubMessage(content);
     if (message.name === null) return this.#refuseInvalid(envelope, message);
     this.counters.requests[message.name]++;
     if (!isClientMessage(message)) return this.#dispatchOther(envelope, message);
     this.#requests.handle({ envelope, frames: content, name: message.name, topic: message.topic, message });
   }
 
-  #refuseInvalid(envelope: RequestEnvelope, { hasHeaders, reason }: InvalidMessage): void {
+  #refuseInvalid(envelope: RequestEnvelope, { hasHeaders, reason }: InvalidPubsubMessage): void {
     this.counters.refused++;
     const asked = hasHeaders ? { headers: {} } : {};
     this.#reply(envelope, makeStatusMessage(this.#options.id, asked, "BAD_REQUEST", { reason }));
   }
 
-  #dispatchOther(envelope: RequestEnvelope, message: Message): void {
+  #dispatchOther(envelope: RequestEnvelope, message: PubsubMessage): void {
     const { id } = this.#options;
     switch (message.name) {
       case "HELLO":
@@ -422,7 +427,7 @@ export class TopicServer implements AsyncDisposable {
       case "CANCEL":
         return this.#requests.cancel(envelope);
       case "TRANSFER":
-        return this.#receiver.handle(envelope, message as MessageOf<"TRANSFER">);
+        return this.#receiver.handle(envelope, message as PubsubMessageOf<"TRANSFER">);
       default: {
         const reason = `a server does not handle ${message.name}`;
         return this.#reply(envelope, makeStatusMessage(id, message, "BAD_REQUEST", { reason }));
@@ -434,7 +439,7 @@ export class TopicServer implements AsyncDisposable {
     const isEncoded = "frames" in response;
     this.counters.responses[isEncoded ? response.code : response.status]++;
     try {
-      const frames = isEncoded ? response.frames : encodeMessage(response);
+      const frames = isEncoded ? response.frames : encodePubsubMessage(response);
       if (!this.#router.trySend([...envelope, ...frames])) this.counters.responsesDropped++;
     } catch (thrown) {
       this.counters.responsesDropped++;

@@ -6,7 +6,7 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { abortable } from "../../base/support/abort.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
-import type { MessageHeaders, MessageOf } from "../wire/pubsub_messages.ts";
+import type { PubsubHeaders, PubsubMessageOf } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import type { ContentName, IncomingContent } from "../store/operations/owned_store.ts";
 import type { TopicTransferReply } from "../ownership/transfer_channel.ts";
@@ -23,7 +23,7 @@ export interface TopicTransferReceiverOptions {
 
 interface TransferPiece {
   readonly envelope: RequestEnvelope;
-  readonly message: MessageOf<"TRANSFER">;
+  readonly message: PubsubMessageOf<"TRANSFER">;
 }
 
 export class TopicTransferReceiver {
@@ -40,7 +40,7 @@ export class TopicTransferReceiver {
     return this.#transfers.size;
   }
 
-  handle(envelope: RequestEnvelope, message: MessageOf<"TRANSFER">): void {
+  handle(envelope: RequestEnvelope, message: PubsubMessageOf<"TRANSFER">): void {
     const { topic, headers } = message;
     const from = senderKey(envelope);
     const known = this.#transfers.get(topic);
@@ -116,7 +116,7 @@ class IncomingTransfer {
   }
 
   async run(topic: string, content: ContentName): Promise<void> {
-    const end = (code: StatusCode, reason: string, headers: MessageHeaders = {}) => {
+    const end = (code: StatusCode, reason: string, headers: PubsubHeaders = {}) => {
       this.#isOver = true;
       const unanswered = this.#current === null ? this.#pieces : [this.#current, ...this.#pieces];
       for (const piece of unanswered) this.#respond(piece, code, reason, { ...headers, final: true });
@@ -162,7 +162,7 @@ class IncomingTransfer {
     }
   }
 
-  #respond({ envelope, message }: TransferPiece, code: StatusCode, reason: string, headers: MessageHeaders): void {
+  #respond({ envelope, message }: TransferPiece, code: StatusCode, reason: string, headers: PubsubHeaders): void {
     const part = message.headers?.part ?? 0;
     this.#options.reply(
       envelope,

@@ -7,9 +7,9 @@ import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
-import { decodeMessage } from "../wire/decode_message.ts";
-import { encodeMessage } from "../wire/encode_message.ts";
-import type { MessageHeaders, MessageOf } from "../wire/pubsub_messages.ts";
+import { decodePubsubMessage } from "../wire/decode_message.ts";
+import { encodePubsubMessage } from "../wire/encode_message.ts";
+import type { PubsubHeaders, PubsubMessageOf } from "../wire/pubsub_messages.ts";
 import type { ContentName, OutgoingContent } from "../store/operations/owned_store.ts";
 import type { ServerAddress, TopicTransferChannel, TopicTransferReply } from "../ownership/transfer_channel.ts";
 import { splitRequestEnvelope } from "./server_request.ts";
@@ -58,11 +58,11 @@ export class TopicTransferSender implements TopicTransferChannel {
       using idle = deadlineAfter(this.#clock, transferIdleMs, { signal, reason });
       return await work(idle.signal);
     };
-    const send = async (body: Uint8Array | undefined, more: MessageHeaders = {}) => {
+    const send = async (body: Uint8Array | undefined, more: PubsubHeaders = {}) => {
       const headers = { version: 1, epoch, incarnation, baseOffset, part: part++, ...more };
       unanswered++;
       const message = { name: "TRANSFER", sender: this.#server, topic, headers, body } as const;
-      await inTime((idle) => dealer.send([nothing, ...encodeMessage(message)], { signal: idle }));
+      await inTime((idle) => dealer.send([nothing, ...encodePubsubMessage(message)], { signal: idle }));
     };
     /** Waits until at most `left` pieces are unconfirmed. Returns null if the receiver wants more; else its reply. */
     const responses = async (left: number): Promise<TopicTransferReply | null> => {
@@ -92,11 +92,11 @@ export class TopicTransferSender implements TopicTransferChannel {
 
 /** Reads the receiver's reply; null means to continue. Throws if the receiver cannot tell the outcome. */
 function transferReplyOf(frames: readonly Uint8Array[], to: ServerAddress, topic: string): TopicTransferReply | null {
-  const message = decodeMessage(splitRequestEnvelope([nothing, ...frames]).content);
+  const message = decodePubsubMessage(splitRequestEnvelope([nothing, ...frames]).content);
   if (message.name !== "STATUS") {
     throw new BatonError("PROTOCOL", `${to.id} responded to a TRANSFER with ${message.name}`);
   }
-  const { status, headers } = message as MessageOf<"STATUS">;
+  const { status, headers } = message as PubsubMessageOf<"STATUS">;
   const why = decoder.decode(message.body ?? nothing);
   if (status === "OK") return headers?.final === true ? { kind: "taken" } : null;
   if (status === "STALE_OP") return { kind: "passed" };

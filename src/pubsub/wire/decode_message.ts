@@ -1,5 +1,5 @@
 /**
- * Decodes frames into messages. Never throws: an invalid message gives an InvalidMessage that names the field and
+ * Decodes frames into messages. Never throws: an invalid message gives an InvalidPubsubMessage that names the field and
  * quotes its value, so that every peer gets a response.
  */
 import { totalByteLength } from "../../base/wire/bytes.ts";
@@ -9,15 +9,15 @@ import type { FieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedLengthMax } from "./message_limits.ts";
 import {
   headerFields,
-  type Message,
   messageBodies,
   messageFields,
-  type MessageHeaders,
   optionalFields,
+  type PubsubHeaders,
+  type PubsubMessage,
 } from "./pubsub_messages.ts";
 
 /** Why a message is invalid: status BAD_REQUEST, with a sentence for the body of the response. */
-export interface InvalidMessage {
+export interface InvalidPubsubMessage {
   readonly name: null;
   readonly field: string;
   readonly value: string;
@@ -57,14 +57,17 @@ const cr = 13;
 const lf = 10;
 
 /** Decodes the frames of one ZeroMQ message, without the envelope. Bodies are views of the frames. */
-export function decodeMessage(frames: readonly Uint8Array[]): Message | InvalidMessage {
+export function decodePubsubMessage(frames: readonly Uint8Array[]): PubsubMessage | InvalidPubsubMessage {
   const [frame] = frames;
   if (frame === undefined) return invalidMessage("frames", "0", "a message has at least one frame");
-  return (frames.length === 1 ? decodePut(frame) : null) ?? decodeGeneralMessage(frames, frame);
+  return (frames.length === 1 ? decodePut(frame) : null) ?? decodeGeneralPubsubMessage(frames, frame);
 }
 
 /** Decodes any message in its general form. */
-export function decodeGeneralMessage(frames: readonly Uint8Array[], frame: Uint8Array): Message | InvalidMessage {
+export function decodeGeneralPubsubMessage(
+  frames: readonly Uint8Array[],
+  frame: Uint8Array,
+): PubsubMessage | InvalidPubsubMessage {
   const end = findHeaderEnd(frame);
   if (end < 0) return invalidHeader(frame, end);
   const header = headerText(frame, end);
@@ -82,8 +85,8 @@ export function decodeGeneralMessage(frames: readonly Uint8Array[], frame: Uint8
     (headers === null ? null : readHeaders(header, lineEnd + 2, headers)) ??
     readBodies(frames, end + 4, shape, headers, message);
   if (wrong !== null) return { ...wrong, hasHeaders: headers !== null };
-  if (headers !== null) message["headers"] = headers as MessageHeaders;
-  return message as unknown as Message;
+  if (headers !== null) message["headers"] = headers as PubsubHeaders;
+  return message as unknown as PubsubMessage;
 }
 
 /** Where CR LF CR LF begins; else -1 minus the index of an invalid control character, or -1 minus the length. */
@@ -99,7 +102,7 @@ function findHeaderEnd(frame: Uint8Array): number {
   return -1 - length;
 }
 
-function invalidHeader(frame: Uint8Array, end: number): InvalidMessage {
+function invalidHeader(frame: Uint8Array, end: number): InvalidPubsubMessage {
   const at = -1 - end;
   if (at >= Math.min(frame.byteLength, headerBytesMax)) {
     return invalidMessage(
@@ -124,7 +127,7 @@ function readFields(
   words: readonly string[],
   shape: MessageShape,
   message: Record<string, unknown>,
-): InvalidMessage | null {
+): InvalidPubsubMessage | null {
   const given = words.length - 1;
   const { fields, fieldsMin } = shape;
   if (given < fieldsMin || given > fields.length) {
@@ -142,7 +145,7 @@ function readFields(
 }
 
 /** Unknown names are ignored, so that later versions can add headers. */
-function readHeaders(header: string, start: number, headers: Record<string, unknown>): InvalidMessage | null {
+function readHeaders(header: string, start: number, headers: Record<string, unknown>): InvalidPubsubMessage | null {
   for (let at = start; at <= header.length;) {
     const lineEnd = header.indexOf("\r\n", at);
     const end = lineEnd < 0 ? header.length : lineEnd;
@@ -168,7 +171,7 @@ function readBodies(
   shape: MessageShape,
   headers: Record<string, unknown> | null,
   message: Record<string, unknown>,
-): InvalidMessage | null {
+): InvalidPubsubMessage | null {
   const frame = frames[0] as Uint8Array;
   const bytes = frame.byteLength - bodyStart;
   const count = headers?.["count"] as number | undefined;
@@ -204,7 +207,7 @@ function readBodies(
   return null;
 }
 
-function invalidMessage(field: string, value: string, why: string): InvalidMessage {
+function invalidMessage(field: string, value: string, why: string): InvalidPubsubMessage {
   const quoted = value.length > quotedLengthMax ? `${value.slice(0, quotedLengthMax)}…` : value;
   return {
     name: null,

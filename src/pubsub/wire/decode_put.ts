@@ -4,7 +4,7 @@
  */
 import { sessionField as sessionType, type SessionToken } from "./field_types.ts";
 import { bodyBytesMax, tokenBytesMax } from "./message_limits.ts";
-import type { Message } from "./pubsub_messages.ts";
+import type { PubsubMessage } from "./pubsub_messages.ts";
 
 const blank = 32;
 const cr = 13;
@@ -56,7 +56,7 @@ type PutHeaders = { session?: SessionToken } & { [key in (typeof numberHeaders)[
 
 /**
  * Returns the topic of a PUT with ordinary names, of which only the names are read: the rest may be invalid. Returns
- * null for any other message; decodeMessage reads it.
+ * null for any other message; decodePubsubMessage reads it.
  */
 export function topicOfPut(frame: Uint8Array | undefined): string | null {
   if (frame === undefined || !isAt(frame, 0, start)) return null;
@@ -66,8 +66,8 @@ export function topicOfPut(frame: Uint8Array | undefined): string | null {
   return topicEnd === senderEnd + 1 ? null : names.get(frame, senderEnd + 1, topicEnd) ?? null;
 }
 
-/** Returns null for any other message and for an invalid one; decodeMessage tells which. */
-export function decodePut(frame: Uint8Array): Message | null {
+/** Returns null for any other message and for an invalid one; decodePubsubMessage tells which. */
+export function decodePut(frame: Uint8Array): PubsubMessage | null {
   if (!isAt(frame, 0, start)) return null;
   const senderEnd = wordEnd(frame, start.length);
   const topicEnd = wordEnd(frame, senderEnd + 1);
@@ -91,8 +91,8 @@ export function decodePut(frame: Uint8Array): Message | null {
   const bodyBytes = frame.byteLength - (at + 2);
   if (bodyBytes < 1 || bodyBytes > bodyBytesMax) return null;
   const body = frame.subarray(at + 2);
-  if (!hasHeaders) return { name: "PUT", sender, topic, counter, body } as Message;
-  return { name: "PUT", sender, topic, counter, body, headers } as Message;
+  if (!hasHeaders) return { name: "PUT", sender, topic, counter, body } as PubsubMessage;
+  return { name: "PUT", sender, topic, counter, body, headers } as PubsubMessage;
 }
 
 /** Reads one header. Returns false if it is not one of the usual headers, is repeated, or is invalid. */

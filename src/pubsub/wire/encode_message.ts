@@ -7,11 +7,11 @@ import type { FieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./message_limits.ts";
 import {
   headerFields,
-  type Message,
   messageFields,
-  type MessageHeaders,
-  type MessageName,
   optionalFields,
+  type PubsubHeaders,
+  type PubsubMessage,
+  type PubsubMessageName,
 } from "./pubsub_messages.ts";
 import { encodeNameToken } from "./name_token.ts";
 
@@ -30,7 +30,7 @@ const fieldWriters = Object.fromEntries(
       ...Object.entries(optionalFields[name as keyof typeof optionalFields] ?? {}),
     ] as [string, FieldWriter][],
   ]),
-) as Record<MessageName, [string, FieldWriter][]>;
+) as Record<PubsubMessageName, [string, FieldWriter][]>;
 
 /** Converts `max-bytes` to `maxBytes`. */
 export function toCamelCase(name: string): string {
@@ -38,13 +38,13 @@ export function toCamelCase(name: string): string {
 }
 
 /** Returns one frame, or for a batch the header's frame and one for each body. Bodies of a batch are not copied. */
-export function encodeMessage(message: Message): Uint8Array[] {
+export function encodePubsubMessage(message: PubsubMessage): Uint8Array[] {
   const stored = encodePutResponse(message);
-  return stored === null ? encodeGeneralMessage(message) : [stored];
+  return stored === null ? encodeGeneralPubsubMessage(message) : [stored];
 }
 
 /** Encodes any message in its general form. */
-export function encodeGeneralMessage(message: Message): Uint8Array[] {
+export function encodeGeneralPubsubMessage(message: PubsubMessage): Uint8Array[] {
   const { batch } = message;
   const header = formatHeader(message);
   if (header.length > headerBytesMax) {
@@ -64,7 +64,7 @@ export function encodeGeneralMessage(message: Message): Uint8Array[] {
   return [frame];
 }
 
-function formatHeader(message: Message): string {
+function formatHeader(message: PubsubMessage): string {
   let text: string = message.name;
   for (const [name, type] of fieldWriters[message.name]) {
     const value = (message as unknown as Record<string, unknown>)[name];
@@ -76,10 +76,10 @@ function formatHeader(message: Message): string {
   return `${text}\r\n`;
 }
 
-function formatHeaderFields(headers: MessageHeaders): string {
+function formatHeaderFields(headers: PubsubHeaders): string {
   let text = "";
   for (const key in headers) {
-    const value = headers[key as keyof MessageHeaders];
+    const value = headers[key as keyof PubsubHeaders];
     if (value === undefined) continue;
     const line = headerWriters.get(key);
     if (line === undefined || key === "count") throw new RangeError(`There is no line called "${key}"`);
@@ -111,7 +111,7 @@ let lastBeginning: { readonly sender: string; readonly room: Uint8Array; readonl
  * Fast path for the response to a put (OK with the IDs of the stored messages and nothing else), which is sent a
  * hundred thousand times a second. Returns null for any other message.
  */
-export function encodePutResponse(message: Message): Uint8Array | null {
+export function encodePutResponse(message: PubsubMessage): Uint8Array | null {
   if (message.name !== "STATUS" || message.status !== "OK" || message.headers?.ids?.length !== 1) return null;
   if (message.body !== undefined || message.batch !== undefined || message.messageId !== undefined) return null;
   for (const line in message.headers) if (line !== "ids") return null;

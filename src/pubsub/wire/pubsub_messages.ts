@@ -62,7 +62,7 @@ export const messageBodies = {
   STATUS: "batch",
   PERIODIC: "one",
   TRANSFER: "one",
-} as const satisfies Partial<Record<MessageName, "one" | "batch">>;
+} as const satisfies Partial<Record<PubsubMessageName, "one" | "batch">>;
 
 /** Headers between the first line and the empty line, `name: value`; camelCase in code. */
 export const headerFields = {
@@ -137,7 +137,7 @@ export const headerFields = {
   state: tokenField,
 } as const;
 
-export type MessageName = keyof typeof messageFields;
+export type PubsubMessageName = keyof typeof messageFields;
 type FieldValue<F> = F extends FieldType<infer T> ? T : never;
 type FieldValues<F> = { readonly [Name in keyof F]: FieldValue<F[Name]> };
 type OptionalFields<N> = N extends keyof typeof optionalFields
@@ -148,24 +148,24 @@ type CamelCase<Text extends string> = Text extends `${infer Head}-${infer Tail}`
   : Text;
 
 /** Headers of a message; `count` is part of the batch. */
-export type MessageHeaders = {
+export type PubsubHeaders = {
   readonly [Name in Exclude<keyof typeof headerFields, "count"> as CamelCase<Name>]?: FieldValue<
     (typeof headerFields)[Name]
   >;
 };
 
 /** A message with this name. */
-export type MessageOf<N extends MessageName> = N extends MessageName
+export type PubsubMessageOf<N extends PubsubMessageName> = N extends PubsubMessageName
   ? { readonly name: N } & FieldValues<(typeof messageFields)[N]> & OptionalFields<N> & MessageRest
   : never;
 
 interface MessageRest {
   /** Absent if the sender uses only the paper's protocol. */
-  readonly headers?: MessageHeaders | undefined;
+  readonly headers?: PubsubHeaders | undefined;
   /** The body, as a view of its frame; absent for a message without a body, and for a batch. */
   readonly body?: Uint8Array | undefined;
   /** The bodies of a batch. */
   readonly batch?: readonly Uint8Array[] | undefined;
 }
 
-export type Message = MessageOf<MessageName>;
+export type PubsubMessage = PubsubMessageOf<PubsubMessageName>;

@@ -4,7 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { RouterSocket } from "../../../src/protocols/zeromq/router_socket.ts";
-import { encodeMessage } from "../../../src/pubsub/wire/encode_message.ts";
+import { encodePubsubMessage } from "../../../src/pubsub/wire/encode_message.ts";
 import { BatonSession, type Running } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { frozenPut } from "../../support/frozen_put.ts";
@@ -193,7 +193,7 @@ test("of a client whose server fails", async () => {
   await using failing = new RouterSocket();
   const endpoint = await failing.bind("tcp://127.0.0.1:0");
   void (async () => {
-    const answer = encodeMessage({ name: "STATUS", sender: "s1", status: "ERROR" });
+    const answer = encodePubsubMessage({ name: "STATUS", sender: "s1", status: "ERROR" });
     for await (const frames of messagesOf(failing)) {
       failing.trySend([...frames.slice(0, frames.findIndex((frame) => frame.byteLength === 0) + 1), ...answer]);
     }

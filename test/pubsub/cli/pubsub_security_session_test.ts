@@ -4,9 +4,9 @@ import { writeFileSync } from "node:fs";
 import { readPublicKey, readSecretKey } from "../../../src/protocols/zeromq/curve_key_file.ts";
 import { curveDialOptions } from "../../../src/protocols/zeromq/curve_security.ts";
 import { RequestSocket } from "../../support/request_socket.ts";
-import { decodeMessage } from "../../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../../src/pubsub/wire/encode_message.ts";
-import type { Message } from "../../../src/pubsub/wire/pubsub_messages.ts";
+import { decodePubsubMessage } from "../../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../../src/pubsub/wire/encode_message.ts";
+import type { PubsubMessage } from "../../../src/pubsub/wire/pubsub_messages.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 
@@ -23,7 +23,12 @@ async function serve(words: string): Promise<string> {
 }
 
 /** One request on a connection of its own; null when nothing comes back. */
-async function ask(endpoint: string, key: string | null, message: Message, withinMs = 5000): Promise<string | null> {
+async function ask(
+  endpoint: string,
+  key: string | null,
+  message: PubsubMessage,
+  withinMs = 5000,
+): Promise<string | null> {
   const security = key === null
     ? {}
     : curveDialOptions(readSecretKey(session.path(key)), readPublicKey(session.path("service.pub")));
@@ -31,8 +36,8 @@ async function ask(endpoint: string, key: string | null, message: Message, withi
   socket.connect(endpoint);
   const signal = AbortSignal.timeout(withinMs);
   try {
-    await socket.send(encodeMessage(message), { signal });
-    const answer = decodeMessage(await socket.receive({ signal }));
+    await socket.send(encodePubsubMessage(message), { signal });
+    const answer = decodePubsubMessage(await socket.receive({ signal }));
     return answer.name === "STATUS" ? answer.status : answer.name;
   } catch (thrown) {
     if (signal.aborted) return null;
@@ -104,10 +109,10 @@ test("SIGHUP has the list of clients read again; one with a mistake is told, and
     curveDialOptions(readSecretKey(session.path("alice")), readPublicKey(session.path("service.pub"))),
   );
   stays.connect(proxy);
-  const statusOf = async (message: Message) => {
+  const statusOf = async (message: PubsubMessage) => {
     const signal = AbortSignal.timeout(10_000);
-    await stays.send(encodeMessage(message), { signal });
-    const answer = decodeMessage(await stays.receive({ signal }));
+    await stays.send(encodePubsubMessage(message), { signal });
+    const answer = decodePubsubMessage(await stays.receive({ signal }));
     return answer.name === "STATUS" && answer.status;
   };
   expect(await statusOf(info("alice"))).not.toBe("DENIED");

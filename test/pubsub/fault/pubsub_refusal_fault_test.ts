@@ -12,7 +12,7 @@ import { PubsubRequester } from "../../../src/pubsub/client/requester.ts";
 import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { sleep } from "../../../src/base/support/deadline.ts";
-import { decodeMessage } from "../../../src/pubsub/wire/decode_message.ts";
+import { decodePubsubMessage } from "../../../src/pubsub/wire/decode_message.ts";
 import { dose } from "../../support/dose.ts";
 import { eventually } from "../../support/eventually.ts";
 import { PubsubCluster } from "../../support/pubsub_cluster.ts";
@@ -43,7 +43,7 @@ class SecondDelivery implements AsyncDisposable {
     void this.#forgetAnswers();
     relay.tap = (frames) => {
       const start = frames.findIndex(({ byteLength }) => byteLength === 0);
-      if (decodeMessage(frames.slice(start + 1)).name !== "PUT") return;
+      if (decodePubsubMessage(frames.slice(start + 1)).name !== "PUT") return;
       const copy = frames.map((frame) => frame.slice());
       this.underWay++;
       clock.startTimer(random() * lateMsMax, () => {

@@ -13,7 +13,7 @@ import { Subscriber } from "../../../src/pubsub/client/subscriber.ts";
 import { manageTopic } from "../../../src/pubsub/admin/manage_topic.ts";
 import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import type { Message } from "../../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubMessage } from "../../../src/pubsub/wire/pubsub_messages.ts";
 import { PubsubCluster } from "../../support/pubsub_cluster.ts";
 
 setDefaultTimeout(120_000);
@@ -29,7 +29,7 @@ test("each of their messages arrives once, none is refused, and a copy of what w
   await using requester = new PubsubRequester({
     ...{ findProxies: () => Promise.resolve([cluster.proxy().endpoint]), clock, timeoutMs: 20_000, attemptMs: 5000 },
   });
-  const sent: Message[] = [];
+  const sent: PubsubMessage[] = [];
   const ask = requester.request.bind(requester);
   requester.request = (message, options) => {
     if (message.name === "PUT" && message.body !== undefined) sent.push(message);

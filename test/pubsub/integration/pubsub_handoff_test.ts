@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import { decodeMessage } from "../../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../../src/pubsub/wire/encode_message.ts";
+import { decodePubsubMessage } from "../../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../../src/pubsub/wire/encode_message.ts";
 import { bytesBelow } from "../../support/bytes_below.ts";
 import { dose, isFullDose } from "../../support/dose.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -68,9 +68,9 @@ test("a server that is killed while a large topic is on its way costs no message
   const had: number[] = [];
   for (let last = -1;;) {
     const frames = await client.send(
-      encodeMessage({ name: "GET", sender: "reader", topic, last, headers: { max: 100 } }),
+      encodePubsubMessage({ name: "GET", sender: "reader", topic, last, headers: { max: 100 } }),
     );
-    const answer = decodeMessage(frames);
+    const answer = decodePubsubMessage(frames);
     if (answer.name !== "STATUS" || answer.status !== "OK") break;
     had.push(...(answer.batch ?? []).map((body) => Number(new TextDecoder().decode(body))));
     last = answer.headers?.ids?.at(-1)?.last ?? last;

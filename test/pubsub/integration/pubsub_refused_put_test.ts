@@ -12,7 +12,7 @@ import { PubsubRequester } from "../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../src/pubsub/client/subscriber.ts";
 import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import type { Message } from "../../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubMessage } from "../../../src/pubsub/wire/pubsub_messages.ts";
 import { PubsubCluster } from "../../support/pubsub_cluster.ts";
 import { bytesOf, textOf } from "../../support/pubsub_talker.ts";
 
@@ -26,7 +26,7 @@ test("no copy of a put that was refused is ever stored, and who puts it again ha
   });
   const folder = join(cluster.folder, "state");
   mkdirSync(folder);
-  const sent: Message[] = [];
+  const sent: PubsubMessage[] = [];
   const enter = async <T>(id: string, live: (session: PubsubClientSession) => Promise<T>): Promise<T> => {
     using state = await ClientState.open(folder, id, { waitMs: 0, clock });
     await using requester = new PubsubRequester({

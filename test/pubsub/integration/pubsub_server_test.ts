@@ -13,9 +13,9 @@ import { DealerSocket } from "../../../src/protocols/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../../src/protocols/zeromq/router_socket.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
-import { decodeMessage } from "../../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../../src/pubsub/wire/encode_message.ts";
-import type { MessageHeaders } from "../../../src/pubsub/wire/pubsub_messages.ts";
+import { decodePubsubMessage } from "../../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../../src/pubsub/wire/encode_message.ts";
+import type { PubsubHeaders } from "../../../src/pubsub/wire/pubsub_messages.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { startKeeperProcess } from "../../support/keeper_server.ts";
@@ -66,9 +66,9 @@ async function talker(): Promise<PubsubTalker> {
 }
 
 const subscribe = (sender: string, topic: string) => ({ name: "SUBSCRIBE", sender, topic }) as const;
-const put = (sender: string, topic: string, counter: number, text: string, headers: MessageHeaders = {}) =>
+const put = (sender: string, topic: string, counter: number, text: string, headers: PubsubHeaders = {}) =>
   ({ name: "PUT", sender, topic, counter, body: bytesOf(text), headers }) as const;
-const get = (sender: string, topic: string, last = -1, headers: MessageHeaders = {}) =>
+const get = (sender: string, topic: string, last = -1, headers: PubsubHeaders = {}) =>
   ({ name: "GET", sender, topic, last, headers }) as const;
 
 test("a client subscribes, has what is put from then on, once and in order, and is no longer subscribed afterwards", async () => {
@@ -226,7 +226,7 @@ test("proxies that are there are told what the server serves, at once and again"
   const signal = new AbortController().signal;
   await announceProcess(zk, path.proxy("p1"), { id: "p1", endpoint, storeId: "p1" }, { clock: systemClock(), signal });
   const [, , ...frames] = await proxy.receive();
-  expect(decodeMessage(frames)).toMatchObject({ name: "PERIODIC", sender: "s1", body: bytesOf("news") });
+  expect(decodePubsubMessage(frames)).toMatchObject({ name: "PERIODIC", sender: "s1", body: bytesOf("news") });
 });
 
 test("a server that leaves answers what is under way, gives its topics away when asked, and lets go of everything", async () => {
@@ -269,12 +269,12 @@ test("gets that wait do not outlive the connection that they came by", async () 
   const waiting = async () => (await server.statistics()).pendingGets;
   for (const number of ["1", "2"]) {
     const request = { ...get("alice", "news"), headers: { waitMs: 50_000 } } as const;
-    dealer.trySend([bytesOf(number), new Uint8Array(0), ...encodeMessage(request)]);
+    dealer.trySend([bytesOf(number), new Uint8Array(0), ...encodePubsubMessage(request)]);
   }
   await eventually(async () => await waiting() === 2);
-  dealer.trySend([bytesOf("1"), new Uint8Array(0), ...encodeMessage({ name: "CANCEL", sender: "p1" })]);
+  dealer.trySend([bytesOf("1"), new Uint8Array(0), ...encodePubsubMessage({ name: "CANCEL", sender: "p1" })]);
   const [number, , ...frames] = await dealer.receive({ signal: AbortSignal.timeout(10_000) });
-  expect([textOf(number), decodeMessage(frames)]).toMatchObject(["1", { status: "NO_MESSAGE" }]);
+  expect([textOf(number), decodePubsubMessage(frames)]).toMatchObject(["1", { status: "NO_MESSAGE" }]);
   expect(await waiting()).toBe(1);
   await dealer.close({ lingerMs: 0 });
   await eventually(async () => await waiting() === 0);

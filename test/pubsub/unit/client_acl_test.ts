@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { ClientAcl } from "../../../src/pubsub/client_acl.ts";
-import type { Message } from "../../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubMessage } from "../../../src/pubsub/wire/pubsub_messages.ts";
 
 const [one, two, three] = ["1", "2", "3"].map((digit) => digit.repeat(40)) as [string, string, string];
 const acl = ClientAcl.parse(
@@ -8,8 +8,8 @@ const acl = ClientAcl.parse(
   "acl",
 );
 
-const get = (sender: string, topic: string): Message => ({ name: "GET", sender, topic, last: -1 });
-const put = (sender: string, topic: string): Message => ({ name: "PUT", sender, topic, counter: 1 });
+const get = (sender: string, topic: string): PubsubMessage => ({ name: "GET", sender, topic, last: -1 });
+const put = (sender: string, topic: string): PubsubMessage => ({ name: "PUT", sender, topic, counter: 1 });
 
 test("a key speaks as its ids, at its topics, and does what its line says", () => {
   expect(acl.refusalReason(one, get("alice", "news"))).toBeNull();
@@ -21,7 +21,7 @@ test("a key speaks as its ids, at its topics, and does what its line says", () =
 });
 
 test("everything else is refused with a sentence", () => {
-  const refused: [string, Message, string][] = [
+  const refused: [string, PubsubMessage, string][] = [
     [one, get("bob", "news"), 'may not use the client ID "bob"'],
     [one, get("alice", "new"), 'may not get at topic "new"'],
     [one, get("alice", "out"), "may not get"],

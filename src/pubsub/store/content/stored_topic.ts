@@ -1,6 +1,6 @@
 /** One topic in the memory of a store, and which of its messages retention and the limits of a topic concern. */
 import { noMessageId } from "../../wire/field_types.ts";
-import type { MessageHeaders } from "../../wire/pubsub_messages.ts";
+import type { PubsubHeaders } from "../../wire/pubsub_messages.ts";
 import type { StoreOptions } from "../limits/topic_store_limits.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import { TopicLog } from "./topic_log.ts";
@@ -86,7 +86,7 @@ export class StoredTopic {
   }
 
   /** Headers of the response to this client's INFO. */
-  infoFor(client: string): MessageHeaders {
+  infoFor(client: string): PubsubHeaders {
     const { firstId: first, lastId: last, bytes } = this.log;
     const position = this.subscribers.get(client)?.position ?? null;
     const pending = position === null ? 0 : this.pendingAfter(position);

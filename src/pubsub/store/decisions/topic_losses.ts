@@ -3,7 +3,7 @@
  * told with the first message after the lost ones, by whichever server owns the topic then, until it has acknowledged a
  * message after them. Pure.
  */
-import type { MessageHeaders } from "../../wire/pubsub_messages.ts";
+import type { PubsubHeaders } from "../../wire/pubsub_messages.ts";
 import type { PutOperation } from "../operations/store_operations.ts";
 
 export interface MessageLoss {
@@ -45,7 +45,7 @@ export class TopicLosses {
     client: number,
     { session, counter }: Pick<PutOperation, "session" | "counter">,
     nowMs: number,
-  ): MessageHeaders {
+  ): PubsubHeaders {
     if (this.#losses.length === 0) return {};
     const put = `${session?.number} ${counter}`;
     const losses = this.#losses.filter(({ lastClient, atMs }) => client <= lastClient && nowMs - atMs < publisherMs);

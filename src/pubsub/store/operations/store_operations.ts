@@ -1,6 +1,6 @@
 /** Operations of a server on its topic store, and their responses: requests of clients without envelopes. */
 import type { SessionToken } from "../../wire/field_types.ts";
-import type { MessageHeaders } from "../../wire/pubsub_messages.ts";
+import type { PubsubHeaders } from "../../wire/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/status_codes.ts";
 
 interface ClientOperationFields {
@@ -77,18 +77,18 @@ export interface TopicMessageContent {
 }
 
 /** Why an operation is not executed; it has changed nothing. The other fields are headers of the response. */
-export interface RefusedOperation extends MessageHeaders {
+export interface RefusedOperation extends PubsubHeaders {
   readonly kind: "refused";
   readonly code: StatusCode;
   readonly reason: string;
 }
 
-export function refuseOperation(code: StatusCode, reason: string, headers: MessageHeaders = {}): RefusedOperation {
+export function refuseOperation(code: StatusCode, reason: string, headers: PubsubHeaders = {}): RefusedOperation {
   return { kind: "refused", code, reason, ...headers };
 }
 
 /** The other fields are headers of the response. */
-export interface StoreResponse extends MessageHeaders {
+export interface StoreResponse extends PubsubHeaders {
   readonly ticket: number;
   readonly code: StatusCode;
   /** A sentence if the code is not OK; otherwise empty. */

@@ -1,20 +1,20 @@
 /** Requests of clients as operations of the store, and the store's responses as messages. Pure. */
-import type { InvalidMessage } from "../../wire/decode_message.ts";
+import type { InvalidPubsubMessage } from "../../wire/decode_message.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/message_limits.ts";
-import type { Message, MessageHeaders, MessageOf } from "../../wire/pubsub_messages.ts";
+import type { PubsubHeaders, PubsubMessage, PubsubMessageOf } from "../../wire/pubsub_messages.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../../status_message.ts";
 import { toIdRanges } from "../decisions/decide_put.ts";
 import type { ClientOperation, StoreResponse } from "../operations/store_operations.ts";
 
 /** Requests about one topic and one client, which the store executes. */
-export type ClientMessage = MessageOf<"SUBSCRIBE" | "UNSUBSCRIBE" | "GET" | "PUT" | "SEEK" | "INFO">;
+export type ClientMessage = PubsubMessageOf<"SUBSCRIBE" | "UNSUBSCRIBE" | "GET" | "PUT" | "SEEK" | "INFO">;
 
 const clientMessages: ReadonlySet<string> = new Set<ClientMessage["name"]>(
   ["PUT", "GET", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK", "INFO"],
 );
 const nothing = new Uint8Array(0);
 
-export function isClientMessage(message: Message | InvalidMessage): message is ClientMessage {
+export function isClientMessage(message: PubsubMessage | InvalidPubsubMessage): message is ClientMessage {
   return message.name !== null && clientMessages.has(message.name);
 }
 
@@ -86,7 +86,7 @@ export function statusOfStoreResponse(
   }
   const { ticket: _ticket, code: _code, reason, messages = [], ...more } = response;
   const known = message.headers !== undefined;
-  const headers: { -readonly [Name in keyof MessageHeaders]: MessageHeaders[Name] } = {};
+  const headers: { -readonly [Name in keyof PubsubHeaders]: PubsubHeaders[Name] } = {};
   if (known) {
     if (message.headers.epoch !== undefined && message.headers.epoch !== epoch) headers.epoch = epoch;
     Object.assign(headers, more);

@@ -3,8 +3,8 @@
  * its responses back as frames, in pieces.
  */
 import { errorMessage } from "../../../base/errors.ts";
-import { decodeMessage } from "../../wire/decode_message.ts";
-import { encodeMessage } from "../../wire/encode_message.ts";
+import { decodePubsubMessage } from "../../wire/decode_message.ts";
+import { encodePubsubMessage } from "../../wire/encode_message.ts";
 import { type StatusCode, statusCodes } from "../../wire/status_codes.ts";
 import { makeStatusMessage } from "../../status_message.ts";
 import { type ClientMessage, isClientMessage, statusOfStoreResponse, toStoreOperation } from "./client_request.ts";
@@ -56,14 +56,14 @@ export class ThreadRequests {
 
   /** Returns null for a request that was refused. */
   #decode({ ticket, kind, epoch, frames }: TicketFrames): StoreOperation | null {
-    const message = decodeMessage(frames);
+    const message = decodePubsubMessage(frames);
     if (!isClientMessage(message)) return this.#respond(ticket, "BAD_REQUEST", []);
     const asked = message.headers?.epoch ?? 0;
     if (asked > epoch) {
       const topic = JSON.stringify(message.topic);
       const reason = `topic ${topic} is at epoch ${epoch} here; the request is for epoch ${asked}`;
       const status = makeStatusMessage(this.#server, message, "NOT_OWNER", { reason });
-      return this.#respond(ticket, "NOT_OWNER", encodeMessage(status));
+      return this.#respond(ticket, "NOT_OWNER", encodePubsubMessage(status));
     }
     this.#requests.set(ticket, { message, epoch });
     return toStoreOperation(message, { ticket, epoch, wait: kind === storeRequests.held });
@@ -77,12 +77,12 @@ export class ThreadRequests {
     const { message, epoch } = request;
     try {
       const status = statusOfStoreResponse(this.#server, message, response, epoch);
-      this.#respond(response.ticket, response.code, encodeMessage(status));
+      this.#respond(response.ticket, response.code, encodePubsubMessage(status));
     } catch (error) {
       // A bug, or a message of another server that none can carry. It concerns one request; the others continue.
       const reason = `internal error: ${errorMessage(error)}`;
       const status = makeStatusMessage(this.#server, message, "ERROR", { reason, headers: { unknown: true } });
-      this.#respond(response.ticket, "ERROR", encodeMessage(status));
+      this.#respond(response.ticket, "ERROR", encodePubsubMessage(status));
     }
   }
 

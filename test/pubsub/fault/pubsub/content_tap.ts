@@ -2,7 +2,7 @@
  * Listens to handoffs on their way to servers, and tells what each topic held, whatever its epoch. Owns no connection.
  */
 import { createHash, type Hash } from "node:crypto";
-import { decodeMessage } from "../../../../src/pubsub/wire/decode_message.ts";
+import { decodePubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
 import { TopicDataReader, type TopicDataRecord } from "../../../../src/pubsub/wire/topic_records.ts";
 import type { ZmtpRelay } from "./zmtp_relay.ts";
 
@@ -28,7 +28,7 @@ export class ContentTap implements Disposable {
   }
 
   #take(frames: readonly Uint8Array[]): void {
-    const message = decodeMessage(frames.slice(frames.findIndex(({ byteLength }) => byteLength === 0) + 1));
+    const message = decodePubsubMessage(frames.slice(frames.findIndex(({ byteLength }) => byteLength === 0) + 1));
     if (message.name !== "TRANSFER") return;
     const { topic, headers, body = new Uint8Array(0) } = message;
     if (headers?.part === 0) {

@@ -6,7 +6,7 @@ import { errorMessage } from "../../../../src/base/errors.ts";
 import { throwIfAborted } from "../../../../src/base/support/abort.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
-import type { Message } from "../../../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubMessage } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import { type Answered, ProxyClient } from "../../../support/proxy_client.ts";
 import type { HistoryWriter } from "./history_file.ts";
 import { gotOf, markedBody, putOf } from "./marked_body.ts";
@@ -84,7 +84,7 @@ class Asker implements AsyncDisposable {
     this.#at = Math.floor(options.random() * options.proxies.length);
   }
 
-  async ask(message: Message): Promise<Answered> {
+  async ask(message: PubsubMessage): Promise<Answered> {
     const { proxies, over, troubled } = this.#options;
     for (;;) {
       throwIfAborted(over);

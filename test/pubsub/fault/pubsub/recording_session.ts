@@ -3,7 +3,7 @@ import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client
 import type { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import type { PubsubRequester, PubsubRequestOutcome as Asked } from "../../../../src/pubsub/client/requester.ts";
 import type { IdRange } from "../../../../src/pubsub/wire/field_types.ts";
-import type { MessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubMessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import type { Invocation, Outcome, Result } from "./history.ts";
 import type { HistoryRecorder } from "./history_recorder.ts";
 import { gotOf, putOf } from "./marked_body.ts";
@@ -75,7 +75,9 @@ function resultOf({ name }: Question, asked: Asked): Result {
   return { outcome, status, by, ...messagesIn(asked.response) };
 }
 
-function messagesIn({ batch, body, messageId = 0, headers }: MessageOf<"STATUS">): Pick<Result, "got" | "missed"> {
+function messagesIn(
+  { batch, body, messageId = 0, headers }: PubsubMessageOf<"STATUS">,
+): Pick<Result, "got" | "missed"> {
   const bodies = batch ?? [body ?? new Uint8Array(0)];
   const ids = idsOf(headers?.ids ?? [{ first: messageId, last: messageId }]);
   const got = bodies.map((content, place) => gotOf(ids[place] ?? 0, content));

@@ -18,7 +18,7 @@ import type {
 } from "../../../../src/pubsub/client/requester.ts";
 import { onAbort } from "../../../../src/base/support/abort.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
-import type { MessageHeaders, MessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubHeaders, PubsubMessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import type { StatusCode } from "../../../../src/pubsub/wire/status_codes.ts";
 import { seededRandom, testSeed } from "../../../support/random.ts";
 
@@ -39,20 +39,20 @@ class FakeServer {
   /** The topic's number, and those that clients have become known with. */
   registration = 0;
   readonly registered: number[] = [];
-  readonly heard: MessageOf<"PUT">[] = [];
+  readonly heard: PubsubMessageOf<"PUT">[] = [];
   readonly #known = new Map<string, string>();
   readonly #firstUnacked = new Map<string, number>();
   #session = 0;
   #underWay = 0;
 
   /** The network delivers again what it has delivered before. */
-  deliverAgain(put: MessageOf<"PUT"> | undefined): void {
+  deliverAgain(put: PubsubMessageOf<"PUT"> | undefined): void {
     if (put !== undefined) this.#put(put);
   }
 
-  requester(fate: (put: MessageOf<"PUT">) => Fate): PubsubRequester {
+  requester(fate: (put: PubsubMessageOf<"PUT">) => Fate): PubsubRequester {
     const request = async (
-      put: MessageOf<"PUT">,
+      put: PubsubMessageOf<"PUT">,
       { signal, onSent }: PubsubRequestOptions = {},
     ): Promise<PubsubRequestOutcome> => {
       if (put.batch?.length === 0 && put.headers?.fromSession === undefined) return this.#register(put);
@@ -78,7 +78,7 @@ class FakeServer {
   }
 
   /** A put of nothing, before the first put: with its number, a topic that has forgotten the client since is told. */
-  #register(put: MessageOf<"PUT">): PubsubRequestOutcome {
+  #register(put: PubsubMessageOf<"PUT">): PubsubRequestOutcome {
     if ((put.headers?.registration ?? 0) < this.registration) {
       return response("UNREGISTERED", { registration: this.registration });
     }
@@ -87,7 +87,7 @@ class FakeServer {
   }
 
   /** As a server does it: store_engine.ts. */
-  #end(put: MessageOf<"PUT">): PubsubRequestOutcome {
+  #end(put: PubsubMessageOf<"PUT">): PubsubRequestOutcome {
     this.#put(put);
     const { number, key } = put.headers?.fromSession ?? { number: 0, key: "" };
     const isStored = this.#known.has(`${number} ${key} ${put.counter}`);
@@ -95,7 +95,7 @@ class FakeServer {
   }
 
   /** As a server decides it: src/pubsub/store/decisions/decide_put.ts. */
-  #put({ counter, headers = {}, body, batch = [body ?? new Uint8Array(0)] }: MessageOf<"PUT">): StatusCode {
+  #put({ counter, headers = {}, body, batch = [body ?? new Uint8Array(0)] }: PubsubMessageOf<"PUT">): StatusCode {
     const { firstUnacked = 0, after, session } = headers;
     const { number, key } = headers.fromSession ?? session ?? { number: 0, key: "" };
     if ((session?.number ?? 0) < this.#session) return "FENCED";
@@ -118,7 +118,7 @@ class FakeServer {
   }
 }
 
-function response(status: StatusCode, headers: MessageHeaders = {}): PubsubRequestOutcome {
+function response(status: StatusCode, headers: PubsubHeaders = {}): PubsubRequestOutcome {
   return { kind: "response", response: { name: "STATUS", sender: "s1", status, headers } };
 }
 
@@ -205,7 +205,7 @@ test("what is behind a refusal is in the input and not kept as well, also if it 
   const givenUp = new Promise<void>((resolve) => hasGivenUp = resolve);
   const asked: number[] = [];
   const request = async (
-    { counter }: MessageOf<"PUT">,
+    { counter }: PubsubMessageOf<"PUT">,
     { onSent }: PubsubRequestOptions = {},
   ): Promise<PubsubRequestOutcome> => {
     if (counter === 0) return response("OK"); // it becomes known
@@ -291,7 +291,7 @@ test("a full topic whose server confirms no end of the session: the outcome is u
   const items = numbered(130);
   {
     using state = await openState();
-    const full = ({ counter, batch }: MessageOf<"PUT">): Fate =>
+    const full = ({ counter, batch }: PubsubMessageOf<"PUT">): Fate =>
       counter < 65 ? "done" : batch?.length === 0 ? "lost" : "full";
     const publisher = new Publisher(new PubsubClientSession(state, server.requester(full)), "news");
     await expect(publisher.putAll(chunks(items, 64))).rejects.toMatchObject({
@@ -306,8 +306,8 @@ test("a full topic whose server confirms no end of the session: the outcome is u
 });
 
 test("who was taken over does not take the topic back by the end of its session", async () => {
-  const heard: MessageOf<"PUT">[] = [];
-  const request = (put: MessageOf<"PUT">, { onSent }: PubsubRequestOptions = {}) => {
+  const heard: PubsubMessageOf<"PUT">[] = [];
+  const request = (put: PubsubMessageOf<"PUT">, { onSent }: PubsubRequestOptions = {}) => {
     onSent?.();
     heard.push(put);
     return Promise.resolve(response("FENCED"));
@@ -334,7 +334,7 @@ test.each([
       for (let life = 0; !isDone; life++) {
         using state = await openState();
         const kill = new AbortController();
-        const fate = (put: MessageOf<"PUT">): Fate => {
+        const fate = (put: PubsubMessageOf<"PUT">): Fate => {
           if (again) server.deliverAgain(server.heard[Math.floor(random() * server.heard.length)]);
           // A server confirms the end of a session, or the client is killed: otherwise only a full topic is safe from
           // copies.

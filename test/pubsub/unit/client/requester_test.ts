@@ -5,10 +5,10 @@ import { RouterSocket } from "../../../../src/protocols/zeromq/router_socket.ts"
 import { PubsubRequester, type PubsubRequesterOptions } from "../../../../src/pubsub/client/requester.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
-import { decodeMessage } from "../../../../src/pubsub/wire/decode_message.ts";
+import { decodePubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
 import { decodePut } from "../../../../src/pubsub/wire/decode_put.ts";
-import { encodeMessage } from "../../../../src/pubsub/wire/encode_message.ts";
-import type { Message, MessageHeaders } from "../../../../src/pubsub/wire/pubsub_messages.ts";
+import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.ts";
+import type { PubsubHeaders, PubsubMessage } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import type { StatusCode } from "../../../../src/pubsub/wire/status_codes.ts";
 import { messagesOf } from "../../../support/messages_of.ts";
 
@@ -19,11 +19,11 @@ afterEach(async () => {
   for (const one of open.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-type Said = StatusCode | "nothing" | { readonly status: StatusCode; readonly headers: MessageHeaders };
+type Said = StatusCode | "nothing" | { readonly status: StatusCode; readonly headers: PubsubHeaders };
 
 /** Answers what it is told to, the last for ever. */
 class FakeProxy implements AsyncDisposable {
-  readonly heard: Message[] = [];
+  readonly heard: PubsubMessage[] = [];
   readonly frames: Uint8Array[][] = [];
   /** How long an answer takes. */
   delayMs = 0;
@@ -48,13 +48,13 @@ class FakeProxy implements AsyncDisposable {
     for await (const frames of messagesOf(this.#socket)) {
       const at = frames.findIndex((frame) => frame.byteLength === 0);
       this.frames.push(frames.slice(at + 1));
-      const message = decodeMessage(frames.slice(at + 1));
+      const message = decodePubsubMessage(frames.slice(at + 1));
       if (message.name === null) throw new Error(message.reason);
       this.heard.push(message);
       const said = (this.#answers.length > 1 ? this.#answers.shift() : this.#answers[0]) ?? "nothing";
       if (said === "nothing") continue;
       const { status, headers } = typeof said === "string" ? { status: said, headers: {} } : said;
-      const response = encodeMessage({ name: "STATUS", sender: "fake", status, headers });
+      const response = encodePubsubMessage({ name: "STATUS", sender: "fake", status, headers });
       const reply = () => void this.#socket.trySend([...frames.slice(0, at + 1), ...response]);
       if (this.delayMs === 0) reply();
       else this.#cancels.push(systemClock().startTimer(this.delayMs, reply));

@@ -22,9 +22,9 @@ import {
   toStoreOperation,
 } from "../../../../src/pubsub/store/thread/client_request.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
-import { decodeMessage } from "../../../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../../../src/pubsub/wire/encode_message.ts";
-import type { Message } from "../../../../src/pubsub/wire/pubsub_messages.ts";
+import { decodePubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.ts";
+import type { PubsubMessage } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import { statusCodes } from "../../../../src/pubsub/wire/status_codes.ts";
 import { dose } from "../../../support/dose.ts";
 import { seededRandom, testSeed } from "../../../support/random.ts";
@@ -37,7 +37,7 @@ beforeEach(() => folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" :
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const driver = engineDrivers();
 
-type Answer = (message: Message) => PubsubRequestOutcome;
+type Answer = (message: PubsubMessage) => PubsubRequestOutcome;
 
 /** One call of a program: opens the state, does one thing, and closes it. Returns its error; null: done. */
 async function call(
@@ -45,7 +45,7 @@ async function call(
   work: (client: PubsubClientSession) => Promise<unknown>,
 ): Promise<BatonError | null> {
   using state = await ClientState.open(folder, "alice", { waitMs: 0, clock: systemClock() });
-  const requester = { request: (message: Message) => Promise.resolve(answer(message)) } as unknown as PubsubRequester;
+  const requester = { request: (message: PubsubMessage) => Promise.resolve(answer(message)) } as unknown as PubsubRequester;
   try {
     await work(new PubsubClientSession(state, requester));
     return null;
@@ -130,11 +130,11 @@ function wrongOutcome(random: () => number): PubsubRequestOutcome {
 /** The outcome of a store, through the frames that are sent. */
 function honest(store: ReturnType<typeof driver>): Answer {
   return (message) => {
-    const request = decodeMessage(encodeMessage(message)) as ClientMessage;
+    const request = decodePubsubMessage(encodePubsubMessage(message)) as ClientMessage;
     const operation = toStoreOperation(request, { ticket: 1, epoch: 1, wait: false });
     const [response] = store.execute(operation as never);
     if (response === undefined) throw new Error("no response");
-    const status = decodeMessage(encodeMessage(statusOfStoreResponse("s1", request, response, 1)));
+    const status = decodePubsubMessage(encodePubsubMessage(statusOfStoreResponse("s1", request, response, 1)));
     return { kind: "response", response: status as ClientResponseMessage };
   };
 }

@@ -13,7 +13,7 @@ import type {
   PubsubRequestOutcome,
 } from "../../../../src/pubsub/client/requester.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
-import type { MessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubMessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
 let folder = "";
@@ -38,7 +38,7 @@ async function put(
 ) {
   using state = await ClientState.open(folder, "a", { waitMs: 0, clock: systemClock() });
   const left = [...outcomes];
-  const request = ({ batch }: MessageOf<"PUT">, { onSent }: PubsubRequestOptions = {}) => {
+  const request = ({ batch }: PubsubMessageOf<"PUT">, { onSent }: PubsubRequestOptions = {}) => {
     onSent?.();
     if (batch?.length === 0) return Promise.resolve(registers ? ok() : silent);
     const [outcome = silent] = left;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { encodeProxyResponse, proxyResponseStatus } from "../../../../src/pubsub/proxy/proxy_response.ts";
-import { decodeMessage } from "../../../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../../../src/pubsub/wire/encode_message.ts";
+import { decodePubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.ts";
 import { statusCodes } from "../../../../src/pubsub/wire/status_codes.ts";
 
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -11,7 +11,7 @@ test("the status of whatever answer a server can write is read without reading t
   for (const status of statusCodes) {
     for (const sender of ["s", "a b", "täglich", "😀".repeat(256)]) {
       for (const rest of [{}, { messageId: 5 }, { body }, { headers: { epoch: 3 } }, { batch: [body, body] }]) {
-        expect(proxyResponseStatus(encodeMessage({ name: "STATUS", sender, status, ...rest })[0])).toBe(status);
+        expect(proxyResponseStatus(encodePubsubMessage({ name: "STATUS", sender, status, ...rest })[0])).toBe(status);
       }
     }
   }
@@ -37,11 +37,11 @@ test("what is no STATUS has none", () => {
 
 test("a response of the proxy has headers only for a client that sends headers, and its text is cut", () => {
   const response = { status: "ERROR", reason: "w".repeat(5000), headers: { unknown: true } } as const;
-  expect(decodeMessage(encodeProxyResponse("p1", response, true))).toMatchObject({
+  expect(decodePubsubMessage(encodeProxyResponse("p1", response, true))).toMatchObject({
     status: "ERROR",
     headers: { unknown: true },
   });
-  const plain = decodeMessage(encodeProxyResponse("p1", response, false));
+  const plain = decodePubsubMessage(encodeProxyResponse("p1", response, false));
   expect(plain).toMatchObject({ name: "STATUS", sender: "p1", status: "ERROR" });
   expect(plain.name === "STATUS" && [plain.headers, plain.body?.byteLength]).toEqual([undefined, 1000]);
 });

@@ -6,8 +6,8 @@ import { ServerRequestHandler } from "../../../../src/pubsub/server/request_hand
 import { heldGetMsMax, pendingAdmissionsMax } from "../../../../src/pubsub/server/server_limits.ts";
 import type { StoreResponse } from "../../../../src/pubsub/store/operations/store_operations.ts";
 import type { EncodedResponse, SubmittedRequest } from "../../../../src/pubsub/store/topic_store.ts";
-import { decodeMessage, type InvalidMessage } from "../../../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../../../src/pubsub/wire/encode_message.ts";
+import { decodePubsubMessage, type InvalidPubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -16,12 +16,12 @@ const envelope = [bytes("proxy"), bytes("7"), new Uint8Array(0)];
 
 /** The request as the storage thread sees it. */
 function decoded({ frames }: SubmittedRequest): ClientMessage {
-  return decodeMessage(frames) as ClientMessage;
+  return decodePubsubMessage(frames) as ClientMessage;
 }
 
 function storeResponse(request: SubmittedRequest, response: Partial<StoreResponse>): EncodedResponse {
   const whole = { ticket: request.ticket, code: "OK", reason: "", ...response } as const;
-  const frames = encodeMessage(statusOfStoreResponse("s1", decoded(request), whole, request.epoch));
+  const frames = encodePubsubMessage(statusOfStoreResponse("s1", decoded(request), whole, request.epoch));
   return { ticket: whole.ticket, code: whole.code, frames };
 }
 
@@ -29,7 +29,7 @@ function storeResponse(request: SubmittedRequest, response: Partial<StoreRespons
 function rig() {
   const clock = new FakeClock();
   const submitted: SubmittedRequest[] = [];
-  const invalid: InvalidMessage[] = [];
+  const invalid: InvalidPubsubMessage[] = [];
   const cancelled: number[] = [];
   const responses: ResponseStatusMessage[] = [];
   const lookups: ((availability: TopicAvailability) => void)[] = [];
@@ -61,7 +61,7 @@ function rig() {
     },
     reply: (to, response) => {
       expect(to).toBe(envelope);
-      responses.push("frames" in response ? decodeMessage(response.frames) as ResponseStatusMessage : response);
+      responses.push("frames" in response ? decodePubsubMessage(response.frames) as ResponseStatusMessage : response);
     },
     refuseInvalid: (_, message) => void invalid.push(message),
     endpointOf: (id) => id === "s2" ? "tcp://b:1" : null,
@@ -69,7 +69,7 @@ function rig() {
   const take = (message: ClientMessage) => {
     const { name, topic } = message;
     const isPut = name === "PUT";
-    handler.handle({ envelope, frames: encodeMessage(message), name, topic, message: isPut ? null : message });
+    handler.handle({ envelope, frames: encodePubsubMessage(message), name, topic, message: isPut ? null : message });
   };
   const response = (code: StoreResponse["code"], more: Partial<StoreResponse> = {}) => {
     const request = submitted.at(-1);

@@ -4,7 +4,7 @@ import type { TopicTransferReply } from "../../../../src/pubsub/ownership/transf
 import type { ResponseStatusMessage } from "../../../../src/pubsub/status_message.ts";
 import { incomingTransfersMax, transferIdleMs } from "../../../../src/pubsub/server/server_limits.ts";
 import { TopicTransferReceiver } from "../../../../src/pubsub/server/transfer_receiver.ts";
-import type { MessageHeaders } from "../../../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubHeaders } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -31,7 +31,7 @@ function rig(end: (taken: string[]) => Promise<TopicTransferReply> = () => Promi
     },
     reply: ([identity], status) => responses.push([new TextDecoder().decode(identity), status]),
   });
-  const send = (part: number, text: string, more: MessageHeaders = {}, from = "a", topic = "t") => {
+  const send = (part: number, text: string, more: PubsubHeaders = {}, from = "a", topic = "t") => {
     const headers = { epoch: 1, hash: "h", incarnation: "b", baseOffset: 0, part, ...more };
     const body = text === "" ? undefined : bytes(text);
     receiver.handle([bytes(from), new Uint8Array(0)], { name: "TRANSFER", sender: "s1", topic, headers, body });

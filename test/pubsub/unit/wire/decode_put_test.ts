@@ -1,9 +1,9 @@
 /** The quick way to read a PUT says what the ordinary one says, or nothing. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { decodeGeneralMessage } from "../../../../src/pubsub/wire/decode_message.ts";
+import { decodeGeneralPubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
 import { decodePut, topicOfPut } from "../../../../src/pubsub/wire/decode_put.ts";
-import { encodeMessage } from "../../../../src/pubsub/wire/encode_message.ts";
+import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
 
@@ -62,7 +62,7 @@ const ordinary = fc.record({
 
 function same(frame: Uint8Array): void {
   const quick = decodePut(frame);
-  const whole = decodeGeneralMessage([frame], frame);
+  const whole = decodeGeneralPubsubMessage([frame], frame);
   if (quick !== null) expect(quick as unknown).toEqual(whole);
   // A request is admitted by the topic that was read alone, and executed on the topic of the whole.
   const topic = topicOfPut(frame);
@@ -90,7 +90,7 @@ property(
   fc.tuple(ordinary, fc.nat(), fc.nat(255)),
   ([message, at, byte]) => {
     const { headers, ...rest } = message;
-    const [frame = new Uint8Array(0)] = encodeMessage(
+    const [frame = new Uint8Array(0)] = encodePubsubMessage(
       { name: "PUT", ...rest, ...(headers === undefined ? {} : { headers }) } as never,
     );
     same(frame);

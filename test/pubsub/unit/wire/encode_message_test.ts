@@ -1,8 +1,12 @@
 /** The quick way to write OK with ids writes what the ordinary one writes, or nothing. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { encodeGeneralMessage, encodeMessage, encodePutResponse } from "../../../../src/pubsub/wire/encode_message.ts";
-import type { Message } from "../../../../src/pubsub/wire/pubsub_messages.ts";
+import {
+  encodeGeneralPubsubMessage,
+  encodePubsubMessage,
+  encodePutResponse,
+} from "../../../../src/pubsub/wire/encode_message.ts";
+import type { PubsubMessage } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
 
@@ -31,16 +35,16 @@ property(
   "OK with ids is the same bytes, whoever says it and whatever the numbers",
   fc.oneof(ordinary.map((message) => ({ message, isOrdinary: true })), any.map((message) => ({ message }))),
   ({ message: given, ...rest }) => {
-    const message = given as Message;
+    const message = given as PubsubMessage;
     const quick = encodePutResponse(message);
     if ("isOrdinary" in rest) expect(quick).not.toBeNull();
-    expect(encodeMessage(message)).toEqual(encodeGeneralMessage(message));
+    expect(encodePubsubMessage(message)).toEqual(encodeGeneralPubsubMessage(message));
   },
   dose({ gate: 2000, full: 50_000 }),
 );
 
 test("what a put is answered goes this way, and each answer is the caller's own", () => {
-  const answer = (first: number, last = first): Message => ({
+  const answer = (first: number, last = first): PubsubMessage => ({
     name: "STATUS",
     sender: "s1",
     status: "OK",

@@ -1,22 +1,22 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { decodeMessage, type InvalidMessage } from "../../../../src/pubsub/wire/decode_message.ts";
-import { encodeMessage } from "../../../../src/pubsub/wire/encode_message.ts";
+import { decodePubsubMessage, type InvalidPubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
+import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "../../../../src/pubsub/wire/message_limits.ts";
-import type { Message } from "../../../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubMessage } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import { property } from "../../../support/property.ts";
 import { anyMessage } from "../../../support/pubsub_message_arbitrary.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (frame: Uint8Array | undefined) => new TextDecoder().decode(frame);
-const refused = (...frames: (string | Uint8Array)[]): InvalidMessage => {
-  const decoded = decodeMessage(frames.map((frame) => typeof frame === "string" ? bytes(frame) : frame));
+const refused = (...frames: (string | Uint8Array)[]): InvalidPubsubMessage => {
+  const decoded = decodePubsubMessage(frames.map((frame) => typeof frame === "string" ? bytes(frame) : frame));
   if (decoded.name !== null) throw new Error(`It was understood, as ${decoded.name}`);
   return decoded;
 };
 
 /** Section 3.1 of the paper, byte by byte. */
-const paper: readonly [string, Message][] = [
+const paper: readonly [string, PubsubMessage][] = [
   ["SUBSCRIBE alice news\r\n\r\n", { name: "SUBSCRIBE", sender: "alice", topic: "news" }],
   ["UNSUBSCRIBE alice news\r\n\r\n", { name: "UNSUBSCRIBE", sender: "alice", topic: "news" }],
   ["GET alice news -1\r\n\r\n", { name: "GET", sender: "alice", topic: "news", last: -1 }],
@@ -49,26 +49,26 @@ const paper: readonly [string, Message][] = [
 
 describe("a message of the paper", () => {
   test.each(paper)("%j is read and written as it stands there", (wire, message) => {
-    expect(decodeMessage([bytes(wire)])).toEqual(message);
-    expect(encodeMessage(message).map(text)).toEqual([wire]);
+    expect(decodePubsubMessage([bytes(wire)])).toEqual(message);
+    expect(encodePubsubMessage(message).map(text)).toEqual([wire]);
   });
 
   test("takes a name that is not ASCII as UTF-8 or percent-encoded, and gives it back percent-encoded", () => {
     const message = { name: "SUBSCRIBE", sender: "josé", topic: "100% new/s:1" } as const;
-    expect(decodeMessage([bytes("SUBSCRIBE josé 100%25%20new/s:1\r\n\r\n")])).toEqual(message);
-    expect(text(encodeMessage(message)[0])).toBe("SUBSCRIBE jos%C3%A9 100%25%20new/s:1\r\n\r\n");
+    expect(decodePubsubMessage([bytes("SUBSCRIBE josé 100%25%20new/s:1\r\n\r\n")])).toEqual(message);
+    expect(text(encodePubsubMessage(message)[0])).toBe("SUBSCRIBE jos%C3%A9 100%25%20new/s:1\r\n\r\n");
   });
 });
 
 property("what was encoded is decoded as it was", anyMessage, (message) => {
-  expect(decodeMessage(encodeMessage(message))).toEqual(message);
+  expect(decodePubsubMessage(encodePubsubMessage(message))).toEqual(message);
 });
 
 property(
   "a message with bytes changed, cut or inserted is a message or a refusal, never an exception",
   fc.tuple(anyMessage, fc.nat(), fc.nat(255), fc.constantFrom("change", "cut", "insert", "frame")),
   ([message, place, byte, how]) => {
-    const frames = encodeMessage(message);
+    const frames = encodePubsubMessage(message);
     const first = frames[0] as Uint8Array;
     const at = place % first.byteLength;
     const damaged = how === "change" ? first.with(at, byte) : how === "cut" ? first.subarray(0, at) : new Uint8Array([
@@ -76,9 +76,11 @@ property(
       byte,
       ...first.subarray(at),
     ]);
-    const decoded = decodeMessage(how === "frame" ? [...frames, new Uint8Array(3)] : [damaged, ...frames.slice(1)]);
+    const decoded = decodePubsubMessage(
+      how === "frame" ? [...frames, new Uint8Array(3)] : [damaged, ...frames.slice(1)],
+    );
     // What is still a message can be said again, and is the same then.
-    if (decoded.name !== null) expect(decodeMessage(encodeMessage(decoded))).toEqual(decoded);
+    if (decoded.name !== null) expect(decodePubsubMessage(encodePubsubMessage(decoded))).toEqual(decoded);
     else expect(decoded.reason).toStartWith("Cannot read the ");
   },
   1000,
@@ -88,7 +90,7 @@ property(
   "any bytes are a message or a refusal",
   fc.array(fc.uint8Array({ maxLength: 200 }), { maxLength: 3 }),
   (frames) => {
-    expect(decodeMessage(frames)).toHaveProperty("name");
+    expect(decodePubsubMessage(frames)).toHaveProperty("name");
   },
 );
 
@@ -138,18 +140,18 @@ describe("limits", () => {
     const frame = new Uint8Array(header.byteLength + bodyBytesMax + 1);
     frame.set(header);
     expect(refused(frame).field).toBe("body");
-    expect(decodeMessage([frame.subarray(0, -1)])).toMatchObject({ name: "PUT", counter: 5 });
+    expect(decodePubsubMessage([frame.subarray(0, -1)])).toMatchObject({ name: "PUT", counter: 5 });
     const body = new Uint8Array(bodyBytesMax + 1);
     const message = { name: "PUT", sender: "bob", topic: "news", counter: 5 } as const;
-    expect(() => encodeMessage({ ...message, body })).toThrow("over the limit");
-    expect(() => encodeMessage({ ...message, batch: [body, body.subarray(1)] })).toThrow("over the limit");
-    expect(encodeMessage({ ...message, body: body.subarray(1) })[0]?.byteLength).toBe(frame.byteLength - 1);
+    expect(() => encodePubsubMessage({ ...message, body })).toThrow("over the limit");
+    expect(() => encodePubsubMessage({ ...message, batch: [body, body.subarray(1)] })).toThrow("over the limit");
+    expect(encodePubsubMessage({ ...message, body: body.subarray(1) })[0]?.byteLength).toBe(frame.byteLength - 1);
   });
 
   test("a header of 64 KiB passes, one byte more does not", () => {
     const filler = (length: number) => `SUBSCRIBE bob news\r\nfuture: ${"x".repeat(length - 32)}\r\n\r\n`;
     expect(filler(headerBytesMax).length).toBe(headerBytesMax);
-    expect(decodeMessage([bytes(filler(headerBytesMax))])).toEqual({
+    expect(decodePubsubMessage([bytes(filler(headerBytesMax))])).toEqual({
       name: "SUBSCRIBE",
       sender: "bob",
       topic: "news",
@@ -159,18 +161,18 @@ describe("limits", () => {
   });
 
   test("a put may be of nothing, and nothing else may", () => {
-    const nothing = encodeMessage({ name: "PUT", sender: "a", topic: "t", counter: 1, batch: [] });
-    expect(decodeMessage(nothing)).toMatchObject({ name: "PUT", batch: [] });
-    expect(() => encodeMessage({ name: "STATUS", sender: "s", status: "OK", batch: [] })).toThrow("1 to 1024");
+    const nothing = encodePubsubMessage({ name: "PUT", sender: "a", topic: "t", counter: 1, batch: [] });
+    expect(decodePubsubMessage(nothing)).toMatchObject({ name: "PUT", batch: [] });
+    expect(() => encodePubsubMessage({ name: "STATUS", sender: "s", status: "OK", batch: [] })).toThrow("1 to 1024");
     const status = new TextEncoder().encode("STATUS s OK\r\ncount: 0\r\n\r\n");
-    expect(decodeMessage([status])).toMatchObject({ name: null, field: "count" });
+    expect(decodePubsubMessage([status])).toMatchObject({ name: null, field: "count" });
   });
 
   test("a batch has a limit of messages, on both sides", () => {
     const batch = Array.from({ length: batchMessagesMax + 1 }, () => new Uint8Array(1));
     const message = { name: "PUT", sender: "bob", topic: "news", counter: 5, headers: {} } as const;
-    expect(() => encodeMessage({ ...message, batch })).toThrow("0 to 1024 are possible");
-    expect(decodeMessage(encodeMessage({ ...message, batch: batch.slice(1) }))).toMatchObject({
+    expect(() => encodePubsubMessage({ ...message, batch })).toThrow("0 to 1024 are possible");
+    expect(decodePubsubMessage(encodePubsubMessage({ ...message, batch: batch.slice(1) }))).toMatchObject({
       batch: batch.slice(1),
     });
   });
@@ -185,6 +187,6 @@ describe("limits", () => {
         [{ counter: -1 }, "-1 is not a decimal number"],
         [{ counter: 2 ** 53 }, "is not a decimal number"],
       ] as const
-    ) expect(() => encodeMessage({ ...put, ...change })).toThrow(why);
+    ) expect(() => encodePubsubMessage({ ...put, ...change })).toThrow(why);
   });
 });

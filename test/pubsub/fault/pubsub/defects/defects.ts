@@ -91,8 +91,8 @@ export const defects: readonly Defect[] = [
     what: "client ids collide: a:1 is a_1",
     changes: [{
       file: `${store}/thread_requests.ts`,
-      from: "const message = decodeMessage(frames);",
-      to: `const whole = decodeMessage(frames);
+      from: "const message = decodePubsubMessage(frames);",
+      to: `const whole = decodePubsubMessage(frames);
     const message = whole.name === null ? whole : { ...whole, sender: whole.sender.replaceAll(":", "_") } as typeof whole;`,
     }],
     scene: scenes.idsThatLookAlike,

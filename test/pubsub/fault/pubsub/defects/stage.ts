@@ -6,7 +6,7 @@ import { connect } from "../../../../../src/protocols/zookeeper/zookeeper_client
 import { parseServers } from "../../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../../../src/protocols/zookeeper/zookeeper.ts";
 import { PubsubPath } from "../../../../../src/pubsub/ownership/pubsub_path.ts";
-import type { MessageOf } from "../../../../../src/pubsub/wire/pubsub_messages.ts";
+import type { PubsubMessageOf } from "../../../../../src/pubsub/wire/pubsub_messages.ts";
 import { eventually } from "../../../../support/eventually.ts";
 import { FaultyServer } from "../../../../support/faulty_server.ts";
 import { PubsubTalker, type Status } from "../../../../support/pubsub_talker.ts";
@@ -90,7 +90,7 @@ export class Stage implements AsyncDisposable {
     const { session = 0, life = session, bytes = 0, resumed = false, unheard = false, to } = words;
     const body = markedBody(name, bytes);
     const token = session === 0 ? {} : { session: { number: session, key: `${client} ${session}` }, firstUnacked: 1 };
-    const headers: NonNullable<MessageOf<"PUT">["headers"]> = { version: 1, ...token };
+    const headers: NonNullable<PubsubMessageOf<"PUT">["headers"]> = { version: 1, ...token };
     const message = { name: "PUT", sender: client, topic, counter, body, headers } as const;
     const operation: Invocation = { client, session: life, do: "put", topic, counter, puts: [putOf(body)] };
     const n = this.writer.invoke(resumed ? { ...operation, resumed } : operation);
