@@ -5,7 +5,7 @@ import type { PostgresRow, PrimaryConnection } from "../../src/base/postgres/pri
 import { StatementError } from "../../src/base/postgres/statement_error.ts";
 import type { Finding } from "../../src/base/rows/finding.ts";
 import { pubsubStoreSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
-import { suspectTopics } from "../../src/pubsub/store/postgres/postgres_tables.ts";
+import { suspectTopicsSql } from "../../src/pubsub/store/postgres/postgres_tables.ts";
 import { type CheckedDatabase, defineDoctor } from "../product.ts";
 import { readTopicStoreLocation } from "./topic_store_location.ts";
 
@@ -53,7 +53,8 @@ async function lossFindings(
   };
   const suspects = await read(
     "doctor_suspects",
-    `SELECT name, count(*) OVER () AS total FROM SCHEMA.topic WHERE ${suspectTopics} ORDER BY name LIMIT ${lossesMax}`,
+    "SELECT name, count(*) OVER () AS total FROM SCHEMA.topic " +
+      `WHERE ${suspectTopicsSql} ORDER BY name LIMIT ${lossesMax}`,
   );
   const losses = await read(
     "doctor_losses",

@@ -11,7 +11,7 @@ import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import type { StoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
+import type { TopicStoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicServer, type TopicServerOptions } from "../../src/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { onAbort } from "../../src/base/support/abort.ts";
@@ -214,7 +214,7 @@ function logDraining(log: Log, id: string, isDraining: boolean): void {
   log("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
 }
 
-function storeOptionsOf(values: PubsubServerCall["values"]): Partial<StoreOptions> {
+function storeOptionsOf(values: PubsubServerCall["values"]): Partial<TopicStoreOptions> {
   return {
     maxPending: values.pubsubMaxPending ?? null,
     maxTopicBytes: values.pubsubMaxTopicSize ?? null,

@@ -21,8 +21,8 @@ import { readStoreGenerationMarks } from "../../src/pubsub/ownership/store_gener
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { claimServerDataDir, markStoreAsBackup } from "../../src/pubsub/server/server_identity.ts";
-import { backupStore } from "../../src/pubsub/store/sqlite/backup_store.ts";
-import { type TopicStoreReport, verifyStore } from "../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { backupTopicStore } from "../../src/pubsub/store/sqlite/backup_store.ts";
+import { type TopicStoreReport, verifyTopicStore } from "../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { abortable, throwIfAborted } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
@@ -317,13 +317,13 @@ async function backup(call: PubsubServerCall, [target = ""]: readonly string[]):
   const dataDir = requireDataDir(call, "backup");
   const folder = resolve(target);
   using progress = new ThreadProgress(call);
-  backupStore(dataDir, folder, () => markStoreAsBackup(dataDir, folder), progress);
+  backupTopicStore(dataDir, folder, () => markStoreAsBackup(dataDir, folder), progress);
   return exitCodes.SUCCESS;
 }
 
 function verifyWithProgress(call: PubsubServerCall, dataDir: string): TopicStoreReport {
   using progress = new ThreadProgress(call);
-  return verifyStore(dataDir, progress);
+  return verifyTopicStore(dataDir, progress);
 }
 
 function requireDataDir({ values, sources }: PubsubServerCall, word: "verify" | "backup" | "restore"): string {
@@ -385,8 +385,8 @@ async function acceptDatabase(call: PubsubServerCall, { address }: TopicStoreDat
         "newer copy of it exists",
     );
   }
-  const { AcceptedDatabase } = await import("../../src/pubsub/store/postgres/accept_database.ts");
-  await using database = await AcceptedDatabase.open(address);
+  const { AcceptedTopicDatabase } = await import("../../src/pubsub/store/postgres/accept_database.ts");
+  await using database = await AcceptedTopicDatabase.open(address);
   const path = new PubsubPath(values.root);
   const topics = await runConnected(call, async (zk) => {
     const marks = await readStoreGenerationMarks(zk, path.store(database.storeId));

@@ -2,7 +2,7 @@
 import { RouterSocket } from "../../src/protocols/zeromq/router_socket.ts";
 import { decodePubsubMessage, type InvalidPubsubMessage } from "../../src/pubsub/wire/decode_message.ts";
 import { encodePubsubMessage } from "../../src/pubsub/wire/encode_message.ts";
-import { socketLimits } from "../../src/pubsub/wire/message_limits.ts";
+import { pubsubSocketLimits } from "../../src/pubsub/wire/message_limits.ts";
 import type { PubsubMessage, PubsubMessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { messagesOf } from "./messages_of.ts";
 
@@ -32,7 +32,7 @@ export class FakePubsubServer implements AsyncDisposable {
 
   /** Listens, at the same endpoint when it did before. */
   async open(endpoint = this.endpoint): Promise<void> {
-    const router = this.#router = new RouterSocket({ limits: socketLimits });
+    const router = this.#router = new RouterSocket({ limits: pubsubSocketLimits });
     this.endpoint = await router.bind(endpoint);
     void this.#read(router);
   }

@@ -7,7 +7,7 @@ import { moveTopic } from "../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { decodePubsubMessage } from "../../src/pubsub/wire/decode_message.ts";
 import { encodePubsubMessage } from "../../src/pubsub/wire/encode_message.ts";
-import { socketLimits } from "../../src/pubsub/wire/message_limits.ts";
+import { pubsubSocketLimits } from "../../src/pubsub/wire/message_limits.ts";
 import { eventually } from "./eventually.ts";
 import { PubsubCluster } from "./pubsub_cluster.ts";
 
@@ -70,7 +70,7 @@ class PutLoad implements AsyncDisposable {
   answered = 0;
   /** The longest time between two answers. */
   longestMs = 0;
-  readonly #socket = new DealerSocket({ sendHighWater: 100_000, limits: socketLimits });
+  readonly #socket = new DealerSocket({ sendHighWater: 100_000, limits: pubsubSocketLimits });
   readonly #body: Uint8Array;
   readonly #session = { number: 1, key: "k" };
   /** Counters under way, ascending: a proxy may bring their answers in any order. */

@@ -1,7 +1,7 @@
 /** Topics in a database that servers share, and the operations and responses of a test in short. */
 import { expect } from "bun:test";
 import { migrateDatabase } from "../../src/base/postgres/database_schema.ts";
-import { topicTables } from "../../src/pubsub/store/postgres/postgres_tables.ts";
+import { postgresTopicTables } from "../../src/pubsub/store/postgres/postgres_tables.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import type { PostgresServer } from "./postgres_server.ts";
 import { databaseAddress, PostgresTopicStore } from "./postgres_topic_store.ts";
@@ -24,7 +24,7 @@ let schemas = 0;
 /** A new schema with the tables. */
 export async function newSchema(server: PostgresServer): Promise<string> {
   const schema = `store${++schemas}`;
-  await migrateDatabase(databaseAddress(server.url, schema), { ...connecting, tables: topicTables });
+  await migrateDatabase(databaseAddress(server.url, schema), { ...connecting, tables: postgresTopicTables });
   return schema;
 }
 

@@ -3,7 +3,7 @@ import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
 import { decodePubsubMessage } from "../../src/pubsub/wire/decode_message.ts";
 import { encodePubsubMessage } from "../../src/pubsub/wire/encode_message.ts";
-import { socketLimits } from "../../src/pubsub/wire/message_limits.ts";
+import { pubsubSocketLimits } from "../../src/pubsub/wire/message_limits.ts";
 import type { PubsubMessage, PubsubMessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { messagesOf } from "./messages_of.ts";
 
@@ -34,7 +34,7 @@ export class ProxyClient implements AsyncDisposable {
   constructor(endpoint: string, options: SocketOptions = {}) {
     this.socket = new DealerSocket({
       reconnect: { minMs: 20, maxMs: 200 },
-      ...{ sendHighWater: 100_000, limits: socketLimits },
+      ...{ sendHighWater: 100_000, limits: pubsubSocketLimits },
       ...options,
     });
     this.socket.connect(endpoint);

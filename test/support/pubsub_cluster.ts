@@ -12,7 +12,7 @@ import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { readTopicList } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import type { StoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
+import type { TopicStoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import type { RunningBackend } from "./backend.ts";
 import { freePorts } from "./free_ports.ts";
@@ -35,7 +35,7 @@ export interface PubsubClusterOptions {
   /** A random one when left out. */
   readonly root?: string;
   /** Of servers that are objects. */
-  readonly store?: Partial<StoreOptions>;
+  readonly store?: Partial<TopicStoreOptions>;
   /** A database that servers share; objects only. */
   readonly database?: DatabaseAddress;
   /** How often its servers give topics to those with fewer; never when left out. */

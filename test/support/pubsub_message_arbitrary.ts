@@ -6,7 +6,7 @@ import {
   headerFields,
   messageBodies,
   messageFields,
-  optionalFields,
+  optionalMessageFields,
   type PubsubMessage,
   type PubsubMessageName,
 } from "../../src/pubsub/wire/pubsub_messages.ts";
@@ -59,7 +59,7 @@ function messageNamed(name: PubsubMessageName): fc.Arbitrary<PubsubMessage> {
       ? [fc.array(body, { minLength: name === "PUT" ? 0 : 1, maxLength: 8 }).map((batch) => ({ batch }))]
       : []),
   );
-  const optional = recordOf(optionalFields[name as keyof typeof optionalFields] ?? {}, []);
+  const optional = recordOf(optionalMessageFields[name as keyof typeof optionalMessageFields] ?? {}, []);
   return fc.tuple(recordOf(messageFields[name]), optional, headers, content).map(([fields, more, said, rest]) => {
     // A batch says its count in a line, so whoever sends one knows headers.
     const known = said === undefined && "batch" in rest ? {} : said;

@@ -1,7 +1,7 @@
 /** The members of a publish/subscribe cluster in tests: each role as an object, or as a process. */
 import process from "node:process";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import type { StoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
+import type { TopicStoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
@@ -40,7 +40,7 @@ export interface Surroundings {
   readonly connect: (signal: AbortSignal) => Promise<ZooKeeper>;
   readonly onProblem: (problem: unknown) => void;
   /** Of a server that is an object. */
-  readonly store?: Partial<StoreOptions> | undefined;
+  readonly store?: Partial<TopicStoreOptions> | undefined;
   /** A database that all servers share, instead of data directories; objects only. */
   readonly database?: DatabaseAddress | undefined;
   /** Of a server that is an object and shares a database; null: never. */
@@ -171,7 +171,7 @@ export class ServerObject extends ObjectNode {
     this.#server = await TopicServer.start({
       ...(store === undefined ? {} : { store }),
       ...(database === undefined ? {} : {
-        openSharedStore: (hooks: TopicStoreHooks, options: Partial<StoreOptions>) =>
+        openSharedStore: (hooks: TopicStoreHooks, options: Partial<TopicStoreOptions>) =>
           openPostgresStore(database, hooks, { server: this.id, ...options }),
       }),
       ...{ id: this.id, dataDir: database === undefined ? this.#dataDir : null, listen: "tcp://127.0.0.1:0" },

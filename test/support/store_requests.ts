@@ -3,7 +3,7 @@
  * tests.
  */
 import { toStoreOperation } from "../../src/pubsub/store/thread/client_request.ts";
-import type { ClientMessage } from "../../src/pubsub/store/thread/client_request.ts";
+import type { ClientRequestMessage } from "../../src/pubsub/store/thread/client_request.ts";
 import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/operations/store_operations.ts";
 import type { EncodedResponse, SubmittedRequest } from "../../src/pubsub/store/topic_store.ts";
 import { decodePubsubMessage } from "../../src/pubsub/wire/decode_message.ts";
@@ -11,7 +11,7 @@ import { encodePubsubMessage } from "../../src/pubsub/wire/encode_message.ts";
 import type { PubsubMessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 
 /** The client's message. */
-function messageOf(operation: ClientOperation): ClientMessage {
+function messageOf(operation: ClientOperation): ClientRequestMessage {
   const { kind, client: sender, topic, session, registration = 0 } = operation;
   const headers: Record<string, unknown> = session === null ? {} : { session, registration };
   const add = (more: Record<string, unknown>) => {
@@ -50,7 +50,7 @@ export function decodedOperation(operation: ClientOperation): ClientOperation {
   const { ticket, epoch, frames, wait } = requestOf(operation);
   const message = decodePubsubMessage(frames);
   if (message.name === null) throw new Error(message.reason);
-  return toStoreOperation(message as ClientMessage, { ticket, epoch, wait });
+  return toStoreOperation(message as ClientRequestMessage, { ticket, epoch, wait });
 }
 
 /** What the frames say of the outcome; messages as a batch has them. */

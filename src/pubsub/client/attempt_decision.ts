@@ -1,5 +1,5 @@
 /** Decides what follows a try of a client's request: its outcome, or another try. Pure; requester.ts executes it. */
-import { codesOfNothingDone, type StatusCode } from "../wire/status_codes.ts";
+import { nothingDoneStatusCodes, type StatusCode } from "../wire/status_codes.ts";
 
 /** Result of one try. */
 export type RequestAttemptResult =
@@ -40,7 +40,7 @@ export function decideAfterRequestAttempt(
   const mayBeDone = state.mayBeDone ||
     (state.changesState && (end.kind === "no response" || (end.kind === "response" && end.isUnknown)));
   if (end.kind === "response" && !isTemporaryStatus(end.status)) {
-    const isDoubtful = state.mayBeDone && state.changesState && codesOfNothingDone.includes(end.status);
+    const isDoubtful = state.mayBeDone && state.changesState && nothingDoneStatusCodes.includes(end.status);
     return isDoubtful ? { do: "give up", outcome: "unknown" } : { do: "accept" };
   }
   if (state.leftMs <= 0 || state.attempts >= state.attemptsMax) {

@@ -18,7 +18,7 @@ import { SqliteFile } from "../../base/storage/sqlite_file.ts";
 import { isLocked } from "../../base/storage/storage_error.ts";
 import { type ChecksumTable, checksumTable, isDamage } from "../../base/storage/checksum_table.ts";
 import { noMessageId, type SessionToken } from "../wire/field_types.ts";
-import { freeNumbers, numberStepMax } from "../wire/message_limits.ts";
+import { clientNumberStepMax, freeClientNumberMax } from "../wire/message_limits.ts";
 import { ByteReader, ByteWriter, joinBytes } from "../../base/wire/bytes.ts";
 
 /** How many inputs per topic keep their positions; the most recently used ones stay. */
@@ -63,9 +63,9 @@ const damageAdvice =
 const reportWaitMs = 1000;
 
 /** A response alone does not raise the session above this number: servers accept a few more steps from any client. */
-const observedSessionMax = freeNumbers - 4 * numberStepMax;
+const observedSessionMax = freeClientNumberMax - 4 * clientNumberStepMax;
 /** The highest session that a server may have accepted from another program while it still accepts the next one. */
-const likelySessionMax = freeNumbers + 64 * numberStepMax;
+const likelySessionMax = freeClientNumberMax + 64 * clientNumberStepMax;
 
 /**
  * Returns a client's session number after a response that names its last session. Whatever the response says, the
@@ -75,7 +75,7 @@ const likelySessionMax = freeNumbers + 64 * numberStepMax;
 export function clientSessionAfterResponse(own: number, said: number, used: number): number {
   if (said < own) return own <= observedSessionMax ? own : Math.max(said, used);
   if (said <= likelySessionMax) return said;
-  return Math.min(said, Math.max(observedSessionMax, own + numberStepMax), Number.MAX_SAFE_INTEGER - 1);
+  return Math.min(said, Math.max(observedSessionMax, own + clientNumberStepMax), Number.MAX_SAFE_INTEGER - 1);
 }
 
 export class ClientState implements Disposable {
@@ -179,7 +179,7 @@ export class ClientState implements Disposable {
   /** The highest session of stored puts that a server can know. */
   get #highestIntentSession(): number {
     const sql = "SELECT max(session) AS session FROM intents WHERE session <= ?";
-    return Number(this.#file.get(sql, freeNumbers)?.["session"] ?? 0);
+    return Number(this.#file.get(sql, freeClientNumberMax)?.["session"] ?? 0);
   }
 
   get #sessionNumber(): number {

@@ -2,7 +2,7 @@
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZmtpError, ZmtpErrorReason } from "../../protocols/zeromq/zmtp/zmtp_error.ts";
-import { socketLimits } from "../wire/message_limits.ts";
+import { pubsubSocketLimits } from "../wire/message_limits.ts";
 import { Event } from "../../base/support/event.ts";
 
 const nothing = new Uint8Array(0);
@@ -32,7 +32,7 @@ export class ProxyLink {
     this.endpoint = endpoint;
     this.#onLost = onLost;
     this.#socket = new DealerSocket({
-      limits: socketLimits,
+      limits: pubsubSocketLimits,
       ...options,
       onEvent: (event) => {
         if (event.kind === "connected") this.#setState("connected", "");

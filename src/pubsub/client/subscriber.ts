@@ -1,7 +1,7 @@
 /** Fetches messages of one topic from the client's position on. Acknowledging messages moves the position. */
 import { BatonError } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
-import { type IdRange, noMessageId } from "../wire/field_types.ts";
+import { type MessageIdRange, noMessageId } from "../wire/field_types.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import { type MessageLossCertainty, parseMessageLoss } from "./message_loss.ts";
 import { requireOkResponse } from "./pubsub_client_session.ts";
@@ -124,7 +124,7 @@ export class Subscriber {
   }
 }
 
-function idsOfRanges(ranges: readonly IdRange[], first: number | undefined): number[] {
+function idsOfRanges(ranges: readonly MessageIdRange[], first: number | undefined): number[] {
   const ids: number[] = [];
   for (const range of ranges) for (let id = range.first; id <= range.last; id++) ids.push(id);
   return ids.length > 0 || first === undefined ? ids : [first];

@@ -1,5 +1,5 @@
 /** Decides what a proxy does with a request in flight after an event. Pure; request_forwarder.ts executes it. */
-import { codesOfNothingDone, type StatusCode } from "../wire/status_codes.ts";
+import { nothingDoneStatusCodes, type StatusCode } from "../wire/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
 export interface RequestForwardingState {
@@ -75,7 +75,7 @@ function decideOnResponse(
   // Temporary: another server owns the topic, it is moving, or an earlier request has to be executed first.
   if (status === "NOT_OWNER") return { do: "retry", when: tries <= 1 ? "now" : "later" };
   if (status === "OVERLOADED") return { do: "retry", when: "later" };
-  if (mayBeDone && traits.changesState && codesOfNothingDone.includes(status)) {
+  if (mayBeDone && traits.changesState && nothingDoneStatusCodes.includes(status)) {
     return { do: "respond", status: "ERROR" };
   }
   return { do: "forward response" };

@@ -11,7 +11,7 @@ import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter, resultWithin } from "../../base/support/deadline.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
-import { socketLimits } from "../wire/message_limits.ts";
+import { pubsubSocketLimits } from "../wire/message_limits.ts";
 import type { PubsubMessage } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import { decodeTopicList, encodeTopicList } from "../wire/topic_list.ts";
@@ -90,7 +90,7 @@ export class PubsubProxy implements AsyncDisposable {
     this.#front = new RouterSocket({
       sendHighWater: unreadMessagesMax,
       sendHighWaterBytes: unreadBytesMax,
-      limits: socketLimits,
+      limits: pubsubSocketLimits,
       ...options.clientSocketOptions,
       clock,
       onEvent: (event) => {

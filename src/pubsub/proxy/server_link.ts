@@ -10,7 +10,7 @@ import type { Clock } from "../../base/support/clock.ts";
 import type { CachedClock } from "../../base/support/cached_clock.ts";
 import { readU32, writeU32 } from "../../base/wire/bytes.ts";
 import { encodePubsubMessage } from "../wire/encode_message.ts";
-import { socketLimits } from "../wire/message_limits.ts";
+import { pubsubSocketLimits } from "../wire/message_limits.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { ProxyRequest, ProxyRequestClient } from "./proxy_request.ts";
 import { FairQueue } from "./fair_queue.ts";
@@ -175,7 +175,7 @@ export class ServerLink {
 
   #open(): void {
     const socket = new DealerSocket({
-      limits: socketLimits,
+      limits: pubsubSocketLimits,
       ...this.#host.socketOptions,
       sendHighWater,
       reconnect: { minMs: serverBackoff.firstMs, maxMs: serverBackoff.maxMs },

@@ -13,8 +13,8 @@ import type { TopicAvailability, TopicPermit } from "../ownership/topic_state.ts
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
 import { unavailableResponse, unconfirmedResponse } from "./response_message.ts";
-import type { ClientMessage } from "../store/thread/client_request.ts";
-import { getBytesMax } from "../store/limits/topic_store_limits.ts";
+import type { ClientRequestMessage } from "../store/thread/client_request.ts";
+import { getResponseBytesMax } from "../store/limits/topic_store_limits.ts";
 import type { EncodedResponse, TopicStore } from "../store/topic_store.ts";
 import type { ClientRequest, RequestEnvelope } from "./server_request.ts";
 import { heldGetMsMax, pendingAdmissionsMax, requestAdmissionMs } from "./server_limits.ts";
@@ -231,7 +231,7 @@ export class ServerRequestHandler {
     const longestMs = waitMsOf(message);
     const waitMs = longestMs === 0 ? 0 : longestMs - (clock.now() - arrivedAtMs);
     const ticket = this.#takeTicket();
-    const bytes = message?.name === "GET" ? getBytesMax(message.headers?.maxBytes) : totalByteLength(frames);
+    const bytes = message?.name === "GET" ? getResponseBytesMax(message.headers?.maxBytes) : totalByteLength(frames);
     let taken: boolean;
     try {
       taken = store.submit({ ticket, epoch: permit.epoch, frames, wait: waitMs > 0, bytes });
@@ -253,15 +253,15 @@ export class ServerRequestHandler {
   }
 
   /** Responds without the store. */
-  #respond(request: ClientRequest, responseTo: (message: ClientMessage) => ResponseStatusMessage): void {
+  #respond(request: ClientRequest, responseTo: (message: ClientRequestMessage) => ResponseStatusMessage): void {
     this.#decoded(request, (message) => this.#options.reply(request.envelope, responseTo(message)));
   }
 
   /** Calls `work` with the whole message, or refuses the request if it is invalid. */
-  #decoded({ envelope, frames, message }: ClientRequest, work: (message: ClientMessage) => void): void {
+  #decoded({ envelope, frames, message }: ClientRequest, work: (message: ClientRequestMessage) => void): void {
     const whole = message ?? decodePubsubMessage(frames);
     if (whole.name === null) this.#options.refuseInvalid(envelope, whole);
-    else work(whole as ClientMessage);
+    else work(whole as ClientRequestMessage);
   }
 
   #forgetRequest(ticket: number, { cancelTimer, key }: InFlightRequest): void {
@@ -292,7 +292,7 @@ function envelopeKey(envelope: RequestEnvelope): string {
 }
 
 /** Returns how long a get may be held, in milliseconds; 0 for other requests. */
-function waitMsOf(message: ClientMessage | null): number {
+function waitMsOf(message: ClientRequestMessage | null): number {
   if (message?.name !== "GET") return 0;
   const { waitMs = 0, deadlineMs = Infinity } = message.headers ?? {};
   return Math.min(waitMs, deadlineMs, heldGetMsMax);

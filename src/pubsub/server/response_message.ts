@@ -3,7 +3,7 @@ import type { PubsubHeaders } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import type { TopicAvailability } from "../ownership/topic_state.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
-import type { ClientMessage } from "../store/thread/client_request.ts";
+import type { ClientRequestMessage } from "../store/thread/client_request.ts";
 
 /** Explains to a client why its request was not admitted, and so was certainly not executed. */
 export function unavailableResponse(
@@ -43,7 +43,7 @@ export function unavailableResponse(
 }
 
 /** Replaces a response that was ready only after the lease had ended: another server may own the topic by now. */
-export function unconfirmedResponse(server: string, message: ClientMessage, code: StatusCode): ResponseStatusMessage {
+export function unconfirmedResponse(server: string, message: ClientRequestMessage, code: StatusCode): ResponseStatusMessage {
   const changes = message.name !== "GET" && message.name !== "INFO";
   if (code === "OK" && changes) {
     const reason = "it was stored, but the server's lease ended before that could be confirmed";

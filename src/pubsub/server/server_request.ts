@@ -1,5 +1,5 @@
 /** The parts of a request at a server: the message, and the envelope for its response. */
-import type { ClientMessage } from "../store/thread/client_request.ts";
+import type { ClientRequestMessage } from "../store/thread/client_request.ts";
 
 /** The frames before the header of a response: the peer's identity and everything up to the empty frame. */
 export type RequestEnvelope = readonly Uint8Array[];
@@ -8,10 +8,10 @@ export type RequestEnvelope = readonly Uint8Array[];
 export interface ClientRequest {
   readonly envelope: RequestEnvelope;
   readonly frames: readonly Uint8Array[];
-  readonly name: ClientMessage["name"];
+  readonly name: ClientRequestMessage["name"];
   readonly topic: string;
   /** Null for a put of which the server has read only the first line; the storage thread is the first to decode it. */
-  readonly message: ClientMessage | null;
+  readonly message: ClientRequestMessage | null;
 }
 
 const nothing = new Uint8Array(0);

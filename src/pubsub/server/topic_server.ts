@@ -9,10 +9,10 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { abortable, anySignal } from "../../base/support/abort.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
-import { topicOfPut } from "../wire/decode_put.ts";
+import { readPutTopic } from "../wire/decode_put.ts";
 import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
 import { encodePubsubMessage } from "../wire/encode_message.ts";
-import { socketLimits } from "../wire/message_limits.ts";
+import { pubsubSocketLimits } from "../wire/message_limits.ts";
 import {
   messageFields,
   type PubsubMessage,
@@ -22,8 +22,8 @@ import {
 import { encodeTopicList } from "../wire/topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
-import type { StoreOptions } from "../store/limits/topic_store_limits.ts";
-import { isClientMessage } from "../store/thread/client_request.ts";
+import type { TopicStoreOptions } from "../store/limits/topic_store_limits.ts";
+import { isClientRequestMessage } from "../store/thread/client_request.ts";
 import {
   type EncodedResponse,
   type StartedStoreThread,
@@ -73,7 +73,7 @@ export interface TopicServerOptions {
   readonly dataDir: string | null;
   /** Opens a store that several servers share. */
   readonly openSharedStore?:
-    | ((hooks: TopicStoreHooks, options: Partial<StoreOptions>, signal?: AbortSignal) => Promise<TopicStore>)
+    | ((hooks: TopicStoreHooks, options: Partial<TopicStoreOptions>, signal?: AbortSignal) => Promise<TopicStore>)
     | undefined;
   /**
    * How often to give topics to servers of a shared store with fewer, in milliseconds; null for never. Default: 10,000.
@@ -89,7 +89,7 @@ export interface TopicServerOptions {
   /** Opens a session; called again whenever one has ended. */
   readonly connect: (signal: AbortSignal) => Promise<ZooKeeper>;
   readonly clock: Clock;
-  readonly store?: Partial<StoreOptions>;
+  readonly store?: Partial<TopicStoreOptions>;
   /** The security of the ROUTER, and of connections to other processes. */
   readonly security?: { readonly server: SocketOptions; readonly client: SocketOptions } | undefined;
   /** The limits of the ROUTER. */
@@ -163,7 +163,7 @@ export class TopicServer implements AsyncDisposable {
     this.#router = new RouterSocket({
       ...options.security?.server,
       ...options.limits,
-      limits: socketLimits,
+      limits: pubsubSocketLimits,
       sendHighWater: responsesWaitingMax,
       sendHighWaterBytes: responseBytesWaitingMax,
       // Deferred: the socket still knows the peer during the event.
@@ -395,7 +395,7 @@ export class TopicServer implements AsyncDisposable {
   }
 
   #dispatch(envelope: RequestEnvelope, content: readonly Uint8Array[]): void {
-    const topic = topicOfPut(content[0]);
+    const topic = readPutTopic(content[0]);
     if (topic !== null) {
       this.counters.requests.PUT++;
       return this.#requests.handle({ envelope, frames: content, name: "PUT", topic, message: null });
@@ -403,7 +403,7 @@ export class TopicServer implements AsyncDisposable {
     const message = decodePubsubMessage(content);
     if (message.name === null) return this.#refuseInvalid(envelope, message);
     this.counters.requests[message.name]++;
-    if (!isClientMessage(message)) return this.#dispatchOther(envelope, message);
+    if (!isClientRequestMessage(message)) return this.#dispatchOther(envelope, message);
     this.#requests.handle({ envelope, frames: content, name: message.name, topic: message.topic, message });
   }
 

@@ -8,24 +8,24 @@ import { BatonError } from "../../base/errors.ts";
 import { type StorageRequestSender, StorageThread, type StorageWorker } from "../../base/storage/storage_thread.ts";
 import { onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { type StatusCode, statusCodes } from "../wire/status_codes.ts";
-import { FrameBatch, unpackFrames } from "./thread/frame_batch.ts";
+import { FrameBatch, unpackFrameBatch } from "./thread/frame_batch.ts";
 import type { ContentName, IncomingContent, OutgoingContent } from "./operations/owned_store.ts";
 import {
-  batchBytes,
-  batchesMax,
-  batchOperations,
-  defaultStoreOptions,
-  operationBytesMax,
-  operationsMax,
+  batchesInFlightMax,
+  defaultTopicStoreOptions,
+  heldGetsMax,
+  operationBytesInFlightMax,
+  operationsInFlightMax,
   roundsBeforeSealMax,
   sealBelowBytes,
-  type StoreOptions,
-  waitingGetsMax,
+  threadBatchBytes,
+  threadBatchOperations,
+  type TopicStoreOptions,
 } from "./limits/topic_store_limits.ts";
 import {
-  storeCalls,
-  storeRequests,
+  storeRequestKinds,
   type TopicStoreCalls,
+  topicStoreCalls,
   type TopicStoreEvent,
   type TopicThreadCalls,
 } from "./thread/topic_store_messages.ts";
@@ -75,7 +75,7 @@ export interface StartedStoreThread {
 }
 
 /** Starts a worker that takes its requests from a port of its own, which is its `workerData`. */
-export function startStoreWorker(url: URL): StartedStoreThread {
+export function startStoreThread(url: URL): StartedStoreThread {
   const { port1, port2 } = new MessageChannel();
   return { worker: new Worker(url, { workerData: port2, transferList: [port2] }), requests: port1 };
 }
@@ -83,7 +83,7 @@ export function startStoreWorker(url: URL): StartedStoreThread {
 /** The threads of a store in files. */
 function startFileThreads(): StartedStoreThread {
   return {
-    ...startStoreWorker(new URL("./topic_store_worker.ts", import.meta.url)),
+    ...startStoreThread(new URL("./topic_store_worker.ts", import.meta.url)),
     checkpointer: new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url)),
   };
 }
@@ -103,12 +103,12 @@ type TopicStoreMethods = {
   ) => Promise<ReturnType<TopicStoreCalls[Name]>>;
 };
 
-/** Declares the methods that the static block of `TopicStore` defines: one for each of `storeCalls`. */
+/** Declares the methods that the static block of `TopicStore` defines: one for each of `topicStoreCalls`. */
 const DeclaredMethods = Object as unknown as new () => TopicStoreMethods;
 
 export class TopicStore extends DeclaredMethods {
   static {
-    for (const name of storeCalls) {
+    for (const name of topicStoreCalls) {
       const value = function (this: TopicStore, ...values: unknown[]) {
         return this.#call(name, values);
       };
@@ -159,7 +159,7 @@ export class TopicStore extends DeclaredMethods {
     dataDir: string,
     hooks: TopicStoreHooks,
     { acceptDamagedLog = false, server = "none", startThreads = startFileThreads, ...options }:
-      & Partial<StoreOptions>
+      & Partial<TopicStoreOptions>
       & {
         readonly acceptDamagedLog?: boolean;
         readonly startThreads?: () => StartedStoreThread;
@@ -167,7 +167,7 @@ export class TopicStore extends DeclaredMethods {
         readonly server?: string;
       } = {},
   ): Promise<TopicStore> {
-    const opening = { dataDir, server, options: { ...defaultStoreOptions, ...options }, acceptDamagedLog };
+    const opening = { dataDir, server, options: { ...defaultTopicStoreOptions, ...options }, acceptDamagedLog };
     const thread = { what: `The topic store in ${dataDir}`, start: startThreads, dataDir };
     return await TopicStore.openThread(thread, opening, hooks);
   }
@@ -199,15 +199,15 @@ export class TopicStore extends DeclaredMethods {
   submit({ ticket, epoch, frames, wait: waits, bytes: needed }: SubmittedRequest): boolean {
     if (this.#thread.broken !== null) throw this.#thread.broken;
     const bytes = waits ? 0 : needed;
-    if (waits ? this.#waitingGets >= waitingGetsMax : this.#tickets.size - this.#waitingGets >= operationsMax) {
+    if (waits ? this.#waitingGets >= heldGetsMax : this.#tickets.size - this.#waitingGets >= operationsInFlightMax) {
       return false;
     }
-    if (this.#bytes > 0 && this.#bytes + bytes > operationBytesMax) return false;
+    if (this.#bytes > 0 && this.#bytes + bytes > operationBytesInFlightMax) return false;
     this.#tickets.set(ticket, waits ? -1 : bytes);
     if (waits) this.#waitingGets++;
     this.#bytes += bytes;
-    this.#packer.add({ ticket, kind: waits ? storeRequests.held : storeRequests.immediate, epoch, frames });
-    if (this.#packer.count >= batchOperations || this.#packer.byteLength >= batchBytes) this.#postBatch();
+    this.#packer.add({ ticket, kind: waits ? storeRequestKinds.held : storeRequestKinds.immediate, epoch, frames });
+    if (this.#packer.count >= threadBatchOperations || this.#packer.byteLength >= threadBatchBytes) this.#postBatch();
     else this.#schedule();
     return true;
   }
@@ -215,7 +215,7 @@ export class TopicStore extends DeclaredMethods {
   /** Cancels a held get, which is then answered immediately. */
   cancel(ticket: number): void {
     if (this.#thread.broken !== null || !this.#tickets.has(ticket)) return;
-    this.#packer.add({ ticket, kind: storeRequests.cancel, epoch: 0, frames: [] });
+    this.#packer.add({ ticket, kind: storeRequestKinds.cancel, epoch: 0, frames: [] });
     this.#schedule();
   }
 
@@ -276,7 +276,7 @@ export class TopicStore extends DeclaredMethods {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#batches >= batchesMax) return;
+    if (this.#isScheduled || this.#batches >= batchesInFlightMax) return;
     this.#isScheduled = true;
     // Posted at the end of this event-loop turn: one read from a socket brings many requests.
     queueMicrotask(() => {
@@ -319,7 +319,7 @@ export class TopicStore extends DeclaredMethods {
 
   #handleResponses(piece: Uint8Array): void {
     const responses: EncodedResponse[] = [];
-    for (const { ticket, kind, frames } of unpackFrames(piece)) {
+    for (const { ticket, kind, frames } of unpackFrameBatch(piece)) {
       responses.push({ ticket, code: statusCodes[kind] as StatusCode, frames });
       const bytes = this.#tickets.get(ticket) ?? 0;
       this.#tickets.delete(ticket);

@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parentPort } from "node:worker_threads";
-import { databaseName } from "./sqlite/topic_database.ts";
+import { topicDatabaseName } from "./sqlite/topic_database.ts";
 
 const port = parentPort;
 if (port === null) throw new Error("The storage thread was started as a program");
@@ -14,7 +14,7 @@ let database: DatabaseSync | null = null;
 
 port.on("message", ({ dataDir }: { readonly dataDir: string }) => {
   try {
-    database ??= new DatabaseSync(join(dataDir, databaseName));
+    database ??= new DatabaseSync(join(dataDir, topicDatabaseName));
     database.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(PASSIVE)");
   } catch {
     // Committed data is safe in the log. The storage thread meets the same error and reports it.

@@ -3,15 +3,15 @@
  * quotes its value, so that every peer gets a response.
  */
 import { totalByteLength } from "../../base/wire/bytes.ts";
-import { decodePut } from "./decode_put.ts";
+import { decodePutRequest } from "./decode_put.ts";
 import { toCamelCase } from "./encode_message.ts";
-import type { FieldType } from "./field_types.ts";
-import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedLengthMax } from "./message_limits.ts";
+import type { MessageFieldType } from "./field_types.ts";
+import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedValueLengthMax } from "./message_limits.ts";
 import {
   headerFields,
   messageBodies,
   messageFields,
-  optionalFields,
+  optionalMessageFields,
   type PubsubHeaders,
   type PubsubMessage,
 } from "./pubsub_messages.ts";
@@ -26,7 +26,7 @@ export interface InvalidPubsubMessage {
   readonly hasHeaders: boolean;
 }
 
-type FieldReader = FieldType<unknown>;
+type FieldReader = MessageFieldType<unknown>;
 interface MessageField {
   readonly name: string;
   readonly type: FieldReader;
@@ -40,7 +40,7 @@ interface MessageShape {
 const shapes = new Map<string, MessageShape>(
   Object.entries(messageFields).map(([name, fields]) => {
     const needed = Object.entries(fields);
-    const optional = Object.entries(optionalFields[name as keyof typeof optionalFields] ?? {});
+    const optional = Object.entries(optionalMessageFields[name as keyof typeof optionalMessageFields] ?? {});
     return [name, {
       fields: [...needed, ...optional].map(([field, type]) => ({ name: field, type: type as FieldReader })),
       fieldsMin: needed.length,
@@ -60,7 +60,7 @@ const lf = 10;
 export function decodePubsubMessage(frames: readonly Uint8Array[]): PubsubMessage | InvalidPubsubMessage {
   const [frame] = frames;
   if (frame === undefined) return invalidMessage("frames", "0", "a message has at least one frame");
-  return (frames.length === 1 ? decodePut(frame) : null) ?? decodeGeneralPubsubMessage(frames, frame);
+  return (frames.length === 1 ? decodePutRequest(frame) : null) ?? decodeGeneralPubsubMessage(frames, frame);
 }
 
 /** Decodes any message in its general form. */
@@ -208,7 +208,7 @@ function readBodies(
 }
 
 function invalidMessage(field: string, value: string, why: string): InvalidPubsubMessage {
-  const quoted = value.length > quotedLengthMax ? `${value.slice(0, quotedLengthMax)}…` : value;
+  const quoted = value.length > quotedValueLengthMax ? `${value.slice(0, quotedValueLengthMax)}…` : value;
   return {
     name: null,
     field,
@@ -221,7 +221,7 @@ function invalidMessage(field: string, value: string, why: string): InvalidPubsu
 /** Formats bytes that may not be text, for a message. */
 function formatBytes(bytes: Uint8Array): string {
   let text = "";
-  for (const byte of bytes.subarray(0, quotedLengthMax)) {
+  for (const byte of bytes.subarray(0, quotedValueLengthMax)) {
     text += byte > 0x1f && byte < 0x7f ? String.fromCharCode(byte) : `%${byte.toString(16).padStart(2, "0")}`;
   }
   return text;

@@ -58,7 +58,7 @@ type PutHeaders = { session?: SessionToken } & { [key in (typeof numberHeaders)[
  * Returns the topic of a PUT with ordinary names, of which only the names are read: the rest may be invalid. Returns
  * null for any other message; decodePubsubMessage reads it.
  */
-export function topicOfPut(frame: Uint8Array | undefined): string | null {
+export function readPutTopic(frame: Uint8Array | undefined): string | null {
   if (frame === undefined || !isAt(frame, 0, start)) return null;
   const senderEnd = wordEnd(frame, start.length);
   const topicEnd = wordEnd(frame, senderEnd + 1);
@@ -67,7 +67,7 @@ export function topicOfPut(frame: Uint8Array | undefined): string | null {
 }
 
 /** Returns null for any other message and for an invalid one; decodePubsubMessage tells which. */
-export function decodePut(frame: Uint8Array): PubsubMessage | null {
+export function decodePutRequest(frame: Uint8Array): PubsubMessage | null {
   if (!isAt(frame, 0, start)) return null;
   const senderEnd = wordEnd(frame, start.length);
   const topicEnd = wordEnd(frame, senderEnd + 1);

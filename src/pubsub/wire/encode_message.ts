@@ -3,19 +3,19 @@
  * and throws RangeError.
  */
 import { totalByteLength } from "../../base/wire/bytes.ts";
-import type { FieldType } from "./field_types.ts";
+import type { MessageFieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./message_limits.ts";
 import {
   headerFields,
   messageFields,
-  optionalFields,
+  optionalMessageFields,
   type PubsubHeaders,
   type PubsubMessage,
   type PubsubMessageName,
 } from "./pubsub_messages.ts";
 import { encodeNameToken } from "./name_token.ts";
 
-type FieldWriter = FieldType<unknown>;
+type FieldWriter = MessageFieldType<unknown>;
 
 const encoder = new TextEncoder();
 
@@ -27,7 +27,7 @@ const fieldWriters = Object.fromEntries(
     name,
     [
       ...Object.entries(fields),
-      ...Object.entries(optionalFields[name as keyof typeof optionalFields] ?? {}),
+      ...Object.entries(optionalMessageFields[name as keyof typeof optionalMessageFields] ?? {}),
     ] as [string, FieldWriter][],
   ]),
 ) as Record<PubsubMessageName, [string, FieldWriter][]>;

@@ -1,9 +1,9 @@
 /** How each field of a header is read and written. Invalid text gives undefined; reading never throws. */
-import { batchMessagesMax, numberMax, sessionKeyLengthMax } from "./message_limits.ts";
+import { batchMessagesMax, messageNumberMax, sessionKeyLengthMax } from "./message_limits.ts";
 import { type StatusCode, statusCodes } from "./status_codes.ts";
 import { decodeNameToken, encodeNameToken } from "./name_token.ts";
 
-export interface FieldType<T> {
+export interface MessageFieldType<T> {
   /** Description of a valid value, which stands after "not": "a number from 0 to 9". */
   readonly wanted: string;
   read(text: string): T | undefined;
@@ -19,7 +19,7 @@ export interface SessionToken {
 }
 
 /** Message IDs from `first` to `last`. */
-export interface IdRange {
+export interface MessageIdRange {
   readonly first: number;
   readonly last: number;
 }
@@ -27,26 +27,26 @@ export interface IdRange {
 /** The last ID of a client that has had no message. */
 export const noMessageId = -1;
 
-export const tokenField: FieldType<string> = {
+export const tokenField: MessageFieldType<string> = {
   wanted: "a percent-encoded UTF-8 text of 1 to 1024 bytes",
   read: decodeNameToken,
   write: encodeNameToken,
 };
 
 /** Decimal without sign and leading zeros, so that each number has one spelling. */
-export const numberField: FieldType<number> = {
-  wanted: `a decimal number from 0 to ${numberMax}`,
+export const numberField: MessageFieldType<number> = {
+  wanted: `a decimal number from 0 to ${messageNumberMax}`,
   read: parseNumber,
   write: formatNumber,
 };
 
-export const messageIdOrNoneField: FieldType<number> = {
+export const messageIdOrNoneField: MessageFieldType<number> = {
   wanted: `a message id, or ${noMessageId} for none`,
   read: (text) => text === "-1" ? noMessageId : parseNumber(text),
   write: (value) => value === noMessageId ? "-1" : formatNumber(value),
 };
 
-export const batchCountField: FieldType<number> = {
+export const batchCountField: MessageFieldType<number> = {
   wanted: `a decimal number from 0 to ${batchMessagesMax}`,
   read(text) {
     const count = parseNumber(text);
@@ -55,19 +55,19 @@ export const batchCountField: FieldType<number> = {
   write: formatNumber,
 };
 
-export const flagField: FieldType<true> = {
+export const flagField: MessageFieldType<true> = {
   wanted: '"yes"',
   read: (text) => text === "yes" ? true : undefined,
   write: () => "yes",
 };
 
-export const sessionField: FieldType<SessionToken> = {
+export const sessionField: MessageFieldType<SessionToken> = {
   wanted: 'a number from 1 on, "/", and a key of 1 to 64 characters',
   read: parseSession,
   write: formatSession,
 };
 
-export const statusCodeField: FieldType<StatusCode> = {
+export const statusCodeField: MessageFieldType<StatusCode> = {
   wanted: `one of ${statusCodes.join(", ")}`,
   read: (text) => statusCodes.find((code) => code === text),
   write: (code) => code,
@@ -77,17 +77,17 @@ export const statusCodeField: FieldType<StatusCode> = {
  * A new position for a subscriber: before the oldest stored message, after the newest, or after the message with this
  * ID.
  */
-export const positionField: FieldType<number | "start" | "end"> = {
+export const positionField: MessageFieldType<number | "start" | "end"> = {
   wanted: '"start", "end", or a message id',
   read: (text) => text === "start" || text === "end" ? text : parseNumber(text),
   write: (value) => typeof value === "string" ? value : formatNumber(value),
 };
 
 /** "17-20,25": IDs in the order of the batch's messages, ascending. */
-export const idRangesField: FieldType<readonly IdRange[]> = {
+export const idRangesField: MessageFieldType<readonly MessageIdRange[]> = {
   wanted: 'message ids as "17-20,25"',
   read(text) {
-    const ranges: IdRange[] = [];
+    const ranges: MessageIdRange[] = [];
     for (const part of text.split(",", batchMessagesMax + 1)) {
       const dash = part.indexOf("-");
       const first = parseNumber(dash < 0 ? part : part.slice(0, dash));
@@ -111,7 +111,7 @@ function parseNumber(text: string): number | undefined {
     if (digit < 0 || digit > 9) return undefined;
     value = value * 10 + digit;
   }
-  return value > numberMax ? undefined : value;
+  return value > messageNumberMax ? undefined : value;
 }
 
 function formatNumber(value: number): string {

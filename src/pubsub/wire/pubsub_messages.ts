@@ -5,9 +5,9 @@
  */
 import {
   batchCountField,
-  type FieldType,
   flagField,
   idRangesField,
+  type MessageFieldType,
   messageIdOrNoneField,
   numberField,
   positionField,
@@ -54,7 +54,7 @@ export const messageFields = {
 } as const;
 
 /** Optional fields, after the others. */
-export const optionalFields = { STATUS: { messageId: numberField } } as const;
+export const optionalMessageFields = { STATUS: { messageId: numberField } } as const;
 
 /** Messages that may have a body, or several bodies (one frame each). */
 export const messageBodies = {
@@ -138,10 +138,10 @@ export const headerFields = {
 } as const;
 
 export type PubsubMessageName = keyof typeof messageFields;
-type FieldValue<F> = F extends FieldType<infer T> ? T : never;
+type FieldValue<F> = F extends MessageFieldType<infer T> ? T : never;
 type FieldValues<F> = { readonly [Name in keyof F]: FieldValue<F[Name]> };
-type OptionalFields<N> = N extends keyof typeof optionalFields
-  ? { readonly [Name in keyof (typeof optionalFields)[N]]?: FieldValue<(typeof optionalFields)[N][Name]> }
+type OptionalFields<N> = N extends keyof typeof optionalMessageFields
+  ? { readonly [Name in keyof (typeof optionalMessageFields)[N]]?: FieldValue<(typeof optionalMessageFields)[N][Name]> }
   : unknown;
 type CamelCase<Text extends string> = Text extends `${infer Head}-${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`

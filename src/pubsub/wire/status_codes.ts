@@ -42,7 +42,7 @@ export const statusCodes = [
 export type StatusCode = (typeof statusCodes)[number];
 
 /** Status codes that say that nothing was done now. They say nothing about earlier tries of the same request. */
-export const codesOfNothingDone: readonly StatusCode[] = [
+export const nothingDoneStatusCodes: readonly StatusCode[] = [
   "FENCED",
   "UNREGISTERED",
   "FULL",

@@ -19,7 +19,7 @@ import { bodyBytesMax } from "./message_limits.ts";
 const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
 
 /** Maximum entries in one record of a window. */
-export const windowEntriesMax = 4096;
+export const windowRecordEntriesMax = 4096;
 const recordBytesMax = bodyBytesMax + (1 << 20);
 const none = -1;
 const encoder = new TextEncoder();
@@ -37,7 +37,7 @@ export interface TopicRecord {
   readonly registration: number;
 }
 
-export interface ClientRecord {
+export interface TopicClientRecord {
   readonly name: string;
   readonly session: number;
   readonly key: string;
@@ -56,20 +56,20 @@ export interface ResolvedCounter {
   readonly fingerprint: number;
 }
 
-export interface WindowRecord {
+export interface PublisherWindowRecord {
   readonly session: number;
   readonly key: string;
   readonly firstUnacked: number;
   readonly entries: readonly ResolvedCounter[];
 }
 
-export interface KeyEntry {
+export interface MsgIdRecord {
   readonly key: string;
   readonly id: number;
   readonly fingerprint: number;
 }
 
-export interface MessageRecord {
+export interface TopicMessageRecord {
   readonly id: number;
   readonly timeMs: number;
   readonly session: number;
@@ -81,10 +81,10 @@ export interface MessageRecord {
 
 export type TopicDataRecord =
   | { readonly kind: "topic"; readonly topic: TopicRecord }
-  | { readonly kind: "client"; readonly client: ClientRecord }
-  | { readonly kind: "window"; readonly window: WindowRecord }
-  | { readonly kind: "keys"; readonly keys: readonly KeyEntry[] }
-  | { readonly kind: "message"; readonly message: MessageRecord; readonly bytes: Uint8Array }
+  | { readonly kind: "client"; readonly client: TopicClientRecord }
+  | { readonly kind: "window"; readonly window: PublisherWindowRecord }
+  | { readonly kind: "keys"; readonly keys: readonly MsgIdRecord[] }
+  | { readonly kind: "message"; readonly message: TopicMessageRecord; readonly bytes: Uint8Array }
   | { readonly kind: "end"; readonly records: number };
 
 /** Writes records one after the other. */
@@ -110,7 +110,7 @@ export class TopicDataWriter {
     });
   }
 
-  writeClient(client: ClientRecord): void {
+  writeClient(client: TopicClientRecord): void {
     this.#writeRecord(recordKinds.client, (writer) => {
       writer.utf8WithI32Length(client.name);
       writer.u53(client.session);
@@ -122,16 +122,16 @@ export class TopicDataWriter {
     });
   }
 
-  writeWindow(window: WindowRecord): void {
+  writeWindow(window: PublisherWindowRecord): void {
     this.#writeRecord(recordKinds.window, (writer) => {
       writer.u53(window.session);
       writer.utf8WithI32Length(window.key);
       writer.u53(window.firstUnacked);
-      writer.raw(encodeResolved(window.entries));
+      writer.raw(encodeResolvedCounters(window.entries));
     });
   }
 
-  writeKeys(keys: readonly KeyEntry[]): void {
+  writeKeys(keys: readonly MsgIdRecord[]): void {
     this.#writeRecord(recordKinds.keys, (writer) => {
       for (const { key, id, fingerprint } of keys) {
         writer.utf8WithI32Length(key);
@@ -142,7 +142,7 @@ export class TopicDataWriter {
   }
 
   /** Written out for speed: called for every message that is put. */
-  writeMessage({ id, timeMs, session, counter, publisher, msgId, body }: MessageRecord): void {
+  writeMessage({ id, timeMs, session, counter, publisher, msgId, body }: TopicMessageRecord): void {
     const writer = this.#writer;
     const start = writer.length;
     if (this.#publisher.name !== publisher) this.#publisher = { name: publisher, bytes: encoder.encode(publisher) };
@@ -189,7 +189,7 @@ export class TopicDataWriter {
 }
 
 /** Encodes the entries of a window, 24 bytes each. */
-export function encodeResolved(entries: readonly ResolvedCounter[]): Uint8Array {
+export function encodeResolvedCounters(entries: readonly ResolvedCounter[]): Uint8Array {
   const writer = new ByteWriter(entries.length * 24 + 8);
   for (const { counter, id, fingerprint } of entries) {
     writer.u53(counter);
@@ -200,12 +200,12 @@ export function encodeResolved(entries: readonly ResolvedCounter[]): Uint8Array 
 }
 
 /** Throws PROTOCOL for invalid entries. */
-export function decodeResolved(bytes: Uint8Array): ResolvedCounter[] {
+export function decodeResolvedCounters(bytes: Uint8Array): ResolvedCounter[] {
   return readEntries(new ByteReader(bytes));
 }
 
 /** Returns where each message of a row of records begins. Throws PROTOCOL for invalid records. */
-export function messageOffsets(records: Uint8Array): number[] {
+export function messageRecordOffsets(records: Uint8Array): number[] {
   const reader = new ByteReader(records);
   const offsets: number[] = [];
   while (reader.remaining > 0) {
@@ -218,7 +218,7 @@ export function messageOffsets(records: Uint8Array): number[] {
 }
 
 /** Returns the message whose record begins at `offset`; its body is a view. */
-export function messageAt(records: Uint8Array, offset: number): MessageRecord {
+export function messageRecordAt(records: Uint8Array, offset: number): TopicMessageRecord {
   const head = new ByteReader(records.subarray(offset));
   const record = decodeRecord(head.view(head.i32()), records);
   if (record.kind !== "message") throw protocolError("A row of messages has a record of another kind");
@@ -229,7 +229,7 @@ export function messageAt(records: Uint8Array, offset: number): MessageRecord {
 const publisherAt = 4 + 1 + 4 * 8;
 
 /** Returns what subscribers get of the message whose record begins at `offset`; the body is a view. Throws PROTOCOL. */
-export function messageContentAt(
+export function messageRecordContentAt(
   records: Uint8Array,
   offset: number,
 ): { readonly msgId: string | null; readonly body: Uint8Array } {
@@ -314,7 +314,7 @@ function decodeRecord(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
         window: { session: number(), key: text(), firstUnacked: number(), entries: readEntries(reader) },
       };
     case recordKinds.keys: {
-      const keys: KeyEntry[] = [];
+      const keys: MsgIdRecord[] = [];
       while (reader.remaining > 0) keys.push({ key: text(), id: number(), fingerprint: reader.u53() });
       return { kind: "keys", keys };
     }

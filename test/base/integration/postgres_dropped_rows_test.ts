@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { BatonError } from "../../../src/base/errors.ts";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
-import { topicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
+import { postgresTopicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
 import { PostgresRetryStore } from "../../../src/retry/queue/postgres/postgres_retry_store.ts";
 import { postgresQueueTables } from "../../../src/retry/queue/postgres/postgres_queue_tables.ts";
 import { describeWithPeer } from "../../support/peers.ts";
@@ -207,7 +207,7 @@ describeWithPeer("postgres", "a database that leaves out changes", () => {
     expect(refused?.reason).not.toContain("respond");
     const queueOnly = databaseAddress(server.url, "queue_only");
     await migrateDatabase(queueOnly, { ...connecting, tables: postgresQueueTables });
-    await migrateDatabase(queueOnly, { ...connecting, tables: topicTables });
+    await migrateDatabase(queueOnly, { ...connecting, tables: postgresTopicTables });
     await server.sql("DROP TABLE queue_only.retry_body, queue_only.topic_mark");
     const opening = { address: queueOnly, name: "q", rules: rigRules, mustExist: false };
     expect(await failureOf(PostgresRetryStore.open(opening))).toMatchObject({

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { TopicDatabase } from "../../../src/pubsub/store/sqlite/topic_database.ts";
-import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { describeWithPeer } from "../../support/peers.ts";
 import { StorageFaults } from "../../support/storage_faults/storage_faults.ts";
 
@@ -39,7 +39,7 @@ describeWithPeer("cc", "a backup of topics", () => {
     faults.fail();
     expect(backUp().signal).toBe("SIGKILL");
     faults.losePower();
-    expect(verifyStore(target).problems).toEqual([]);
+    expect(verifyTopicStore(target).problems).toEqual([]);
     for (const folder of [store, disk]) rmSync(folder, { recursive: true });
   });
 });

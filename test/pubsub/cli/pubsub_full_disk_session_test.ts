@@ -1,7 +1,7 @@
 /** A disk that is really full, by whoever: a file system of 48 MiB below a server. It needs root, to mount one. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { statSync } from "node:fs";
-import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { canMountDisk, SmallDisk } from "../../support/small_disk.ts";
@@ -57,6 +57,6 @@ test.skipIf(!hasDisks)(
     expect((await client("carol get news --until-empty")).stdout.split("\n")).toHaveLength(taken + 2);
     server.child.kill("SIGTERM");
     expect(await server.ended).toMatchObject({ code: 0 });
-    expect(verifyStore(session.path("disk/s1")).problems).toEqual([]);
+    expect(verifyTopicStore(session.path("disk/s1")).problems).toEqual([]);
   },
 );

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
-import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { dose } from "../../support/dose.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FaultyServer } from "../../support/faulty_server.ts";
@@ -58,7 +58,7 @@ describeWithPeer("cc", `handoffs of a busy topic [BATON_SEED=${seed}]`, () => {
       }
       expect(await traffic.finish()).toEqual([]);
       for (const server of servers) await server.stop();
-      for (const { dataDir } of servers) expect(verifyStore(dataDir).problems).toEqual([]);
+      for (const { dataDir } of servers) expect(verifyTopicStore(dataDir).problems).toEqual([]);
       console.log(`${traffic.puts} puts, ${rounds} kills, ${moved} handoffs ended before theirs`);
     } finally {
       await say[Symbol.asyncDispose]();

@@ -12,7 +12,7 @@ import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { readTopicList } from "../../../src/pubsub/ownership/topic_nodes.ts";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
-import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { type Backend, keeper, type RunningBackend, zooKeeper } from "../../support/backends.ts";
 import { isFullDose } from "../../support/dose.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -147,7 +147,7 @@ class Pair implements AsyncDisposable {
     await this.get("carol", -1);
     for (const server of this.servers.values()) {
       await server.stop();
-      expect(verifyStore(server.dataDir).problems).toEqual([]);
+      expect(verifyTopicStore(server.dataDir).problems).toEqual([]);
     }
   }
 

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
-import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { dose, isFullDose } from "../../support/dose.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FaultyServer } from "../../support/faulty_server.ts";
@@ -97,7 +97,7 @@ describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, (
       }
       expect(await traffic.finish()).toEqual([]);
       await server.stop();
-      expect(verifyStore(server.dataDir).problems).toEqual([]);
+      expect(verifyTopicStore(server.dataDir).problems).toEqual([]);
       console.log(`${traffic.puts} puts; ${starts} kills at the start; ${JSON.stringify(lost)} lost`);
     });
   });

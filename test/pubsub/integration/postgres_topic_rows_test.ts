@@ -7,9 +7,9 @@ import { databaseFindings } from "../../../commands/operator/database_findings.t
 import { pubsubDoctor } from "../../../commands/pubsub/pubsub_doctor.ts";
 import { connectToPrimary, type PrimaryConnection } from "../../../src/base/postgres/primary_connection.ts";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
-import { topicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
-import { forgottenRowsPerDelete } from "../../../src/pubsub/store/limits/topic_store_limits.ts";
-import { runSteps } from "../../../src/pubsub/store/rows/store_steps.ts";
+import { postgresTopicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
+import { windowRowsPerDelete } from "../../../src/pubsub/store/limits/topic_store_limits.ts";
+import { runStoreSteps } from "../../../src/pubsub/store/rows/store_steps.ts";
 import { eventually } from "../../support/eventually.ts";
 import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
@@ -161,7 +161,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
 
   test("a commit that did not wait for its standby is unknown", async () => {
     await using primary = await PostgresServer.start({ settings: ["fsync = off"] });
-    await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: topicTables });
+    await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: postgresTopicTables });
     await using s1 = new PostgresTopicStore(databaseAddress(primary.url, "news"), "s1");
     await s1.create("news");
     await s1.execute(subscribe);
@@ -187,7 +187,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     test(`a fail-over to a standby ${what}`, async () => {
       const primary = await PostgresServer.start();
       await using _primary = primary;
-      await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: topicTables });
+      await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: postgresTopicTables });
       await using standby = await primary.standby({ isSynchronous });
       const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
       await using s1 = new PostgresTopicStore(databaseAddress(`postgres://baton@${hosts}/postgres`, "news"), "s1");
@@ -228,7 +228,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
   test("an owner whose commits are gone says so, whatever the row says about its last commit", async () => {
     await using primary = await PostgresServer.start();
     const address = (port: number) => databaseAddress(`postgres://baton@127.0.0.1:${port}/postgres`, "news");
-    await migrateDatabase(address(primary.port), { ...connecting, tables: topicTables });
+    await migrateDatabase(address(primary.port), { ...connecting, tables: postgresTopicTables });
     await using standby = await primary.standby({ isSynchronous: true });
     const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
     const both = databaseAddress(`postgres://baton@${hosts}/postgres`, "news");
@@ -340,7 +340,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     await s1.open("news", 2);
     expect(s1.losses.length).toBe(1);
     expect(await server.sql(`SELECT count(*), max(last) FROM ${schema}.topic_loss`)).toBe("16|15");
-    await runSteps(s1.transfer.drop("news", 3));
+    await runStoreSteps(s1.transfer.drop("news", 3));
     await eventually(async () => {
       await s1.rows.copies.collectGarbage();
       return await server.sql(`SELECT count(*) FROM ${schema}.topic_loss`) === "0";
@@ -431,10 +431,10 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     const { s1, schema } = await topics();
     await using _s1 = s1;
     const session = { number: 1, key: "k" };
-    for (let counter = 1; counter < forgottenRowsPerDelete; counter++) {
+    for (let counter = 1; counter < windowRowsPerDelete; counter++) {
       await s1.execute(put(counter, `body ${counter}`, { session, firstUnacked: counter }));
     }
-    const last = forgottenRowsPerDelete;
+    const last = windowRowsPerDelete;
     const settles = put(last + 1, "", { session, firstUnacked: last + 1, bodies: [] });
     expect(codes(await s1.execute(put(last, `body ${last}`, { session, firstUnacked: last }), settles))).toEqual([
       "OK",
@@ -459,7 +459,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
 
   test("a database that does not respond is not waited for: requests are refused, and nothing is lost", async () => {
     await using primary = await PostgresServer.start({ settings: ["fsync = off"] });
-    await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: topicTables });
+    await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: postgresTopicTables });
     await using s1 = new PostgresTopicStore(databaseAddress(primary.url, "news"), "s1", { refusedMs: 200 });
     await s1.create("news");
     await s1.execute(subscribe);

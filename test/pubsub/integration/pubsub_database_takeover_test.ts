@@ -3,7 +3,7 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
-import { topicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
+import { postgresTopicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { describeBackend, keeper, zooKeeperEnsemble } from "../../support/backends.ts";
 import { describeWithPeer } from "../../support/peers.ts";
@@ -23,7 +23,7 @@ describeWithPeer("postgres", "servers that share a database", () => {
   beforeAll(async () => {
     server = await PostgresServer.start();
     const address = databaseAddress(server.url, "baton");
-    await migrateDatabase(address, { clock: systemClock(), name: "test", tables: topicTables });
+    await migrateDatabase(address, { clock: systemClock(), name: "test", tables: postgresTopicTables });
   });
   afterAll(async () => await server?.[Symbol.asyncDispose]());
 

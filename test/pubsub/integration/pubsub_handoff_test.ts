@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
-import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { decodePubsubMessage } from "../../../src/pubsub/wire/decode_message.ts";
 import { encodePubsubMessage } from "../../../src/pubsub/wire/encode_message.ts";
@@ -78,7 +78,7 @@ test("a server that is killed while a large topic is on its way costs no message
   expect(had.toSorted((a, b) => a - b)).toEqual(Array.from({ length: counter }, (_, index) => index + 1));
   for (const id of ["s1", "s2"]) {
     await cluster.server(id).stop();
-    expect(verifyStore(join(cluster.folder, "data", id)).problems).toEqual([]);
+    expect(verifyTopicStore(join(cluster.folder, "data", id)).problems).toEqual([]);
   }
 });
 

@@ -1,7 +1,7 @@
 /** Several servers with the topics of one database: what dies, who takes over, and what clients get. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
-import { topicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
+import { postgresTopicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
 import { forgetServer } from "../../../src/pubsub/ownership/forget_server.ts";
 import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { TopicNodes } from "../../../src/pubsub/ownership/topic_nodes.ts";
@@ -27,7 +27,7 @@ describeWithPeer("postgres", "servers that share a database", () => {
     const address = databaseAddress(server.url, `cluster${++schemas}`);
     await server.sql("ALTER SYSTEM SET fsync = on");
     await server.reload();
-    await migrateDatabase(address, { clock: systemClock(), name: "test", tables: topicTables });
+    await migrateDatabase(address, { clock: systemClock(), name: "test", tables: postgresTopicTables });
     const balance = balanceEveryMs === undefined ? {} : { balanceEveryMs };
     return await PubsubCluster.start({ servers, database: address, sessionTimeoutMs: 2000, ...balance });
   }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
-import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { dose } from "../../support/dose.ts";
 import { eventually } from "../../support/eventually.ts";
 import { batonCommand, startKeeperProcess } from "../../support/keeper_server.ts";
@@ -148,7 +148,7 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
       }
     }
     for (const member of members) await member.end("SIGTERM");
-    for (const member of members) expect(verifyStore(member.dataDir).problems).toEqual([]);
+    for (const member of members) expect(verifyTopicStore(member.dataDir).problems).toEqual([]);
     console.log(`${answered} puts, ${faults} faults`);
   } finally {
     for (const member of members) await member[Symbol.asyncDispose]();

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { TopicNodes } from "../../../src/pubsub/ownership/topic_nodes.ts";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
-import { topicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
+import { postgresTopicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { isFullDose } from "../../support/dose.ts";
@@ -50,7 +50,7 @@ describeWithPeer("postgres", "a topic between stores", () => {
     static async start(sessionTimeoutMs = 2000): Promise<Service> {
       const schema = `moves${++schemas}`;
       const address = databaseAddress(`postgres://baton@127.0.0.1:${cutter.port}/postgres`, schema);
-      await migrateDatabase(address, { clock: systemClock(), name: "test", tables: topicTables });
+      await migrateDatabase(address, { clock: systemClock(), name: "test", tables: postgresTopicTables });
       const cluster = await PubsubCluster.start({ servers: 2, database: address, sessionTimeoutMs });
       await cluster.startServer("own", { hasOwnStore: true });
       const service = new Service(cluster, await cluster.session(), schema);

@@ -4,8 +4,8 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { backupStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
-import { databaseName, TopicDatabase } from "../../../src/pubsub/store/sqlite/topic_database.ts";
+import { backupTopicStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
+import { TopicDatabase, topicDatabaseName } from "../../../src/pubsub/store/sqlite/topic_database.ts";
 
 setDefaultTimeout(60_000);
 
@@ -20,10 +20,10 @@ test("a backup keeps its locks: another process that ends meanwhile does not tak
     const store = new TopicDatabase(join(root, "store"));
     cpSync(join(root, "store"), join(root, "killed"), { recursive: true }); // with its log, as a kill leaves it
     store.close();
-    const path = join(root, "killed", databaseName);
+    const path = join(root, "killed", topicDatabaseName);
     expect(existsSync(`${path}-wal`)).toBe(true);
     let isLogThere = false;
-    backupStore(join(root, "killed"), join(root, "copy"), () => {
+    backupTopicStore(join(root, "killed"), join(root, "copy"), () => {
       const { status, stderr } = spawnSync(bun, ["-e", openAndClose, path]);
       expect([status, stderr.toString()]).toEqual([0, ""]);
       isLogThere = existsSync(`${path}-wal`); // the last one would have removed it

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { TopicDatabase } from "../../../src/pubsub/store/sqlite/topic_database.ts";
-import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { DamagedCopies, problemsOf } from "../../support/damaged_copies.ts";
 import { dose } from "../../support/dose.ts";
 import { flipBit } from "../../support/flip_bit.ts";
@@ -120,7 +120,7 @@ function readEverything(folder: string): string | Map<string, Read> {
 test(`a bit that flips anywhere in the database is found, or harmless: nothing damaged is delivered, nothing stored twice [BATON_SEED=${seed}]`, () => {
   const folder = join(copies.root, "whole");
   filled(folder);
-  expect(verifyStore(folder).problems).toEqual([]);
+  expect(verifyTopicStore(folder).problems).toEqual([]);
   const original = copies.contents(folder);
   const bits = statSync(copies.path(folder)).size * 8;
   const random = seededRandom(seed);
@@ -130,7 +130,7 @@ test(`a bit that flips anywhere in the database is found, or harmless: nothing d
     const bit = Math.floor(random() * bits);
     const copy = copies.copy(folder, "flipped");
     flipBit(copies.path(copy), bit);
-    const problems = problemsOf(() => verifyStore(copy));
+    const problems = problemsOf(() => verifyTopicStore(copy));
     const isSame = problems.length === 0 && copies.contents(copy) === original;
     const reads = readEverything(copy);
     const at = `bit ${bit}: ${problems.join("; ")}`;
@@ -170,7 +170,7 @@ test("a bit that flips in the log of a store that was killed is found: the store
   for (let flip = 0; flip < 50; flip++) {
     const copy = copies.copy(killed, "flipped");
     flipBit(copies.path(copy, "-wal"), Math.floor(random() * 8 * 20 * 4096));
-    expect(problemsOf(() => verifyStore(copy)).join()).toContain("the log");
+    expect(problemsOf(() => verifyTopicStore(copy)).join()).toContain("the log");
     expect(() => new TopicDatabase(copy)).toThrow(/the log[^]*restore --id ID/);
     new TopicDatabase(copy, { acceptDamagedLog: true }).close();
   }

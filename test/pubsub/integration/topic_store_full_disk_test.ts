@@ -7,9 +7,9 @@ import { mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { BatonError } from "../../../src/base/errors.ts";
-import { backupStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
+import { backupTopicStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
 import { TopicStore } from "../../../src/pubsub/store/topic_store.ts";
-import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import type { ClientOperation, StoreResponse } from "../../../src/pubsub/store/operations/store_operations.ts";
 import { eventually } from "../../support/eventually.ts";
 import { canMountDisk, SmallDisk } from "../../support/small_disk.ts";
@@ -136,7 +136,7 @@ test.skipIf(!hasDisks).each([
   expect(await client.fill(bodies, atOnce)).toBeGreaterThanOrEqual(least);
   await client.store.close();
   expect(client.broken).toEqual([]);
-  expect(verifyStore(join(folder, "s1")).problems).toEqual([]);
+  expect(verifyTopicStore(join(folder, "s1")).problems).toEqual([]);
 });
 
 test.skipIf(!hasDisks)("another program takes the last byte: a store that is opened then is drained", async () => {
@@ -195,7 +195,9 @@ test.skipIf(!hasDisks)("a backup that does not fit names its own disk, and leave
   const client = await Client.open(join(root, "s1"));
   expect((await client.ask({ kind: "put", client: "a", counter: 1, bodies: bodies(1, 2 * mebibyte) })).code).toBe("OK");
   const target = join(root, "disk/copy");
-  expect(() => backupStore(join(root, "s1"), target)).toThrow(`Cannot write the backup ${target}: its disk is full`);
+  expect(() => backupTopicStore(join(root, "s1"), target)).toThrow(
+    `Cannot write the backup ${target}: its disk is full`,
+  );
   expect(readdirSync(target)).toEqual([]);
   await client.store.close();
 });

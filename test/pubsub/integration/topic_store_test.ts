@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { BatonError } from "../../../src/base/errors.ts";
-import { backupStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
-import { batchOperations, operationsMax } from "../../../src/pubsub/store/limits/topic_store_limits.ts";
+import { backupTopicStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
+import { operationsInFlightMax, threadBatchOperations } from "../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicStore } from "../../../src/pubsub/store/topic_store.ts";
-import { openStoreToRead } from "../../../src/pubsub/store/sqlite/topic_database.ts";
-import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { openTopicStoreToRead } from "../../../src/pubsub/store/sqlite/topic_database.ts";
+import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import type { OwnedStore } from "../../../src/pubsub/store/operations/owned_store.ts";
 import type { ClientOperation, StoreResponse } from "../../../src/pubsub/store/operations/store_operations.ts";
 import { bytesBelow } from "../../support/bytes_below.ts";
@@ -155,9 +155,9 @@ test("much that is submitted in one turn is worked on before the turn is over", 
   const { store, ask, submit } = await open(join(root, "a"));
   await store.create("news", incarnation);
   await ask(subscribe);
-  using rows = openStoreToRead(join(root, "a"));
+  using rows = openTopicStoreToRead(join(root, "a"));
   const stored = rows.prepare("SELECT count(*) AS count FROM messages");
-  for (let counter = 1; counter <= batchOperations; counter++) submit(put(1000 + counter, counter));
+  for (let counter = 1; counter <= threadBatchOperations; counter++) submit(put(1000 + counter, counter));
   const endMs = performance.now() + 10_000;
   let count = 0;
   while (count === 0 && performance.now() < endMs) count = Number(stored.get()?.["count"]);
@@ -252,7 +252,7 @@ test("too much under way is pushed back, and taken again later", async () => {
   await store.create("news", incarnation);
   let taken = 0;
   while (submit(put(taken, taken + 1))) taken++;
-  expect(taken).toBe(operationsMax);
+  expect(taken).toBe(operationsInFlightMax);
   await eventually(() => responses.length === taken, { withinMs: 30_000 });
   for (let more = taken; more < 2 * taken; more++) expect(submit(put(more, more + 1))).toBe(true);
   await store.close();
@@ -337,9 +337,9 @@ test("a backup of a store in use can be opened and is whole; verify finds what i
   await ask(subscribe);
   await ask({ ...subscribe, ticket: 0, client: "late" });
   for (let counter = 1; counter <= 100; counter++) await ask(put(counter + 1, counter));
-  expect(verifyStore(join(root, "a"))).toMatchObject({ problems: [], topics: 1, messages: 100 });
-  backupStore(join(root, "a"), join(root, "b"));
-  expect(() => backupStore(join(root, "a"), join(root, "b"))).toThrow("already exists");
+  expect(verifyTopicStore(join(root, "a"))).toMatchObject({ problems: [], topics: 1, messages: 100 });
+  backupTopicStore(join(root, "a"), join(root, "b"));
+  expect(() => backupTopicStore(join(root, "a"), join(root, "b"))).toThrow("already exists");
   await store.close();
   const copy = await open(join(root, "b"));
   expect((await copy.ask(get(3, -1, { max: 999 }))).messages).toHaveLength(100);
@@ -352,16 +352,16 @@ test("a backup of a store in use can be opened and is whole; verify finds what i
     "UPDATE messages SET records = zeroblob(20) WHERE id = 60; UPDATE messages SET topic = 99 WHERE id = 70",
   );
   database.close();
-  const { problems } = verifyStore(join(root, "b"));
+  const { problems } = verifyTopicStore(join(root, "b"));
   expect(problems.join("\n")).toContain('message 50 of topic "news": the row is missing');
   expect(problems.join("\n")).toContain("row 60");
   expect(problems.join("\n")).toContain('"reader" is at message 500, but the newest is 100');
   expect(problems.join("\n")).toContain("1 row of messages left of topic 99");
-  expect(() => backupStore(join(root, "b"), join(root, "c"))).toThrow(
+  expect(() => backupTopicStore(join(root, "b"), join(root, "c"))).toThrow(
     'row 60 of the messages of topic "news" is damaged',
   );
   expect(readdirSync(join(root, "c"))).toEqual([]);
-  expect(() => verifyStore(join(root, "nowhere"))).toThrow("There is no topic store");
+  expect(() => verifyTopicStore(join(root, "nowhere"))).toThrow("There is no topic store");
 });
 
 test("a backup that was interrupted is no store, and the next one into its folder says why it is none", async () => {
@@ -369,16 +369,16 @@ test("a backup that was interrupted is no store, and the next one into its folde
   await store.create("news", incarnation);
   const [from, to] = [join(root, "a"), join(root, "b")];
   const atTheEnd = () => {
-    expect(() => verifyStore(to)).toThrow("There is no topic store");
-    expect(() => backupStore(from, to)).toThrow("of an interrupted or running backup, already exists");
+    expect(() => verifyTopicStore(to)).toThrow("There is no topic store");
+    expect(() => backupTopicStore(from, to)).toThrow("of an interrupted or running backup, already exists");
     throw new Error("no more");
   };
-  expect(() => backupStore(from, to, atTheEnd)).toThrow("no more");
-  backupStore(from, to);
-  expect(verifyStore(to)).toMatchObject({ problems: [], topics: 1 });
+  expect(() => backupTopicStore(from, to, atTheEnd)).toThrow("no more");
+  backupTopicStore(from, to);
+  expect(verifyTopicStore(to)).toMatchObject({ problems: [], topics: 1 });
   await store.close();
   truncateSync(join(to, "topics.sqlite"));
-  expect(() => verifyStore(to)).toThrow("topics.sqlite is empty or truncated");
+  expect(() => verifyTopicStore(to)).toThrow("topics.sqlite is empty or truncated");
 });
 
 describe("kill -9", () => {
@@ -405,7 +405,7 @@ describe("kill -9", () => {
           line.split(" ").slice(1).map(Number) as [number, number]
         ),
       );
-      expect(verifyStore(dir).problems).toEqual([]);
+      expect(verifyTopicStore(dir).problems).toEqual([]);
       const { store, ask } = await open(dir);
       const { messages = [] } = await ask(get(1, -1, { max: 1_000_000, maxBytes: 64 << 20 }));
       const stored = messages.map(({ id, body }) => [Number(new TextDecoder().decode(body).slice(5)), id] as const);

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 
 setDefaultTimeout(120_000);
 
@@ -33,6 +33,6 @@ describe.each([
     const said = execFileSync(executable, [...words, dir, "500"], { cwd: project, env, encoding: "utf8" }).split("\n");
     expect(said.filter((line) => line.startsWith("ok "))).toHaveLength(500);
     expect(said.slice(-3)).toEqual(["read 500", "closed", ""]);
-    expect(verifyStore(dir).problems).toEqual([]);
+    expect(verifyTopicStore(dir).problems).toEqual([]);
   });
 });

@@ -7,7 +7,7 @@ import { DamageError } from "../../../base/storage/damage.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import type { ClientCapacity } from "./client_capacity.ts";
 import type { ClientTable } from "./client_table.ts";
-import { checkSession } from "../decisions/topic_fence.ts";
+import { checkClientSession } from "../decisions/topic_fence.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 
 export interface RegistrationView {
@@ -61,7 +61,7 @@ export class ClientAdmission {
     const known = topic.subscribers.get(name) ?? this.#clients.findUnsubscribed(topic.id, name);
     const refusal = known === null ? this.#refuseNewClient(operation, topic, diskFull) : null;
     if (refusal !== null) return refusal;
-    const checked = checkSession(known ?? { session: 0, key: "" }, session);
+    const checked = checkClientSession(known ?? { session: 0, key: "" }, session);
     if (checked.kind === "fenced") {
       return refuseOperation("FENCED", checked.reason, { currentSession: known?.session ?? 0 });
     }

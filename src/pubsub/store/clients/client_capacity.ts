@@ -5,8 +5,8 @@
 import type { ClientOperation } from "../operations/store_operations.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import type { ClientTable } from "./client_table.ts";
-import { forgottenPerTimeMax } from "../limits/topic_store_limits.ts";
-import type { StoreOptions } from "../limits/topic_store_limits.ts";
+import { publishersForgottenMax } from "../limits/topic_store_limits.ts";
+import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 
 /** Shares of all clients: publishers; clients without a session; recently active ones, which are not forgotten. */
@@ -28,7 +28,7 @@ export class ClientCapacity {
 
   constructor(
     clients: ClientTable,
-    { clientsMax }: Pick<StoreOptions, "clientsMax">,
+    { clientsMax }: Pick<TopicStoreOptions, "clientsMax">,
     warn: (sentence: string) => void,
   ) {
     this.#clients = clients;
@@ -66,7 +66,7 @@ export class ClientCapacity {
    */
   #forgetOldest(topic: StoredTopic): void {
     const recent = new Set(this.#clients.recentlyActiveNames(topic.id, Math.ceil(this.max * recentShare)));
-    const most = Math.min(forgottenPerTimeMax, Math.ceil(this.max / 10));
+    const most = Math.min(publishersForgottenMax, Math.ceil(this.max / 10));
     const resolved: TopicClient[] = [];
     const others: TopicClient[] = [];
     for (const client of this.#clients.oldestPublishers(topic.id, candidates * most + recent.size)) {

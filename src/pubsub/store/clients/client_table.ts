@@ -2,19 +2,19 @@
  * The clients of all topics: sessions, positions, counter windows, msg-ids. Subscribers are in memory, and other
  * clients that were active recently. Changes are collected for the next commit.
  */
-import type { KeyEntry, ResolvedCounter } from "../../wire/topic_records.ts";
-import { encodeName, type StoredKey, type TopicClient } from "../rows/topic_client.ts";
+import type { MsgIdRecord, ResolvedCounter } from "../../wire/topic_records.ts";
+import { encodeStoredName, type StoredMsgId, type TopicClient } from "../rows/topic_client.ts";
 import { orIfDamaged } from "../../../base/storage/damage.ts";
 import { fingerprintMessage } from "../decisions/message_fingerprint.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
 import {
   countersInMemoryMax,
-  forgottenRowsPerDelete,
-  msgIdsMax,
+  publisherMsgIdsMax,
   sessionWindowsMax,
   unsubscribedClientsInMemoryMax,
+  windowRowsPerDelete,
 } from "../limits/topic_store_limits.ts";
-import type { KeyRow, LoadedClients, TopicChange, TopicRows } from "../rows/topic_rows.ts";
+import type { LoadedTopicClients, MsgIdRow, TopicChange, TopicRows } from "../rows/topic_rows.ts";
 
 export class ClientTable {
   readonly #rows: TopicRows;
@@ -32,7 +32,7 @@ export class ClientTable {
   /** New windows, and windows whose bounds were raised. */
   readonly #raisedBounds = new Map<PublisherWindow, { readonly client: TopicClient; readonly isNew: boolean }>();
   /** New msg-ids by the numbers of their rows, in order. */
-  readonly #unwrittenKeys = new Map<number, KeyRow & { readonly topicId: number }>();
+  readonly #unwrittenKeys = new Map<number, MsgIdRow & { readonly topicId: number }>();
   #deletedWindows: { readonly client: TopicClient; readonly session: number }[] = [];
   #deletedKeys: { readonly client: TopicClient; readonly id: number }[] = [];
   readonly #forgotten = new Map<number, TopicClient>();
@@ -44,7 +44,7 @@ export class ClientTable {
   }
 
   /** Notes the clients of a topic that was opened. */
-  noteOpened(topicId: number, { names }: LoadedClients): void {
+  noteOpened(topicId: number, { names }: LoadedTopicClients): void {
     this.#nameFingerprints.set(topicId, names);
   }
 
@@ -59,7 +59,7 @@ export class ClientTable {
       // A client that was forgotten is stored until the commit.
       if (client !== undefined && this.#forgotten.has(client.id)) client = undefined;
       if (client === undefined) {
-        if (this.#nameFingerprints.get(topicId)?.has(fingerprintMessage(encodeName(name)))) {
+        if (this.#nameFingerprints.get(topicId)?.has(fingerprintMessage(encodeStoredName(name)))) {
           throw this.#rows.clients.notFoundError(name);
         }
         return null;
@@ -88,7 +88,7 @@ export class ClientTable {
       windows: new Map(),
       msgIds: new Map(),
     };
-    this.#nameFingerprints.get(topicId)?.add(fingerprintMessage(encodeName(name)));
+    this.#nameFingerprints.get(topicId)?.add(fingerprintMessage(encodeStoredName(name)));
     this.markChanged(client);
     this.addUnsubscribed(client);
     this.#clientsWithWindows.add(client);
@@ -107,7 +107,7 @@ export class ClientTable {
   }
 
   #forgetName({ topicId, name }: TopicClient): void {
-    this.#nameFingerprints.get(topicId)?.delete(fingerprintMessage(encodeName(name)));
+    this.#nameFingerprints.get(topicId)?.delete(fingerprintMessage(encodeStoredName(name)));
   }
 
   /** Called when the client has subscribed: its topic keeps it now. */
@@ -202,7 +202,7 @@ export class ClientTable {
     this.#entries = 0;
   }
 
-  msgIdsOf(client: TopicClient): Map<string, StoredKey> {
+  msgIdsOf(client: TopicClient): Map<string, StoredMsgId> {
     return client.msgIds ??= new Map(this.#rows.clients.readKeys(client).map((entry) => [entry.key, entry]));
   }
 
@@ -250,14 +250,14 @@ export class ClientTable {
   }
 
   /** Adds a msg-id; deletes the oldest one above the limit. */
-  addMsgId(client: TopicClient, key: KeyEntry): void {
+  addMsgId(client: TopicClient, key: MsgIdRecord): void {
     const known = this.msgIdsOf(client);
     const rowId = this.#rows.numbers.key(client.topicId);
     const { id: message, fingerprint } = key;
     const row = { id: rowId, client: client.id, key: key.key, message, fingerprint };
     this.#unwrittenKeys.set(rowId, { ...row, topicId: client.topicId });
     known.set(key.key, { ...key, rowId });
-    if (known.size <= msgIdsMax) return;
+    if (known.size <= publisherMsgIdsMax) return;
     for (const oldest of known.values()) {
       known.delete(oldest.key);
       if (!this.#unwrittenKeys.delete(oldest.rowId)) this.#deletedKeys.push({ client, id: oldest.rowId });
@@ -313,7 +313,7 @@ export class ClientTable {
     const { session, firstUnacked } = window;
     change.resolved.push({ id, client, session, firstUnacked, entries });
     window.addRow(id, entries);
-    const upTo = window.forgetRows(forgottenRowsPerDelete);
+    const upTo = window.forgetRows(windowRowsPerDelete);
     if (upTo !== null) change.deletedResolved.push({ client, session, upTo });
   }
 

@@ -1,7 +1,7 @@
 /** One topic in the memory of a store, and which of its messages retention and the limits of a topic concern. */
 import { noMessageId } from "../../wire/field_types.ts";
 import type { PubsubHeaders } from "../../wire/pubsub_messages.ts";
-import type { StoreOptions } from "../limits/topic_store_limits.ts";
+import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import { TopicLog } from "./topic_log.ts";
 import { TopicLosses } from "../decisions/topic_losses.ts";
@@ -117,7 +117,7 @@ export interface TrimBudget {
  * Deletes messages that are no longer needed, with the next commit: those that every subscriber has acknowledged and
  * those beyond the retention limits. Deletes as many rows as `budget` has left; returns whether more can be deleted.
  */
-export function trimTopic(topic: StoredTopic, options: StoreOptions, nowMs: number, budget: TrimBudget): boolean {
+export function trimTopic(topic: StoredTopic, options: TopicStoreOptions, nowMs: number, budget: TrimBudget): boolean {
   const { log } = topic;
   for (; budget.rows > 0; budget.rows--) {
     if (!topic.canDeleteOldest && !exceedsRetention(topic, options, nowMs)) return false;
@@ -130,7 +130,7 @@ export function trimTopic(topic: StoredTopic, options: StoreOptions, nowMs: numb
  * Whether retention deletes the oldest row: the messages after it alone reach the limit. So slightly more is kept than
  * required, never less.
  */
-export function exceedsRetention(topic: StoredTopic, options: StoreOptions, nowMs: number): boolean {
+export function exceedsRetention(topic: StoredTopic, options: TopicStoreOptions, nowMs: number): boolean {
   const { log } = topic;
   const { oldestRow: oldest } = log;
   if (oldest === null) return false;
@@ -147,7 +147,7 @@ export function exceedsRetention(topic: StoredTopic, options: StoreOptions, nowM
  */
 export function whyTopicFull(
   topic: StoredTopic,
-  { maxPending, maxTopicBytes }: Pick<StoreOptions, "maxPending" | "maxTopicBytes">,
+  { maxPending, maxTopicBytes }: Pick<TopicStoreOptions, "maxPending" | "maxTopicBytes">,
   messages: number,
   bodies: readonly Uint8Array[],
 ): string | null {

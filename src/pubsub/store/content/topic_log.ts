@@ -3,13 +3,13 @@
  * acknowledged them. Tracks the oldest row and how many subscribers still need it, so that puts and gets do not look at
  * all subscribers.
  */
-import { messageAt, type MessageRecord, TopicDataWriter } from "../../wire/topic_records.ts";
+import { messageRecordAt, TopicDataWriter, type TopicMessageRecord } from "../../wire/topic_records.ts";
 import { orIfDamaged } from "../../../base/storage/damage.ts";
-import { rowBytesMax, rowMessagesMax } from "../limits/topic_store_limits.ts";
-import type { LogRow, MessageReader, RowHead, TopicChange, TopicRow } from "../rows/topic_rows.ts";
+import { logRowBytesMax, logRowMessagesMax } from "../limits/topic_store_limits.ts";
+import type { LogRow, LogRowHead, MessageReader, TopicChange, TopicRow } from "../rows/topic_rows.ts";
 
 /** Larger writers are not reused. */
-const spareBytesMax = 2 * rowBytesMax;
+const spareBytesMax = 2 * logRowBytesMax;
 /** Writer for the next append of any topic: allocating one per row costs more than everything else for a small row. */
 let spareWriter: TopicDataWriter | null = null;
 
@@ -18,7 +18,7 @@ const writtenMax = 64;
 
 /** A row that is in memory until it is committed. */
 interface UnwrittenRow {
-  readonly head: RowHead;
+  readonly head: LogRowHead;
   readonly row: LogRow;
 }
 
@@ -32,18 +32,18 @@ export class TopicLog {
   /** The row written last: most readers need it. */
   #newest: LogRow | null = null;
   /** Null if there is no row. */
-  #oldest: RowHead | "damaged" | null;
+  #oldest: LogRowHead | "damaged" | null;
   /** Subscribers that have not acknowledged all of the oldest row. */
   #subscribersOfOldest = 0;
   #pending: TopicDataWriter | null = null;
   #pendingOffsets: number[] = [];
   #pendingFirst = 0;
   /** Heads of the rows written last, in order, and the last message before the first of them. They save queries. */
-  #written: RowHead[] = [];
+  #written: LogRowHead[] = [];
   #writtenAfter = Infinity;
   /** Rows that the next commit adds, in order, and those that it deletes. */
   #unwritten: UnwrittenRow[] = [];
-  #deleted: RowHead[] = [];
+  #deleted: LogRowHead[] = [];
   lastId: number;
   gone: number;
   stored: number;
@@ -71,9 +71,9 @@ export class TopicLog {
   }
 
   /** Appends a message and assigns the next id. */
-  append(message: Omit<MessageRecord, "id">): void {
+  append(message: Omit<TopicMessageRecord, "id">): void {
     const id = ++this.lastId;
-    if (this.#pending !== null && this.#pending.byteLength + message.body.byteLength > rowBytesMax) this.flush();
+    if (this.#pending !== null && this.#pending.byteLength + message.body.byteLength > logRowBytesMax) this.flush();
     if (this.#pending === null) {
       this.#pending = spareWriter ?? new TopicDataWriter(4096);
       spareWriter = null;
@@ -83,7 +83,7 @@ export class TopicLog {
     this.#pendingOffsets.push(this.#pending.byteLength);
     const { timeMs, session, counter, publisher, msgId, body } = message;
     this.#pending.writeMessage({ id, timeMs, session, counter, publisher, msgId, body });
-    if (this.#pendingOffsets.length === rowMessagesMax) this.flush();
+    if (this.#pendingOffsets.length === logRowMessagesMax) this.flush();
   }
 
   /** Assigns ids to messages that have no subscriber and are not stored. */
@@ -176,7 +176,7 @@ export class TopicLog {
   }
 
   /** Null if there is none, or if it is unknown because of damage. */
-  get oldestRow(): RowHead | null {
+  get oldestRow(): LogRowHead | null {
     return this.#oldest === "damaged" ? null : this.#oldest;
   }
 
@@ -186,7 +186,7 @@ export class TopicLog {
     if (oldest === null) return null;
     return orIfDamaged(null, () => {
       const row = this.messages.load(oldest);
-      return row.offsets.length === 0 ? 0 : messageAt(row.records, row.offsets.at(-1) ?? 0).timeMs;
+      return row.offsets.length === 0 ? 0 : messageRecordAt(row.records, row.offsets.at(-1) ?? 0).timeMs;
     });
   }
 
@@ -205,14 +205,14 @@ export class TopicLog {
     this.countSubscribersOfOldestRow(positions);
   }
 
-  #noteWritten(row: RowHead): void {
+  #noteWritten(row: LogRowHead): void {
     if (this.#written.length === 0) this.#writtenAfter = row.first - 1;
     if (this.#written.push(row) <= writtenMax) return;
     const gone = this.#written.shift();
     this.#writtenAfter = gone?.last ?? Infinity;
   }
 
-  #nextRow({ last }: RowHead): RowHead | "damaged" | null {
+  #nextRow({ last }: LogRowHead): LogRowHead | "damaged" | null {
     if (last < this.#writtenAfter) return this.#findOldest(last, last);
     while ((this.#written[0]?.first ?? Infinity) <= last) this.#writtenAfter = this.#written.shift()?.last ?? 0;
     return this.#written[0] ?? null;
@@ -222,7 +222,7 @@ export class TopicLog {
    * Finds the oldest row after message `last`, of a log whose messages up to `gone` are deleted. Deleted rows before it
    * may not be committed yet.
    */
-  #findOldest(last: number, gone: number): RowHead | "damaged" | null {
+  #findOldest(last: number, gone: number): LogRowHead | "damaged" | null {
     return orIfDamaged("damaged", () => {
       const unwritten = this.#unwritten.find(({ head }) => head.first > last);
       const oldest = this.messages.findRowAfter(last) ?? unwritten?.head ?? null;

@@ -1,11 +1,11 @@
 /** Decides what a put does, from the stored state of its publisher and topic. Pure. */
-import type { IdRange } from "../../wire/field_types.ts";
+import type { MessageIdRange } from "../../wire/field_types.ts";
 import { type PutOperation, type RefusedOperation, refuseOperation } from "../operations/store_operations.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
-import { leavesNoRoom } from "./topic_fence.ts";
-import { messageBytes, putBytes, sessionWindowCountersMax } from "../limits/topic_store_limits.ts";
+import { leavesNoNumbersAfter } from "./topic_fence.ts";
+import { messageOverheadBytes, putOverheadBytes, sessionWindowCountersMax } from "../limits/topic_store_limits.ts";
 
-export interface PutView {
+export interface PublisherView {
   /** The window of the session in which the counters were first used; empty if nothing is stored. */
   readonly window: PublisherWindow;
   /** The session is too old to be remembered, or belonged to another client state. */
@@ -31,7 +31,7 @@ export type PutDecision =
   };
 
 /** A batch is stored or refused as a whole. */
-export function decidePut(put: PutOperation, view: PutView): PutDecision {
+export function decidePut(put: PutOperation, view: PublisherView): PutDecision {
   const { window, fingerprints } = view;
   const highest = put.counter + (fingerprints.length - 1);
   const wrong = refuseMalformed(put, highest) ?? refuseWithoutRoom(put, highest, window) ??
@@ -65,14 +65,14 @@ export function decidePut(put: PutOperation, view: PutView): PutDecision {
 }
 
 /** Upper bound of the bytes that a put adds to the store. */
-export function bytesToStore({ bodies, client, msgId }: PutOperation): number {
-  const each = messageBytes + 3 * (client.length + (msgId?.length ?? 0)); // names in UTF-8
-  return bodies.reduce((sum, { byteLength }) => sum + byteLength + each, putBytes);
+export function countPutBytes({ bodies, client, msgId }: PutOperation): number {
+  const each = messageOverheadBytes + 3 * (client.length + (msgId?.length ?? 0)); // names in UTF-8
+  return bodies.reduce((sum, { byteLength }) => sum + byteLength + each, putOverheadBytes);
 }
 
 /** Converts ids to ranges; mostly there is only one. */
-export function toIdRanges(ids: readonly number[]): IdRange[] {
-  const ranges: IdRange[] = [];
+export function toMessageIdRanges(ids: readonly number[]): MessageIdRange[] {
+  const ranges: MessageIdRange[] = [];
   let first = ids[0];
   for (let index = 1; first !== undefined && index <= ids.length; index++) {
     const before = ids[index - 1] as number;
@@ -99,7 +99,7 @@ function refuseMalformed(put: PutOperation, highest: number): PutDecision | null
 
 /** The counters of a client without sessions are one sequence, which any program that may use its ID continues. */
 function refuseWithoutRoom(put: PutOperation, highest: number, window: PublisherWindow): PutDecision | null {
-  if (put.session !== null || !leavesNoRoom(highest, window.highest)) return null;
+  if (put.session !== null || !leavesNoNumbersAfter(highest, window.highest)) return null;
   return refuseOperation(
     "BAD_REQUEST",
     `counter ${highest} leaves no room for later ones; the last one was ${window.highest}`,

@@ -6,15 +6,15 @@ import {
   type SeekOperation,
   type SubscribeOperation,
 } from "../operations/store_operations.ts";
-import { compareOperation, type OperationState } from "./topic_fence.ts";
+import { compareClientOperation, type LastClientOperation } from "./topic_fence.ts";
 
-export interface SubscriberState extends OperationState {
+export interface SubscriberState extends LastClientOperation {
   /** The last acknowledged message; null: not subscribed. */
   readonly position: number | null;
 }
 
 /** State of a topic's log: the messages from `firstId` to `lastId` exist. */
-export interface LogState {
+export interface TopicLogState {
   readonly firstId: number;
   readonly lastId: number;
   /** Ids up to here were assigned before a restore; how many is unknown. 0 without a restore. */
@@ -27,10 +27,10 @@ export type GetDecision =
   | { readonly kind: "read"; readonly position: number; readonly next: number; readonly missed: number };
 
 /** The same `last` returns the same next message. The position moves to what the client acknowledges, never back. */
-export function decideGet(get: GetOperation, subscriber: SubscriberState, log: LogState): GetDecision {
+export function decideGet(get: GetOperation, subscriber: SubscriberState, log: TopicLogState): GetDecision {
   const { position } = subscriber;
   if (position === null) return refuseOperation("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
-  const order = compareOperation(subscriber, get.session, get.op);
+  const order = compareClientOperation(subscriber, get.session, get.op);
   if (order === "stale") {
     return refuseOperation(
       "STALE_OP",
@@ -46,7 +46,7 @@ export function decideGet(get: GetOperation, subscriber: SubscriberState, log: L
 }
 
 /** Number of ids that are left out after a loss: more than were assigned to lost messages. */
-export const lostIds = 2 ** 32;
+export const idsSkippedAfterLoss = 2 ** 32;
 
 /**
  * Messages between the last acknowledged and the next existing one. Unknown across a restore or a loss: then 0. Only
@@ -54,7 +54,7 @@ export const lostIds = 2 ** 32;
  */
 export function countMissedMessages(had: number, next: number, baseOffset = 0): number {
   const count = next - had - 1;
-  return count > lostIds || (had < baseOffset && next > baseOffset) ? 0 : count;
+  return count > idsSkippedAfterLoss || (had < baseOffset && next > baseOffset) ? 0 : count;
 }
 
 export type PositionDecision =
@@ -66,9 +66,9 @@ export type PositionDecision =
 export function decideSubscription(
   operation: SubscribeOperation,
   subscriber: SubscriberState,
-  log: LogState,
+  log: TopicLogState,
 ): PositionDecision {
-  const order = compareOperation(subscriber, operation.session, operation.op);
+  const order = compareClientOperation(subscriber, operation.session, operation.op);
   if (order === "stale") return refuseStale(operation.kind, operation.op, subscriber);
   if (order === "no room") return refuseWithoutRoom(operation.op, subscriber);
   const { position } = subscriber;
@@ -77,8 +77,8 @@ export function decideSubscription(
   return { kind: "placed", position: wanted, numbered: order === "newer" };
 }
 
-export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log: LogState): PositionDecision {
-  const order = compareOperation(subscriber, seek.session, seek.op);
+export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log: TopicLogState): PositionDecision {
+  const order = compareClientOperation(subscriber, seek.session, seek.op);
   if (order === "stale") return refuseStale("seek", seek.op, subscriber);
   if (order === "no room") return refuseWithoutRoom(seek.op, subscriber);
   const { position } = subscriber;

@@ -1,6 +1,6 @@
 /** Resolved counters of a publisher session, and the bound below which they are forgotten. No storage, no clock. */
 import type { ResolvedCounter } from "../../wire/topic_records.ts";
-import { plainWindowCounters } from "../limits/topic_store_limits.ts";
+import { plainClientCountersMax } from "../limits/topic_store_limits.ts";
 
 /** A stored row of resolved counters. */
 interface WindowRow {
@@ -51,7 +51,7 @@ export class PublisherWindow {
 
   /** The new bound for a request with this `firstUnacked` and highest counter; it never decreases. */
   boundFor(firstUnacked: number, highest: number): number {
-    const asked = this.session === 0 ? Math.max(highest, this.#highest) - plainWindowCounters + 1 : firstUnacked;
+    const asked = this.session === 0 ? Math.max(highest, this.#highest) - plainClientCountersMax + 1 : firstUnacked;
     return Math.max(this.#firstUnacked, asked);
   }
 

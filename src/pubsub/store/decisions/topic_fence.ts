@@ -3,7 +3,7 @@
  * last one. Pure.
  */
 import type { SessionToken } from "../../wire/field_types.ts";
-import { freeNumbers, numberStepMax } from "../../wire/message_limits.ts";
+import { clientNumberStepMax, freeClientNumberMax } from "../../wire/message_limits.ts";
 
 /** The stored session of a client; `session` is 0 before its first one. */
 export interface ClientSessionState {
@@ -11,7 +11,7 @@ export interface ClientSessionState {
   readonly key: string;
 }
 
-export type FenceResult =
+export type SessionFenceResult =
   /** Continue. `raised`: the session is newer than the stored one and must be stored. */
   | { readonly kind: "passed"; readonly raised: boolean }
   | { readonly kind: "fenced"; readonly reason: string };
@@ -20,9 +20,9 @@ export type FenceResult =
  * Checks a session against the stored one. A request without a session is never fenced. If two client states (a copy,
  * or one that was recreated) use the same session number with different keys, the first one wins.
  */
-export function checkSession(client: ClientSessionState, session: SessionToken | null): FenceResult {
+export function checkClientSession(client: ClientSessionState, session: SessionToken | null): SessionFenceResult {
   if (session === null) return { kind: "passed", raised: false };
-  if (leavesNoRoom(session.number, client.session)) {
+  if (leavesNoNumbersAfter(session.number, client.session)) {
     const why = `session ${session.number} leaves no room for later ones; the last one here was ${client.session}`;
     return { kind: "fenced", reason: why };
   }
@@ -36,12 +36,12 @@ export function checkSession(client: ClientSessionState, session: SessionToken |
 }
 
 /** Whether a client could not continue from `number` for long. `last`: its last number. */
-export function leavesNoRoom(number: number, last: number): boolean {
-  return number > Math.max(freeNumbers, Math.min(last + numberStepMax, Number.MAX_SAFE_INTEGER - 1));
+export function leavesNoNumbersAfter(number: number, last: number): boolean {
+  return number > Math.max(freeClientNumberMax, Math.min(last + clientNumberStepMax, Number.MAX_SAFE_INTEGER - 1));
 }
 
 /** Number and session of the last subscribe, unsubscribe or seek; numbers start at 1, and 0 means none. */
-export interface OperationState {
+export interface LastClientOperation {
   readonly op: number;
   readonly opSession: number;
 }
@@ -50,14 +50,14 @@ export interface OperationState {
  * Order of a numbered operation relative to the last one; `any` for an operation without a number; `no room` for one of
  * a client without sessions after which none could follow.
  */
-export function compareOperation(
-  done: OperationState,
+export function compareClientOperation(
+  done: LastClientOperation,
   session: SessionToken | null,
   op: number | null,
 ): "newer" | "repeated" | "stale" | "any" | "no room" {
   if (op === null) return "any";
   const number = session?.number ?? 0;
-  if (number === 0 && done.opSession === 0 && leavesNoRoom(op, done.op)) return "no room";
+  if (number === 0 && done.opSession === 0 && leavesNoNumbersAfter(op, done.op)) return "no room";
   if (number !== done.opSession) return number > done.opSession ? "newer" : "stale";
   if (op === done.op && op > 0) return "repeated";
   return op >= done.op ? "newer" : "stale";

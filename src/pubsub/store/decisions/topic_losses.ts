@@ -25,8 +25,8 @@ export interface MessageLoss {
  * The database keeps this many losses of a topic, the latest ones, and for this time. Subscribers are told of them, and
  * doctor names them.
  */
-export const lossesKept = 16;
-export const lossDaysKept = 30;
+export const topicLossesKept = 16;
+export const topicLossDaysKept = 30;
 /** Publishers are told for this time, in milliseconds, once by each server that owns the topic. */
 const publisherMs = 86_400_000;
 

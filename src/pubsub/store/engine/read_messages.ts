@@ -1,15 +1,15 @@
 /** Reads the messages for a get from the rows of a topic's log. */
 import type { GetOperation, StoreResponse, TopicMessageContent } from "../operations/store_operations.ts";
-import { messageContentAt } from "../../wire/topic_records.ts";
+import { messageRecordContentAt } from "../../wire/topic_records.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import { countMissedMessages } from "../decisions/decide_read.ts";
 import type { LogRow } from "../rows/topic_rows.ts";
-import { getBytesMax } from "../limits/topic_store_limits.ts";
+import { getResponseBytesMax } from "../limits/topic_store_limits.ts";
 import { batchMessagesMax } from "../../wire/message_limits.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 
-export interface PendingRead {
+export interface DecidedGet {
   readonly get: GetOperation;
   readonly topic: StoredTopic;
   readonly subscriber: TopicClient;
@@ -20,7 +20,7 @@ export interface PendingRead {
 }
 
 /** The response to a get, with up to as many messages as requested. Throws Damaged. */
-export function readResponse(reading: PendingRead): StoreResponse {
+export function readGetResponse(reading: DecidedGet): StoreResponse {
   const { get: { ticket, peek, last: received }, subscriber, topic } = reading;
   const { messages, missed } = readMessages(reading);
   const [oldest] = messages;
@@ -41,11 +41,11 @@ export function readResponse(reading: PendingRead): StoreResponse {
  * is damaged; otherwise stops before a damaged one.
  */
 function readMessages(
-  { get, topic, next, last, missed }: PendingRead,
+  { get, topic, next, last, missed }: DecidedGet,
 ): { messages: TopicMessageContent[]; missed: number } {
   const messages: TopicMessageContent[] = [];
   const countMax = Math.min(Math.max(1, get.max), batchMessagesMax);
-  const bytesMax = getBytesMax(get.maxBytes);
+  const bytesMax = getResponseBytesMax(get.maxBytes);
   let bytes = 0;
   let gone = missed;
   for (let id = next; id <= last && messages.length < countMax;) {
@@ -61,7 +61,7 @@ function readMessages(
       continue;
     }
     for (; id <= row.last && id <= last && messages.length < countMax; id++) {
-      const { msgId, body } = messageContentAt(row.records, row.offsets[id - row.first] as number);
+      const { msgId, body } = messageRecordContentAt(row.records, row.offsets[id - row.first] as number);
       bytes += body.byteLength;
       if (messages.length > 0 && bytes > bytesMax) return { messages, missed: gone };
       messages.push({ id, msgId, body });

@@ -19,18 +19,30 @@ import {
 import type { TopicClient } from "../rows/topic_client.ts";
 import { ClientAdmission } from "../clients/client_admission.ts";
 import { ClientCapacity } from "../clients/client_capacity.ts";
-import { bytesToStore, decidePut, type PutDecision, type PutView, toIdRanges } from "../decisions/decide_put.ts";
+import {
+  countPutBytes,
+  decidePut,
+  type PublisherView,
+  type PutDecision,
+  toMessageIdRanges,
+} from "../decisions/decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PositionDecision } from "../decisions/decide_read.ts";
-import { DiskWatch } from "../limits/disk_watch.ts";
+import { StoreDiskWatch } from "../limits/disk_watch.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
-import { type PendingRead, readResponse } from "./read_messages.ts";
-import { deletedRowsPerCommitMax, type StoreOptions } from "../limits/topic_store_limits.ts";
+import { type DecidedGet, readGetResponse } from "./read_messages.ts";
+import { deletedRowsPerCommitMax, type TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import { exceedsRetention, type StoredTopic, trimTopic, whyTopicFull } from "../content/stored_topic.ts";
-import { awaitAnswer, DataNotLoaded, RowsUnavailable, type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
+import {
+  awaitRowsAnswer,
+  DataNotLoaded,
+  RowsUnavailable,
+  type StoreSteps,
+  withLoadedData,
+} from "../rows/store_steps.ts";
 import {
   emptyTopicChange,
   type LostTopic,
-  type MissingData,
+  type MissingTopicData,
   type TopicChange,
   type TopicRows,
 } from "../rows/topic_rows.ts";
@@ -41,7 +53,7 @@ import { fingerprintMessage } from "../decisions/message_fingerprint.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 
 /** Functions and values that the engine needs from its thread. */
-export interface EngineHooks {
+export interface StoreEngineHooks {
   /** Called when the response is durable. */
   readonly onResponse: (response: StoreResponse) => void;
   /** Wall-clock time in milliseconds, stored with messages. */
@@ -56,16 +68,16 @@ export interface EngineHooks {
 
 export class StoreEngine {
   readonly topics: TopicTable;
-  readonly disk: DiskWatch;
+  readonly disk: StoreDiskWatch;
   readonly capacity: ClientCapacity;
   readonly #admission: ClientAdmission;
   readonly #rows: TopicRows;
-  readonly #options: StoreOptions;
-  readonly #hooks: EngineHooks;
+  readonly #options: TopicStoreOptions;
+  readonly #hooks: StoreEngineHooks;
   readonly #waiting = new WaitingGets();
   /** State of the current batch: */
   #responses: StoreResponse[] = [];
-  #readings: PendingRead[] = [];
+  #readings: DecidedGet[] = [];
   readonly #appendedTopics = new Set<StoredTopic>();
   readonly #changedTopics = new Set<StoredTopic>();
   /** A response depends on changes that are not on the disk yet. */
@@ -73,7 +85,7 @@ export class StoreEngine {
   /** Operations that wait for data, in order, their topics, and the data. */
   #parked: StoreOperation[] = [];
   readonly #parkedTopics = new Set<string>();
-  #lacks: MissingData[] = [];
+  #lacks: MissingTopicData[] = [];
   /** Held gets that were woken and have no response yet. */
   #wokenGets: GetOperation[] = [];
   /** Only of a shared store. */
@@ -81,12 +93,12 @@ export class StoreEngine {
   /** Why nothing may be changed; null: changes are allowed. */
   #diskFull: string | null = null;
 
-  constructor(rows: TopicRows, options: StoreOptions, hooks: EngineHooks) {
+  constructor(rows: TopicRows, options: TopicStoreOptions, hooks: StoreEngineHooks) {
     this.#rows = rows;
     this.#options = options;
     this.#hooks = hooks;
     this.topics = new TopicTable(rows);
-    this.disk = new DiskWatch(rows, options.maxDiskBytes);
+    this.disk = new StoreDiskWatch(rows, options.maxDiskBytes);
     this.capacity = new ClientCapacity(this.topics.clients, options, hooks.warn ?? (() => {}));
     this.#admission = new ClientAdmission(this.topics.clients, this.capacity, () => this.disk.reserveSentence());
   }
@@ -204,7 +216,7 @@ export class StoreEngine {
 
   *#load(): StoreSteps {
     const lacks = this.#lacks.splice(0);
-    if (lacks.length > 0) yield* awaitAnswer(this.#rows.load(lacks));
+    if (lacks.length > 0) yield* awaitRowsAnswer(this.#rows.load(lacks));
   }
 
   #refuseIfDamaged(operation: StoreOperation, work: () => void): void {
@@ -273,7 +285,7 @@ export class StoreEngine {
     if (client === null) return;
     const { clients } = this.topics;
     const full = (messages: number) =>
-      this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.fullSentence(bytesToStore(put)) ??
+      this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.fullSentence(countPutBytes(put)) ??
         whyTopicFull(topic, this.#options, messages, put.bodies);
     const view = putView(put, { client, clients, last: topic.log.lastId, fullReason: full });
     if (put.bodies.length === 0 && put.session !== null) return this.#settleSession(put, client, view);
@@ -293,11 +305,11 @@ export class StoreEngine {
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
     const isDropped = topic.subscribers.size === 0 && decision.newIndexes.length > 0;
     const more = { ...(isDropped ? { subscribers: 0 } : {}), ...topic.losses.forPut(client.id, put, nowMs) };
-    this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ids: toIdRanges(decision.ids), ...more });
+    this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ids: toMessageIdRanges(decision.ids), ...more });
   }
 
   /** An empty put settles a session: older sessions can do nothing more, so the outcome of their messages is final. */
-  #settleSession(put: PutOperation, client: TopicClient, { window, windowGone }: PutView): void {
+  #settleSession(put: PutOperation, client: TopicClient, { window, windowGone }: PublisherView): void {
     this.#mustCommit = true; // the raise of the session, or the message, may be in this batch
     const known = windowGone ? undefined : window.get(put.counter);
     const { clients } = this.topics;
@@ -305,7 +317,7 @@ export class StoreEngine {
       window.raiseBound(put.firstUnacked);
       clients.markBoundRaised(client, window);
     }
-    const more = known === undefined ? {} : { ids: toIdRanges([known.id]) };
+    const more = known === undefined ? {} : { ids: toMessageIdRanges([known.id]) };
     this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ...more });
   }
 
@@ -334,7 +346,7 @@ export class StoreEngine {
       clients.addMsgId(client, { key: put.msgId, id, fingerprint });
     }
     if (newIndexes.length === 0) return;
-    this.disk.expectBytes(bytesToStore(put));
+    this.disk.expectBytes(countPutBytes(put));
     this.#appendedTopics.add(topic);
     if (topic.subscribers.size === 0) return topic.log.skipIds(newIndexes.length);
     for (const index of newIndexes) {
@@ -443,11 +455,11 @@ export class StoreEngine {
     return this.#readings.length > 0;
   }
 
-  #tryRead(reading: PendingRead): void {
+  #tryRead(reading: DecidedGet): void {
     try {
       const { log } = reading.topic;
       if (reading.last >= (log.firstPendingId ?? Infinity)) log.flush();
-      this.#responses.push(readResponse(reading));
+      this.#responses.push(readGetResponse(reading));
     } catch (error) {
       if (!(error instanceof DataNotLoaded)) return this.#refuse(reading.get, refusalOfError(error));
       this.#lacks.push(error.lack);
@@ -483,7 +495,7 @@ export class StoreEngine {
     }
     this.topics.clients.takeChanges(changeOf);
     if (this.#rows.isShared) this.#unconfirmed.addConfirmations(this.#responses, this.topics, changeOf);
-    for (const lost of yield* awaitAnswer(this.#rows.commit([...changes.values()]))) this.#dropLost(lost);
+    for (const lost of yield* awaitRowsAnswer(this.#rows.commit([...changes.values()]))) this.#dropLost(lost);
     this.#mustCommit = false;
     this.disk.noteCommit();
   }
@@ -518,11 +530,11 @@ export class StoreEngine {
 /** The stored state of a put's publisher, as `decide_put.ts` needs it. Changes nothing. Throws Damaged. */
 function putView(
   put: PutOperation,
-  { client, clients, last, fullReason: full }: Pick<PutView, "last" | "fullReason"> & {
+  { client, clients, last, fullReason: full }: Pick<PublisherView, "last" | "fullReason"> & {
     readonly client: TopicClient;
     readonly clients: ClientTable;
   },
-): PutView {
+): PublisherView {
   const identity = put.fromSession ?? put.session;
   const number = identity?.number ?? 0;
   const stored = clients.windowsOf(client).get(number) ?? null;

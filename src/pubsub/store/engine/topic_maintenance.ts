@@ -6,7 +6,7 @@ import type { TopicClient } from "../rows/topic_client.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 import type { TopicDetails } from "../operations/topic_details.ts";
-import { awaitAnswer, type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
+import { awaitRowsAnswer, type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
 import type { TopicRows } from "../rows/topic_rows.ts";
 
 /** Maximum number of subscribers shown. */
@@ -78,7 +78,7 @@ export class TopicMaintenance {
     yield* this.#engine.writePending();
     // The disk may have damaged something since the store was opened.
     const loaded = yield* this.#loadAgain(topic);
-    const done = yield* awaitAnswer(this.#rows.repair(loaded.row(), loaded.damagedClients !== null));
+    const done = yield* awaitRowsAnswer(this.#rows.repair(loaded.row(), loaded.damagedClients !== null));
     yield* this.#loadAgain(topic);
     yield* this.#engine.wakeHeldGets(topic);
     return done;

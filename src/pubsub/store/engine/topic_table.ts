@@ -2,9 +2,9 @@
 import { BatonError } from "../../../base/errors.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import { ClientTable } from "../clients/client_table.ts";
-import { topicsMax } from "../limits/topic_store_limits.ts";
+import { topicsPerServerMax } from "../limits/topic_store_limits.ts";
 import { StoredTopic } from "../content/stored_topic.ts";
-import { awaitAnswer, type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
+import { awaitRowsAnswer, type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
 import type { TopicRow, TopicRows } from "../rows/topic_rows.ts";
 
 export class TopicTable {
@@ -23,7 +23,7 @@ export class TopicTable {
 
   /** Loads all topics. One with a damaged row is not served: it is unavailable until an operator gives it up. */
   *open(): StoreSteps {
-    for (const id of yield* awaitAnswer(this.#rows.copies.active())) {
+    for (const id of yield* awaitRowsAnswer(this.#rows.copies.active())) {
       try {
         yield* this.load(id);
       } catch (error) {
@@ -50,16 +50,16 @@ export class TopicTable {
 
   /** Throws BAD_DATA if the store has as many topics as it may have. */
   requireRoomFor(name: string): void {
-    if (this.#topics.size < topicsMax) return;
+    if (this.#topics.size < topicsPerServerMax) return;
     throw new BatonError(
       "BAD_DATA",
-      `Cannot add topic ${JSON.stringify(name)}: a server is limited to ${topicsMax} topics`,
+      `Cannot add topic ${JSON.stringify(name)}: a server is limited to ${topicsPerServerMax} topics`,
     );
   }
 
   /** Loads a topic into memory, to be served. Throws Damaged. */
   *load(id: number): StoreSteps<StoredTopic> {
-    const opened = yield* awaitAnswer(this.#rows.open(id));
+    const opened = yield* awaitRowsAnswer(this.#rows.open(id));
     this.clients.noteOpened(id, opened.clients);
     const nextRowId = (first: number) => this.#rows.numbers.message(id, first);
     const topic = yield* withLoadedData(this.#rows, () => new StoredTopic(opened, nextRowId));

@@ -18,7 +18,7 @@ interface MeasuredRows {
   freeLog(): boolean;
 }
 
-export class DiskWatch {
+export class StoreDiskWatch {
   readonly #rows: MeasuredRows;
   readonly #maxBytes: number | null;
   #commits = 0;

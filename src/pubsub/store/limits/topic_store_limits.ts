@@ -2,7 +2,7 @@
 import { bodyBytesMax } from "../../wire/message_limits.ts";
 
 /** Remembered counters of a publisher without a session. A counter further below the newest one gets STALE_OP. */
-export const plainWindowCounters = 10_000;
+export const plainClientCountersMax = 10_000;
 /**
  * Remembered counters of a session at or above `firstUnacked`. A publisher with more in flight never raises its
  * `firstUnacked`.
@@ -11,11 +11,11 @@ export const sessionWindowCountersMax = 65_536;
 /** Earlier sessions of a client whose counters are remembered, for resumed puts. */
 export const sessionWindowsMax = 8;
 /** Remembered msg-ids of a publisher at a topic; the newest are kept. */
-export const msgIdsMax = 10_000;
+export const publisherMsgIdsMax = 10_000;
 /** Clients of a topic, subscribed or not. */
 const clientsPerTopicMax = 100_000;
 /** Publishers that are forgotten together when there are too many. */
-export const forgottenPerTimeMax = 1024;
+export const publishersForgottenMax = 1024;
 /** Clients without a subscription that are kept in memory. */
 export const unsubscribedClientsInMemoryMax = 10_000;
 /** Counters in memory; above this limit all are dropped from memory and read again when needed. */
@@ -23,38 +23,38 @@ export const countersInMemoryMax = 1_000_000;
 /** Puts that were refused with FULL and are refused again when repeated; the newest are kept. */
 export const refusedPutsMax = 16_384;
 /** Topics of one server. */
-export const topicsMax = 100_000;
+export const topicsPerServerMax = 100_000;
 
 /** Operations in flight, without held gets. */
-export const operationsMax = 16_384;
+export const operationsInFlightMax = 16_384;
 /** Bytes of their bodies, including what gets may return. */
-export const operationBytesMax = 256 << 20;
+export const operationBytesInFlightMax = 256 << 20;
 /**
  * Size of a batch for the storage thread, which works on it while the server reads on. Batches that arrive meanwhile
- * join the same transaction, up to `transactionBytes`.
+ * join the same transaction, up to `transactionBytesMax`.
  */
-export const batchOperations = 64;
-export const batchBytes = 64 << 10;
-export const transactionBytes = 16 << 20;
+export const threadBatchOperations = 64;
+export const threadBatchBytes = 64 << 10;
+export const transactionBytesMax = 16 << 20;
 /** A smaller batch is posted at the end of the event-loop turn, unless this many batches are in flight. */
-export const batchesMax = 8;
+export const batchesInFlightMax = 8;
 /** Size of a piece of packed responses. */
 export const responsePieceBytes = 4 << 20;
 /** Held gets. */
-export const waitingGetsMax = 65_536;
+export const heldGetsMax = 65_536;
 /** Bytes that a get returns if it does not ask for a size. */
 const getBytesDefault = 1 << 20;
 
 /** Messages and bytes of one row; a longer message has a row of its own. */
-export const rowMessagesMax = 1024;
-export const rowBytesMax = 256 << 10;
+export const logRowMessagesMax = 1024;
+export const logRowBytesMax = 256 << 10;
 /** Cache of rows: most readers want recent messages. */
-export const rowCacheBytesMax = 32 << 20;
+export const logRowCacheBytesMax = 32 << 20;
 /** Maximum number of rows that one commit deletes. */
 export const deletedRowsPerCommitMax = 64;
 
 /** Window rows that are deleted together. */
-export const forgottenRowsPerDelete = 32;
+export const windowRowsPerDelete = 32;
 
 /**
  * Shares of the disk limit: messages are refused from the second one on, new clients and topics from the third one on.
@@ -63,13 +63,13 @@ export const diskWarningShare = 0.8;
 export const diskFullShare = 0.95;
 export const diskReserveShare = 0.975;
 /** Bytes that a put writes besides its bodies, and those that each message adds to its names. */
-export const putBytes = 256;
-export const messageBytes = 64;
+export const putOverheadBytes = 256;
+export const messageOverheadBytes = 64;
 
 /** Size of a piece of a topic during a transfer. */
-export const pieceBytes = 1 << 20;
+export const transferPieceBytes = 1 << 20;
 /** Rows that are looked up together for it. */
-export const exportRowsMax = 512;
+export const exportLookupRowsMax = 512;
 /**
  * An open topic is sealed when at most this many bytes arrived while the previous part was sent, or after this many
  * rounds if puts are faster than the transfer.
@@ -77,12 +77,12 @@ export const exportRowsMax = 512;
 export const sealBelowBytes = 256 << 10;
 export const roundsBeforeSealMax = 8;
 /** Topics that are exported, and imported, at the same time. */
-export const exportsMax = 64;
-export const importsMax = 64;
+export const concurrentExportsMax = 64;
+export const concurrentImportsMax = 64;
 /** Dropped topics that are remembered. */
-export const droppedTopicsMax = 100_000;
+export const droppedCopiesMax = 100_000;
 
-export interface StoreOptions {
+export interface TopicStoreOptions {
   /** Undelivered messages of the slowest subscriber before puts are refused (FULL). */
   readonly maxPending: number | null;
   /** Bytes of a topic's messages before puts are refused (FULL). */
@@ -100,7 +100,7 @@ export interface StoreOptions {
   readonly clientsMax: number;
 }
 
-export const defaultStoreOptions: StoreOptions = {
+export const defaultTopicStoreOptions: TopicStoreOptions = {
   maxPending: null,
   maxTopicBytes: null,
   retainMessages: null,
@@ -111,6 +111,6 @@ export const defaultStoreOptions: StoreOptions = {
 };
 
 /** Byte limit of a get's bodies: at most what fits into one message on the wire. */
-export function getBytesMax(maxBytes = 0): number {
+export function getResponseBytesMax(maxBytes = 0): number {
   return maxBytes === 0 ? getBytesDefault : Math.min(maxBytes, bodyBytesMax);
 }

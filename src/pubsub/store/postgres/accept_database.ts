@@ -3,14 +3,14 @@ import type { DatabaseAddress } from "../../../base/postgres/database_address.ts
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { acceptMovedDatabase, inSchema, requireSharedStore } from "../../../base/postgres/database_schema.ts";
 import { systemClock } from "../../../base/support/clock.ts";
-import { decodeName } from "../rows/topic_client.ts";
-import { isLossNoted, noteLoss } from "./note_loss.ts";
-import { setGenerationSql } from "./postgres_copy_rows.ts";
-import { suspectTopics, topicPlaces, topicTables } from "./postgres_tables.ts";
+import { decodeStoredName } from "../rows/topic_client.ts";
+import { isTopicLossNotedSql, topicLossSql } from "./note_loss.ts";
+import { setStoreGenerationSql } from "./postgres_copy_rows.ts";
+import { postgresTopicTables, suspectTopicsSql, topicPlaces } from "./postgres_tables.ts";
 
 const isServed = `place = ${topicPlaces.served}`;
 
-export class AcceptedDatabase implements AsyncDisposable {
+export class AcceptedTopicDatabase implements AsyncDisposable {
   readonly #lane: DatabaseLane;
   storeId = "";
 
@@ -20,14 +20,14 @@ export class AcceptedDatabase implements AsyncDisposable {
       clock: systemClock(),
       name: "operator",
       onConnect: async (connection) =>
-        void (this.storeId = (await requireSharedStore(connection, address, topicTables)).storeId),
+        void (this.storeId = (await requireSharedStore(connection, address, postgresTopicTables)).storeId),
     });
   }
 
   /** Accepts another cluster, too. Rejects as a server's start does. */
-  static async open(address: DatabaseAddress): Promise<AcceptedDatabase> {
+  static async open(address: DatabaseAddress): Promise<AcceptedTopicDatabase> {
     await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
-    const database = new AcceptedDatabase(address);
+    const database = new AcceptedTopicDatabase(address);
     await database.#lane.connect();
     return database;
   }
@@ -43,14 +43,14 @@ export class AcceptedDatabase implements AsyncDisposable {
    */
   async acceptLoss({ ofAll }: { readonly ofAll: boolean }): Promise<string[]> {
     const text = `${
-      noteLoss(ofAll ? isServed : suspectTopics, { certain: String(ofAll), lastLost: "NULL::bigint" })
-    } SELECT name FROM t WHERE ${isLossNoted}`;
+      topicLossSql(ofAll ? isServed : suspectTopicsSql, { certain: String(ofAll), lastLost: "NULL::bigint" })
+    } SELECT name FROM t WHERE ${isTopicLossNotedSql}`;
     const rows = await this.#run(`accept_loss_${ofAll}`, text, []);
-    return rows.map((row) => decodeName(row["name"])).sort();
+    return rows.map((row) => decodeStoredName(row["name"])).sort();
   }
 
   async setGeneration(server: string, generation: number): Promise<void> {
-    await this.#run("accept_mark", setGenerationSql, [server, generation], 1);
+    await this.#run("accept_mark", setStoreGenerationSql, [server, generation], 1);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

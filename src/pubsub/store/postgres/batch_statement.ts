@@ -6,26 +6,26 @@ import { crc32 } from "node:zlib";
 import type { SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
 import { mustChange } from "../../../base/postgres/required_rows.ts";
 import { checksumValues } from "../../../base/storage/checksum_table.ts";
-import { encodeResolved } from "../../wire/topic_records.ts";
-import { encodeName } from "../rows/topic_client.ts";
-import { committedState } from "./postgres_tables.ts";
-import type { ResolvedRow, RowHead, TopicChange } from "../rows/topic_rows.ts";
+import { encodeResolvedCounters } from "../../wire/topic_records.ts";
+import { encodeStoredName } from "../rows/topic_client.ts";
+import { committedStateSql } from "./postgres_tables.ts";
+import type { LogRowHead, ResolvedCountersRow, TopicChange } from "../rows/topic_rows.ts";
 
 /** The state of a topic's row that this server has written last. */
-export interface TopicFence {
+export interface TopicRowFence {
   readonly epoch: number;
   readonly revision: number;
 }
 
 /** A topic that this server has opened. */
-export interface OpenFence extends TopicFence {
+export interface OpenTopicFence extends TopicRowFence {
   /** The last number that was given inside the topic. */
   numbers: number;
 }
 
-export interface FencedChange {
+export interface FencedTopicChange {
   readonly change: TopicChange;
-  readonly fence: TopicFence;
+  readonly fence: TopicRowFence;
   /** The last number that was given inside the topic. */
   readonly numbers: number;
 }
@@ -219,7 +219,7 @@ function statementOf(used: readonly ListName[]): SqlStatement {
   ]));
   const changed = used.flatMap((list) => list === "topics" ? [] : parts[list]);
   const text = `WITH want AS (SELECT * FROM ${rowsOf("topics", "w")}),
-  own AS (UPDATE SCHEMA.topic AS t SET revision = t.revision + 1, ${committedState}, ${
+  own AS (UPDATE SCHEMA.topic AS t SET revision = t.revision + 1, ${committedStateSql}, ${
     ["last", "gone", "stored", "bytes", "clients", "registration", "numbers"].map(kept).join(", ")
   } FROM want w WHERE t.id = w.topic AND t.epoch = w.epoch AND t.revision = w.revision AND t.sealed_for IS NULL
     RETURNING t.id),
@@ -235,8 +235,8 @@ function statementOf(used: readonly ListName[]): SqlStatement {
 const statements = new Map<string, SqlStatement>();
 
 /** The statement that commits these changes, and its values. */
-export function batchStatement(
-  changes: readonly FencedChange[],
+export function topicBatchStatement(
+  changes: readonly FencedTopicChange[],
 ): { readonly statement: SqlStatement; readonly values: SqlParameter[] } {
   const values = new ListValues();
   // One order in all statements: two servers that write the same topics then rarely wait for each other in a circle.
@@ -248,7 +248,7 @@ export function batchStatement(
   return { statement, values: values.parameters(used) };
 }
 
-function addChange(values: ListValues, { change, fence: { epoch, revision }, numbers }: FencedChange): void {
+function addChange(values: ListValues, { change, fence: { epoch, revision }, numbers }: FencedTopicChange): void {
   const { topicId: topic, row } = change;
   const ends = row ?? { last: null, gone: null, stored: null, bytes: null, clients: null, registration: null };
   const { last, gone, stored, bytes, clients, registration } = ends;
@@ -263,7 +263,7 @@ function addChange(values: ListValues, { change, fence: { epoch, revision }, num
   for (const client of change.forgottenClients) values.add("forgotten", { topic, client });
   for (const client of change.clients) {
     const { id, session, op, opSession: op_session, forgottenSession: forgotten_session, position } = client;
-    const texts = { name: encodeName(client.name), key: encodeName(client.key) };
+    const texts = { name: encodeStoredName(client.name), key: encodeStoredName(client.key) };
     const numbersOf = { topic, id, session, op, op_session, forgotten_session, position };
     values.add("clients", { ...numbersOf, ...texts, registration: client.registration });
   }
@@ -275,7 +275,7 @@ function addPuts(values: ListValues, change: TopicChange): void {
   // A transfer may have several records of one window; the last one is stored.
   const windows = new Map(change.windows.map((window) => [`${window.client} ${window.session}`, window]));
   for (const { client, session, key, firstUnacked } of windows.values()) {
-    values.add("windows", { topic, client, session, key: encodeName(key), first_unacked: firstUnacked });
+    values.add("windows", { topic, client, session, key: encodeStoredName(key), first_unacked: firstUnacked });
   }
   const upTo = new Map(change.deletedResolved.map((rows) => [`${rows.client} ${rows.session}`, rows.upTo]));
   for (const { client, session } of change.deletedWindows) {
@@ -288,13 +288,13 @@ function addPuts(values: ListValues, change: TopicChange): void {
   }
   for (const row of change.resolved) {
     if (row.id <= (upTo.get(`${row.client} ${row.session}`) ?? -1)) continue;
-    const entries = encodeResolved(row.entries);
+    const entries = encodeResolvedCounters(row.entries);
     const { id, client, session, firstUnacked: first_unacked } = row;
-    const sum = resolvedSum(topic, row, entries);
+    const sum = resolvedRowChecksum(topic, row, entries);
     values.add("resolved", { topic, client, session, id, first_unacked, sum, entries });
   }
   for (const { id, client, key, message, fingerprint } of change.keys) {
-    values.add("keys", { topic, client, id, key: encodeName(key), message, fingerprint });
+    values.add("keys", { topic, client, id, key: encodeStoredName(key), message, fingerprint });
   }
   for (const { client, id } of change.deletedKeys) values.add("deletedKeys", { topic, client, id });
 }
@@ -302,19 +302,23 @@ function addPuts(values: ListValues, change: TopicChange): void {
 /**
  * The columns of a row of messages. Its place has a checksum of its own, so that it can be read without the records.
  */
-function messageColumns(topic: number, head: RowHead, records: Uint8Array): RowOf<"added"> {
+function messageColumns(topic: number, head: LogRowHead, records: Uint8Array): RowOf<"added"> {
   const { first, last, previous } = head;
   const content_sum = crc32(records);
-  return { topic, first, last, previous, content_sum, sum: messageSum(topic, head, content_sum), records };
+  return { topic, first, last, previous, content_sum, sum: messageRowChecksum(topic, head, content_sum), records };
 }
 
-export function messageSum(topic: number, { first, last, previous, bytes }: RowHead, contentSum: number): number {
+export function messageRowChecksum(
+  topic: number,
+  { first, last, previous, bytes }: LogRowHead,
+  contentSum: number,
+): number {
   return checksumValues([topic, first, last, previous, bytes, contentSum]);
 }
 
-export function resolvedSum(
+export function resolvedRowChecksum(
   topic: number,
-  { client, session, id, firstUnacked }: Omit<ResolvedRow, "entries">,
+  { client, session, id, firstUnacked }: Omit<ResolvedCountersRow, "entries">,
   entries: Uint8Array,
 ): number {
   return checksumValues([topic, client, session, id, firstUnacked, entries]);

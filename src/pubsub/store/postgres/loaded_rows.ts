@@ -4,14 +4,21 @@
  */
 import { DamageError, rangeOfMessages } from "../../../base/storage/damage.ts";
 import { DataNotLoaded } from "../rows/store_steps.ts";
-import type { StoredKey, TopicClient } from "../rows/topic_client.ts";
-import type { ClientReader, ExportedRow, LogRow, MessageReader, MissingData, RowHead } from "../rows/topic_rows.ts";
+import type { StoredMsgId, TopicClient } from "../rows/topic_client.ts";
+import type {
+  ClientReader,
+  ExportedRow,
+  LogRow,
+  LogRowHead,
+  MessageReader,
+  MissingTopicData,
+} from "../rows/topic_rows.ts";
 import type { PublisherWindow } from "../decisions/publisher_window.ts";
-import { RowCache } from "../rows/row_cache.ts";
-import { rowCacheBytesMax } from "../limits/topic_store_limits.ts";
+import { LogRowCache } from "../rows/row_cache.ts";
+import { logRowCacheBytesMax } from "../limits/topic_store_limits.ts";
 
 /** The name of data: what was asked for, and of which topic or client. */
-function missingDataName(lack: MissingData): string {
+function missingDataName(lack: MissingTopicData): string {
   const { kind } = lack;
   switch (kind) {
     case "readWindows":
@@ -31,13 +38,13 @@ function missingDataName(lack: MissingData): string {
   }
 }
 
-export class LoadedRows {
+export class LoadedTopicRows {
   /** Results by the name of what was asked for; an error is thrown to whom asks. */
   readonly #results = new Map<string, unknown>();
-  readonly #cache = new RowCache<string>(rowCacheBytesMax);
+  readonly #cache = new LogRowCache<string>(logRowCacheBytesMax);
   /** Openings of topics so far: rows that were read before an opening may not be what the database has. */
   #openings = 0;
-  readonly #runs = new RowRuns();
+  readonly #runs = new LoadedRowRuns();
   readonly clients: ClientReader;
 
   constructor() {
@@ -45,13 +52,13 @@ export class LoadedRows {
       findClient: (topicId, name) => this.#read<TopicClient | null>({ kind: "findClient", topicId, name }),
       notFoundError: (name) => new DamageError(`client ${JSON.stringify(name)} is not found`),
       readWindows: (client) => this.#read<Map<number, PublisherWindow>>({ kind: "readWindows", client }),
-      readKeys: (client) => this.#read<StoredKey[]>({ kind: "readKeys", client }),
+      readKeys: (client) => this.#read<StoredMsgId[]>({ kind: "readKeys", client }),
       oldestPublishers: (topicId, most) => this.#read<TopicClient[]>({ kind: "oldestPublishers", topicId, most }),
       clientsAfter: (topicId, name) => this.#read<TopicClient[]>({ kind: "clientsAfter", topicId, name }),
     };
   }
 
-  set(lack: MissingData, result: unknown): void {
+  set(lack: MissingTopicData, result: unknown): void {
     this.#results.set(missingDataName(lack), result);
   }
 
@@ -61,7 +68,7 @@ export class LoadedRows {
   }
 
   /** Keeps rows that follow each other. */
-  cache(opening: number, heads: readonly RowHead[], rows: readonly LogRow[]): void {
+  cache(opening: number, heads: readonly LogRowHead[], rows: readonly LogRow[]): void {
     if (heads.length === 0) return;
     for (const row of rows) this.#cache.set(`${opening} ${row.first}`, row);
     this.#runs.add(opening, heads);
@@ -75,12 +82,12 @@ export class LoadedRows {
     const cached = (first: number) => this.#cache.get(keyOf(first));
     return {
       findRowUpTo: (id) =>
-        this.#runs.find(opening, id) ?? this.#read<RowHead | null>({ kind: "findRowUpTo", topicId, id, opening }),
+        this.#runs.find(opening, id) ?? this.#read<LogRowHead | null>({ kind: "findRowUpTo", topicId, id, opening }),
       findRowAfter: (id) => {
         const next = this.#runs.find(opening, id + 1);
         return next?.first === id + 1
           ? next
-          : this.#read<RowHead | null>({ kind: "findRowAfter", topicId, id, opening });
+          : this.#read<LogRowHead | null>({ kind: "findRowAfter", topicId, id, opening });
       },
       rowReadAhead: cached,
       load: ({ id }) => cached(id) ?? this.#read<LogRow>({ kind: "load", topicId, id, opening }),
@@ -97,7 +104,7 @@ export class LoadedRows {
     };
   }
 
-  #read<Result>(lack: MissingData): Result {
+  #read<Result>(lack: MissingTopicData): Result {
     const result = this.#results.get(missingDataName(lack));
     if (result === undefined) throw new DataNotLoaded(lack);
     if (result instanceof Error) throw result;
@@ -115,10 +122,10 @@ const headsMaxDefault = 65_536;
  * Places of rows that were read together from a shared database, by the opening of their topic. Holds the newest ones,
  * up to a number for the whole store.
  */
-export class RowRuns {
+export class LoadedRowRuns {
   readonly #headsMax: number;
   /** The newest run of an opening is first. The opening whose last run is the oldest is first. */
-  readonly #runs = new Map<number, RowHead[][]>();
+  readonly #runs = new Map<number, LogRowHead[][]>();
   #count = 0;
 
   constructor(headsMax = headsMaxDefault) {
@@ -131,7 +138,7 @@ export class RowRuns {
   }
 
   /** Adds the places of rows that follow each other. */
-  add(opening: number, heads: readonly RowHead[]): void {
+  add(opening: number, heads: readonly LogRowHead[]): void {
     const runs = this.#runs.get(opening) ?? [];
     this.#runs.delete(opening);
     this.#runs.set(opening, runs);
@@ -145,7 +152,7 @@ export class RowRuns {
   }
 
   /** The place of the row that has this message, if it is remembered. */
-  find(opening: number, id: number): RowHead | undefined {
+  find(opening: number, id: number): LogRowHead | undefined {
     for (const run of this.#runs.get(opening) ?? []) {
       if ((run[0]?.first ?? Infinity) > id || (run.at(-1)?.last ?? 0) < id) continue;
       const found = run.find(({ first, last }) => first <= id && last >= id);
@@ -167,7 +174,7 @@ export class RowRuns {
     else this.#runs.delete(opening);
   }
 
-  #dropLast(opening: number, runs: RowHead[][]): void {
+  #dropLast(opening: number, runs: LogRowHead[][]): void {
     this.#count -= runs.pop()?.length ?? 0;
     if (runs.length === 0) this.#runs.delete(opening);
   }

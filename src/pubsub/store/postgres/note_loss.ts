@@ -1,30 +1,31 @@
 /** The statement that notes the loss of messages in a fail-over of the database. */
 import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
-import { lostIds } from "../decisions/decide_read.ts";
-import { lossesKept } from "../decisions/topic_losses.ts";
-import { committedState, timelineNow } from "./postgres_tables.ts";
+import { idsSkippedAfterLoss } from "../decisions/decide_read.ts";
+import { topicLossesKept } from "../decisions/topic_losses.ts";
+import { committedStateSql, timelineNowSql } from "./postgres_tables.ts";
 
 /**
  * More ids than were assigned to lost messages. A later fail-over may undo this statement, too: then the next one
  * leaves out more ids, so that none is used twice.
  */
-export const idsLeftOut = `${lostIds} * GREATEST(1, ${timelineNow} - timeline)`;
+export const skippedIdsSql = `${idsSkippedAfterLoss} * GREATEST(1, ${timelineNowSql} - timeline)`;
 
+const afterLostIds = "base_offset = o.base, last = o.base + 1";
 const isBehindLoss = "c.topic = t.id AND c.position >= t.before";
 const isOldLoss = `l.topic = t.id AND l.timeline <> t.timeline AND l.timeline IN (
-  SELECT timeline FROM SCHEMA.topic_loss WHERE topic = t.id ORDER BY at DESC OFFSET ${lossesKept - 1})`;
+  SELECT timeline FROM SCHEMA.topic_loss WHERE topic = t.id ORDER BY at DESC OFFSET ${topicLossesKept - 1})`;
 
 /**
  * Notes that messages are lost, and places the topics that fulfil `condition` and their subscribers behind all lost
  * ids. `lastLost`: the last of the lost messages, or NULL. Executed again after a lost reply, it notes the same loss.
  */
-export function noteLoss(
+export function topicLossSql(
   condition: string,
   { certain, lastLost }: Readonly<Record<"certain" | "lastLost", string>>,
 ): string {
-  return `WITH o AS (SELECT id, last AS before, last + ${idsLeftOut} AS base FROM SCHEMA.topic
+  return `WITH o AS (SELECT id, last AS before, last + ${skippedIdsSql} AS base FROM SCHEMA.topic
       WHERE ${condition} FOR UPDATE),
-    t AS (UPDATE SCHEMA.topic t SET revision = revision + 1, ${committedState}, base_offset = o.base, last = o.base + 1,
+    t AS (UPDATE SCHEMA.topic t SET revision = revision + 1, ${committedStateSql}, ${afterLostIds},
       registration = o.base FROM o WHERE t.id = o.id
       RETURNING t.id, t.name, t.epoch, t.revision, t.timeline, t.last, t.base_offset, t.numbers, o.before),
     c AS (UPDATE SCHEMA.topic_client c SET position = t.last FROM t WHERE ${isBehindLoss} RETURNING 1),
@@ -37,8 +38,8 @@ export function noteLoss(
         last_client = excluded.last_client RETURNING topic, topic_loss.last AS before)`;
 }
 
-/** The condition of the query that follows `noteLoss`. */
-export const isLossNoted = [
+/** The condition of the query that follows `topicLossSql`. */
+export const isTopicLossNotedSql = [
   mustChange("topic", countRowsSql("t"), countRowsSql("o")),
   mustChange("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`)),
   mustChange("topic_loss", countRowsSql("d"), countRowsSql(`SCHEMA.topic_loss l, t WHERE ${isOldLoss}`)),

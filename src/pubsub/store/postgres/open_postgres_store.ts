@@ -1,7 +1,7 @@
 /** Opens the topics of a shared database for one server. */
 import { type DatabaseAddress, describeDatabase } from "../../../base/postgres/database_address.ts";
-import { startStoreWorker, TopicStore, type TopicStoreHooks } from "../topic_store.ts";
-import { defaultStoreOptions, type StoreOptions } from "../limits/topic_store_limits.ts";
+import { startStoreThread, TopicStore, type TopicStoreHooks } from "../topic_store.ts";
+import { defaultTopicStoreOptions, type TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import type { PostgresStoreOpening } from "./postgres_store_worker.ts";
 
 /**
@@ -12,7 +12,7 @@ export async function openPostgresStore(
   address: DatabaseAddress,
   hooks: TopicStoreHooks,
   { server, requiresSync = false, migrates = false, wasMoved = false, stopsOnLoss = false, signal, ...options }:
-    & Partial<StoreOptions>
+    & Partial<TopicStoreOptions>
     & {
       readonly server: string;
       /** A database without a synchronous standby is refused. */
@@ -34,8 +34,8 @@ export async function openPostgresStore(
     migrates,
     wasMoved,
     stopsOnLoss,
-    options: { ...defaultStoreOptions, ...options },
+    options: { ...defaultTopicStoreOptions, ...options },
   };
-  const start = () => startStoreWorker(new URL("./postgres_store_worker.ts", import.meta.url));
+  const start = () => startStoreThread(new URL("./postgres_store_worker.ts", import.meta.url));
   return await TopicStore.openThread({ what: describeDatabase(address), start }, opening, hooks, signal);
 }

@@ -7,21 +7,21 @@ import { BatonError } from "../../../base/errors.ts";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
 import { changeAll, countRowsSql, missingRowsHint, mustChange } from "../../../base/postgres/required_rows.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
-import { messageOffsets } from "../../wire/topic_records.ts";
+import { messageRecordOffsets } from "../../wire/topic_records.ts";
 import type { DroppedCopy, TopicCopy } from "../operations/owned_store.ts";
-import { decodeName, type TopicClient } from "../rows/topic_client.ts";
-import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../rows/topic_rows.ts";
+import { decodeStoredName, type TopicClient } from "../rows/topic_client.ts";
+import type { NewTopicRow, ReceivedTopicNumbers, StagedTopicRow, TopicCopyRows, TopicRow } from "../rows/topic_rows.ts";
 import { deletedRowsPerCommitMax } from "../limits/topic_store_limits.ts";
-import { lossDaysKept } from "../decisions/topic_losses.ts";
-import { messageSum, type OpenFence, type TopicFence } from "./batch_statement.ts";
-import { idsLeftOut, isLossNoted, noteLoss } from "./note_loss.ts";
-import { committedState, synchronousNow, timelineNow, topicPlaces } from "./postgres_tables.ts";
-import { nameBytes, type RunStatement } from "./row_loader.ts";
+import { topicLossDaysKept } from "../decisions/topic_losses.ts";
+import { messageRowChecksum, type OpenTopicFence, type TopicRowFence } from "./batch_statement.ts";
+import { isTopicLossNotedSql, skippedIdsSql, topicLossSql } from "./note_loss.ts";
+import { committedStateSql, synchronousNowSql, timelineNowSql, topicPlaces } from "./postgres_tables.ts";
+import { type RunTopicStatement, storedNameBuffer } from "./row_loader.ts";
 
 const { served, staged, dropped, arriving, setAside } = topicPlaces;
 const topic = "SCHEMA.topic";
 const fenced = "id = $1::bigint AND epoch = $2::bigint AND revision = $3::bigint";
-const raised = `revision = revision + 1, ${committedState}`;
+const raised = `revision = revision + 1, ${committedStateSql}`;
 const dropping = `${raised}, place = ${dropped}`;
 
 /** Subscribers ($5) and their positions ($6), of the topic `t`. */
@@ -57,8 +57,8 @@ const changes = {
     AND ${mustChange("topic_message", countRowsSql("i"), countRowsSql("t, unnest($5::bigint[]) r"))}`,
   note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
   /** A subscriber that has had everything, or messages that are lost, is placed at the new end. */
-  note_loss: `${noteLoss(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
-    SELECT t.epoch, t.revision, t.last, l.before FROM t LEFT JOIN l ON l.topic = t.id WHERE ${isLossNoted}`,
+  note_loss: `${topicLossSql(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
+    SELECT t.epoch, t.revision, t.last, l.before FROM t LEFT JOIN l ON l.topic = t.id WHERE ${isTopicLossNotedSql}`,
   /** The next server that opens the topic finds a possible loss. */
   suspect: `UPDATE ${topic} SET revision = revision + 1, timeline = 0, synchronous = false WHERE ${fenced}
     RETURNING epoch, revision`,
@@ -66,12 +66,12 @@ const changes = {
     bytes = $7::bigint, clients = $8::bigint, registration = $9::bigint WHERE ${fenced} RETURNING epoch, revision`,
 } as const;
 
-export const setGenerationSql = `INSERT INTO SCHEMA.topic_mark (server, generation, timeline, synchronous)
-  VALUES ($1::text, $2::bigint, ${timelineNow}, ${synchronousNow})
-  ON CONFLICT (server) DO UPDATE SET generation = excluded.generation, ${committedState}
+export const setStoreGenerationSql = `INSERT INTO SCHEMA.topic_mark (server, generation, timeline, synchronous)
+  VALUES ($1::text, $2::bigint, ${timelineNowSql}, ${synchronousNowSql})
+  ON CONFLICT (server) DO UPDATE SET generation = excluded.generation, ${committedStateSql}
   RETURNING generation`;
 
-const isOldMark = `server = $1::text AND timeline <> ${timelineNow} AND NOT synchronous`;
+const isOldMark = `server = $1::text AND timeline <> ${timelineNowSql} AND NOT synchronous`;
 const columns = "id, epoch, revision, numbers, last";
 const statements = {
   isEmpty: `SELECT NOT EXISTS (SELECT 1 FROM ${topic}) AS yes`,
@@ -79,19 +79,20 @@ const statements = {
    * A fail-over that may have lost commits is reported by each topic itself; so the mark is then raised above all that
    * were lost. A mark that is behind for another reason is not.
    */
-  generation: `WITH raised AS (UPDATE SCHEMA.topic_mark SET generation = generation + ${idsLeftOut}, ${committedState}
+  generation:
+    `WITH raised AS (UPDATE SCHEMA.topic_mark SET generation = generation + ${skippedIdsSql}, ${committedStateSql}
       WHERE ${isOldMark} RETURNING generation)
     SELECT generation FROM raised UNION ALL SELECT generation FROM SCHEMA.topic_mark
     WHERE server = $1::text AND NOT EXISTS (SELECT 1 FROM raised)
     AND ${mustChange("topic_mark", countRowsSql("raised"), countRowsSql(`SCHEMA.topic_mark WHERE ${isOldMark}`))}`,
-  setGeneration: setGenerationSql,
+  setGeneration: setStoreGenerationSql,
   staged: `SELECT id, incarnation, epoch, sender FROM ${topic} WHERE name = $1::bytea AND place = ${staged}`,
   dropped: "SELECT incarnation, epoch FROM SCHEMA.topic_dropped WHERE name = $1::bytea",
   insert:
     `INSERT INTO ${topic} (name, place, incarnation, base_offset, epoch, owner, revision, sender, last, gone, stored,
       bytes, clients, registration, numbers, timeline, synchronous)
     VALUES ($1::bytea, $2::smallint, $3::text, $4::bigint, $5::bigint, $6::text, 1, $7::text, $4::bigint, $4::bigint,
-      $4::bigint, 0, 0, $4::bigint, 0, ${timelineNow}, ${synchronousNow})
+      $4::bigint, 0, 0, $4::bigint, 0, ${timelineNowSql}, ${synchronousNowSql})
     ON CONFLICT DO NOTHING RETURNING ${columns}`,
   /**
    * Leaves the state of the last commit, to find a fail-over since. A seal ends with its epoch: the server that has
@@ -101,7 +102,7 @@ const statements = {
     sealed_for = CASE WHEN epoch < $3::bigint THEN NULL ELSE sealed_for END WHERE name = $1::bytea AND place = ${served}
     AND incarnation = COALESCE($2::text, incarnation)
     AND (epoch < $3::bigint OR (epoch = $3::bigint AND owner = $4::text))
-    RETURNING ${columns}, timeline, synchronous, ${timelineNow} AS timeline_now`,
+    RETURNING ${columns}, timeline, synchronous, ${timelineNowSql} AS timeline_now`,
   names: `SELECT DISTINCT name FROM ${topic} WHERE place = ${staged}
     OR (place = ${served} AND sealed_for IS NOT NULL) ORDER BY name`,
   find: `SELECT incarnation, base_offset, epoch, owner, sealed_for FROM ${topic} WHERE name = $1::bytea AND place ` +
@@ -135,7 +136,7 @@ const statements = {
     WHERE topic = $1::bigint AND first < $2::bigint AND last >= $2::bigint`,
   droppedIds: `SELECT id FROM ${topic} WHERE place = ${dropped}`,
   deleteOldLosses:
-    `DELETE FROM SCHEMA.topic_loss WHERE at < clock_timestamp() - interval '${lossDaysKept} days' RETURNING topic`,
+    `DELETE FROM SCHEMA.topic_loss WHERE at < clock_timestamp() - interval '${topicLossDaysKept} days' RETURNING topic`,
 } as const;
 
 const named = Object.fromEntries(
@@ -168,17 +169,17 @@ const deleteTopic: SqlStatement = {
 };
 
 /** The last state of a topic that this server was told is durable. */
-export interface ConfirmedState extends TopicFence {
+export interface ConfirmedTopicState extends TopicRowFence {
   /** The last message. */
   readonly last: number;
 }
 
 /** The parts of the rows that the copies need. */
 interface FencedRows {
-  readonly fences: Map<number, OpenFence>;
+  readonly fences: Map<number, OpenTopicFence>;
   /** The last durable state of topics, also of those that are not open. */
-  readonly confirmed: Map<number, ConfirmedState>;
-  readonly write: RunStatement;
+  readonly confirmed: Map<number, ConfirmedTopicState>;
+  readonly write: RunTopicStatement;
   readonly onLoss: (sentence: string) => void;
   /** A topic that has lost messages is not served before an operator accepts it. */
   readonly stopsOnLoss: boolean;
@@ -209,7 +210,7 @@ export class PostgresCopyRows implements TopicCopyRows {
 
   /** The coordination service knows which topics there are; these wait for another store, or another store for them. */
   async names(): Promise<string[]> {
-    return (await this.#run("names", [])).map((row) => decodeName(row["name"]));
+    return (await this.#run("names", [])).map((row) => decodeStoredName(row["name"]));
   }
 
   async isEmpty(): Promise<boolean> {
@@ -225,7 +226,7 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   async staged(name: string): Promise<StagedTopicRow | null> {
-    const [row] = await this.#run("staged", [nameBytes(name)]);
+    const [row] = await this.#run("staged", [storedNameBuffer(name)]);
     if (row === undefined) return null;
     return {
       id: Number(row["id"]),
@@ -236,12 +237,12 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   async dropped(name: string): Promise<DroppedCopy | null> {
-    const [row] = await this.#run("dropped", [nameBytes(name)]);
+    const [row] = await this.#run("dropped", [storedNameBuffer(name)]);
     return row === undefined ? null : { incarnation: String(row["incarnation"]), epoch: Number(row["epoch"]) };
   }
 
   async unopened(name: string): Promise<TopicCopy | null> {
-    const [row] = await this.#run("find", [nameBytes(name)]);
+    const [row] = await this.#run("find", [storedNameBuffer(name)]);
     if (row === undefined) return null;
     const sealedFor = row["sealed_for"];
     return {
@@ -253,9 +254,9 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   /** An earlier owner, or an earlier try, may have created it already. Content that was given up before is dropped. */
-  async create(topic: NewTopic): Promise<number> {
+  async create(topic: NewTopicRow): Promise<number> {
     const { name, baseOffset, epoch } = topic;
-    for (const row of await this.#run("give_up", [nameBytes(name), baseOffset, epoch])) {
+    for (const row of await this.#run("give_up", [storedNameBuffer(name), baseOffset, epoch])) {
       this.#garbage.push(Number(row["id"]));
     }
     const id = await this.#insert(topic, served, null) ??
@@ -265,7 +266,7 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   async takeOver(name: string, incarnation: string | null, epoch: number): Promise<number | null> {
-    const [row] = await this.#run("open", [nameBytes(name), incarnation, epoch, this.#server]);
+    const [row] = await this.#run("open", [storedNameBuffer(name), incarnation, epoch, this.#server]);
     if (row !== undefined) {
       const before = this.#rows.confirmed.get(Number(row["id"]));
       const id = this.#open(row);
@@ -281,7 +282,7 @@ export class PostgresCopyRows implements TopicCopyRows {
       else await this.#noteLoss(name, id, { isCertain: false, lastLost: null });
       return id;
     }
-    const [found] = await this.#run("find", [nameBytes(name)]);
+    const [found] = await this.#run("find", [storedNameBuffer(name)]);
     if (found === undefined) return null;
     const isOld = Number(found["epoch"]) < epoch ||
       (Number(found["epoch"]) === epoch && found["owner"] === this.#server);
@@ -318,7 +319,7 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   async dropUnopened(name: string, incarnation: string, epoch: number): Promise<void> {
-    const rows = await this.#run("drop_unopened", [nameBytes(name), incarnation, epoch]);
+    const rows = await this.#run("drop_unopened", [storedNameBuffer(name), incarnation, epoch]);
     for (const row of rows) this.#garbage.push(Number(row["id"]));
   }
 
@@ -347,7 +348,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     this.#rows.fences.delete(id);
   }
 
-  async addArriving(topic: NewTopic, sender: string): Promise<number> {
+  async addArriving(topic: NewTopicRow, sender: string): Promise<number> {
     const insert = () => this.#insert(topic, arriving, sender);
     // Names of arriving topics are not unique.
     return await this.#noteIncomplete(insert) ?? missingTopicChange(topic.name);
@@ -364,19 +365,19 @@ export class PostgresCopyRows implements TopicCopyRows {
     const [row] = await this.#run("rowBefore", [id, first]);
     if (row !== undefined) {
       const all = row["records"] as Buffer;
-      records = all.subarray(messageOffsets(all)[first - Number(row["first"])]);
+      records = all.subarray(messageRecordOffsets(all)[first - Number(row["first"])]);
       const last = Number(row["last"]);
       const previous = Number(row["previous"]);
       const bytes = records.byteLength;
       const sum = crc32(records);
-      [last, previous, sum, messageSum(id, { id: first, first, last, previous, bytes }, sum)]
+      [last, previous, sum, messageRowChecksum(id, { id: first, first, last, previous, bytes }, sum)]
         .forEach((value, column) => kept[column]?.push(value));
     }
     const [changed] = await this.#change("delete_below", id, [first, ...kept, records]);
     return Number(changed?.["bytes"] ?? 0) - records.byteLength;
   }
 
-  async stage(id: number, ends: TopicEnds, replaced: number | null): Promise<void> {
+  async stage(id: number, ends: ReceivedTopicNumbers, replaced: number | null): Promise<void> {
     if (replaced !== null) await this.discard(replaced);
     const { last, gone, stored, bytes, clients, registration } = ends;
     await this.#change("stage", id, [last, gone, stored, bytes, clients, registration]);
@@ -422,11 +423,11 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   async #insert(
-    { name, incarnation, baseOffset, epoch }: NewTopic,
+    { name, incarnation, baseOffset, epoch }: NewTopicRow,
     place: number,
     sender: string | null,
   ): Promise<number | null> {
-    const values = [nameBytes(name), place, incarnation, baseOffset, epoch, this.#server, sender];
+    const values = [storedNameBuffer(name), place, incarnation, baseOffset, epoch, this.#server, sender];
     const [row] = await this.#run("insert", values);
     return row === undefined ? null : this.#open(row);
   }

@@ -19,21 +19,21 @@ import { StoreTrial } from "../../../base/postgres/store_trial.ts";
 import { systemClock } from "../../../base/support/clock.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
 import { StoreEngine } from "../engine/store_engine.ts";
-import { isStoreSteps, runSteps } from "../rows/store_steps.ts";
+import { isStoreSteps, runStoreSteps } from "../rows/store_steps.ts";
 import { ThreadRequests } from "../thread/thread_requests.ts";
 import { TopicMaintenance } from "../engine/topic_maintenance.ts";
 import type { LostTopic } from "../rows/topic_rows.ts";
-import type { StoreOptions } from "../limits/topic_store_limits.ts";
+import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import type { TopicStoreEvent, TopicStoreStatistics } from "../thread/topic_store_messages.ts";
 import { TopicTransfer } from "../transfer/topic_transfer.ts";
-import { topicTables } from "./postgres_tables.ts";
+import { postgresTopicTables } from "./postgres_tables.ts";
 import { PostgresTopicRows } from "./postgres_topic_rows.ts";
 
 export interface PostgresStoreOpening {
   readonly address: DatabaseAddress;
   /** The id of this server. */
   readonly server: string;
-  readonly options: StoreOptions;
+  readonly options: TopicStoreOptions;
   readonly requiresSync: boolean;
   readonly migrates: boolean;
   /** The database may be in another cluster than before. */
@@ -89,7 +89,7 @@ class PostgresStore {
   constructor({ address, server, options, requiresSync, stopsOnLoss }: PostgresStoreOpening) {
     const clock = systemClock();
     const onConnect = async (connection: PrimaryConnection) => {
-      const { storeId } = await requireSharedStore(connection, address, topicTables);
+      const { storeId } = await requireSharedStore(connection, address, postgresTopicTables);
       if (this.storeId !== "" && storeId !== this.storeId) {
         throw new BatonError("CONFIG", "The database was replaced by another one; this server must not write to it");
       }
@@ -116,7 +116,7 @@ class PostgresStore {
     });
     this.#trial = new StoreTrial({
       table: "topic_message",
-      tables: topicTables,
+      tables: postgresTopicTables,
       row: "(topic, first, last, previous, content_sum, sum, records) VALUES (0, pg_backend_pid(), 0, 0, 0, 0, BYTES)",
       now: () => clock.now(),
       run: ({ name, text }) =>
@@ -141,7 +141,7 @@ class PostgresStore {
   async open(): Promise<string> {
     await this.#connect();
     await this.#rows.copies.findGarbage();
-    await runSteps(this.#transfer.dropIncomplete());
+    await runStoreSteps(this.#transfer.dropIncomplete());
     return this.storeId;
   }
 
@@ -160,7 +160,7 @@ class PostgresStore {
   async executeBatches(first: Uint8Array, next: () => Uint8Array | null): Promise<void> {
     const batches = [first];
     this.#requests.respondedTickets = [];
-    await runSteps(this.#engine.execute(this.#requests.operations(batches, next)));
+    await runStoreSteps(this.#engine.execute(this.#requests.operations(batches, next)));
     this.#requests.sendResponses(batches.length);
   }
 
@@ -170,7 +170,7 @@ class PostgresStore {
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
     const result = (owner as Record<string, (...values: readonly unknown[]) => unknown>)[method]?.(...values);
     try {
-      return isStoreSteps(result) ? await runSteps(result) : result;
+      return isStoreSteps(result) ? await runStoreSteps(result) : result;
     } catch (error) {
       if (error instanceof BatonError) this.#noteRefused(error.code, error.message);
       throw error;
@@ -199,15 +199,15 @@ class PostgresStore {
     const nowMs = performance.now();
     if (this.#expires && nowMs - this.#expiredAtMs >= expireMs) {
       this.#expiredAtMs = nowMs;
-      await runSteps(this.#engine.markExpiredTopics());
+      await runStoreSteps(this.#engine.markExpiredTopics());
     }
-    const isMore = await runSteps(this.#engine.writePending());
+    const isMore = await runStoreSteps(this.#engine.writePending());
     this.#requests.sendLateResponses();
     return isMore;
   }
 
   async close(): Promise<void> {
-    await runSteps(this.#engine.writePending());
+    await runStoreSteps(this.#engine.writePending());
     await this.#lane.close();
   }
 
@@ -248,7 +248,9 @@ async function run(call: StoreCall): Promise<unknown> {
   if (call.method === "open") {
     const opening = call.values[0] as PostgresStoreOpening;
     const { address, migrates, wasMoved } = opening;
-    if (migrates) await migrateDatabase(address, { tables: topicTables, clock: systemClock(), name: "migration" });
+    if (migrates) {
+      await migrateDatabase(address, { tables: postgresTopicTables, clock: systemClock(), name: "migration" });
+    }
     if (wasMoved) await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
     store = new PostgresStore(opening);
     return await store.open();

@@ -8,23 +8,23 @@
 export const topicPlaces = { served: 0, staged: 1, dropped: 2, arriving: 3, setAside: 4 } as const;
 
 /** The timeline of the cluster, which increases with each promotion, in SQL. */
-export const timelineNow = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int";
+export const timelineNowSql = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int";
 /**
  * Values of a topic's row that every change writes, in SQL: the revision; and which cluster has committed it, and
  * whether it waited for a standby. A commit that did has all commits before it on the standby, too.
  */
-export const synchronousNow = `(current_setting('synchronous_standby_names') <> ''
+export const synchronousNowSql = `(current_setting('synchronous_standby_names') <> ''
   AND current_setting('synchronous_commit') IN ('on', 'remote_apply'))`;
-export const committedState = `timeline = ${timelineNow}, synchronous = ${synchronousNow}`;
+export const committedStateSql = `timeline = ${timelineNowSql}, synchronous = ${synchronousNowSql}`;
 /** Topics that were not opened since a fail-over that may have lost commits of them, in SQL. */
-export const suspectTopics = `place = ${topicPlaces.served} AND timeline <> ${timelineNow} AND NOT synchronous`;
+export const suspectTopicsSql = `place = ${topicPlaces.served} AND timeline <> ${timelineNowSql} AND NOT synchronous`;
 
 /** Deleted rows are removed soon: a table with much change would otherwise become slow to read. */
 const vacuumed =
   "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0";
 
 /** Statements for `migrateDatabase`. The fill factors leave room to change a row in its page. */
-export const topicTables: readonly string[] = [
+export const postgresTopicTables: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS SCHEMA.topic (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name bytea NOT NULL,
     place smallint NOT NULL, incarnation text NOT NULL, base_offset bigint NOT NULL, epoch bigint NOT NULL,
     owner text NOT NULL, revision bigint NOT NULL, sealed_for text, sender text, last bigint NOT NULL,

@@ -16,22 +16,22 @@ import type { Clock } from "../../../base/support/clock.ts";
 import { deadlineAfter } from "../../../base/support/deadline.ts";
 import { RowsUnavailable } from "../rows/store_steps.ts";
 import { decodeClientRow } from "../rows/topic_client.ts";
-import { lossDaysKept, type MessageLoss } from "../decisions/topic_losses.ts";
+import { type MessageLoss, topicLossDaysKept } from "../decisions/topic_losses.ts";
 import {
   type ClientReader,
   decodeTopicRow,
-  type LoadedClients,
+  type LoadedTopicClients,
   type LostTopic,
-  type MissingData,
+  type MissingTopicData,
+  type NewRowNumbers,
   type OpenedTopic,
-  type RowNumbers,
   type TopicChange,
   type TopicRows,
 } from "../rows/topic_rows.ts";
-import { batchStatement, type FencedChange, type OpenFence } from "./batch_statement.ts";
-import { LoadedRows } from "./loaded_rows.ts";
-import { type ConfirmedState, PostgresCopyRows } from "./postgres_copy_rows.ts";
-import { readSubscribers, RowLoader } from "./row_loader.ts";
+import { type FencedTopicChange, type OpenTopicFence, topicBatchStatement } from "./batch_statement.ts";
+import { LoadedTopicRows } from "./loaded_rows.ts";
+import { type ConfirmedTopicState, PostgresCopyRows } from "./postgres_copy_rows.ts";
+import { PostgresRowLoader, readSubscribersStatement } from "./row_loader.ts";
 
 /** Clients wait about this long for a server anyway. */
 const refusedMsDefault = 5_000;
@@ -42,11 +42,11 @@ const readTopic: SqlStatement = {
     (SELECT count(*) FROM SCHEMA.topic_client c WHERE c.topic = t.id AND c.session = 0) AS plain,
     (SELECT json_agg(json_build_array(l.certain, l.last, l.last_lost, l.base_offset, l.last_client,
         extract(epoch FROM clock_timestamp() - l.at))) FROM SCHEMA.topic_loss l WHERE l.topic = t.id
-      AND l.at > clock_timestamp() - interval '${lossDaysKept} days')::text AS losses
+      AND l.at > clock_timestamp() - interval '${topicLossDaysKept} days')::text AS losses
     FROM SCHEMA.topic t WHERE t.id = $1::bigint`,
 };
 
-export interface PostgresRowsOptions {
+export interface PostgresTopicRowsOptions {
   readonly lane: DatabaseLane;
   readonly clock: Clock;
   /** The id of this server. */
@@ -66,26 +66,28 @@ export class PostgresTopicRows implements TopicRows {
   readonly #refusedMs: number;
   readonly onLoss: (sentence: string) => void;
   readonly stopsOnLoss: boolean;
-  readonly #loaded = new LoadedRows();
-  readonly #loader: RowLoader;
+  readonly #loaded = new LoadedTopicRows();
+  readonly #loader: PostgresRowLoader;
   /** Topics that this server may write. */
-  readonly fences = new Map<number, OpenFence>();
-  readonly confirmed = new Map<number, ConfirmedState>();
+  readonly fences = new Map<number, OpenTopicFence>();
+  readonly confirmed = new Map<number, ConfirmedTopicState>();
   readonly damage = new DamageLog();
   readonly copies: PostgresCopyRows;
-  readonly numbers: RowNumbers;
+  readonly numbers: NewRowNumbers;
   commits = 0;
   /** The statements with the names of the schema. */
   readonly #prepared = new Map<SqlStatement, SqlStatement>();
 
-  constructor({ lane, clock, server, onLoss, stopsOnLoss = false, refusedMs = refusedMsDefault }: PostgresRowsOptions) {
+  constructor(
+    { lane, clock, server, onLoss, stopsOnLoss = false, refusedMs = refusedMsDefault }: PostgresTopicRowsOptions,
+  ) {
     this.onLoss = onLoss;
     this.stopsOnLoss = stopsOnLoss;
     this.#refusedMs = refusedMs;
     this.#lane = lane;
     this.#clock = clock;
     const read = (statement: SqlStatement, values: readonly SqlParameter[]) => this.read(statement, values);
-    this.#loader = new RowLoader(read, this.#loaded, (sentence) => this.damage.reportDamage(sentence));
+    this.#loader = new PostgresRowLoader(read, this.#loaded, (sentence) => this.damage.reportDamage(sentence));
     this.copies = new PostgresCopyRows(this, server);
     const next = (topicId: number) => {
       const fence = this.fences.get(topicId);
@@ -112,7 +114,7 @@ export class PostgresTopicRows implements TopicRows {
     }
     fence.numbers = Number(stored["numbers"]);
     const row = decodeTopicRow(stored);
-    const subscribers = (await this.read(readSubscribers, [id])).map(decodeClientRow);
+    const subscribers = (await this.read(readSubscribersStatement, [id])).map(decodeClientRow);
     const count = Number(stored["found"]);
     const plain = Number(stored["plain"]);
     const where = `of topic ${JSON.stringify(row.name)}`;
@@ -120,7 +122,7 @@ export class PostgresTopicRows implements TopicRows {
       ? null
       : `${row.clients} clients ${where} were stored, but ${count} were found`;
     if (damaged !== null) this.damage.reportDamage(damaged);
-    const clients: LoadedClients = {
+    const clients: LoadedTopicClients = {
       count: Math.max(count, row.clients),
       plain,
       damaged,
@@ -131,7 +133,7 @@ export class PostgresTopicRows implements TopicRows {
   }
 
   /** Rows that cannot be brought are refused: the method that needs them throws RowsUnavailable. */
-  async load(lacks: readonly MissingData[]): Promise<void> {
+  async load(lacks: readonly MissingTopicData[]): Promise<void> {
     await Promise.all(lacks.map(async (lack) => {
       try {
         await this.#loader.load(lack);
@@ -148,7 +150,7 @@ export class PostgresTopicRows implements TopicRows {
 
   async commit(changes: readonly TopicChange[]): Promise<readonly LostTopic[]> {
     const lost: LostTopic[] = [];
-    const fenced: FencedChange[] = [];
+    const fenced: FencedTopicChange[] = [];
     for (const change of changes) {
       const fence = this.fences.get(change.topicId);
       if (fence !== undefined) fenced.push({ change, fence, numbers: fence.numbers });
@@ -205,11 +207,11 @@ export class PostgresTopicRows implements TopicRows {
     });
   }
 
-  async #commitFenced(fenced: readonly FencedChange[]): Promise<LostTopic[]> {
+  async #commitFenced(fenced: readonly FencedTopicChange[]): Promise<LostTopic[]> {
     const topics = fenced.map(({ change: { topicId } }) => topicId);
     let written: Set<number>;
     try {
-      const { statement, values } = batchStatement(fenced);
+      const { statement, values } = topicBatchStatement(fenced);
       written = new Set((await this.write(statement, values)).map((row) => Number(row["id"])));
     } catch (error) {
       if (!(error instanceof StatementError)) throw error;

@@ -2,16 +2,22 @@
 import { crc32 } from "node:zlib";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
 import { DamageError, describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
-import { decodeResolved, messageOffsets } from "../../wire/topic_records.ts";
+import { decodeResolvedCounters, messageRecordOffsets } from "../../wire/topic_records.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
-import { decodeClientRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../rows/topic_client.ts";
-import type { LogRow, MissingData, RowHead } from "../rows/topic_rows.ts";
-import { exportRowsMax, pieceBytes } from "../limits/topic_store_limits.ts";
-import { messageSum, resolvedSum } from "./batch_statement.ts";
-import type { LoadedRows } from "./loaded_rows.ts";
+import {
+  decodeClientRow,
+  decodeStoredName,
+  encodeStoredName,
+  type StoredMsgId,
+  type TopicClient,
+} from "../rows/topic_client.ts";
+import type { LogRow, LogRowHead, MissingTopicData } from "../rows/topic_rows.ts";
+import { exportLookupRowsMax, transferPieceBytes } from "../limits/topic_store_limits.ts";
+import { messageRowChecksum, resolvedRowChecksum } from "./batch_statement.ts";
+import type { LoadedTopicRows } from "./loaded_rows.ts";
 
 /** Runs a statement; rejects with StatementError. */
-export type RunStatement = (statement: SqlStatement, values: readonly SqlParameter[]) => Promise<PostgresRow[]>;
+export type RunTopicStatement = (statement: SqlStatement, values: readonly SqlParameter[]) => Promise<PostgresRow[]>;
 
 /** Clients that are read together for a transfer. */
 const clientsPerPage = 256;
@@ -30,8 +36,8 @@ const readMessages: SqlStatement = {
       WHERE m.topic = $1::bigint AND m.first >= CASE WHEN $3::bool
         THEN COALESCE((SELECT f.first FROM SCHEMA.topic_message f WHERE f.topic = $1::bigint AND f.first <= $2::bigint
           ORDER BY f.first DESC LIMIT 1), $2::bigint) ELSE $2::bigint + 1 END
-      ORDER BY m.first LIMIT ${exportRowsMax}) s) r
-    WHERE number = 1 OR total <= ${pieceBytes} ORDER BY first`,
+      ORDER BY m.first LIMIT ${exportLookupRowsMax}) s) r
+    WHERE number = 1 OR total <= ${transferPieceBytes} ORDER BY first`,
 };
 const countMessages: SqlStatement = {
   name: "topic_count_messages",
@@ -56,7 +62,7 @@ const readOldestPublishers: SqlStatement = {
   text: `SELECT ${clientColumns} WHERE topic = $1::bigint AND position IS NULL AND op = 0 AND op_session = 0
     AND session > 0 ORDER BY topic, id LIMIT $2::bigint`,
 };
-export const readSubscribers: SqlStatement = {
+export const readSubscribersStatement: SqlStatement = {
   name: "topic_subscribers",
   text: `SELECT ${clientColumns} WHERE topic = $1::bigint AND position IS NOT NULL`,
 };
@@ -75,20 +81,20 @@ const readKeys: SqlStatement = {
     WHERE topic = $1::bigint AND client = $2::bigint ORDER BY id`,
 };
 
-export class RowLoader {
-  readonly #run: RunStatement;
-  readonly #loaded: LoadedRows;
+export class PostgresRowLoader {
+  readonly #run: RunTopicStatement;
+  readonly #loaded: LoadedTopicRows;
   /** Called for each damaged row. */
   readonly #onDamage: (sentence: string) => void;
 
-  constructor(run: RunStatement, loaded: LoadedRows, onDamage: (sentence: string) => void) {
+  constructor(run: RunTopicStatement, loaded: LoadedTopicRows, onDamage: (sentence: string) => void) {
     this.#run = run;
     this.#loaded = loaded;
     this.#onDamage = onDamage;
   }
 
   /** Brings the data of one lack. Damage becomes its result. Rejects with StatementError. */
-  async load(lack: MissingData): Promise<void> {
+  async load(lack: MissingTopicData): Promise<void> {
     try {
       this.#loaded.set(lack, await this.#resultOf(lack));
     } catch (error) {
@@ -98,14 +104,16 @@ export class RowLoader {
     }
   }
 
-  async #resultOf(lack: MissingData): Promise<unknown> {
+  async #resultOf(lack: MissingTopicData): Promise<unknown> {
     switch (lack.kind) {
       case "findClient": {
-        const [row] = await this.#run(findClient, [lack.topicId, nameBytes(lack.name)]);
+        const [row] = await this.#run(findClient, [lack.topicId, storedNameBuffer(lack.name)]);
         return row === undefined ? null : decodeClientRow(row);
       }
       case "clientsAfter":
-        return (await this.#run(readClientsAfter, [lack.topicId, nameBytes(lack.name ?? "")])).map(decodeClientRow);
+        return (await this.#run(readClientsAfter, [lack.topicId, storedNameBuffer(lack.name ?? "")])).map(
+          decodeClientRow,
+        );
       case "oldestPublishers":
         return (await this.#run(readOldestPublishers, [lack.topicId, lack.most])).map(decodeClientRow);
       case "readWindows":
@@ -126,12 +134,12 @@ export class RowLoader {
   }
 
   /** Rows that follow the first one are cached: a reader that needs one usually needs the next ones. */
-  async #messagesFor(lack: Extract<MissingData, { readonly id: number }>): Promise<unknown> {
+  async #messagesFor(lack: Extract<MissingTopicData, { readonly id: number }>): Promise<unknown> {
     const { kind, topicId, id, opening = 0 } = lack;
     const startsBefore = kind === "findRowUpTo" || kind === "load";
     const rows = await this.#run(readMessages, [topicId, id, startsBefore]);
     const found: LogRow[] = [];
-    const heads: RowHead[] = [];
+    const heads: LogRowHead[] = [];
     for (const stored of rows) {
       const head = headOf(stored);
       const row = logRowOrNull(topicId, head, stored);
@@ -163,7 +171,7 @@ export class RowLoader {
     const windows = new Map<number, PublisherWindow>();
     for (const row of await this.#run(readWindows, [topicId, id])) {
       const session = Number(row["session"]);
-      windows.set(session, new PublisherWindow(session, decodeName(row["key"]), Number(row["first_unacked"])));
+      windows.set(session, new PublisherWindow(session, decodeStoredName(row["key"]), Number(row["first_unacked"])));
     }
     for (const row of await this.#run(readResolved, [topicId, id])) {
       const bytes = row["entries"] as Uint8Array;
@@ -173,11 +181,11 @@ export class RowLoader {
         number,
       ];
       const window = windows.get(session);
-      const sum = resolvedSum(topicId, { client: id, session, id: rowId, firstUnacked }, bytes);
+      const sum = resolvedRowChecksum(topicId, { client: id, session, id: rowId, firstUnacked }, bytes);
       if (window === undefined || sum !== row["sum"]) {
         throw new DamageError(describeDamagedRow("topic_resolved", rowId, `of client ${JSON.stringify(name)}`));
       }
-      const entries = decodeResolved(bytes);
+      const entries = decodeResolvedCounters(bytes);
       for (const entry of entries) window.add(entry);
       window.addRow(rowId, entries);
       window.raiseBound(firstUnacked);
@@ -185,21 +193,21 @@ export class RowLoader {
     return windows;
   }
 
-  async #keysOf({ id, topicId }: TopicClient): Promise<StoredKey[]> {
+  async #keysOf({ id, topicId }: TopicClient): Promise<StoredMsgId[]> {
     return (await this.#run(readKeys, [topicId, id])).map((row) => ({
       rowId: Number(row["id"]),
-      key: decodeName(row["key"]),
+      key: decodeStoredName(row["key"]),
       id: Number(row["message"]),
       fingerprint: Number(row["fingerprint"]),
     }));
   }
 }
 
-export function nameBytes(name: string): Buffer {
-  return Buffer.from(encodeName(name));
+export function storedNameBuffer(name: string): Buffer {
+  return Buffer.from(encodeStoredName(name));
 }
 
-function headOf(row: PostgresRow): RowHead {
+function headOf(row: PostgresRow): LogRowHead {
   const [first, last, previous, bytes] = [row["first"], row["last"], row["previous"], row["bytes"]].map(Number) as [
     number,
     number,
@@ -209,15 +217,15 @@ function headOf(row: PostgresRow): RowHead {
   return { id: first, first, last, previous, bytes };
 }
 
-function logRowOrNull(topicId: number, head: RowHead, stored: PostgresRow): LogRow | null {
+function logRowOrNull(topicId: number, head: LogRowHead, stored: PostgresRow): LogRow | null {
   const records = stored["records"] as Buffer;
   const sum = crc32(records);
-  if (sum !== stored["content_sum"] || messageSum(topicId, head, sum) !== stored["sum"]) return null;
+  if (sum !== stored["content_sum"] || messageRowChecksum(topicId, head, sum) !== stored["sum"]) return null;
   const { id, first, last } = head;
-  return { id, first, last, records, offsets: messageOffsets(records) };
+  return { id, first, last, records, offsets: messageRecordOffsets(records) };
 }
 
-function damagedMessages(topicId: number, { id, first, last }: RowHead): DamageError {
+function damagedMessages(topicId: number, { id, first, last }: LogRowHead): DamageError {
   const where = `of topic ${topicId} in the database (${rangeOfMessages(first, last)})`;
   return new DamageError(describeDamagedRow("topic_message", id, where));
 }

@@ -8,7 +8,7 @@ import type { LogRow } from "./topic_rows.ts";
 const bytesPerRow = 512;
 
 /** `Key`: what identifies a row in the whole store. */
-export class RowCache<Key, Row extends Pick<LogRow, "records"> = LogRow> {
+export class LogRowCache<Key, Row extends Pick<LogRow, "records"> = LogRow> {
   readonly #bytesMax: number;
   readonly #rows = new Map<Key, Row>();
   #bytes = 0;

@@ -4,15 +4,15 @@
  * Nothing else happens to the topics of the work while it waits.
  */
 import { BatonError } from "../../../base/errors.ts";
-import type { MissingData, RowsAnswer } from "./topic_rows.ts";
+import type { MissingTopicData, RowsAnswer } from "./topic_rows.ts";
 
 export type StoreSteps<Result = void, Piece = never> = Generator<Promise<unknown> | Piece, Result, unknown>;
 
 /** Data is not in memory; the work that needs it has changed nothing, and is done again when `load` has brought it. */
 export class DataNotLoaded extends Error {
-  readonly lack: MissingData;
+  readonly lack: MissingTopicData;
 
-  constructor(lack: MissingData) {
+  constructor(lack: MissingTopicData) {
     super(`not in memory: ${lack.kind}`);
     this.lack = lack;
   }
@@ -27,13 +27,13 @@ export class RowsUnavailable extends BatonError {
 }
 
 /** Waits for an answer, if it is not there yet. */
-export function* awaitAnswer<Value>(answer: RowsAnswer<Value>): StoreSteps<Value> {
+export function* awaitRowsAnswer<Value>(answer: RowsAnswer<Value>): StoreSteps<Value> {
   return answer instanceof Promise ? (yield answer) as Value : answer;
 }
 
 /** Does work that changes nothing, as often as it needs data that `load` has to bring. */
 export function* withLoadedData<Result>(
-  rows: { readonly load: (lacks: readonly MissingData[]) => RowsAnswer<void> },
+  rows: { readonly load: (lacks: readonly MissingTopicData[]) => RowsAnswer<void> },
   work: () => Result,
 ): StoreSteps<Result> {
   for (;;) {
@@ -41,7 +41,7 @@ export function* withLoadedData<Result>(
       return work();
     } catch (error) {
       if (!(error instanceof DataNotLoaded)) throw error;
-      yield* awaitAnswer(rows.load([error.lack]));
+      yield* awaitRowsAnswer(rows.load([error.lack]));
     }
   }
 }
@@ -52,14 +52,14 @@ export function isStoreSteps(result: unknown): result is StoreSteps<unknown> {
 }
 
 /** Runs work whose rows answer immediately. */
-export function runStepsNow<Result>(steps: StoreSteps<Result>): Result {
+export function runStoreStepsNow<Result>(steps: StoreSteps<Result>): Result {
   const { done, value } = steps.next();
   if (done !== true) throw new Error("a store in this process had to be waited for");
   return value;
 }
 
 /** Runs work whose rows may be elsewhere. A rejection is thrown inside the work. */
-export async function runSteps<Result>(steps: StoreSteps<Result>): Promise<Result> {
+export async function runStoreSteps<Result>(steps: StoreSteps<Result>): Promise<Result> {
   let step = steps.next();
   while (step.done !== true) {
     let value: unknown;
@@ -75,7 +75,7 @@ export async function runSteps<Result>(steps: StoreSteps<Result>): Promise<Resul
 }
 
 /** The methods of an object, those that are steps run to their end. */
-export type RunningMethods<Methods> = {
+export type RunStoreMethods<Methods> = {
   [Name in keyof Methods]: Methods[Name] extends (...values: infer Values) => StoreSteps<infer Result>
     ? (...values: Values) => Result
     : Methods[Name];

@@ -2,15 +2,15 @@
  * A client of one topic, as publisher, subscriber or both. Names are stored as bytes, because some SQLite bindings end
  * text at a zero byte.
  */
-import type { KeyEntry } from "../../wire/topic_records.ts";
+import type { MsgIdRecord } from "../../wire/topic_records.ts";
 import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
 import type { PublisherWindow } from "../decisions/publisher_window.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-export const encodeName = (name: string): Uint8Array => encoder.encode(name);
-export const decodeName = (bytes: unknown): string => {
+export const encodeStoredName = (name: string): Uint8Array => encoder.encode(name);
+export const decodeStoredName = (bytes: unknown): string => {
   if (bytes instanceof Uint8Array) return decoder.decode(bytes);
   throw new Error("a name is damaged");
 };
@@ -18,7 +18,7 @@ export const decodeName = (bytes: unknown): string => {
 /** The location of a topic's own row, for a damage message. The name itself may be damaged. */
 export function describeTopicRow(name: unknown): string {
   try {
-    return `of this store (named ${JSON.stringify(decodeName(name))})`;
+    return `of this store (named ${JSON.stringify(decodeStoredName(name))})`;
   } catch {
     return "of this store (its name cannot be read)";
   }
@@ -44,10 +44,10 @@ export interface TopicClient {
   deliveredUpTo: number;
   /** Windows by session; null: not read yet. */
   windows: Map<number, PublisherWindow> | null;
-  msgIds: Map<string, StoredKey> | null;
+  msgIds: Map<string, StoredMsgId> | null;
 }
 
-export interface StoredKey extends KeyEntry {
+export interface StoredMsgId extends MsgIdRecord {
   readonly rowId: number;
 }
 
@@ -57,10 +57,10 @@ export function decodeClientRow(row: DatabaseRow): TopicClient {
   return {
     id: Number(row["id"]),
     topicId: Number(row["topic"]),
-    name: decodeName(row["name"]),
+    name: decodeStoredName(row["name"]),
     isNew: false,
     session: Number(row["session"]),
-    key: decodeName(row["key"]),
+    key: decodeStoredName(row["key"]),
     op: Number(row["op"]),
     opSession: Number(row["op_session"]),
     forgottenSession: Number(row["forgotten_session"]),
@@ -77,9 +77,9 @@ export function encodeClientRow(client: TopicClient) {
   return {
     id: client.id,
     topic: client.topicId,
-    name: encodeName(client.name),
+    name: encodeStoredName(client.name),
     session: client.session,
-    key: encodeName(client.key),
+    key: encodeStoredName(client.key),
     op: client.op,
     op_session: client.opSession,
     forgotten_session: client.forgottenSession,

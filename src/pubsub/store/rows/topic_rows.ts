@@ -14,7 +14,7 @@ import type { DiskSpace } from "../../../base/storage/disk_space.ts";
 import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
 import type { DroppedCopy, StagedCopy, TopicCopy } from "../operations/owned_store.ts";
 import type { PublisherWindow } from "../decisions/publisher_window.ts";
-import { decodeName, type StoredKey, type TopicClient } from "./topic_client.ts";
+import { decodeStoredName, type StoredMsgId, type TopicClient } from "./topic_client.ts";
 import type { MessageLoss } from "../decisions/topic_losses.ts";
 
 /** A result, or the promise of one. */
@@ -39,7 +39,7 @@ export function decodeTopicRow(row: DatabaseRow): TopicRow {
   const sealedFor = row["sealed_for"];
   return {
     id: Number(row["id"]),
-    name: decodeName(row["name"]),
+    name: decodeStoredName(row["name"]),
     incarnation: String(row["incarnation"]),
     baseOffset: Number(row["base_offset"]),
     epoch: Number(row["epoch"]),
@@ -59,7 +59,7 @@ export interface StagedTopicRow extends StagedCopy {
 }
 
 /** The position of a row of messages in its topic's log. */
-export interface RowHead {
+export interface LogRowHead {
   readonly id: number;
   readonly first: number;
   readonly last: number;
@@ -69,7 +69,7 @@ export interface RowHead {
 }
 
 /** A row with its messages. */
-export interface LogRow extends Pick<RowHead, "id" | "first" | "last"> {
+export interface LogRow extends Pick<LogRowHead, "id" | "first" | "last"> {
   readonly records: Uint8Array;
   /** Empty if an operator has given the messages up. */
   readonly offsets: readonly number[];
@@ -77,7 +77,7 @@ export interface LogRow extends Pick<RowHead, "id" | "first" | "last"> {
 
 /** A row of messages that a commit adds. */
 export interface NewLogRow {
-  readonly head: RowHead;
+  readonly head: LogRowHead;
   readonly records: Uint8Array;
 }
 
@@ -87,22 +87,22 @@ export interface TopicChange {
   /** The new values of the topic's row; null: unchanged. */
   row: TopicRow | null;
   readonly added: NewLogRow[];
-  readonly deleted: RowHead[];
+  readonly deleted: LogRowHead[];
   /** Clients to insert or to overwrite. */
   readonly clients: TopicClient[];
   /** Clients to delete, with all of their rows. */
   readonly forgottenClients: number[];
-  readonly windows: ChangedWindow[];
+  readonly windows: ChangedWindowRow[];
   /** Windows to delete, with their counters. */
   readonly deletedWindows: { readonly client: number; readonly session: number }[];
-  readonly resolved: ResolvedRow[];
+  readonly resolved: ResolvedCountersRow[];
   /** Counters to delete: of each window, all rows up to this one. */
   readonly deletedResolved: { readonly client: number; readonly session: number; readonly upTo: number }[];
-  readonly keys: KeyRow[];
+  readonly keys: MsgIdRow[];
   readonly deletedKeys: { readonly client: number; readonly id: number }[];
 }
 
-export interface ChangedWindow {
+export interface ChangedWindowRow {
   readonly client: number;
   readonly session: number;
   readonly key: string;
@@ -111,7 +111,7 @@ export interface ChangedWindow {
   readonly isNew: boolean;
 }
 
-export interface ResolvedRow {
+export interface ResolvedCountersRow {
   readonly id: number;
   readonly client: number;
   readonly session: number;
@@ -119,7 +119,7 @@ export interface ResolvedRow {
   readonly entries: readonly ResolvedCounter[];
 }
 
-export interface KeyRow {
+export interface MsgIdRow {
   readonly id: number;
   readonly client: number;
   readonly key: string;
@@ -145,7 +145,7 @@ export function emptyTopicChange(topicId: number): TopicChange {
 }
 
 /** Data that a reading method does not have in memory: its name, and its arguments. */
-export type MissingData =
+export type MissingTopicData =
   | { readonly kind: "findClient"; readonly topicId: number; readonly name: string }
   | { readonly kind: "readWindows" | "readKeys"; readonly client: TopicClient }
   | { readonly kind: "oldestPublishers"; readonly topicId: number; readonly most: number }
@@ -161,7 +161,7 @@ export type MissingData =
   | { readonly kind: "firstStored"; readonly topicId: number };
 
 /** The clients of a topic when it is opened. */
-export interface LoadedClients {
+export interface LoadedTopicClients {
   readonly subscribers: Map<string, TopicClient>;
   readonly count: number;
   /** Clients without a session. */
@@ -177,19 +177,19 @@ export interface OpenedTopic {
   readonly row: TopicRow;
   /** Only of a shared store. Default: none. */
   readonly losses?: readonly MessageLoss[];
-  readonly clients: LoadedClients;
+  readonly clients: LoadedTopicClients;
   readonly messages: MessageReader;
 }
 
 /** Reads the messages of one topic. */
 export interface MessageReader {
   /** Returns the last row that starts at message `id` or before it, or null. */
-  findRowUpTo(id: number): RowHead | null;
+  findRowUpTo(id: number): LogRowHead | null;
   /** Returns the first row that starts after message `id`, or null. */
-  findRowAfter(id: number): RowHead | null;
+  findRowAfter(id: number): LogRowHead | null;
   /** Returns a row that starts with this message, if it was read ahead. */
   rowReadAhead(first: number): LogRow | undefined;
-  load(row: Pick<RowHead, "id">): LogRow;
+  load(row: Pick<LogRowHead, "id">): LogRow;
   /** Number of stored messages after `from` up to `to`. */
   countBetween(from: number, to: number): number;
   /** The next rows after this message, as many as fit into a piece of a transfer. */
@@ -198,13 +198,13 @@ export interface MessageReader {
   firstStored(): number | null;
   /** Keeps a row in the cache until it is deleted, or the cache needs its memory. */
   cache(row: LogRow): void;
-  uncache(row: Pick<RowHead, "id">): void;
+  uncache(row: Pick<LogRowHead, "id">): void;
   /** Reports that messages from `first` to `last` were stored but are missing. */
   missingRowError(first: number, last: number): DamageError;
 }
 
 /** A row of messages for a transfer. */
-export interface ExportedRow extends Pick<RowHead, "first" | "last" | "previous"> {
+export interface ExportedRow extends Pick<LogRowHead, "first" | "last" | "previous"> {
   /** Null if an operator has given the messages up. */
   readonly records: Uint8Array | null;
 }
@@ -216,7 +216,7 @@ export interface ClientReader {
   /** The error for a client that is stored and that the index does not find. */
   notFoundError(name: string): DamageError;
   readWindows(client: TopicClient): Map<number, PublisherWindow>;
-  readKeys(client: TopicClient): StoredKey[];
+  readKeys(client: TopicClient): StoredMsgId[];
   /** The oldest clients with sessions that never subscribed; damaged rows are left out. */
   oldestPublishers(topicId: number, most: number): TopicClient[];
   /** The next stored clients of a topic after this one, in the order of their names' bytes; null: the first ones. */
@@ -224,7 +224,7 @@ export interface ClientReader {
 }
 
 /** Gives numbers to new rows; none is given twice. */
-export interface RowNumbers {
+export interface NewRowNumbers {
   /** `first`: the first message of the row. */
   message(topicId: number, first: number): number;
   client(topicId: number): number;
@@ -266,7 +266,7 @@ export interface TopicCopyRows {
   /** The content of a shared store under this name; null for a store that is not shared. */
   unopened(name: string): RowsAnswer<TopicCopy | null>;
   /** Creates a topic without messages, which is served. Returns its id. */
-  create(topic: NewTopic): RowsAnswer<number>;
+  create(topic: NewTopicRow): RowsAnswer<number>;
   /** Writes the receiver of a topic that is now sealed. */
   seal(topic: TopicRow): RowsAnswer<void>;
   /**
@@ -294,16 +294,16 @@ export interface TopicCopyRows {
   discardArriving(except: ReadonlySet<number>): RowsAnswer<void>;
   setAside(id: number): RowsAnswer<void>;
   /** Adds a topic that another server sends; durable with the next commit. Returns its id. */
-  addArriving(topic: NewTopic, sender: string): RowsAnswer<number>;
+  addArriving(topic: NewTopicRow, sender: string): RowsAnswer<number>;
   isArriving(id: number): RowsAnswer<boolean>;
   /** Deletes the messages of an arriving topic below `first`. Returns the bytes that its messages have less. */
   deleteBelow(id: number, first: number): RowsAnswer<number>;
   /** Stages an arriving topic in place of another one, which no server activates any longer. */
-  stage(id: number, ends: TopicEnds, replaced: number | null): RowsAnswer<void>;
+  stage(id: number, ends: ReceivedTopicNumbers, replaced: number | null): RowsAnswer<void>;
 }
 
-export type NewTopic = Pick<TopicRow, "name" | "incarnation" | "baseOffset" | "epoch">;
-export type TopicEnds = Pick<TopicRow, "last" | "gone" | "stored" | "bytes" | "clients" | "registration">;
+export type NewTopicRow = Pick<TopicRow, "name" | "incarnation" | "baseOffset" | "epoch">;
+export type ReceivedTopicNumbers = Pick<TopicRow, "last" | "gone" | "stored" | "bytes" | "clients" | "registration">;
 
 export interface TopicRows {
   /**
@@ -312,7 +312,7 @@ export interface TopicRows {
    */
   readonly isShared: boolean;
   readonly clients: ClientReader;
-  readonly numbers: RowNumbers;
+  readonly numbers: NewRowNumbers;
   readonly copies: TopicCopyRows;
   /** Number of commits since the store was opened. */
   readonly commits: number;
@@ -321,7 +321,7 @@ export interface TopicRows {
   /** Opens a topic to be served. Throws Damaged. */
   open(id: number): RowsAnswer<OpenedTopic>;
   /** Brings data that a reading method did not have: it is there at least until the next commit. */
-  load(lacks: readonly MissingData[]): RowsAnswer<void>;
+  load(lacks: readonly MissingTopicData[]): RowsAnswer<void>;
   /**
    * Frees what `load` has brought, and asks again for what it could not bring: called by a reader between its pieces.
    */

@@ -7,8 +7,8 @@ import { countWithNoun } from "../../../base/support/text.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { copyDatabase } from "../../../base/storage/sqlite_file.ts";
 import { damageInLog } from "../../../base/storage/wal_check.ts";
-import { databaseName, isDiskFull, openStoreToRead, storeError } from "./topic_database.ts";
-import { verifyRows } from "./verify_topic_store.ts";
+import { isDiskFull, openTopicStoreToRead, topicDatabaseName, topicStoreError } from "./topic_database.ts";
+import { verifyTopicDatabase } from "./verify_topic_store.ts";
 
 /**
  * Copies the store in `dataDir` into the folder `target`, which becomes a data directory. Takes as long as reading and
@@ -17,15 +17,15 @@ import { verifyRows } from "./verify_topic_store.ts";
  * Throws CONFIG if there is no store, CANNOT_CREATE if the target exists, IO otherwise, also if the data is damaged.
  * After an error no copy is left.
  */
-export function backupStore(
+export function backupTopicStore(
   dataDir: string,
   target: string,
   mark: () => void = () => {},
   progress: WorkProgress = noProgress,
 ): void {
-  const path = join(target, databaseName);
-  const damage = damageInLog(join(dataDir, databaseName)); // before this process opens the files, see there
-  const database = openStoreToRead(dataDir);
+  const path = join(target, topicDatabaseName);
+  const damage = damageInLog(join(dataDir, topicDatabaseName)); // before this process opens the files, see there
+  const database = openTopicStoreToRead(dataDir);
   try {
     mkdirSync(target, { recursive: true, mode: 0o700 });
     if (existsSync(path)) throw alreadyExists(dataDir, target, path);
@@ -36,7 +36,7 @@ export function backupStore(
     copyDatabase(read, path, {
       // Damage in the store is also in the copy, and an older backup may still be good.
       check: (copy) => {
-        const { problems } = verifyRows(copy, progress);
+        const { problems } = verifyTopicDatabase(copy, progress);
         if (problems.length > 0) throw damagedData(dataDir, target, problems);
         mark();
       },
@@ -52,7 +52,7 @@ export function backupStore(
       throw alreadyExists(dataDir, target, `${path}.part, of an interrupted or running backup,`);
     }
     if (isDiskFull(error)) throw fullTarget(target, error); // nothing was written anywhere else
-    throw storeError(error, dataDir);
+    throw topicStoreError(error, dataDir);
   } finally {
     database.close();
   }

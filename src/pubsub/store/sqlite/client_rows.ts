@@ -1,13 +1,19 @@
 /** Reads the rows of clients and checks their checksums. Changes in memory must have been written before. */
-import { decodeResolved } from "../../wire/topic_records.ts";
+import { decodeResolvedCounters } from "../../wire/topic_records.ts";
 import { DamageError, describeDamagedRow, orIfDamaged } from "../../../base/storage/damage.ts";
 import { type ChecksumTable, isDamage } from "../../../base/storage/checksum_table.ts";
 import { fingerprintMessage } from "../decisions/message_fingerprint.ts";
-import { decodeClientRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../rows/topic_client.ts";
+import {
+  decodeClientRow,
+  decodeStoredName,
+  encodeStoredName,
+  type StoredMsgId,
+  type TopicClient,
+} from "../rows/topic_client.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
-import type { ClientReader, LoadedClients } from "../rows/topic_rows.ts";
+import type { ClientReader, LoadedTopicClients } from "../rows/topic_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import { sqliteTables } from "./topic_tables.ts";
+import { sqliteTopicTables } from "./topic_tables.ts";
 
 /** SQL that counts the rows of each client in the order of an index. */
 const counting = {
@@ -16,13 +22,13 @@ const counting = {
   msg_ids: "SELECT client, count(*) AS n FROM msg_ids INDEXED BY msg_ids_client GROUP BY client",
 } as const;
 
-export type PutTable = keyof typeof counting;
+export type ClientPutTable = keyof typeof counting;
 
 /**
  * The number of rows that each client has in the tables of its puts. The indexes are compared with the tables only when
  * the store is opened. An index that the disk damages later finds fewer rows, and a repeated put would be stored again.
  */
-export class PutRowCounts {
+export class ClientPutRowCounts {
   /** Null for a table that cannot be read: its clients are damaged anyway. */
   readonly #counts = new Map<string, Map<number, number> | null>();
 
@@ -39,7 +45,7 @@ export class PutRowCounts {
   }
 
   /** Counts a row that was inserted or, with -1, deleted. */
-  add(table: PutTable, client: number, rows: number): void {
+  add(table: ClientPutTable, client: number, rows: number): void {
     const counts = this.#counts.get(table);
     counts?.set(client, (counts.get(client) ?? 0) + rows);
   }
@@ -59,22 +65,22 @@ export class PutRowCounts {
 /** Clients that are read together for a transfer. */
 const clientsPerPage = 256;
 
-const readClients = `SELECT ${sqliteTables.clients.allColumns} FROM clients`;
+const readClients = `SELECT ${sqliteTopicTables.clients.allColumns} FROM clients`;
 
-export class ClientRows implements ClientReader {
+export class SqliteClientRows implements ClientReader {
   readonly #database: TopicDatabase;
-  readonly counts: PutRowCounts;
+  readonly counts: ClientPutRowCounts;
 
   constructor(database: TopicDatabase) {
     this.#database = database;
-    this.counts = new PutRowCounts(database);
+    this.counts = new ClientPutRowCounts(database);
   }
 
   /**
    * Returns the subscribers of a topic by name, the number of its clients, and what is wrong with them. A client whose
    * row is damaged or missing may have been a subscriber, or may repeat an old put.
    */
-  load(topicId: number, topic: string, count: number): LoadedClients {
+  load(topicId: number, topic: string, count: number): LoadedTopicClients {
     const where = `of topic ${JSON.stringify(topic)}`;
     const subscribers = new Map<string, TopicClient>();
     const names = new Set<number>();
@@ -84,7 +90,7 @@ export class ClientRows implements ClientReader {
     for (const row of rows ?? []) {
       if (row["session"] === 0) plain++;
       if (row["name"] instanceof Uint8Array) names.add(fingerprintMessage(row["name"]));
-      if (!sqliteTables.clients.isIntact(row) || row["topic"] !== topicId) {
+      if (!sqliteTopicTables.clients.isIntact(row) || row["topic"] !== topicId) {
         damaged = this.#database.damage.reportDamage(describeDamagedRow("clients", row["id"], where)).message;
       } else if (row["position"] !== null) {
         const client = decodeClientRow(row);
@@ -118,10 +124,10 @@ export class ClientRows implements ClientReader {
   findClient(topicId: number, name: string): TopicClient | null {
     const row = this.#readOrReport(`client ${JSON.stringify(name)}`, () => {
       const of = "WHERE id = (SELECT id FROM clients WHERE topic = ? AND name = ?)";
-      return this.#database.get(`${readClients} ${of}`, topicId, encodeName(name));
+      return this.#database.get(`${readClients} ${of}`, topicId, encodeStoredName(name));
     });
     if (row === undefined) return null;
-    const client = decodeClientRow(this.#verifyRow(sqliteTables.clients, row, name));
+    const client = decodeClientRow(this.#verifyRow(sqliteTopicTables.clients, row, name));
     if (client.name === name && client.topicId === topicId) return client;
     throw this.notFoundError(name);
   }
@@ -136,11 +142,11 @@ export class ClientRows implements ClientReader {
     const rows = this.#database.all(
       `${readClients} WHERE topic = ? AND name > ? ORDER BY name LIMIT ${clientsPerPage}`,
       topicId,
-      name === null ? new Uint8Array(0) : encodeName(name),
+      name === null ? new Uint8Array(0) : encodeStoredName(name),
     );
     const { damage } = this.#database;
     return rows.map((row) =>
-      decodeClientRow(damage.requireIntactRow(sqliteTables.clients, row, "of an exported topic"))
+      decodeClientRow(damage.requireIntactRow(sqliteTopicTables.clients, row, "of an exported topic"))
     );
   }
 
@@ -148,26 +154,26 @@ export class ClientRows implements ClientReader {
     const sql = `${readClients} WHERE topic = ? AND position IS NULL AND op = 0 AND op_session = 0 AND session > 0
       ORDER BY id LIMIT ?`;
     const rows = this.#readOrReport("the clients of a topic", () => this.#database.all(sql, topicId, most));
-    return rows.filter((row) => sqliteTables.clients.isIntact(row)).map((row) => decodeClientRow(row));
+    return rows.filter((row) => sqliteTopicTables.clients.isIntact(row)).map((row) => decodeClientRow(row));
   }
 
   readWindows(client: TopicClient): Map<number, PublisherWindow> {
     const windows = new Map<number, PublisherWindow>();
-    const sql = `SELECT ${sqliteTables.windows.allColumns} FROM windows WHERE client = ?`;
+    const sql = `SELECT ${sqliteTopicTables.windows.allColumns} FROM windows WHERE client = ?`;
     this.#requireIndexes(client);
     const what = `the windows of client ${JSON.stringify(client.name)}`;
     const rows = this.#readOrReport(what, () => this.#database.all(sql, client.id));
     this.#requireAll("windows", client, rows.length);
     for (const row of rows) {
-      const session = Number(this.#verifyRow(sqliteTables.windows, row, client.name)["session"]);
-      windows.set(session, new PublisherWindow(session, decodeName(row["key"]), Number(row["first_unacked"])));
+      const session = Number(this.#verifyRow(sqliteTopicTables.windows, row, client.name)["session"]);
+      windows.set(session, new PublisherWindow(session, decodeStoredName(row["key"]), Number(row["first_unacked"])));
     }
-    for (const row of this.#rowsOfClient(client, sqliteTables.resolved)) {
+    for (const row of this.#rowsOfClient(client, sqliteTopicTables.resolved)) {
       const window = windows.get(Number(row["session"]));
       if (window === undefined || !(row["entries"] instanceof Uint8Array)) {
         throw this.#database.damage.reportDamage(`${what}: one is missing`);
       }
-      const entries = decodeResolved(row["entries"]);
+      const entries = decodeResolvedCounters(row["entries"]);
       for (const entry of entries) window.add(entry);
       window.addRow(Number(row["id"]), entries);
       window.raiseBound(Number(row["first_unacked"]));
@@ -175,10 +181,10 @@ export class ClientRows implements ClientReader {
     return windows;
   }
 
-  readKeys(client: TopicClient): StoredKey[] {
-    return this.#rowsOfClient(client, sqliteTables.msg_ids).map((row) => ({
+  readKeys(client: TopicClient): StoredMsgId[] {
+    return this.#rowsOfClient(client, sqliteTopicTables.msg_ids).map((row) => ({
       rowId: Number(row["id"]),
-      key: decodeName(row["key"]),
+      key: decodeStoredName(row["key"]),
       id: Number(row["message"]),
       fingerprint: Number(row["fingerprint"]),
     }));

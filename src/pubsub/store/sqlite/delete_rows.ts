@@ -8,7 +8,12 @@ import type { TopicDatabase } from "./topic_database.ts";
  * Deletes rows in the open transaction. A damaged index is rebuilt from its table after the deletion: of two rows that
  * look equal to the index, one may be among those deleted. Throws SQLite's error if the table itself cannot be read.
  */
-export function deleteRows(database: TopicDatabase, table: string, condition: string, ...values: SqlValue[]): void {
+export function deleteRowsDespiteDamage(
+  database: TopicDatabase,
+  table: string,
+  condition: string,
+  ...values: SqlValue[]
+): void {
   const drop = () => database.run(`DELETE FROM ${table} WHERE ${condition}`, ...values);
   try {
     drop();

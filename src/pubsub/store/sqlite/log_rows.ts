@@ -3,30 +3,34 @@
  * read from the table, not from the index, so that a deletion removes it from both.
  */
 import { crc32 } from "node:zlib";
-import { messageOffsets } from "../../wire/topic_records.ts";
+import { messageRecordOffsets } from "../../wire/topic_records.ts";
 import { type DamageError, describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
-import type { ExportedRow, LogRow, MessageReader, RowHead } from "../rows/topic_rows.ts";
-import type { RowCache } from "../rows/row_cache.ts";
-import { exportRowsMax, pieceBytes } from "../limits/topic_store_limits.ts";
+import type { ExportedRow, LogRow, LogRowHead, MessageReader } from "../rows/topic_rows.ts";
+import type { LogRowCache } from "../rows/row_cache.ts";
+import { exportLookupRowsMax, transferPieceBytes } from "../limits/topic_store_limits.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import { rowStates, sqliteTables } from "./topic_tables.ts";
+import { messageRowStates, sqliteTopicTables } from "./topic_tables.ts";
 
 /** Rows smaller than this are read ahead, up to this many together. */
 const smallRowBytes = 4096;
 const rowsAhead = 64;
 
-const { messages } = sqliteTables;
+const { messages } = sqliteTopicTables;
 
-export class LogRows implements MessageReader {
+export class SqliteLogRows implements MessageReader {
   readonly #database: TopicDatabase;
-  readonly #cache: RowCache<number>;
+  readonly #cache: LogRowCache<number>;
   readonly #topicId: number;
   /** Text for messages: `of topic "news"`. */
   readonly #where: string;
   /** Ids of rows that were read ahead, by their first messages. */
   readonly #rowsReadAhead = new Map<number, number>();
 
-  constructor(database: TopicDatabase, cache: RowCache<number>, topic: { readonly id: number; readonly name: string }) {
+  constructor(
+    database: TopicDatabase,
+    cache: LogRowCache<number>,
+    topic: { readonly id: number; readonly name: string },
+  ) {
     this.#database = database;
     this.#cache = cache;
     this.#topicId = topic.id;
@@ -37,15 +41,15 @@ export class LogRows implements MessageReader {
     this.#cache.set(row.id, row);
   }
 
-  uncache({ id }: Pick<RowHead, "id">): void {
+  uncache({ id }: Pick<LogRowHead, "id">): void {
     this.#cache.delete(id);
   }
 
-  findRowUpTo(id: number): RowHead | null {
+  findRowUpTo(id: number): LogRowHead | null {
     return this.#findRow("first <= ? ORDER BY first DESC", id, (first) => first <= id);
   }
 
-  findRowAfter(id: number): RowHead | null {
+  findRowAfter(id: number): LogRowHead | null {
     return this.#findRow("first > ? ORDER BY first", id, (first) => first > id);
   }
 
@@ -54,7 +58,7 @@ export class LogRows implements MessageReader {
     return id === undefined ? undefined : this.#cache.get(id);
   }
 
-  load({ id }: Pick<RowHead, "id">): LogRow {
+  load({ id }: Pick<LogRowHead, "id">): LogRow {
     const known = this.#cache.get(id);
     if (known !== undefined) return known;
     const what = `row ${id} of the messages ${this.#where}`;
@@ -94,11 +98,11 @@ export class LogRows implements MessageReader {
         "SELECT first, bytes FROM messages WHERE topic = ? AND first > ? ORDER BY first LIMIT ?",
         this.#topicId,
         last,
-        exportRowsMax,
+        exportLookupRowsMax,
       );
       for (const row of next) {
         bytes += Number(row["bytes"]);
-        if (through >= 0 && bytes > pieceBytes) break;
+        if (through >= 0 && bytes > transferPieceBytes) break;
         through = Number(row["first"]);
       }
       if (through < 0) return [];
@@ -111,9 +115,9 @@ export class LogRows implements MessageReader {
       );
     });
     return rows.map((row) => {
-      if (!hasItsRecords(row) || row["topic"] !== this.#topicId) throw this.#damagedRowError(row);
+      if (!isIntactMessageRow(row) || row["topic"] !== this.#topicId) throw this.#damagedRowError(row);
       const { first, last, previous } = rowHeadOf(row);
-      return { first, last, previous, records: row["state"] === rowStates.givenUp ? null : row.records };
+      return { first, last, previous, records: row["state"] === messageRowStates.givenUp ? null : row.records };
     });
   }
 
@@ -121,7 +125,7 @@ export class LogRows implements MessageReader {
     return this.#database.damage.reportDamage(`${rangeOfMessages(first, last)} ${this.#where}: the row is missing`);
   }
 
-  #findRow(condition: string, id: number, isWanted: (first: number) => boolean): RowHead | null {
+  #findRow(condition: string, id: number, isWanted: (first: number) => boolean): LogRowHead | null {
     const row = this.#database.damage.detectDamage(`the messages ${this.#where}`, () =>
       this.#database.get(
         `SELECT ${messages.allColumns} FROM messages
@@ -167,11 +171,11 @@ export class LogRows implements MessageReader {
 }
 
 /** Inserts a row of messages in the open transaction. */
-export function insertMessages(
+export function insertMessageRow(
   database: TopicDatabase,
-  { id, topic, first, last, previous, bytes }: RowHead & { readonly topic: number },
+  { id, topic, first, last, previous, bytes }: LogRowHead & { readonly topic: number },
   records: Uint8Array,
-  state: number = rowStates.stored,
+  state: number = messageRowStates.stored,
 ): void {
   const row = { id, topic, first, last, previous, bytes, state, content_sum: crc32(records) };
   database.run(
@@ -181,7 +185,7 @@ export function insertMessages(
   );
 }
 
-function rowHeadOf(row: SqlRow): RowHead {
+function rowHeadOf(row: SqlRow): LogRowHead {
   const id = row["id"];
   const first = row["first"];
   const last = row["last"];
@@ -197,7 +201,7 @@ function rowHeadOf(row: SqlRow): RowHead {
 }
 
 /** Whether a row and its records match their checksums. */
-export function hasItsRecords(row: SqlRow): row is SqlRow & { records: Uint8Array } {
+export function isIntactMessageRow(row: SqlRow): row is SqlRow & { records: Uint8Array } {
   const { records } = row;
   return messages.isIntact(row) && records instanceof Uint8Array && records.byteLength === row["bytes"] &&
     crc32(records) === row["content_sum"];
@@ -212,7 +216,7 @@ export function describeDamagedMessages(row: SqlRow, where: string): string {
 
 /** Returns null for a damaged row. */
 function logRowOrNullIfDamaged(row: SqlRow): LogRow | null {
-  if (!hasItsRecords(row)) return null;
+  if (!isIntactMessageRow(row)) return null;
   const { id, first, last } = rowHeadOf(row);
-  return { id, first, last, records: row.records, offsets: messageOffsets(row.records) };
+  return { id, first, last, records: row.records, offsets: messageRecordOffsets(row.records) };
 }

@@ -5,14 +5,14 @@
  */
 import { BatonError } from "../../../base/errors.ts";
 import { isDamage } from "../../../base/storage/checksum_table.ts";
-import { decodeName } from "../rows/topic_client.ts";
-import { deleteRows, rebuildIndexesAfter } from "./delete_rows.ts";
+import { decodeStoredName } from "../rows/topic_client.ts";
+import { deleteRowsDespiteDamage, rebuildIndexesAfter } from "./delete_rows.ts";
 import { orIfDamaged, rangeOfMessages } from "../../../base/storage/damage.ts";
-import { hasItsRecords, insertMessages } from "./log_rows.ts";
+import { insertMessageRow, isIntactMessageRow } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { SqliteTopics } from "./sqlite_topics.ts";
 import type { TopicRow } from "../rows/topic_rows.ts";
-import { rowStates, sqliteTables } from "./topic_tables.ts";
+import { messageRowStates, sqliteTopicTables } from "./topic_tables.ts";
 
 /** Clients whose puts are not found by the index. */
 type DamagedIndexes = TopicDatabase["damagedIndexes"];
@@ -69,7 +69,8 @@ function repairMessages(
   { id, gone, stored }: TopicRow,
 ): { readonly bytes: number; readonly done: string[] } {
   const whole = deleteDamagedRows(database, "messages", id, (row) => {
-    return hasItsRecords(row) && row["topic"] === id && Number(row["first"]) > gone && Number(row["last"]) <= stored;
+    return isIntactMessageRow(row) && row["topic"] === id && Number(row["first"]) > gone &&
+      Number(row["last"]) <= stored;
   }, { columns: ", records" }).sort((a, b) => Number(a["first"]) - Number(b["first"]));
   const done: string[] = [];
   let before = gone;
@@ -77,11 +78,11 @@ function repairMessages(
   const giveUp = (last: number) => {
     if (last <= before) return;
     const range = { first: before + 1, last, previous: before, bytes: 0 };
-    insertMessages(
+    insertMessageRow(
       database,
       { ...range, id: topics.numbers.message(id, range.first), topic: id },
       new Uint8Array(0),
-      rowStates.givenUp,
+      messageRowStates.givenUp,
     );
     done.push(rangeOfMessages(before + 1, last));
   };
@@ -100,7 +101,7 @@ function repairClients(
   registration: number,
   indexes: DamagedIndexes,
 ): { readonly count: number; readonly done: string[] } {
-  const isWhole = (row: SqlRow) => sqliteTables.clients.isIntact(row) && row["topic"] === topic.id;
+  const isWhole = (row: SqlRow) => sqliteTopicTables.clients.isIntact(row) && row["topic"] === topic.id;
   const whole = deleteDamagedRows(database, "clients", topic.id, isWhole, { onLost: (id) => deletePuts(database, id) });
   const lost = topic.clients - whole.length;
   const done = lost > 0 ? [`clients whose names cannot be read: ${lost}`] : [];
@@ -109,22 +110,24 @@ function repairClients(
     if (isFound && hasWholeCounters(database, Number(row["id"]))) continue;
     deletePuts(database, Number(row["id"]));
     // Earlier puts are refused from now on: whether they were stored is unknown.
-    const next = { ...row, registration } as Parameters<typeof sqliteTables.clients.valuesToBind>[0];
+    const next = { ...row, registration } as Parameters<typeof sqliteTopicTables.clients.valuesToBind>[0];
     const sql = "UPDATE clients SET registration = ?, sum = ? WHERE id = ?";
-    database.run(sql, registration, sqliteTables.clients.checksumOfRow(next), Number(row["id"]));
-    done.push(`what client ${JSON.stringify(decodeName(row["name"]))} has put`);
+    database.run(sql, registration, sqliteTopicTables.clients.checksumOfRow(next), Number(row["id"]));
+    done.push(`what client ${JSON.stringify(decodeStoredName(row["name"]))} has put`);
   }
   return { count: whole.length, done };
 }
 
 /** Includes rows of clients that no longer exist: another client may get the same id. */
 function deletePuts(database: TopicDatabase, client: number): void {
-  for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(database, table, "client = ?", client);
+  for (const table of ["windows", "resolved", "msg_ids"]) {
+    deleteRowsDespiteDamage(database, table, "client = ?", client);
+  }
 }
 
 function hasWholeCounters(database: TopicDatabase, client: number): boolean {
   const check = () =>
-    [sqliteTables.windows, sqliteTables.resolved, sqliteTables.msg_ids].every((table) => {
+    [sqliteTopicTables.windows, sqliteTopicTables.resolved, sqliteTopicTables.msg_ids].every((table) => {
       const rows = database.all(`SELECT ${table.allColumns} FROM ${table.name} WHERE client = ?`, client);
       return rows.every((row) => table.isIntact(row));
     });
@@ -139,7 +142,7 @@ function deleteDamagedRows(
   isWhole: (row: SqlRow) => boolean,
   { columns = "", onLost = () => {} }: { readonly columns?: string; readonly onLost?: (id: number) => void } = {},
 ): SqlRow[] {
-  const table = sqliteTables[name];
+  const table = sqliteTopicTables[name];
   // Ids come from the table and from the index, because a damaged row may contain anything.
   const ids = new Set<number>();
   for (const how of ["NOT INDEXED", ""]) {
@@ -150,7 +153,7 @@ function deleteDamagedRows(
     const row = database.get(`SELECT ${table.allColumns}${columns} FROM ${name} WHERE id = ?`, id);
     if (row !== undefined && isWhole(row)) whole.push({ ...row, records: null });
     else if (row === undefined || row["topic"] === topic || !table.isIntact(row)) {
-      deleteRows(database, name, "id = ?", id);
+      deleteRowsDespiteDamage(database, name, "id = ?", id);
       onLost(id);
     }
   }

@@ -1,30 +1,30 @@
 /** Writes the changes of a commit into the open transaction of an SQLite file. */
-import { encodeResolved } from "../../wire/topic_records.ts";
-import type { PutRowCounts, PutTable } from "./client_rows.ts";
-import { deleteRows } from "./delete_rows.ts";
-import { insertMessages } from "./log_rows.ts";
-import { encodeClientRow, encodeName, type TopicClient } from "../rows/topic_client.ts";
+import { encodeResolvedCounters } from "../../wire/topic_records.ts";
+import type { ClientPutRowCounts, ClientPutTable } from "./client_rows.ts";
+import { deleteRowsDespiteDamage } from "./delete_rows.ts";
+import { insertMessageRow } from "./log_rows.ts";
+import { encodeClientRow, encodeStoredName, type TopicClient } from "../rows/topic_client.ts";
 import type { TopicDatabase } from "./topic_database.ts";
-import type { ResolvedRow, TopicChange, TopicRow } from "../rows/topic_rows.ts";
-import { sqliteTables, topicStates } from "./topic_tables.ts";
+import type { ResolvedCountersRow, TopicChange, TopicRow } from "../rows/topic_rows.ts";
+import { sqliteTopicTables, topicStates } from "./topic_tables.ts";
 
 /** A client's topic, name and registration never change. */
-const writeClient = `${sqliteTables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
+const writeClient = `${sqliteTopicTables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
   key = excluded.key, op = excluded.op, op_session = excluded.op_session,
   forgotten_session = excluded.forgotten_session, position = excluded.position, sum = excluded.sum`;
 
 export class SqliteChangeWriter {
   readonly #database: TopicDatabase;
-  readonly #counts: PutRowCounts;
+  readonly #counts: ClientPutRowCounts;
 
-  constructor(database: TopicDatabase, counts: PutRowCounts) {
+  constructor(database: TopicDatabase, counts: ClientPutRowCounts) {
     this.#database = database;
     this.#counts = counts;
   }
 
   write(change: TopicChange): void {
     const { topicId, row, added, deleted } = change;
-    for (const { head, records } of added) insertMessages(this.#database, { ...head, topic: topicId }, records);
+    for (const { head, records } of added) insertMessageRow(this.#database, { ...head, topic: topicId }, records);
     for (const { id } of deleted) this.#database.run("DELETE FROM messages WHERE id = ?", id);
     if (row !== null) this.writeTopic(row);
     for (const client of change.forgottenClients) this.deleteClient(client);
@@ -39,7 +39,13 @@ export class SqliteChangeWriter {
   #writePuts({ keys, deletedKeys, resolved, deletedResolved, windows }: TopicChange): void {
     for (const { id, client, key, message, fingerprint } of keys) {
       this.#counts.add("msg_ids", client, 1);
-      this.#database.insert(sqliteTables.msg_ids, { id, client, key: encodeName(key), message, fingerprint });
+      this.#database.insert(sqliteTopicTables.msg_ids, {
+        id,
+        client,
+        key: encodeStoredName(key),
+        message,
+        fingerprint,
+      });
     }
     for (const { client, id } of deletedKeys) this.#delete("msg_ids", client, "id = ?", id);
     for (const row of resolved) this.#insertResolved(row);
@@ -48,10 +54,10 @@ export class SqliteChangeWriter {
     }
     for (const { client, session, key, firstUnacked, isNew } of windows) {
       if (isNew) this.#counts.add("windows", client, 1);
-      this.#database.replace(sqliteTables.windows, {
+      this.#database.replace(sqliteTopicTables.windows, {
         client,
         session,
-        key: encodeName(key),
+        key: encodeStoredName(key),
         first_unacked: firstUnacked,
       });
     }
@@ -62,41 +68,43 @@ export class SqliteChangeWriter {
     const { id, name, incarnation, baseOffset, epoch, sealedFor, last, gone, stored, bytes, clients, registration } =
       topic;
     const changes = { epoch, sealed_for: sealedFor, last, gone, stored, bytes, clients, registration };
-    const fixed = { id, name: encodeName(name), state: topicStates.active, incarnation, base_offset: baseOffset };
+    const fixed = { id, name: encodeStoredName(name), state: topicStates.active, incarnation, base_offset: baseOffset };
     this.#database.run(
       `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?,
        registration = ?, sum = ? WHERE id = ?`,
       ...Object.values(changes),
-      sqliteTables.topics.checksumOfRow({ ...fixed, ...changes, sender: null }),
+      sqliteTopicTables.topics.checksumOfRow({ ...fixed, ...changes, sender: null }),
       id,
     );
   }
 
   writeClient(client: TopicClient): void {
-    this.#database.run(writeClient, ...sqliteTables.clients.valuesToBind(encodeClientRow(client)));
+    this.#database.run(writeClient, ...sqliteTopicTables.clients.valuesToBind(encodeClientRow(client)));
   }
 
   /** Deletes a client and all its rows. */
   deleteClient(id: number): void {
-    for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(this.#database, table, "client = ?", id);
-    deleteRows(this.#database, "clients", "id = ?", id);
+    for (const table of ["windows", "resolved", "msg_ids"]) {
+      deleteRowsDespiteDamage(this.#database, table, "client = ?", id);
+    }
+    deleteRowsDespiteDamage(this.#database, "clients", "id = ?", id);
     this.#counts.forget(id);
   }
 
   /** Counts only what is deleted: what a damaged index hides stays, and is missed when the client is read again. */
-  #delete(table: PutTable, client: number, condition: string, ...values: number[]): void {
+  #delete(table: ClientPutTable, client: number, condition: string, ...values: number[]): void {
     const deleted = this.#database.run(`DELETE FROM ${table} WHERE client = ? AND ${condition}`, client, ...values);
     this.#counts.add(table, client, -deleted);
   }
 
-  #insertResolved({ id, client, session, firstUnacked, entries }: ResolvedRow): void {
+  #insertResolved({ id, client, session, firstUnacked, entries }: ResolvedCountersRow): void {
     this.#counts.add("resolved", client, 1);
-    this.#database.insert(sqliteTables.resolved, {
+    this.#database.insert(sqliteTopicTables.resolved, {
       id,
       client,
       session,
       first_unacked: firstUnacked,
-      entries: encodeResolved(entries),
+      entries: encodeResolvedCounters(entries),
     });
   }
 }

@@ -1,15 +1,15 @@
 /** The copies of topics in an SQLite store. Each change is one transaction. */
 import { orIfDamaged } from "../../../base/storage/damage.ts";
-import { messageOffsets } from "../../wire/topic_records.ts";
-import { insertMessages } from "./log_rows.ts";
+import { messageRecordOffsets } from "../../wire/topic_records.ts";
+import { insertMessageRow } from "./log_rows.ts";
 import type { DroppedCopy } from "../operations/owned_store.ts";
 import type { SqliteChangeWriter } from "./sqlite_change.ts";
 import type { SqliteTopics } from "./sqlite_topics.ts";
-import { decodeName, encodeName, type TopicClient } from "../rows/topic_client.ts";
+import { decodeStoredName, encodeStoredName, type TopicClient } from "../rows/topic_client.ts";
 import type { TopicDatabase } from "./topic_database.ts";
-import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../rows/topic_rows.ts";
-import { droppedTopicsMax } from "../limits/topic_store_limits.ts";
-import { sqliteTables, topicStates } from "./topic_tables.ts";
+import type { NewTopicRow, ReceivedTopicNumbers, StagedTopicRow, TopicCopyRows, TopicRow } from "../rows/topic_rows.ts";
+import { droppedCopiesMax } from "../limits/topic_store_limits.ts";
+import { sqliteTopicTables, topicStates } from "./topic_tables.ts";
 
 export class SqliteCopyRows implements TopicCopyRows {
   readonly #database: TopicDatabase;
@@ -41,7 +41,7 @@ export class SqliteCopyRows implements TopicCopyRows {
       topicStates.staged,
     );
     const whole = rows.map(({ id }) => this.#topics.readRow(Number(id))).filter((row) => row !== null);
-    return [...new Set(whole.map(({ name }) => decodeName(name)))];
+    return [...new Set(whole.map(({ name }) => decodeStoredName(name)))];
   }
 
   /** Damaged rows count, and so do messages without a topic: damage is not an empty folder. */
@@ -51,13 +51,15 @@ export class SqliteCopyRows implements TopicCopyRows {
   }
 
   generation(): number {
-    const row = this.#database.get(`SELECT ${sqliteTables.generation.allColumns} FROM generation`);
+    const row = this.#database.get(`SELECT ${sqliteTopicTables.generation.allColumns} FROM generation`);
     if (row === undefined) return 0;
-    return Number(this.#database.damage.requireIntactRow(sqliteTables.generation, row, "of this store")["generation"]);
+    return Number(
+      this.#database.damage.requireIntactRow(sqliteTopicTables.generation, row, "of this store")["generation"],
+    );
   }
 
   setGeneration(generation: number): void {
-    this.#transaction(() => this.#database.replace(sqliteTables.generation, { id: 0, generation }));
+    this.#transaction(() => this.#database.replace(sqliteTopicTables.generation, { id: 0, generation }));
   }
 
   /** A damaged staged copy counts as missing: it never answered a request, and its sender still has it. */
@@ -73,19 +75,19 @@ export class SqliteCopyRows implements TopicCopyRows {
 
   dropped(name: string): DroppedCopy | null {
     const row = this.#database.get(
-      `SELECT ${sqliteTables.dropped.allColumns} FROM dropped WHERE name = ?`,
-      encodeName(name),
+      `SELECT ${sqliteTopicTables.dropped.allColumns} FROM dropped WHERE name = ?`,
+      encodeStoredName(name),
     );
     if (row === undefined) return null;
     // A damaged row is treated as forgotten: the topic's node decides.
     const intact = orIfDamaged(
       null,
-      () => this.#database.damage.requireIntactRow(sqliteTables.dropped, row, "of this store"),
+      () => this.#database.damage.requireIntactRow(sqliteTopicTables.dropped, row, "of this store"),
     );
     return intact && { incarnation: String(intact["incarnation"]), epoch: Number(intact["epoch"]) };
   }
 
-  create(topic: NewTopic): number {
+  create(topic: NewTopicRow): number {
     return this.#transaction(() => this.#topics.insert(topic, topicStates.active, null));
   }
 
@@ -117,10 +119,10 @@ export class SqliteCopyRows implements TopicCopyRows {
   drop({ id, name, incarnation }: TopicRow, epoch: number): void {
     this.#transaction(() => {
       this.#drop(id);
-      this.#database.replace(sqliteTables.dropped, { name: encodeName(name), incarnation, epoch });
+      this.#database.replace(sqliteTopicTables.dropped, { name: encodeStoredName(name), incarnation, epoch });
       this.#database.run(
         "DELETE FROM dropped WHERE rowid <= (SELECT max(rowid) FROM dropped) - ?",
-        droppedTopicsMax,
+        droppedCopiesMax,
       );
     });
   }
@@ -152,7 +154,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     this.#transaction(() => this.#topics.setState(id, topicStates.setAside));
   }
 
-  addArriving(topic: NewTopic, sender: string): number {
+  addArriving(topic: NewTopicRow, sender: string): number {
     this.#database.begin(); // the next commit ends it, so that the first piece needs one flush
     return this.#topics.insert(topic, topicStates.receiving, sender);
   }
@@ -182,16 +184,16 @@ export class SqliteCopyRows implements TopicCopyRows {
     const { id, records } = row;
     if (!(records instanceof Uint8Array)) throw new Error(`row ${id} of the messages is damaged`);
     this.#database.run("DELETE FROM messages WHERE id = ?", Number(id));
-    const kept = records.slice(messageOffsets(records)[first - Number(row["first"])]);
+    const kept = records.slice(messageRecordOffsets(records)[first - Number(row["first"])]);
     const last = Number(row["last"]);
     const previous = Number(row["previous"]);
     const bytes = kept.byteLength;
     const head = { id: this.#topics.numbers.message(topic, first), topic, first, last, previous, bytes };
-    insertMessages(this.#database, head, kept);
+    insertMessageRow(this.#database, head, kept);
     return records.byteLength - bytes;
   }
 
-  stage(id: number, ends: TopicEnds, replaced: number | null): void {
+  stage(id: number, ends: ReceivedTopicNumbers, replaced: number | null): void {
     this.#transaction(() => {
       if (replaced !== null) this.#drop(replaced);
       this.#topics.change(id, { ...ends, state: topicStates.staged });

@@ -1,10 +1,10 @@
 /** The rows of a topic store in an SQLite file. Synchronous: used in the storage thread. */
 import type { DiskSpace } from "../../../base/storage/disk_space.ts";
-import { ClientRows } from "./client_rows.ts";
-import { deleteRows } from "./delete_rows.ts";
-import { LogRows } from "./log_rows.ts";
+import { SqliteClientRows } from "./client_rows.ts";
+import { deleteRowsDespiteDamage } from "./delete_rows.ts";
+import { SqliteLogRows } from "./log_rows.ts";
 import { repairTopic } from "./repair_topic.ts";
-import { RowCache } from "../rows/row_cache.ts";
+import { LogRowCache } from "../rows/row_cache.ts";
 import { SqliteChangeWriter } from "./sqlite_change.ts";
 import { SqliteCopyRows } from "./sqlite_copy_rows.ts";
 import { SqliteTopics } from "./sqlite_topics.ts";
@@ -12,31 +12,31 @@ import type { TopicDatabase } from "./topic_database.ts";
 import {
   decodeTopicRow,
   type LostTopic,
+  type NewRowNumbers,
   type OpenedTopic,
-  type RowNumbers,
   type TopicChange,
   type TopicRow,
   type TopicRows,
 } from "../rows/topic_rows.ts";
-import { deletedRowsPerCommitMax, rowCacheBytesMax } from "../limits/topic_store_limits.ts";
+import { deletedRowsPerCommitMax, logRowCacheBytesMax } from "../limits/topic_store_limits.ts";
 import { topicStates } from "./topic_tables.ts";
 
 const noneLost: readonly LostTopic[] = [];
 
 export class SqliteTopicRows implements TopicRows {
   readonly #database: TopicDatabase;
-  readonly #cache = new RowCache<number>(rowCacheBytesMax);
+  readonly #cache = new LogRowCache<number>(logRowCacheBytesMax);
   readonly #topics: SqliteTopics;
   readonly #writer: SqliteChangeWriter;
   readonly isShared = false;
-  readonly clients: ClientRows;
+  readonly clients: SqliteClientRows;
   readonly copies: SqliteCopyRows;
   /** Ids of dropped topics. */
   readonly #garbage: number[];
 
   constructor(database: TopicDatabase) {
     this.#database = database;
-    this.clients = new ClientRows(database);
+    this.clients = new SqliteClientRows(database);
     void database.damagedIndexes; // before anything is changed
     this.#topics = new SqliteTopics(database);
     this.#writer = new SqliteChangeWriter(database, this.clients.counts);
@@ -44,7 +44,7 @@ export class SqliteTopicRows implements TopicRows {
     this.copies = new SqliteCopyRows(database, this.#topics, this.#writer, (id) => this.#garbage.push(id));
   }
 
-  get numbers(): RowNumbers {
+  get numbers(): NewRowNumbers {
     return this.#topics.numbers;
   }
 
@@ -55,7 +55,7 @@ export class SqliteTopicRows implements TopicRows {
   open(id: number): OpenedTopic {
     const row = decodeTopicRow(this.#topics.requireRow(id));
     const clients = this.clients.load(id, row.name, row.clients);
-    return { row, clients, messages: new LogRows(this.#database, this.#cache, row) };
+    return { row, clients, messages: new SqliteLogRows(this.#database, this.#cache, row) };
   }
 
   /** Reading methods have all rows. */
@@ -113,7 +113,7 @@ export class SqliteTopicRows implements TopicRows {
       );
     const rows = some("messages");
     for (const id of rows) {
-      deleteRows(this.#database, "messages", "id = ?", id);
+      deleteRowsDespiteDamage(this.#database, "messages", "id = ?", id);
       this.#cache.delete(id);
     }
     if (rows.length > 0) return;

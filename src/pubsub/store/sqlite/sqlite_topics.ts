@@ -1,15 +1,15 @@
 /** The rows of the topics of an SQLite store, in any state, and the numbers of new rows. */
 import { DamageError, orIfDamaged } from "../../../base/storage/damage.ts";
-import { decodeName, describeTopicRow, encodeName } from "../rows/topic_client.ts";
+import { decodeStoredName, describeTopicRow, encodeStoredName } from "../rows/topic_client.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import type { NewTopic, RowNumbers } from "../rows/topic_rows.ts";
-import { sqliteTables, topicStates } from "./topic_tables.ts";
+import type { NewRowNumbers, NewTopicRow } from "../rows/topic_rows.ts";
+import { sqliteTopicTables, topicStates } from "./topic_tables.ts";
 
-type TopicColumns = Partial<Record<(typeof sqliteTables.topics.columns)[number], SqlRow[string]>>;
+type TopicColumns = Partial<Record<(typeof sqliteTopicTables.topics.columns)[number], SqlRow[string]>>;
 
 export class SqliteTopics {
   readonly #database: TopicDatabase;
-  readonly numbers: RowNumbers;
+  readonly numbers: NewRowNumbers;
   #nextTopicId: number;
 
   constructor(database: TopicDatabase) {
@@ -41,12 +41,12 @@ export class SqliteTopics {
   /** Returns a topic's row, or null if there is none or it is damaged, which is reported. */
   readRow(id: number): SqlRow | null {
     const { damage } = this.#database;
-    const read = () => this.#database.get(`SELECT ${sqliteTables.topics.allColumns} FROM topics WHERE id = ?`, id);
+    const read = () => this.#database.get(`SELECT ${sqliteTopicTables.topics.allColumns} FROM topics WHERE id = ?`, id);
     return orIfDamaged(null, () => {
       const row = damage.detectDamage(`row ${id} of the topics of this store`, read);
       return row === undefined
         ? null
-        : damage.requireIntactRow(sqliteTables.topics, row, describeTopicRow(row["name"]));
+        : damage.requireIntactRow(sqliteTopicTables.topics, row, describeTopicRow(row["name"]));
     });
   }
 
@@ -59,17 +59,21 @@ export class SqliteTopics {
 
   /** Returns the topic with this name and state, unless it is damaged. */
   findRow(name: string, state: number): SqlRow | null {
-    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", encodeName(name), state);
+    const found = this.#database.get(
+      "SELECT id FROM topics WHERE name = ? AND state = ?",
+      encodeStoredName(name),
+      state,
+    );
     return found === undefined ? null : this.readRow(Number(found["id"]));
   }
 
   /** Inserts a row for a topic without messages, in the open transaction; returns its id. */
-  insert({ name, incarnation, baseOffset, epoch }: NewTopic, state: number, sender: string | null): number {
+  insert({ name, incarnation, baseOffset, epoch }: NewTopicRow, state: number, sender: string | null): number {
     const id = this.#nextTopicId++;
     this.#setAsideDamaged(name, state);
-    this.#database.insert(sqliteTables.topics, {
+    this.#database.insert(sqliteTopicTables.topics, {
       id,
-      name: encodeName(name),
+      name: encodeStoredName(name),
       state,
       incarnation,
       base_offset: baseOffset,
@@ -91,13 +95,13 @@ export class SqliteTopics {
   change(id: number, changes: TopicColumns): void {
     const row = this.readRow(id);
     if (row === null) throw new Error(`topic ${id} is missing or damaged`);
-    const next = { ...row, ...changes } as Record<(typeof sqliteTables.topics.columns)[number], SqlRow[string]>;
-    if (next.state !== row["state"]) this.#setAsideDamaged(decodeName(row["name"]), Number(next.state));
+    const next = { ...row, ...changes } as Record<(typeof sqliteTopicTables.topics.columns)[number], SqlRow[string]>;
+    if (next.state !== row["state"]) this.#setAsideDamaged(decodeStoredName(row["name"]), Number(next.state));
     const columns = [...Object.keys(changes), "sum"].map((column) => `${column} = ?`).join(", ");
     this.#database.run(
       `UPDATE topics SET ${columns} WHERE id = ?`,
       ...Object.values(changes),
-      sqliteTables.topics.checksumOfRow(next),
+      sqliteTopicTables.topics.checksumOfRow(next),
       id,
     );
   }
@@ -110,7 +114,11 @@ export class SqliteTopics {
   /** Sets a damaged topic with this name aside, so that another one can take its place: it never answered a request. */
   #setAsideDamaged(name: string, state: number): void {
     if (state >= topicStates.dropped) return;
-    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", encodeName(name), state);
+    const found = this.#database.get(
+      "SELECT id FROM topics WHERE name = ? AND state = ?",
+      encodeStoredName(name),
+      state,
+    );
     const id = Number(found?.["id"]);
     if (found !== undefined && this.readRow(id) === null) {
       this.#database.run("UPDATE topics SET state = ? WHERE id = ?", topicStates.setAside, id);

@@ -14,16 +14,16 @@ import { damageInLog } from "../../../base/storage/wal_check.ts";
 import type { SqlRow } from "../../../base/storage/sql_row.ts";
 import { isDamage } from "../../../base/storage/checksum_table.ts";
 import { DamageLog, orIfDamaged } from "../../../base/storage/damage.ts";
-import { sqliteTables, topicStoreApplicationId, topicStoreFormat, topicStoreSchema } from "./topic_tables.ts";
+import { sqliteTopicTables, topicStoreApplicationId, topicStoreFormat, topicStoreSchema } from "./topic_tables.ts";
 
-export const databaseName = "topics.sqlite";
+export const topicDatabaseName = "topics.sqlite";
 
 /** Reserved size of the write-ahead log. */
 const logBytes = 8 << 20;
 /** The log is copied into the database by `topic_store_checkpoint_worker.ts` from this size on … */
-export const checkpointBytes = 4 << 20;
+export const logCheckpointBytes = 4 << 20;
 /** … and from this size on by the storage thread, which waits for it. */
-export const blockingCheckpointBytes = 32 << 20;
+export const blockingLogCheckpointBytes = 32 << 20;
 /** Milliseconds that a put on a nearly full disk waits for readers of the log, and the pause before the next wait. */
 const readersMs = 500;
 const readersPauseMs = 10_000;
@@ -46,13 +46,13 @@ export class TopicDatabase extends SqliteFile {
    * an IO error unless `acceptDamagedLog` allows to lose what SQLite cannot read of it.
    */
   constructor(dataDir: string, { acceptDamagedLog = false }: { readonly acceptDamagedLog?: boolean } = {}) {
-    const path = join(dataDir, databaseName);
+    const path = join(dataDir, topicDatabaseName);
     super({
       format: topicFormat(dataDir),
       busyMs,
       // `auto_vacuum` is set before the first table is created, so that the file can shrink later.
       pragmas: `PRAGMA auto_vacuum = INCREMENTAL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16384;
-        PRAGMA journal_size_limit = ${2 * blockingCheckpointBytes}`,
+        PRAGMA journal_size_limit = ${2 * blockingLogCheckpointBytes}`,
       owner: {
         column: "name",
         busy: () => new BatonError("LOCK_BUSY", `Another server uses the topic store in ${dataDir}`),
@@ -66,11 +66,11 @@ export class TopicDatabase extends SqliteFile {
         createPrivateFile(path);
       },
       addFirstRows: (database) => {
-        const { store } = sqliteTables;
+        const { store } = sqliteTopicTables;
         const row = store.valuesToBind({ id: 0, name: crypto.randomUUID() });
         database.prepare(store.insert.replace("INSERT", "INSERT OR IGNORE")).run(...row);
       },
-      openError: (error) => storeError(error, dataDir),
+      openError: (error) => topicStoreError(error, dataDir),
       checksFiles: true, // another owner is found by its rows
     });
   }
@@ -86,7 +86,7 @@ export class TopicDatabase extends SqliteFile {
 
   /** Random id, created with the store. Throws Damaged. */
   get storeId(): string {
-    const { store } = sqliteTables;
+    const { store } = sqliteTopicTables;
     const row = this.get(`SELECT ${store.allColumns} FROM store`) ?? {};
     return String(this.damage.requireIntactRow(store, row, "of this store")["name"]);
   }
@@ -169,10 +169,10 @@ export class TopicDatabase extends SqliteFile {
  * Opens the database for reading, with or without an owner. Nothing is changed and no checkpoint is made at the end: it
  * would remove a damaged log and the evidence of it. Throws CONFIG if there is no store of a known format.
  */
-export function openStoreToRead(dataDir: string): DatabaseSync {
-  const path = join(dataDir, databaseName);
+export function openTopicStoreToRead(dataDir: string): DatabaseSync {
+  const path = join(dataDir, topicDatabaseName);
   if (!existsSync(path)) {
-    throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${databaseName} is missing`);
+    throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${topicDatabaseName} is missing`);
   }
   try {
     const database = new DatabaseSync(path, { readOnly: true });
@@ -181,22 +181,25 @@ export function openStoreToRead(dataDir: string): DatabaseSync {
     // The format is set in the transaction that creates the tables.
     if (readPragma(database, "application_id") === 0) {
       database.close();
-      throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${databaseName} is empty or truncated`);
+      throw new BatonError(
+        "CONFIG",
+        `There is no topic store in ${dataDir}: ${topicDatabaseName} is empty or truncated`,
+      );
     }
     return database;
   } catch (error) {
-    throw storeError(error, dataDir);
+    throw topicStoreError(error, dataDir);
   }
 }
 
 /** Converts an error of the store in `dataDir` to a BatonError. */
-export function storeError(error: unknown, dataDir: string): BatonError {
+export function topicStoreError(error: unknown, dataDir: string): BatonError {
   if (error instanceof StoreTakenOver) return new BatonError("LOCK_BUSY", error.message);
   return storageError(`The topic store in ${dataDir}`, error);
 }
 
 function topicFormat(folder: string): SqliteFormat {
-  const path = join(folder, databaseName);
+  const path = join(folder, topicDatabaseName);
   return {
     what: "topic store",
     folder,

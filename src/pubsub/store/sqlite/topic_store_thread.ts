@@ -8,30 +8,30 @@ import {
   StoragePort,
   type StorageRequestReceiver,
 } from "../../../base/storage/storage_thread.ts";
-import type { ExportStep } from "../transfer/export_topic.ts";
+import type { TopicExportStep } from "../transfer/export_topic.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
-import { isStoreSteps, runStepsNow } from "../rows/store_steps.ts";
+import { isStoreSteps, runStoreStepsNow } from "../rows/store_steps.ts";
 import { SqliteTopicRows } from "./sqlite_topic_rows.ts";
 import { StoreEngine } from "../engine/store_engine.ts";
 import { ThreadRequests } from "../thread/thread_requests.ts";
 import {
-  storeCalls,
   type TopicStoreCalls,
+  topicStoreCalls,
   type TopicStoreEvent,
   type TopicStoreOpening,
   type TopicThreadCalls,
 } from "../thread/topic_store_messages.ts";
-import type { StoreOptions } from "../limits/topic_store_limits.ts";
+import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import { TopicTransfer } from "../transfer/topic_transfer.ts";
 import { TopicMaintenance } from "../engine/topic_maintenance.ts";
 import { whyNotWritable } from "../../../base/storage/write_access.ts";
 import {
-  blockingCheckpointBytes,
-  checkpointBytes,
-  databaseName,
+  blockingLogCheckpointBytes,
   isDiskFull,
-  storeError,
+  logCheckpointBytes,
   TopicDatabase,
+  topicDatabaseName,
+  topicStoreError,
 } from "./topic_database.ts";
 
 /** Cursor moves that no response waits for are written after this time, or after `idleMs` under constant load. */
@@ -55,7 +55,7 @@ type OpenTopicDatabase = (dataDir: string, options: { readonly acceptDamagedLog:
 class WorkerStore {
   readonly #port: StoragePort<TopicThreadCalls, TopicStoreEvent>;
   readonly #database: TopicDatabase;
-  readonly #options: StoreOptions;
+  readonly #options: TopicStoreOptions;
   readonly #dataDir: string;
   #engine!: StoreEngine;
   #transfer!: TopicTransfer;
@@ -97,7 +97,7 @@ class WorkerStore {
       });
     this.#database.closeIfFails(() => {
       this.#load();
-      runStepsNow(this.#transfer.dropIncomplete());
+      runStoreStepsNow(this.#transfer.dropIncomplete());
     });
     this.#afterWork();
   }
@@ -108,11 +108,11 @@ class WorkerStore {
     const batches = [bytes];
     try {
       const operations = this.#requests.operations(batches, () => this.#port.nextBatch());
-      runStepsNow(this.#engine.execute(operations, this.#isPaused ? diskFull : null));
+      runStoreStepsNow(this.#engine.execute(operations, this.#isPaused ? diskFull : null));
     } catch (error) {
       this.#recoverFromFullDisk(error);
       const left = this.#requests.operations(batches, () => null, new Set(this.#requests.respondedTickets));
-      runStepsNow(this.#engine.execute(left, diskFull));
+      runStoreStepsNow(this.#engine.execute(left, diskFull));
     }
     this.#requests.sendResponses(batches.length);
     this.#afterWork();
@@ -131,7 +131,7 @@ class WorkerStore {
       warn: (sentence) => this.#port.emit({ kind: "problem", code: "STORE_FULL", message: sentence }),
       onResponse: (response) => this.#requests.encode(response),
     });
-    runStepsNow(this.#engine.open());
+    runStoreStepsNow(this.#engine.open());
     this.#transfer = new TopicTransfer(rows, this.#engine, this.#transfer ?? null);
     this.#maintenance = new TopicMaintenance(rows, this.#engine);
   }
@@ -154,7 +154,7 @@ class WorkerStore {
     clearTimeout(this.#timer);
     // Retried at growing intervals: after each failed try all held gets have to ask again.
     this.#runAfter(pauseMs * 2 ** Math.min(this.#refusals, 5), () => {
-      runStepsNow(this.#transfer.dropIncomplete());
+      runStoreStepsNow(this.#transfer.dropIncomplete());
       this.#settle();
     });
   }
@@ -176,7 +176,7 @@ class WorkerStore {
   }
 
   #execute(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
-    if (method === "whyNotStored") return this.#whyFull() ?? whyNotWritable(this.#dataDir, databaseName);
+    if (method === "whyNotStored") return this.#whyFull() ?? whyNotWritable(this.#dataDir, topicDatabaseName);
     if (method === "statistics") {
       return {
         topics: this.#engine.topics.count,
@@ -192,7 +192,7 @@ class WorkerStore {
     }
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
     const result = (owner as Record<typeof method, (...values: readonly unknown[]) => unknown>)[method](...values);
-    return isStoreSteps(result) ? runStepsNow(result) : result;
+    return isStoreSteps(result) ? runStoreStepsNow(result) : result;
   }
 
   /**
@@ -221,7 +221,7 @@ class WorkerStore {
   close(): void {
     clearTimeout(this.#timer);
     try {
-      runStepsNow(this.#engine.writePending());
+      runStoreStepsNow(this.#engine.writePending());
     } catch (error) {
       if (!isDiskFull(error)) throw error; // cursor moves that no response waits for
       this.#database.rollBack();
@@ -230,7 +230,7 @@ class WorkerStore {
   }
 
   #afterWork(): void {
-    this.#checkpoint(checkpointBytes);
+    this.#checkpoint(logCheckpointBytes);
     const warning = this.#engine.disk.warningSentence();
     if (warning !== null && this.#diskWarning === null) {
       this.#port.emit({ kind: "problem", code: "IO", message: warning });
@@ -242,7 +242,7 @@ class WorkerStore {
   }
 
   #settle(): void {
-    if (runStepsNow(this.#engine.writePending())) this.#runAfter(0, () => this.#settle());
+    if (runStoreStepsNow(this.#engine.writePending())) this.#runAfter(0, () => this.#settle());
     else this.#runAfter(idleMs, () => this.#handleIdle());
   }
 
@@ -274,7 +274,7 @@ class WorkerStore {
     const nowMs = performance.now();
     const { atMs, tookMs } = this.#expired;
     if (!this.#expires || nowMs - atMs < Math.max(expireMs / 2, 20 * tookMs)) return;
-    runStepsNow(this.#engine.markExpiredTopics());
+    runStoreStepsNow(this.#engine.markExpiredTopics());
     this.#expired = { atMs: nowMs, tookMs: performance.now() - nowMs };
   }
 
@@ -294,7 +294,7 @@ class WorkerStore {
 
   #checkpoint(bytesMin: number): void {
     // The log of a nearly full disk must not grow into the space that is reserved for positions.
-    const blockingBytes = this.#engine.disk.isNearlyFull ? nearlyFullCheckpointBytes : blockingCheckpointBytes;
+    const blockingBytes = this.#engine.disk.isNearlyFull ? nearlyFullCheckpointBytes : blockingLogCheckpointBytes;
     if (this.#database.loggedBytes >= blockingBytes) this.#database.checkpoint();
     if (this.#database.loggedBytes < bytesMin || this.#isCheckpointing) return;
     this.#isCheckpointing = true;
@@ -304,7 +304,7 @@ class WorkerStore {
 
 /** Buffers of an exported piece, which are transferred instead of copied. */
 function buffersOf(value: unknown): ArrayBuffer[] {
-  const piece = (value as ExportStep | null | undefined)?.piece;
+  const piece = (value as TopicExportStep | null | undefined)?.piece;
   return piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : [];
 }
 
@@ -331,14 +331,14 @@ export function serveTopicStore({
     },
     checkpointed: () => store.checkpointed(),
     close: () => store.close(),
-    ...Object.fromEntries(storeCalls.map((name) => [name, (...values: unknown[]) => store.call(name, values)])),
+    ...Object.fromEntries(topicStoreCalls.map((name) => [name, (...values: unknown[]) => store.call(name, values)])),
   };
   const port: StoragePort<TopicThreadCalls, TopicStoreEvent> = new StoragePort({
     ...ports,
     calls: calls as unknown as TopicThreadCalls,
-    errorOf: (error) => storeError(error, dataDir),
+    errorOf: (error) => topicStoreError(error, dataDir),
     after: (method) => {
-      if ((storeCalls as readonly string[]).includes(method)) store.afterCall();
+      if ((topicStoreCalls as readonly string[]).includes(method)) store.afterCall();
     },
     buffersOf,
     onBatch: (bytes) => store.executeBatches(bytes),

@@ -14,7 +14,7 @@ export const topicStoreApplicationId = 0x62745453;
  */
 export const topicStates = { active: 0, staged: 1, dropped: 2, receiving: 3, setAside: 4 } as const;
 
-export const sqliteTables = {
+export const sqliteTopicTables = {
   /**
    * `gone`: last message of the last deleted row; `stored`: last message in a row; `clients`: number of client rows.
    */
@@ -60,7 +60,7 @@ export const sqliteTables = {
 } as const;
 
 /** Whether a row has its records, or an operator has given them up as damaged. */
-export const rowStates = { stored: 0, givenUp: 1 } as const;
+export const messageRowStates = { stored: 0, givenUp: 1 } as const;
 
 export const topicStoreSchema = `
   CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL, state INTEGER NOT NULL,

@@ -6,12 +6,12 @@ import { noProgress, type WorkProgress } from "../../../base/support/work_progre
 import { countWithNoun } from "../../../base/support/text.ts";
 import { damageInLog } from "../../../base/storage/wal_check.ts";
 import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../../base/storage/verify_tables.ts";
-import { decodeResolved, messageAt, messageOffsets } from "../../wire/topic_records.ts";
-import { decodeName, describeTopicRow } from "../rows/topic_client.ts";
+import { decodeResolvedCounters, messageRecordAt, messageRecordOffsets } from "../../wire/topic_records.ts";
+import { decodeStoredName, describeTopicRow } from "../rows/topic_client.ts";
 import { describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
-import { describeDamagedMessages, hasItsRecords } from "./log_rows.ts";
-import { databaseName, openStoreToRead, type SqlRow } from "./topic_database.ts";
-import { rowStates, sqliteTables, topicStates, topicStoreSchema } from "./topic_tables.ts";
+import { describeDamagedMessages, isIntactMessageRow } from "./log_rows.ts";
+import { openTopicStoreToRead, type SqlRow, topicDatabaseName } from "./topic_database.ts";
+import { messageRowStates, sqliteTopicTables, topicStates, topicStoreSchema } from "./topic_tables.ts";
 
 export interface TopicStoreReport {
   readonly topics: number;
@@ -27,11 +27,11 @@ type VerifiedTopic =
   & Record<"id" | "last" | "gone" | "stored" | "bytes" | "clients", number>;
 
 /** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read at all. */
-export function verifyStore(dataDir: string, progress: WorkProgress = noProgress): TopicStoreReport {
-  const damage = damageInLog(join(dataDir, databaseName));
-  const database = openStoreToRead(dataDir);
+export function verifyTopicStore(dataDir: string, progress: WorkProgress = noProgress): TopicStoreReport {
+  const damage = damageInLog(join(dataDir, topicDatabaseName));
+  const database = openTopicStoreToRead(dataDir);
   try {
-    const report = verifyRows(database, progress);
+    const report = verifyTopicDatabase(database, progress);
     return damage === null ? report : { ...report, problems: [damage, ...report.problems] };
   } finally {
     database.close();
@@ -39,19 +39,19 @@ export function verifyStore(dataDir: string, progress: WorkProgress = noProgress
 }
 
 /** Checks an open database in one consistent snapshot. */
-export function verifyRows(database: DatabaseSync, progress: WorkProgress = noProgress): TopicStoreReport {
+export function verifyTopicDatabase(database: DatabaseSync, progress: WorkProgress = noProgress): TopicStoreReport {
   const { problems, addProblem } = problemList();
   const report = { topics: 0, messages: 0, clients: 0 };
   database.exec("BEGIN");
   verifyTables(database, {
     schema: topicStoreSchema,
-    tables: Object.values(sqliteTables),
+    tables: Object.values(sqliteTopicTables),
     addProblem,
     progress,
     columns: { messages: ", records" },
     damaged: (table, row) => {
       const isMessages = table.name === "messages";
-      if (isMessages ? hasItsRecords(row) : table.isIntact(row)) return null;
+      if (isMessages ? isIntactMessageRow(row) : table.isIntact(row)) return null;
       const where = table.name === "topics" ? describeTopicRow(row["name"]) : describeTopic(database, row);
       return isMessages ? describeDamagedMessages(row, where) : describeDamagedRow(table.name, row["id"], where);
     },
@@ -77,7 +77,7 @@ function describeTopic(database: DatabaseSync, { topic }: SqlRow): string {
   try {
     if (typeof topic !== "number") return "of this store";
     const name = database.prepare("SELECT name FROM topics WHERE id = ?").get(topic)?.["name"];
-    return `of topic ${JSON.stringify(decodeName(name))}`;
+    return `of topic ${JSON.stringify(decodeStoredName(name))}`;
   } catch {
     return `of topic ${topic}, whose name cannot be read`;
   }
@@ -89,8 +89,8 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { addProblem, report }
 }): void {
   if (Number(row["state"]) === topicStates.dropped || Number(row["state"]) === topicStates.receiving) return;
   report.topics++;
-  if (!sqliteTables.topics.isIntact(row)) return; // already reported, and useless for comparisons
-  const title = `topic ${JSON.stringify(decodeName(row["name"]))}`;
+  if (!sqliteTopicTables.topics.isIntact(row)) return; // already reported, and useless for comparisons
+  const title = `topic ${JSON.stringify(decodeStoredName(row["name"]))}`;
   const topic = { ...row, title } as SqlRow & VerifiedTopic;
   verifyClients(database, topic, addProblem, report);
   verifyMessages(database, topic, addProblem, report);
@@ -105,7 +105,7 @@ function verifyClients(
   let found = 0;
   for (const row of readRows(database, "SELECT * FROM clients WHERE topic = ?", id)) {
     found++;
-    const client = JSON.stringify(decodeName(row["name"]));
+    const client = JSON.stringify(decodeStoredName(row["name"]));
     const position = row["position"] === null ? null : Number(row["position"]);
     if (position !== null && position > last) {
       addProblem(`${title}: ${client} is at message ${position}, but the newest is ${last}`);
@@ -118,7 +118,7 @@ function verifyClients(
       )
     ) {
       try {
-        for (const entry of decodeResolved(window["entries"] as Uint8Array)) {
+        for (const entry of decodeResolvedCounters(window["entries"] as Uint8Array)) {
           if (entry.id > last) {
             addProblem(
               `${title}: counter ${entry.counter} of ${client} is message ${entry.id}, but the newest is ${last}`,
@@ -156,10 +156,10 @@ function verifyMessages(
     if (end > last) addProblem(`${where} ends at ${end}, but the newest is ${last}`);
     sum += records.byteLength;
     before = end;
-    if (row["state"] === rowStates.givenUp) continue;
+    if (row["state"] === messageRowStates.givenUp) continue;
     report.messages += end - first + 1;
     try {
-      const ids = messageOffsets(records).map((offset) => messageAt(records, offset).id);
+      const ids = messageRecordOffsets(records).map((offset) => messageRecordAt(records, offset).id);
       if (ids.length !== end - first + 1 || ids.some((found, index) => found !== first + index)) {
         addProblem(`${where} has messages ${ids[0]} to ${ids.at(-1)}, not ${first} to ${end}`);
       }

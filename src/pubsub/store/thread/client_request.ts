@@ -3,23 +3,23 @@ import type { InvalidPubsubMessage } from "../../wire/decode_message.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/message_limits.ts";
 import type { PubsubHeaders, PubsubMessage, PubsubMessageOf } from "../../wire/pubsub_messages.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../../status_message.ts";
-import { toIdRanges } from "../decisions/decide_put.ts";
+import { toMessageIdRanges } from "../decisions/decide_put.ts";
 import type { ClientOperation, StoreResponse } from "../operations/store_operations.ts";
 
 /** Requests about one topic and one client, which the store executes. */
-export type ClientMessage = PubsubMessageOf<"SUBSCRIBE" | "UNSUBSCRIBE" | "GET" | "PUT" | "SEEK" | "INFO">;
+export type ClientRequestMessage = PubsubMessageOf<"SUBSCRIBE" | "UNSUBSCRIBE" | "GET" | "PUT" | "SEEK" | "INFO">;
 
-const clientMessages: ReadonlySet<string> = new Set<ClientMessage["name"]>(
+const clientMessages: ReadonlySet<string> = new Set<ClientRequestMessage["name"]>(
   ["PUT", "GET", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK", "INFO"],
 );
 const nothing = new Uint8Array(0);
 
-export function isClientMessage(message: PubsubMessage | InvalidPubsubMessage): message is ClientMessage {
+export function isClientRequestMessage(message: PubsubMessage | InvalidPubsubMessage): message is ClientRequestMessage {
   return message.name !== null && clientMessages.has(message.name);
 }
 
 /** Converts a client's message into an operation of the store. `wait`: a get is held until there is a message. */
-export function toStoreOperation(message: ClientMessage, { ticket, epoch, wait }: {
+export function toStoreOperation(message: ClientRequestMessage, { ticket, epoch, wait }: {
   readonly ticket: number;
   readonly epoch: number;
   readonly wait: boolean;
@@ -71,7 +71,7 @@ export function toStoreOperation(message: ClientMessage, { ticket, epoch, wait }
 /** The store's response. `epoch` is included if the client sent another one. */
 export function statusOfStoreResponse(
   server: string,
-  message: ClientMessage,
+  message: ClientRequestMessage,
   response: StoreResponse,
   epoch: number,
 ): ResponseStatusMessage {
@@ -104,7 +104,7 @@ export function statusOfStoreResponse(
     return { ...status, ...(known ? { headers } : {}), body: first?.body };
   }
   if (messages.length === 1 && first?.msgId !== null && first?.msgId !== undefined) headers.msgId = first.msgId;
-  headers.ids = toIdRanges(messages.map(({ id }) => id));
+  headers.ids = toMessageIdRanges(messages.map(({ id }) => id));
   return {
     ...status,
     headers,

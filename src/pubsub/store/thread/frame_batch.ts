@@ -59,7 +59,7 @@ export class FrameBatch {
 }
 
 /** Yields the entries in order; frames are views of the piece. */
-export function* unpackFrames(piece: Uint8Array): Generator<TicketFrames, void, void> {
+export function* unpackFrameBatch(piece: Uint8Array): Generator<TicketFrames, void, void> {
   const reader = new ByteReader(piece);
   while (reader.remaining > 0) {
     const ticket = reader.i32();

@@ -7,18 +7,23 @@ import { decodePubsubMessage } from "../../wire/decode_message.ts";
 import { encodePubsubMessage } from "../../wire/encode_message.ts";
 import { type StatusCode, statusCodes } from "../../wire/status_codes.ts";
 import { makeStatusMessage } from "../../status_message.ts";
-import { type ClientMessage, isClientMessage, statusOfStoreResponse, toStoreOperation } from "./client_request.ts";
-import { FrameBatch, type TicketFrames, unpackFrames } from "./frame_batch.ts";
+import {
+  type ClientRequestMessage,
+  isClientRequestMessage,
+  statusOfStoreResponse,
+  toStoreOperation,
+} from "./client_request.ts";
+import { FrameBatch, type TicketFrames, unpackFrameBatch } from "./frame_batch.ts";
 import type { StoreOperation, StoreResponse } from "../operations/store_operations.ts";
-import { responsePieceBytes, transactionBytes } from "../limits/topic_store_limits.ts";
-import { storeRequests } from "./topic_store_messages.ts";
+import { responsePieceBytes, transactionBytesMax } from "../limits/topic_store_limits.ts";
+import { storeRequestKinds } from "./topic_store_messages.ts";
 
 export class ThreadRequests {
   readonly #server: string;
   readonly #onPiece: (bytes: Uint8Array, batches: number) => void;
   readonly #responses = new FrameBatch();
   /** Requests without a response, by ticket, and the epoch in which the server owns the topic. */
-  readonly #requests = new Map<number, { readonly message: ClientMessage; readonly epoch: number }>();
+  readonly #requests = new Map<number, { readonly message: ClientRequestMessage; readonly epoch: number }>();
   /** Tickets answered in the current batch. */
   respondedTickets: number[] = [];
 
@@ -40,15 +45,15 @@ export class ThreadRequests {
     let bytes = 0;
     for (let at = 0; at < batches.length; at++) {
       const batch = batches[at] as Uint8Array;
-      for (const request of unpackFrames(batch)) {
-        if (request.kind === storeRequests.cancel) yield { kind: "cancel", cancelledTicket: request.ticket };
+      for (const request of unpackFrameBatch(batch)) {
+        if (request.kind === storeRequestKinds.cancel) yield { kind: "cancel", cancelledTicket: request.ticket };
         else if (!skippedTickets.has(request.ticket)) {
           const operation = this.#decode(request);
           if (operation !== null) yield operation;
         }
       }
       bytes += batch.byteLength;
-      if (at + 1 < batches.length || bytes >= transactionBytes) continue;
+      if (at + 1 < batches.length || bytes >= transactionBytesMax) continue;
       const more = next();
       if (more !== null) batches.push(more);
     }
@@ -57,7 +62,7 @@ export class ThreadRequests {
   /** Returns null for a request that was refused. */
   #decode({ ticket, kind, epoch, frames }: TicketFrames): StoreOperation | null {
     const message = decodePubsubMessage(frames);
-    if (!isClientMessage(message)) return this.#respond(ticket, "BAD_REQUEST", []);
+    if (!isClientRequestMessage(message)) return this.#respond(ticket, "BAD_REQUEST", []);
     const asked = message.headers?.epoch ?? 0;
     if (asked > epoch) {
       const topic = JSON.stringify(message.topic);
@@ -66,7 +71,7 @@ export class ThreadRequests {
       return this.#respond(ticket, "NOT_OWNER", encodePubsubMessage(status));
     }
     this.#requests.set(ticket, { message, epoch });
-    return toStoreOperation(message, { ticket, epoch, wait: kind === storeRequests.held });
+    return toStoreOperation(message, { ticket, epoch, wait: kind === storeRequestKinds.held });
   }
 
   /** Adds a response of the engine. */

@@ -1,7 +1,7 @@
 /** Messages between a topic store and its threads. */
 import type { ErrorCode } from "../../../base/errors.ts";
-import type { StoreOptions } from "../limits/topic_store_limits.ts";
-import type { RunningMethods } from "../rows/store_steps.ts";
+import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
+import type { RunStoreMethods } from "../rows/store_steps.ts";
 import type { TopicTransfer } from "../transfer/topic_transfer.ts";
 import type { TopicMaintenance } from "../engine/topic_maintenance.ts";
 
@@ -30,12 +30,12 @@ const transferCalls = [
   "importEnd",
 ] as const;
 const maintenanceCalls = ["show", "forgetClient", "repair"] as const;
-export const storeCalls = [...transferCalls, ...maintenanceCalls, "statistics", "whyNotStored"] as const;
+export const topicStoreCalls = [...transferCalls, ...maintenanceCalls, "statistics", "whyNotStored"] as const;
 
 /** Calls with one result: their arguments and results. */
 export type TopicStoreCalls =
-  & RunningMethods<Pick<TopicTransfer, typeof transferCalls[number]>>
-  & RunningMethods<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
+  & RunStoreMethods<Pick<TopicTransfer, typeof transferCalls[number]>>
+  & RunStoreMethods<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
   & {
     statistics: () => TopicStoreStatistics;
     /** Why no message can be stored now; null: one can. Writes nothing that stays. */
@@ -61,17 +61,17 @@ export interface TopicStoreStatistics {
 }
 
 /** Requests of clients: a held get, all others, and the end of a held get, which is then answered immediately. */
-export const storeRequests = { held: 0, immediate: 1, cancel: 2 } as const;
+export const storeRequestKinds = { held: 0, immediate: 1, cancel: 2 } as const;
 
 export interface TopicStoreOpening {
   readonly dataDir: string;
   /** The sender of the responses. */
   readonly server: string;
-  readonly options: StoreOptions;
+  readonly options: TopicStoreOptions;
   readonly acceptDamagedLog: boolean;
 }
 
-/** All calls to the storage thread. A batch for it is a `FrameBatch` of requests; the kinds are `storeRequests`. */
+/** All calls to the storage thread. A batch for it is a `FrameBatch` of requests; the kinds are `storeRequestKinds`. */
 export type TopicThreadCalls = TopicStoreCalls & {
   /** Returns the store's random id. */
   readonly open: (opening: object) => string;

@@ -3,8 +3,8 @@
  * is still open; after the seal the data that changes until then: cursors, windows, msg-ids.
  */
 import { createHash } from "node:crypto";
-import { TopicDataWriter, type TopicRecord, windowEntriesMax } from "../../wire/topic_records.ts";
-import { pieceBytes } from "../limits/topic_store_limits.ts";
+import { TopicDataWriter, type TopicRecord, windowRecordEntriesMax } from "../../wire/topic_records.ts";
+import { transferPieceBytes } from "../limits/topic_store_limits.ts";
 import { type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import type { MessageReader, TopicRows } from "../rows/topic_rows.ts";
@@ -19,7 +19,7 @@ export interface ExportedTopic {
   readonly logEnds: () => { readonly gone: number; readonly stored: number };
 }
 
-export interface ExportStep {
+export interface TopicExportStep {
   readonly piece: Uint8Array | null;
   /** All messages up to now were returned and the topic is open: seal it, or ask for later ones. */
   readonly isCaughtUp: boolean;
@@ -29,7 +29,7 @@ export interface ExportStep {
  * Yields pieces of about 1 MiB and returns the SHA-256 of all, in hexadecimal. All changes must be in the database at
  * each step. Throws Damaged if data is damaged or missing.
  */
-export function* exportTopic(rows: TopicRows, topic: ExportedTopic): StoreSteps<string, ExportStep> {
+export function* exportTopic(rows: TopicRows, topic: ExportedTopic): StoreSteps<string, TopicExportStep> {
   const stream = new PieceStream();
   const { writer } = stream;
   const { messages } = topic;
@@ -66,7 +66,7 @@ function clientsAfter(rows: TopicRows, { id }: ExportedTopic, name: string | nul
   return withLoadedData(rows, () => rows.clients.clientsAfter(id, name));
 }
 
-function* exportClient(rows: TopicRows, stream: PieceStream, client: TopicClient): StoreSteps<void, ExportStep> {
+function* exportClient(rows: TopicRows, stream: PieceStream, client: TopicClient): StoreSteps<void, TopicExportStep> {
   const { writer } = stream;
   const windows = yield* withLoadedData(rows, () => rows.clients.readWindows(client));
   writer.writeClient(client);
@@ -74,15 +74,15 @@ function* exportClient(rows: TopicRows, stream: PieceStream, client: TopicClient
   for (const window of [...windows.values()].sort((a, b) => a.session - b.session)) {
     const { session, key, firstUnacked } = window;
     const all = window.entries();
-    for (let at = 0; at === 0 || at < all.length; at += windowEntriesMax) {
-      writer.writeWindow({ session, key, firstUnacked, entries: all.slice(at, at + windowEntriesMax) });
+    for (let at = 0; at === 0 || at < all.length; at += windowRecordEntriesMax) {
+      writer.writeWindow({ session, key, firstUnacked, entries: all.slice(at, at + windowRecordEntriesMax) });
       stream.records++;
       yield* stream.takeFullPieces();
     }
   }
   const keys = yield* withLoadedData(rows, () => rows.clients.readKeys(client));
-  for (let at = 0; at < keys.length; at += windowEntriesMax) {
-    writer.writeKeys(keys.slice(at, at + windowEntriesMax));
+  for (let at = 0; at < keys.length; at += windowRecordEntriesMax) {
+    writer.writeKeys(keys.slice(at, at + windowRecordEntriesMax));
     stream.records++;
   }
   yield* stream.takeFullPieces();
@@ -98,20 +98,20 @@ function checkMissing({ messages, logEnds }: ExportedTopic, last: number, previo
 class PieceStream {
   /** Records written so far, including the end. */
   records = 0;
-  readonly writer = new TopicDataWriter(pieceBytes);
+  readonly writer = new TopicDataWriter(transferPieceBytes);
   readonly #hash = createHash("sha256");
 
   /** Yields the buffer when it has the size of a piece; a long record is several pieces. */
-  *takeFullPieces(): StoreSteps<void, ExportStep> {
-    if (this.writer.byteLength < pieceBytes) return;
+  *takeFullPieces(): StoreSteps<void, TopicExportStep> {
+    if (this.writer.byteLength < transferPieceBytes) return;
     const all = this.takePiece() as Uint8Array;
-    if (all.byteLength < 2 * pieceBytes) {
+    if (all.byteLength < 2 * transferPieceBytes) {
       yield { piece: all, isCaughtUp: false };
       return;
     }
-    for (let at = 0; at < all.byteLength; at += pieceBytes) {
+    for (let at = 0; at < all.byteLength; at += transferPieceBytes) {
       // A copy with its own buffer, because the buffer is transferred to another thread.
-      yield { piece: all.slice(at, at + pieceBytes), isCaughtUp: false };
+      yield { piece: all.slice(at, at + transferPieceBytes), isCaughtUp: false };
     }
   }
 

@@ -2,18 +2,18 @@
 import { createHash } from "node:crypto";
 import { BatonError } from "../../../base/errors.ts";
 import {
-  type ClientRecord,
-  type KeyEntry,
-  type MessageRecord,
+  type MsgIdRecord,
+  type PublisherWindowRecord,
+  type TopicClientRecord,
   TopicDataReader,
   type TopicDataRecord,
-  type WindowRecord,
+  type TopicMessageRecord,
 } from "../../wire/topic_records.ts";
-import { encodeName } from "../rows/topic_client.ts";
-import { rowBytesMax, rowMessagesMax } from "../limits/topic_store_limits.ts";
+import { encodeStoredName } from "../rows/topic_client.ts";
+import { logRowBytesMax, logRowMessagesMax } from "../limits/topic_store_limits.ts";
 import type { ContentName } from "../operations/owned_store.ts";
-import { awaitAnswer, RowsUnavailable, type StoreSteps } from "../rows/store_steps.ts";
-import { emptyTopicChange, type TopicChange, type TopicEnds, type TopicRows } from "../rows/topic_rows.ts";
+import { awaitRowsAnswer, RowsUnavailable, type StoreSteps } from "../rows/store_steps.ts";
+import { emptyTopicChange, type ReceivedTopicNumbers, type TopicChange, type TopicRows } from "../rows/topic_rows.ts";
 
 export class TopicImport {
   readonly name: string;
@@ -60,7 +60,7 @@ export class TopicImport {
     if (this.topicId === 0) {
       const { incarnation, baseOffset, epoch, owner } = this.content;
       const arriving = { name: this.name, incarnation, baseOffset, epoch };
-      this.topicId = yield* awaitAnswer(this.#rows.copies.addArriving(arriving, owner));
+      this.topicId = yield* awaitRowsAnswer(this.#rows.copies.addArriving(arriving, owner));
       this.#change = emptyTopicChange(this.topicId);
     }
     for (const record of this.#reader.push(piece)) {
@@ -78,7 +78,7 @@ export class TopicImport {
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#importError(`its hash is ${found}, but the sender's is ${hash}`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#importError("its end is missing");
-    if (!(yield* awaitAnswer(this.#rows.copies.isArriving(this.topicId)))) {
+    if (!(yield* awaitRowsAnswer(this.#rows.copies.isArriving(this.topicId)))) {
       throw this.#importError("its rows were dropped during the transfer");
     }
   }
@@ -89,7 +89,7 @@ export class TopicImport {
   }
 
   /** The values of the topic's row when it is complete. */
-  get ends(): TopicEnds {
+  get ends(): ReceivedTopicNumbers {
     const gone = this.#gone;
     const stored = Math.max(this.#stored, gone);
     const counts = { bytes: this.#bytes, clients: this.#clients, registration: this.#registration };
@@ -97,7 +97,7 @@ export class TopicImport {
   }
 
   *#commit(): StoreSteps {
-    const [lost] = yield* awaitAnswer(this.#rows.commit([this.#change]));
+    const [lost] = yield* awaitRowsAnswer(this.#rows.commit([this.#change]));
     this.#change = emptyTopicChange(this.topicId);
     if (lost !== undefined) {
       throw new RowsUnavailable(`Cannot import topic ${JSON.stringify(this.name)}: ${lost.reason}`);
@@ -155,8 +155,8 @@ export class TopicImport {
   }
 
   /** Names are unique and in the order of their bytes, as every sender writes them. */
-  #insertClient(client: ClientRecord): void {
-    const name = encodeName(client.name);
+  #insertClient(client: TopicClientRecord): void {
+    const name = encodeStoredName(client.name);
     if (this.#clientName !== null && compareBytes(this.#clientName, name) >= 0) {
       throw this.#importError(`client ${JSON.stringify(client.name)} is out of order`);
     }
@@ -173,7 +173,7 @@ export class TopicImport {
     this.#change.clients.push({ ...client, ...unread, id: this.#clientId, topicId: this.topicId, isNew: false });
   }
 
-  #addWindow(client: number, { session, key, firstUnacked, entries }: WindowRecord): void {
+  #addWindow(client: number, { session, key, firstUnacked, entries }: PublisherWindowRecord): void {
     // A window with many counters has several records, one after the other.
     const isNew = this.#window?.client !== client || this.#window.session !== session;
     this.#window = { client, session };
@@ -183,7 +183,7 @@ export class TopicImport {
     this.#change.resolved.push({ id, client, session, firstUnacked, entries });
   }
 
-  #addKey(client: number, { key, id: message, fingerprint }: KeyEntry): void {
+  #addKey(client: number, { key, id: message, fingerprint }: MsgIdRecord): void {
     this.#change.keys.push({ id: this.#rows.numbers.key(this.topicId), client, key, message, fingerprint });
   }
 
@@ -192,9 +192,9 @@ export class TopicImport {
     return this.#clientId;
   }
 
-  #addMessage({ id }: MessageRecord, bytes: Uint8Array): void {
+  #addMessage({ id }: TopicMessageRecord, bytes: Uint8Array): void {
     if (id <= this.#rowLast) throw this.#importError(`message ${id} is out of order`);
-    const isFull = this.#row.length === rowMessagesMax || this.#rowBytes + bytes.byteLength > rowBytesMax;
+    const isFull = this.#row.length === logRowMessagesMax || this.#rowBytes + bytes.byteLength > logRowBytesMax;
     if (this.#row.length > 0 && (isFull || id !== this.#rowLast + 1)) this.#writeRow();
     if (this.#row.length === 0) this.#rowFirst = id;
     this.#first = Math.min(this.#first, id);
@@ -210,7 +210,7 @@ export class TopicImport {
   *#deleteBelow(first: number): StoreSteps {
     if (this.#first >= first) return;
     yield* this.#commit();
-    this.#bytes -= yield* awaitAnswer(this.#rows.copies.deleteBelow(this.topicId, first));
+    this.#bytes -= yield* awaitRowsAnswer(this.#rows.copies.deleteBelow(this.topicId, first));
   }
 
   #writeRow(): void {

@@ -5,14 +5,14 @@
  * describes the methods.
  */
 import { BatonError, errorMessage } from "../../../base/errors.ts";
-import { type ExportStep, exportTopic } from "./export_topic.ts";
+import { exportTopic, type TopicExportStep } from "./export_topic.ts";
 import { TopicImport } from "./import_topic.ts";
 import type { ContentName, StagedCopy, TopicCopies, TopicCopy } from "../operations/owned_store.ts";
 import type { StoreEngine } from "../engine/store_engine.ts";
-import { exportsMax, importsMax } from "../limits/topic_store_limits.ts";
+import { concurrentExportsMax, concurrentImportsMax } from "../limits/topic_store_limits.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 import type { TopicTable } from "../engine/topic_table.ts";
-import { awaitAnswer, type StoreSteps } from "../rows/store_steps.ts";
+import { awaitRowsAnswer, type StoreSteps } from "../rows/store_steps.ts";
 import type { RowsAnswer, TopicCopyRows, TopicRows } from "../rows/topic_rows.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 
@@ -24,7 +24,7 @@ export class TopicTransfer {
   readonly #imports = new Map<number, TopicImport>();
   readonly #exports = new Map<
     number,
-    { readonly of: StoredTopic; readonly epoch: number; readonly steps: StoreSteps<string, ExportStep> }
+    { readonly of: StoredTopic; readonly epoch: number; readonly steps: StoreSteps<string, TopicExportStep> }
   >();
   #nextTransfer: number;
   /** Number of commits when the generation was last raised. */
@@ -43,17 +43,17 @@ export class TopicTransfer {
   *dropIncomplete(): StoreSteps {
     // Imports in progress are kept: dropping their rows would lose messages of the topic.
     const inProgress = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
-    yield* awaitAnswer(this.#copies.discardArriving(inProgress));
+    yield* awaitRowsAnswer(this.#copies.discardArriving(inProgress));
   }
 
   generation(server?: string): StoreSteps<number> {
-    return awaitAnswer(this.#copies.generation(server));
+    return awaitRowsAnswer(this.#copies.generation(server));
   }
 
   *raiseGeneration(above = 0): StoreSteps<number | null> {
     if (this.#rows.commits === this.#raisedAtCommit && above === 0) return null;
     const generation = Math.max(yield* this.#storedGeneration(above > 0), above) + 1;
-    yield* awaitAnswer(this.#copies.setGeneration(generation));
+    yield* awaitRowsAnswer(this.#copies.setGeneration(generation));
     this.#raisedAtCommit = this.#rows.commits;
     return generation;
   }
@@ -69,22 +69,24 @@ export class TopicTransfer {
   }
 
   isEmpty(): StoreSteps<boolean> {
-    return awaitAnswer(this.#copies.isEmpty());
+    return awaitRowsAnswer(this.#copies.isEmpty());
   }
 
   topics(): StoreSteps<string[]> {
-    return awaitAnswer(this.#copies.names());
+    return awaitRowsAnswer(this.#copies.names());
   }
 
   *copiesOf(name: string): StoreSteps<TopicCopies> {
     const here = this.#topics.get(name);
-    const staged = yield* awaitAnswer(this.#copies.staged(name));
+    const staged = yield* awaitRowsAnswer(this.#copies.staged(name));
     return {
       copy: here &&
         { incarnation: here.incarnation, baseOffset: here.baseOffset, epoch: here.epoch, sealedFor: here.sealedFor },
       staged: staged && { incarnation: staged.incarnation, owner: staged.owner, epoch: staged.epoch },
-      dropped: yield* awaitAnswer(this.#copies.dropped(name)),
-      ...(this.#rows.isShared && here === null ? { unopened: yield* awaitAnswer(this.#copies.unopened(name)) } : {}),
+      dropped: yield* awaitRowsAnswer(this.#copies.dropped(name)),
+      ...(this.#rows.isShared && here === null
+        ? { unopened: yield* awaitRowsAnswer(this.#copies.unopened(name)) }
+        : {}),
     };
   }
 
@@ -104,7 +106,7 @@ export class TopicTransfer {
     this.#topics.requireRoomFor(name);
     this.#engine.disk.beginBatch();
     requireDisk(`create topic ${quote(name)}`, this.#engine.disk.reserveSentence());
-    yield* this.#topics.load(yield* awaitAnswer(this.#copies.create({ name, incarnation, baseOffset, epoch })));
+    yield* this.#topics.load(yield* awaitRowsAnswer(this.#copies.create({ name, incarnation, baseOffset, epoch })));
   }
 
   /** Ends all operations on the topic in this epoch, including admitted ones. */
@@ -133,7 +135,7 @@ export class TopicTransfer {
       if (here === null) throw missingError(name, "");
       return yield* this.#reopen(here, epoch);
     }
-    const staged = yield* awaitAnswer(this.#copies.staged(name));
+    const staged = yield* awaitRowsAnswer(this.#copies.staged(name));
     if (staged === null) throw missingError(name, " as a staged copy");
     if (staged.epoch >= epoch) {
       throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: it was sent at epoch ${staged.epoch}`);
@@ -150,7 +152,7 @@ export class TopicTransfer {
     const here = this.#topics.get(name);
     if (here !== null) yield* this.release(name);
     else this.#topics.requireRoomFor(name);
-    const id = yield* awaitAnswer(this.#copies.takeOver(name, incarnation, epoch));
+    const id = yield* awaitRowsAnswer(this.#copies.takeOver(name, incarnation, epoch));
     if (id === null) throw missingError(name, "");
     yield* this.#topics.load(id);
     if (here !== null) yield* this.#engine.wakeHeldGets(here);
@@ -173,7 +175,7 @@ export class TopicTransfer {
   *drop(name: string, epoch: number, incarnation: string | null = null): StoreSteps {
     const here = this.#topics.get(name);
     if (here === null && incarnation !== null) {
-      return yield* awaitAnswer(this.#copies.dropUnopened(name, incarnation, epoch));
+      return yield* awaitRowsAnswer(this.#copies.dropUnopened(name, incarnation, epoch));
     }
     if (here === null || here.epoch >= epoch) return;
     yield* this.#engine.writePending();
@@ -199,9 +201,9 @@ export class TopicTransfer {
   }
 
   *discard(name: string, { incarnation, owner, epoch }: StagedCopy): StoreSteps {
-    const staged = yield* awaitAnswer(this.#copies.staged(name));
+    const staged = yield* awaitRowsAnswer(this.#copies.staged(name));
     const isSame = staged?.incarnation === incarnation && staged.owner === owner && staged.epoch === epoch;
-    if (isSame) yield* awaitAnswer(this.#copies.discard(staged.id));
+    if (isSame) yield* awaitRowsAnswer(this.#copies.discard(staged.id));
   }
 
   *setAside(name: string): StoreSteps {
@@ -219,7 +221,7 @@ export class TopicTransfer {
     if (topic.damagedClients !== null) {
       throw new BatonError("BAD_DATA", `Topic ${quote(name)} cannot be sent: ${topic.damagedClients}`);
     }
-    if (this.#exports.size >= exportsMax) throw busyError("export", name, exportsMax);
+    if (this.#exports.size >= concurrentExportsMax) throw busyError("export", name, concurrentExportsMax);
     const { id, incarnation, baseOffset, log } = topic;
     const steps = exportTopic(this.#rows, {
       id,
@@ -233,7 +235,7 @@ export class TopicTransfer {
   }
 
   /** Returns the next piece, or the hash of all pieces. The content is always that of the given epoch. */
-  *exportNext(transfer: number): StoreSteps<ExportStep & { hash: string | null }> {
+  *exportNext(transfer: number): StoreSteps<TopicExportStep & { hash: string | null }> {
     const found = this.#exports.get(transfer);
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
     const { of, epoch, steps } = found;
@@ -242,7 +244,7 @@ export class TopicTransfer {
     try {
       let next = steps.next();
       while (next.done !== true && next.value instanceof Promise) next = steps.next(yield next.value);
-      if (next.done !== true) return { ...next.value as ExportStep, hash: null };
+      if (next.done !== true) return { ...next.value as TopicExportStep, hash: null };
       this.#exports.delete(transfer);
       return { piece: null, isCaughtUp: false, hash: next.value };
     } catch (error) {
@@ -258,12 +260,12 @@ export class TopicTransfer {
 
   /** Starts an import of content that another server has sealed; returns its id. */
   *importBegin(name: string, content: ContentName): StoreSteps<number> {
-    const staged = yield* awaitAnswer(this.#copies.staged(name));
+    const staged = yield* awaitRowsAnswer(this.#copies.staged(name));
     if (staged?.incarnation === content.incarnation && staged.epoch > content.epoch) {
       throw newerError(name, content, staged.epoch);
     }
     this.#topics.requireRoomFor(name);
-    if (this.#imports.size >= importsMax) throw busyError("import", name, importsMax);
+    if (this.#imports.size >= concurrentImportsMax) throw busyError("import", name, concurrentImportsMax);
     this.#imports.set(this.#nextTransfer, new TopicImport(this.#rows, name, content));
     return this.#nextTransfer++;
   }
@@ -289,19 +291,21 @@ export class TopicTransfer {
 
   *#stage(received: TopicImport, hash: string): StoreSteps {
     yield* received.checkComplete(hash);
-    const replaced = yield* awaitAnswer(this.#copies.staged(received.name));
+    const replaced = yield* awaitRowsAnswer(this.#copies.staged(received.name));
     if (this.#rows.isShared && replaced !== null && replaced.incarnation === received.content.incarnation) {
       // Another server of this store was faster, and may have taken the topic already.
       if (replaced.epoch > received.content.epoch) throw newerError(received.name, received.content, replaced.epoch);
-      if (replaced.epoch === received.content.epoch) return yield* awaitAnswer(this.#copies.discard(received.topicId));
+      if (replaced.epoch === received.content.epoch) {
+        return yield* awaitRowsAnswer(this.#copies.discard(received.topicId));
+      }
     }
-    yield* awaitAnswer(this.#copies.stage(received.topicId, received.ends, replaced?.id ?? null));
+    yield* awaitRowsAnswer(this.#copies.stage(received.topicId, received.ends, replaced?.id ?? null));
   }
 
   *importEnd(transfer: number): StoreSteps {
     const received = this.#imports.get(transfer);
     this.#imports.delete(transfer);
-    if (received !== undefined && received.topicId > 0) yield* awaitAnswer(this.#copies.discard(received.topicId));
+    if (received !== undefined && received.topicId > 0) yield* awaitRowsAnswer(this.#copies.discard(received.topicId));
   }
 
   *#reopen(topic: StoredTopic, epoch: number): StoreSteps {
@@ -318,7 +322,7 @@ export class TopicTransfer {
    */
   *#changeRow(topic: StoredTopic | null, change: RowsAnswer<void>): StoreSteps {
     try {
-      yield* awaitAnswer(change);
+      yield* awaitRowsAnswer(change);
     } catch (error) {
       if (topic !== null && this.#rows.isShared) this.#engine.loseTopic(topic, errorMessage(error));
       throw error;

@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { errorMessage } from "../../../../src/base/errors.ts";
-import { verifyStore } from "../../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { newGuid } from "../../../../src/base/support/guid.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { abortable } from "../../../../src/base/support/abort.ts";
@@ -19,7 +19,7 @@ import { ProxyClient } from "../../../support/proxy_client.ts";
 import { seededRandom, shuffled } from "../../../support/random.ts";
 import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
-import { topicTables } from "../../../../src/pubsub/store/postgres/postgres_tables.ts";
+import { postgresTopicTables } from "../../../../src/pubsub/store/postgres/postgres_tables.ts";
 import { parseDatabaseUrl } from "../../../../src/base/postgres/database_address.ts";
 import { migrateDatabase } from "../../../../src/base/postgres/database_schema.ts";
 import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
@@ -228,7 +228,7 @@ class Campaign {
     for (const role of service.roles) await role.stop();
     for (const { id, dataDir } of service.servers) {
       if (dataDir === null) continue;
-      for (const problem of verifyStore(dataDir).problems) this.failures.push(`the store of ${id}: ${problem}`);
+      for (const problem of verifyTopicStore(dataDir).problems) this.failures.push(`the store of ${id}: ${problem}`);
     }
   }
 
@@ -240,7 +240,7 @@ class Campaign {
     const pair = await PostgresPair.start({ replication, ...(isOnSmallDisk ? { diskMebibytes } : {}) });
     this.#ends.push(() => pair[Symbol.asyncDispose]());
     const address = parseDatabaseUrl(pair.primary.url, { mayHavePassword: false, env: {} });
-    await migrateDatabase(address, { tables: topicTables, clock: systemClock(), name: "campaign" });
+    await migrateDatabase(address, { tables: postgresTopicTables, clock: systemClock(), name: "campaign" });
     return pair;
   }
 

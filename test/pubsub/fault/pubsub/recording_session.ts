@@ -2,7 +2,7 @@
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
 import type { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import type { PubsubRequester, PubsubRequestOutcome as Asked } from "../../../../src/pubsub/client/requester.ts";
-import type { IdRange } from "../../../../src/pubsub/wire/field_types.ts";
+import type { MessageIdRange } from "../../../../src/pubsub/wire/field_types.ts";
 import type { PubsubMessageOf } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import type { Invocation, Outcome, Result } from "./history.ts";
 import type { HistoryRecorder } from "./history_recorder.ts";
@@ -84,6 +84,6 @@ function messagesIn(
   return headers?.missed === undefined ? { got } : { got, missed: headers.missed };
 }
 
-function idsOf(ranges: readonly IdRange[]): number[] {
+function idsOf(ranges: readonly MessageIdRange[]): number[] {
   return ranges.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, at) => first + at));
 }

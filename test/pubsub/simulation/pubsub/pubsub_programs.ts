@@ -13,7 +13,7 @@ import { ZookeeperDirectory } from "../../../../src/pubsub/proxy/zookeeper_direc
 import { TopicServer } from "../../../../src/pubsub/server/topic_server.ts";
 import { serveTopicStore } from "../../../../src/pubsub/store/sqlite/topic_store_thread.ts";
 import type { StartedStoreThread } from "../../../../src/pubsub/store/topic_store.ts";
-import type { StoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
+import type { TopicStoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { SocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
 import type { ZooKeeperServerList } from "../../../../src/protocols/zookeeper/hosts.ts";
@@ -70,7 +70,7 @@ export interface ServerProgramOptions {
   readonly host: string;
   readonly port: number;
   readonly disk: TopicDisk;
-  readonly store: Partial<StoreOptions>;
+  readonly store: Partial<TopicStoreOptions>;
   /** Resolves when somebody ends the server in order, and it is to hand its topics to others or not. */
   readonly whenTold: (process: SimProcess) => Promise<{ readonly handOff: boolean }>;
 }

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { decodeKeeperNode, type KeeperRow } from "../../../../src/coordination/keeper/storage/keeper_rows.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { parseTopicNode } from "../../../../src/pubsub/ownership/topic_nodes.ts";
-import { verifyStore } from "../../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import type { ZooKeeperServerList } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { crewTopics, planCrew } from "../../fault/pubsub/crew_plan.ts";
 import type { History, HistoryEvent } from "../../fault/pubsub/history.ts";
@@ -347,7 +347,7 @@ class PubsubWorld {
     this.#judgeLogs(history);
     if (world.failure !== null || !this.#isDone) return;
     for (const [name, { folder }] of this.#disks) {
-      for (const problem of verifyStore(folder).problems) world.fail("store", `${name}: ${problem}`);
+      for (const problem of verifyTopicStore(folder).problems) world.fail("store", `${name}: ${problem}`);
     }
   }
 

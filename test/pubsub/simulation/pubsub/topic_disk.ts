@@ -5,7 +5,7 @@
  */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { databaseName, TopicDatabase } from "../../../../src/pubsub/store/sqlite/topic_database.ts";
+import { TopicDatabase, topicDatabaseName } from "../../../../src/pubsub/store/sqlite/topic_database.ts";
 import type { Chance } from "../../../world/chance.ts";
 import type { DiskFaults } from "../../../world/apply_faults.ts";
 import type { SimProcess } from "../../../world/sim_process.ts";
@@ -42,7 +42,7 @@ export class TopicDisk {
   }
 
   get #databasePath(): string {
-    return join(this.folder, databaseName);
+    return join(this.folder, topicDatabaseName);
   }
 
   open(process: SimProcess, thread: { spendMs(delayMs: number): void }, acceptDamagedLog: boolean): SimTopicDatabase {

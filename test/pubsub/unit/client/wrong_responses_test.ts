@@ -17,7 +17,7 @@ import type {
 } from "../../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../../src/pubsub/client/subscriber.ts";
 import {
-  type ClientMessage,
+  type ClientRequestMessage,
   statusOfStoreResponse,
   toStoreOperation,
 } from "../../../../src/pubsub/store/thread/client_request.ts";
@@ -130,7 +130,7 @@ function wrongOutcome(random: () => number): PubsubRequestOutcome {
 /** The outcome of a store, through the frames that are sent. */
 function honest(store: ReturnType<typeof driver>): Answer {
   return (message) => {
-    const request = decodePubsubMessage(encodePubsubMessage(message)) as ClientMessage;
+    const request = decodePubsubMessage(encodePubsubMessage(message)) as ClientRequestMessage;
     const operation = toStoreOperation(request, { ticket: 1, epoch: 1, wait: false });
     const [response] = store.execute(operation as never);
     if (response === undefined) throw new Error("no response");

@@ -1,7 +1,10 @@
 import { expect, test } from "bun:test";
 import type { TopicAvailability, TopicPermit } from "../../../../src/pubsub/ownership/topic_state.ts";
 import type { ResponseStatusMessage } from "../../../../src/pubsub/status_message.ts";
-import { type ClientMessage, statusOfStoreResponse } from "../../../../src/pubsub/store/thread/client_request.ts";
+import {
+  type ClientRequestMessage,
+  statusOfStoreResponse,
+} from "../../../../src/pubsub/store/thread/client_request.ts";
 import { ServerRequestHandler } from "../../../../src/pubsub/server/request_handler.ts";
 import { heldGetMsMax, pendingAdmissionsMax } from "../../../../src/pubsub/server/server_limits.ts";
 import type { StoreResponse } from "../../../../src/pubsub/store/operations/store_operations.ts";
@@ -15,8 +18,8 @@ const text = (body: Uint8Array | undefined) => new TextDecoder().decode(body);
 const envelope = [bytes("proxy"), bytes("7"), new Uint8Array(0)];
 
 /** The request as the storage thread sees it. */
-function decoded({ frames }: SubmittedRequest): ClientMessage {
-  return decodePubsubMessage(frames) as ClientMessage;
+function decoded({ frames }: SubmittedRequest): ClientRequestMessage {
+  return decodePubsubMessage(frames) as ClientRequestMessage;
 }
 
 function storeResponse(request: SubmittedRequest, response: Partial<StoreResponse>): EncodedResponse {
@@ -66,7 +69,7 @@ function rig() {
     refuseInvalid: (_, message) => void invalid.push(message),
     endpointOf: (id) => id === "s2" ? "tcp://b:1" : null,
   });
-  const take = (message: ClientMessage) => {
+  const take = (message: ClientRequestMessage) => {
     const { name, topic } = message;
     const isPut = name === "PUT";
     handler.handle({ envelope, frames: encodePubsubMessage(message), name, topic, message: isPut ? null : message });
@@ -78,7 +81,7 @@ function rig() {
   return { handler, clock, world, submitted, invalid, cancelled, responses, lookups, take, response, permit };
 }
 
-const put: ClientMessage = {
+const put: ClientRequestMessage = {
   name: "PUT",
   sender: "bob",
   topic: "t",
@@ -86,7 +89,7 @@ const put: ClientMessage = {
   body: bytes("x"),
   headers: { version: 1 },
 };
-const get: ClientMessage = { name: "GET", sender: "alice", topic: "t", last: -1, headers: {} };
+const get: ClientRequestMessage = { name: "GET", sender: "alice", topic: "t", last: -1, headers: {} };
 
 test("nothing is answered before the store has answered, and OK only while the lease holds", () => {
   const { responses, take, response, submitted } = rig();
@@ -103,7 +106,7 @@ test("nothing is answered before the store has answered, and OK only while the l
   }]);
 });
 
-const unconfirmed: [ClientMessage, StoreResponse["code"], string, boolean | undefined][] = [
+const unconfirmed: [ClientRequestMessage, StoreResponse["code"], string, boolean | undefined][] = [
   [put, "OK", "ERROR", true],
   [{ name: "SUBSCRIBE", sender: "a", topic: "t", headers: {} }, "OK", "ERROR", true],
   [get, "OK", "OVERLOADED", undefined],

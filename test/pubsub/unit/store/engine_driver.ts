@@ -10,12 +10,15 @@ import { SqliteTopicRows } from "../../../../src/pubsub/store/sqlite/sqlite_topi
 import { LateRows, runArriving } from "./late_rows.ts";
 import {
   isStoreSteps,
-  type RunningMethods,
-  runStepsNow,
+  type RunStoreMethods,
+  runStoreStepsNow,
   type StoreSteps,
 } from "../../../../src/pubsub/store/rows/store_steps.ts";
 import { StoreEngine } from "../../../../src/pubsub/store/engine/store_engine.ts";
-import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
+import {
+  defaultTopicStoreOptions,
+  type TopicStoreOptions,
+} from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicTransfer } from "../../../../src/pubsub/store/transfer/topic_transfer.ts";
 import { TopicDatabase } from "../../../../src/pubsub/store/sqlite/topic_database.ts";
 import type { TopicRows } from "../../../../src/pubsub/store/rows/topic_rows.ts";
@@ -36,7 +39,7 @@ export type SomeOperation = { readonly kind: StoreOperation["kind"] } & Partial<
  */
 export function engineDrivers(
   place: RowPlace = "here",
-): (options?: Partial<StoreOptions>, more?: DriverOptions) => EngineDriver {
+): (options?: Partial<TopicStoreOptions>, more?: DriverOptions) => EngineDriver {
   let root = "";
   let stores: PostgresStores | null = null;
   if (place === "in PostgreSQL") {
@@ -74,7 +77,7 @@ export interface DriverOptions {
 }
 
 /** An object whose steps are run to their end by `run` when they are called. */
-function running<T extends object>(object: T, run: (steps: StoreSteps<unknown>) => unknown): RunningMethods<T> {
+function running<T extends object>(object: T, run: (steps: StoreSteps<unknown>) => unknown): RunStoreMethods<T> {
   return new Proxy(object, {
     get: (_, name) => {
       const value: unknown = Reflect.get(object, name, object);
@@ -84,7 +87,7 @@ function running<T extends object>(object: T, run: (steps: StoreSteps<unknown>) 
         return isStoreSteps(result) ? run(result) : result;
       };
     },
-  }) as RunningMethods<T>;
+  }) as RunStoreMethods<T>;
 }
 
 export class EngineDriver {
@@ -92,14 +95,14 @@ export class EngineDriver {
   readonly #place: RowPlace;
   /** How often the engine has waited for rows. */
   waits = 0;
-  readonly #options: StoreOptions;
+  readonly #options: TopicStoreOptions;
   readonly #warn: (sentence: string) => void;
   #database: TopicDatabase | null = null;
   readonly #postgres: PostgresStore | null;
   rows!: TopicRows;
-  engine!: RunningMethods<StoreEngine>;
-  transfer!: RunningMethods<TopicTransfer>;
-  maintenance!: RunningMethods<TopicMaintenance>;
+  engine!: RunStoreMethods<StoreEngine>;
+  transfer!: RunStoreMethods<TopicTransfer>;
+  maintenance!: RunStoreMethods<TopicMaintenance>;
   lastTransfer!: TopicTransfer;
   #rawEngine!: StoreEngine;
   #responses: StoreResponse[] = [];
@@ -114,13 +117,13 @@ export class EngineDriver {
 
   constructor(
     dir: string,
-    options: Partial<StoreOptions> = {},
+    options: Partial<TopicStoreOptions> = {},
     { creates = true, warn = () => {}, place = "here", stores = null }: DriverOptions = {},
   ) {
     this.#dir = dir;
     this.#place = place;
     this.#warn = warn;
-    this.#options = { ...defaultStoreOptions, ...options };
+    this.#options = { ...defaultTopicStoreOptions, ...options };
     this.#postgres = stores && new PostgresStore(stores, this.#options, {
       nowMs: () => this.nowMs,
       onReply: ({ responses, warnings, waits }) => {
@@ -218,7 +221,7 @@ export class EngineDriver {
   }
 
   /** The transfers of the store, after those that `before` has numbered. */
-  newTransfer(before: TopicTransfer | null): RunningMethods<TopicTransfer> {
+  newTransfer(before: TopicTransfer | null): RunStoreMethods<TopicTransfer> {
     if (this.#postgres !== null) {
       this.#postgres.object<{ newTransfer(): void }>().newTransfer();
       return this.#postgres.object("transfer");
@@ -228,7 +231,7 @@ export class EngineDriver {
   }
 
   #run(steps: StoreSteps<unknown>): unknown {
-    return this.#place === "here" ? runStepsNow(steps) : runArriving(steps, () => this.waits++);
+    return this.#place === "here" ? runStoreStepsNow(steps) : runArriving(steps, () => this.waits++);
   }
 
   #open(isNew: boolean): void {

@@ -8,9 +8,9 @@ import type {
   ClientReader,
   LostTopic,
   MessageReader,
-  MissingData,
+  MissingTopicData,
+  NewRowNumbers,
   OpenedTopic,
-  RowNumbers,
   TopicChange,
   TopicCopyRows,
   TopicRow,
@@ -75,7 +75,7 @@ export class LateRows implements TopicRows {
     });
   }
 
-  get numbers(): RowNumbers {
+  get numbers(): NewRowNumbers {
     return this.#rows.numbers;
   }
 
@@ -94,7 +94,7 @@ export class LateRows implements TopicRows {
     });
   }
 
-  load(lacks: readonly MissingData[]): Promise<void> {
+  load(lacks: readonly MissingTopicData[]): Promise<void> {
     return LateAnswer.of(() => {
       for (const lack of lacks) this.#loaded.add(nameOf(lack));
     });
@@ -143,10 +143,10 @@ export class LateRows implements TopicRows {
     };
   }
 
-  #read<Result>(lack: MissingData, read: () => Result): Result {
+  #read<Result>(lack: MissingTopicData, read: () => Result): Result {
     if (!this.#loaded.has(nameOf(lack))) throw new DataNotLoaded(lack);
     return read();
   }
 }
 
-const nameOf = (lack: MissingData) => "client" in lack ? `${lack.kind} ${lack.client.id}` : JSON.stringify(lack);
+const nameOf = (lack: MissingTopicData) => "client" in lack ? `${lack.kind} ${lack.client.id}` : JSON.stringify(lack);

@@ -4,7 +4,7 @@
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import { BatonError, type ErrorCode } from "../../../../src/base/errors.ts";
-import type { StoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
+import type { TopicStoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { PostgresServer } from "../../../support/postgres_server.ts";
 import type { ThreadCall, ThreadReply } from "./postgres_stores_thread.ts";
 
@@ -64,12 +64,12 @@ export class PostgresStores implements AsyncDisposable {
 /** One store, as its driver uses it. */
 export class PostgresStore {
   readonly #stores: PostgresStores;
-  readonly #options: StoreOptions;
+  readonly #options: TopicStoreOptions;
   readonly #onReply: (reply: ThreadReply) => void;
   readonly #nowMs: () => number;
   readonly schema: string;
 
-  constructor(stores: PostgresStores, options: StoreOptions, { onReply, nowMs }: {
+  constructor(stores: PostgresStores, options: TopicStoreOptions, { onReply, nowMs }: {
     readonly onReply: (reply: ThreadReply) => void;
     readonly nowMs: () => number;
   }) {

@@ -7,22 +7,22 @@ import { BatonError } from "../../../../src/base/errors.ts";
 import { parseDatabaseUrl } from "../../../../src/base/postgres/database_address.ts";
 import { DatabaseLane } from "../../../../src/base/postgres/database_lane.ts";
 import { migrateDatabase } from "../../../../src/base/postgres/database_schema.ts";
-import { topicTables } from "../../../../src/pubsub/store/postgres/postgres_tables.ts";
+import { postgresTopicTables } from "../../../../src/pubsub/store/postgres/postgres_tables.ts";
 import { PostgresTopicRows } from "../../../../src/pubsub/store/postgres/postgres_topic_rows.ts";
 import { RefusedPuts } from "../../../../src/pubsub/store/limits/refused_puts.ts";
 import { StoreEngine } from "../../../../src/pubsub/store/engine/store_engine.ts";
 import { StoredTopic } from "../../../../src/pubsub/store/content/stored_topic.ts";
 import type { StoreResponse } from "../../../../src/pubsub/store/operations/store_operations.ts";
 import { isStoreSteps, type StoreSteps } from "../../../../src/pubsub/store/rows/store_steps.ts";
-import { decodeName } from "../../../../src/pubsub/store/rows/topic_client.ts";
+import { decodeStoredName } from "../../../../src/pubsub/store/rows/topic_client.ts";
 import { TopicMaintenance } from "../../../../src/pubsub/store/engine/topic_maintenance.ts";
-import type { StoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
+import type { TopicStoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicTransfer } from "../../../../src/pubsub/store/transfer/topic_transfer.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 
 export type ThreadCall =
   /** Opens a store in the schema `store`, which keeps its content if it was opened before. */
-  | { readonly kind: "open"; readonly store: string; readonly options: StoreOptions; readonly isNew: boolean }
+  | { readonly kind: "open"; readonly store: string; readonly options: TopicStoreOptions; readonly isNew: boolean }
   | { readonly kind: "close"; readonly store: string }
   | { readonly kind: "get"; readonly store: string; readonly path: readonly string[] }
   | {
@@ -84,9 +84,9 @@ async function run<Result>(steps: StoreSteps<Result>): Promise<Result> {
   return step.value;
 }
 
-async function open(schema: string, options: StoreOptions, isNew: boolean): Promise<void> {
+async function open(schema: string, options: TopicStoreOptions, isNew: boolean): Promise<void> {
   const address = parseDatabaseUrl(`${url}?schema=${schema}`, { mayHavePassword: true, env: {} });
-  if (isNew) await migrateDatabase(address, { clock, name: "test", tables: topicTables });
+  if (isNew) await migrateDatabase(address, { clock, name: "test", tables: postgresTopicTables });
   const lane = new DatabaseLane({ address, clock, name: "s1" });
   if (isNew) {
     const all = ["topic", ...tableNames].map((name) => `${schema}.${name}`).join(", ");
@@ -123,7 +123,7 @@ async function open(schema: string, options: StoreOptions, isNew: boolean): Prom
     name: "owned",
     text: `SELECT name, epoch FROM ${schema}.topic WHERE place = 0 AND owner = 's1'`,
   });
-  for (const { name, epoch } of owned) await run(transfer.activate(decodeName(name), Number(epoch), "copy"));
+  for (const { name, epoch } of owned) await run(transfer.activate(decodeStoredName(name), Number(epoch), "copy"));
 }
 
 async function close(schema: string): Promise<void> {

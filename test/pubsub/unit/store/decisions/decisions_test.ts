@@ -1,12 +1,16 @@
 import { describe, expect, test } from "bun:test";
-import { decidePut, type PutView, toIdRanges } from "../../../../../src/pubsub/store/decisions/decide_put.ts";
+import {
+  decidePut,
+  type PublisherView,
+  toMessageIdRanges,
+} from "../../../../../src/pubsub/store/decisions/decide_put.ts";
 import {
   countMissedMessages,
   decideGet,
   decideSeek,
   decideSubscription,
 } from "../../../../../src/pubsub/store/decisions/decide_read.ts";
-import { checkSession, compareOperation } from "../../../../../src/pubsub/store/decisions/topic_fence.ts";
+import { checkClientSession, compareClientOperation } from "../../../../../src/pubsub/store/decisions/topic_fence.ts";
 import { fingerprintMessage } from "../../../../../src/pubsub/store/decisions/message_fingerprint.ts";
 import { PublisherWindow } from "../../../../../src/pubsub/store/decisions/publisher_window.ts";
 import { sessionWindowCountersMax } from "../../../../../src/pubsub/store/limits/topic_store_limits.ts";
@@ -50,7 +54,7 @@ describe("a session", () => {
       kind: "fenced",
       reason: "session 281474977759233 leaves no room for later ones; the last one here was 281474976710656",
     }],
-  ])("%s", (_, stored, said, expected) => expect(checkSession(stored, said)).toEqual(expected as never));
+  ])("%s", (_, stored, said, expected) => expect(checkClientSession(stored, said)).toEqual(expected as never));
 });
 
 test.each(
@@ -66,7 +70,7 @@ test.each(
     ["a high one of a session", { op: 4, opSession: 2 }, session(2), 2 ** 53 - 1, "newer"],
   ] as const,
 )("an operation's number: %s", (_, done, said, op, expected) => {
-  expect(compareOperation(done, said, op)).toBe(expected);
+  expect(compareClientOperation(done, said, op)).toBe(expected);
 });
 
 test("messages behind the place are counted as gone, ids that a restore or a loss has left out are not", () => {
@@ -95,7 +99,7 @@ describe("a put", () => {
     bodies,
     ...change,
   });
-  const view = (change: Partial<PutView> = {}): PutView => ({
+  const view = (change: Partial<PublisherView> = {}): PublisherView => ({
     window: new PublisherWindow(1, "k", 0),
     windowGone: false,
     sameMsgId: null,
@@ -169,9 +173,12 @@ describe("a put", () => {
 });
 
 test("ids of a batch are given as ranges", () => {
-  expect(toIdRanges([])).toEqual([]);
-  expect(toIdRanges([7])).toEqual([{ first: 7, last: 7 }]);
-  expect(toIdRanges([7, 8, 9, 3, 4, 4])).toEqual([{ first: 7, last: 9 }, { first: 3, last: 4 }, { first: 4, last: 4 }]);
+  expect(toMessageIdRanges([])).toEqual([]);
+  expect(toMessageIdRanges([7])).toEqual([{ first: 7, last: 7 }]);
+  expect(toMessageIdRanges([7, 8, 9, 3, 4, 4])).toEqual([{ first: 7, last: 9 }, { first: 3, last: 4 }, {
+    first: 4,
+    last: 4,
+  }]);
 });
 
 describe("a get", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { DiskSpace } from "../../../../../src/base/storage/disk_space.ts";
-import { DiskWatch } from "../../../../../src/pubsub/store/limits/disk_watch.ts";
+import { StoreDiskWatch } from "../../../../../src/pubsub/store/limits/disk_watch.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -30,9 +30,9 @@ class Disk {
   }
 }
 
-function watch(space: Partial<Disk>, maxMiB: number | null = null): { disk: Disk; watch: DiskWatch } {
+function watch(space: Partial<Disk>, maxMiB: number | null = null): { disk: Disk; watch: StoreDiskWatch } {
   const disk = Object.assign(new Disk(), space);
-  return { disk, watch: new DiskWatch(disk, maxMiB === null ? null : maxMiB * mebibyte) };
+  return { disk, watch: new StoreDiskWatch(disk, maxMiB === null ? null : maxMiB * mebibyte) };
 }
 
 test("a file system over the limit is named as it is", () => {
@@ -97,5 +97,5 @@ test("of two limits the nearer one is named", () => {
 
 test("without a folder there is no limit: the next transaction says that it is gone", () => {
   const gone = { bytes: 0, freeBytes: 0, usedBytes: 0, unusedBytes: 0 };
-  expect(new DiskWatch({ space: () => gone, freeLog: () => false }, null).fullSentence(mebibyte)).toBeNull();
+  expect(new StoreDiskWatch({ space: () => gone, freeLog: () => false }, null).fullSentence(mebibyte)).toBeNull();
 });

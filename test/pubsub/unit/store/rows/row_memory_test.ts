@@ -1,21 +1,21 @@
 /** What a store keeps in memory of rows it has read: limited, however many there are. */
 import { expect, test } from "bun:test";
 import { crc32 } from "node:zlib";
-import { messageSum } from "../../../../../src/pubsub/store/postgres/batch_statement.ts";
-import { LoadedRows, RowRuns } from "../../../../../src/pubsub/store/postgres/loaded_rows.ts";
-import { RowLoader } from "../../../../../src/pubsub/store/postgres/row_loader.ts";
-import { RowCache } from "../../../../../src/pubsub/store/rows/row_cache.ts";
+import { messageRowChecksum } from "../../../../../src/pubsub/store/postgres/batch_statement.ts";
+import { LoadedRowRuns, LoadedTopicRows } from "../../../../../src/pubsub/store/postgres/loaded_rows.ts";
+import { PostgresRowLoader } from "../../../../../src/pubsub/store/postgres/row_loader.ts";
+import { LogRowCache } from "../../../../../src/pubsub/store/rows/row_cache.ts";
 import { DataNotLoaded } from "../../../../../src/pubsub/store/rows/store_steps.ts";
-import type { MissingData, RowHead } from "../../../../../src/pubsub/store/rows/topic_rows.ts";
+import type { LogRowHead, MissingTopicData } from "../../../../../src/pubsub/store/rows/topic_rows.ts";
 
-const headsFrom = (first: number, count: number): RowHead[] =>
+const headsFrom = (first: number, count: number): LogRowHead[] =>
   Array.from({ length: count }, (_, at) => {
     const id = first + at;
     return { id, first: id, last: id, previous: id - 1, bytes: 100 };
   });
 
 test("the cache of rows counts what a small row needs beside its records", () => {
-  const cache = new RowCache<number>(100 * (512 + 1));
+  const cache = new LogRowCache<number>(100 * (512 + 1));
   for (let id = 0; id < 1000; id++) {
     cache.set(id, { id, first: id, last: id, records: new Uint8Array(1), offsets: [0] });
   }
@@ -24,7 +24,7 @@ test("the cache of rows counts what a small row needs beside its records", () =>
 });
 
 test("places of rows are remembered up to a number for all topics, and the oldest ones go first", () => {
-  const runs = new RowRuns(1000);
+  const runs = new LoadedRowRuns(1000);
   for (let topic = 1; topic <= 50; topic++) {
     for (let first = 1; first <= 401; first += 100) runs.add(topic, headsFrom(first, 100));
     expect(runs.count).toBeLessThanOrEqual(1000);
@@ -37,7 +37,7 @@ test("places of rows are remembered up to a number for all topics, and the oldes
 });
 
 test("a topic's places are those of its 32 newest runs, without deleted rows", () => {
-  const runs = new RowRuns();
+  const runs = new LoadedRowRuns();
   for (let run = 0; run < 40; run++) runs.add(1, headsFrom(run * 10, 10));
   expect([runs.find(1, 79), runs.find(1, 80)?.first]).toEqual([undefined, 80]);
   for (let id = 80; id < 399; id++) runs.remove(1, id);
@@ -47,13 +47,13 @@ test("a topic's places are those of its 32 newest runs, without deleted rows", (
 });
 
 test("what an opening of a topic has asked for is not given to a later one, whenever it comes", async () => {
-  const loaded = new LoadedRows();
+  const loaded = new LoadedTopicRows();
   const head = { id: 5, first: 5, last: 5, previous: 4, bytes: 0 };
   const records = Buffer.alloc(0);
   const content_sum = crc32(records);
-  const row = { ...head, records, content_sum, sum: messageSum(1, head, content_sum) };
-  const loader = new RowLoader(() => Promise.resolve([row]), loaded, () => {});
-  const lackOf = (read: () => unknown): MissingData => {
+  const row = { ...head, records, content_sum, sum: messageRowChecksum(1, head, content_sum) };
+  const loader = new PostgresRowLoader(() => Promise.resolve([row]), loaded, () => {});
+  const lackOf = (read: () => unknown): MissingTopicData => {
     try {
       read();
     } catch (thrown) {

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { BatonError } from "../../../../../src/base/errors.ts";
 import type { SqlValue } from "../../../../../src/base/storage/sql_row.ts";
-import { verifyStore } from "../../../../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { verifyTopicStore } from "../../../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { type EngineDriver, engineDrivers } from "../engine_driver.ts";
 import { codes, get, put, texts } from "../some_operations.ts";
 
@@ -168,7 +168,9 @@ describe("a damaged row of a topic", () => {
     const store = filled();
     damage(store, "UPDATE topics SET last = 2");
     expect(store.transfer.topics()).toEqual([]);
-    expect(verifyStore(store.folder).problems).toContain('row 1 of the topics of this store (named "news") is damaged');
+    expect(verifyTopicStore(store.folder).problems).toContain(
+      'row 1 of the topics of this store (named "news") is damaged',
+    );
     expect(store.transfer.isEmpty()).toBe(false);
     damage(store, "DELETE FROM topics");
     expect(store.transfer.isEmpty()).toBe(false);
@@ -216,7 +218,7 @@ describe("an index that is damaged while the store is open", () => {
       expect(store.maintenance.repair("news", 1).length).toBeGreaterThan(0);
       expect(["OK", "UNREGISTERED"]).toContain(store.execute(once(1))[0]?.code ?? "");
       store.close();
-      expect(verifyStore(store.folder).problems).toEqual([]);
+      expect(verifyTopicStore(store.folder).problems).toEqual([]);
     }
   });
 
@@ -262,7 +264,7 @@ describe("a client that its index does not lead to", () => {
       if (again?.code === "OK") expect(again.ids).toEqual([{ first: 6, last: 6 }]);
       else expect(again).toMatchObject({ code: "UNREGISTERED" });
       store.close();
-      expect(verifyStore(store.folder).problems).toEqual([]);
+      expect(verifyTopicStore(store.folder).problems).toEqual([]);
     });
   }
 });
@@ -283,7 +285,7 @@ describe("a topic that is dropped", () => {
         expect(store.database.get(`SELECT count(*) AS n FROM ${table} WHERE topic = 1`)?.["n"]).toBe(0);
       }
       store.close();
-      expect(verifyStore(store.folder).problems).toEqual([]);
+      expect(verifyTopicStore(store.folder).problems).toEqual([]);
     });
   }
 });
@@ -317,7 +319,7 @@ describe("what an operator gives up as damaged", () => {
     expect(second).toMatchObject({ code: "OK", ids: [{ first: 9, last: 9 }] });
     expect(rest(store).had.slice(5)).toEqual(["tick", "tick", "tick", "tick"]);
     store.close();
-    expect(verifyStore(store.folder).problems).toEqual([]);
+    expect(verifyTopicStore(store.folder).problems).toEqual([]);
   });
 
   test("has those who wait for a message of the topic be given the next one", () => {
@@ -346,7 +348,7 @@ describe("what an operator gives up as damaged", () => {
     expect(content().pieces.length).toBeGreaterThan(0);
     store.transfer.activate("news", 2, "copy");
     store.close();
-    expect(verifyStore(store.folder).problems).toEqual([]);
+    expect(verifyTopicStore(store.folder).problems).toEqual([]);
     store.reopen();
     const all: string[] = [];
     let missed = 0;
@@ -379,7 +381,7 @@ describe("what an operator gives up as damaged", () => {
     ]);
     expect(rest(store).had).toEqual(["body 1", "body 2", "body 3", "body 4", "body 5", "paid", "paid", "new"]);
     store.close();
-    expect(verifyStore(store.folder).problems).toEqual([]);
+    expect(verifyTopicStore(store.folder).problems).toEqual([]);
   });
 });
 

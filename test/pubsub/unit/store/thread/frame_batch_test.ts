@@ -1,6 +1,6 @@
 import { expect } from "bun:test";
 import * as fc from "fast-check";
-import { FrameBatch, unpackFrames } from "../../../../../src/pubsub/store/thread/frame_batch.ts";
+import { FrameBatch, unpackFrameBatch } from "../../../../../src/pubsub/store/thread/frame_batch.ts";
 import { property } from "../../../../support/property.ts";
 
 const entry = fc.record({
@@ -17,7 +17,7 @@ property("requests and responses are unpacked as they were packed", fc.array(ent
     expect(batch.count).toBe(entries.length);
     const piece = batch.take();
     expect(piece.byteLength).toBe(piece.buffer.byteLength);
-    expect([...unpackFrames(piece)]).toEqual(entries);
+    expect([...unpackFrameBatch(piece)]).toEqual(entries);
     expect(batch.count).toBe(0);
   }
 });
