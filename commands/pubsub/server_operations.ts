@@ -21,7 +21,7 @@ import { readStoreGenerationMarks } from "../../src/pubsub/ownership/store_gener
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { claimServerDataDir, markStoreAsBackup } from "../../src/pubsub/server/server_identity.ts";
-import { backupTopicStore } from "../../src/pubsub/store/sqlite/backup_store.ts";
+import { backupTopicStore } from "../../src/pubsub/store/sqlite/backup_topic_store.ts";
 import { type TopicStoreReport, verifyTopicStore } from "../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { abortable, throwIfAborted } from "../../src/base/support/abort.ts";

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { backupTopicStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
+import { backupTopicStore } from "../../../src/pubsub/store/sqlite/backup_topic_store.ts";
 import { TopicDatabase, topicDatabaseName } from "../../../src/pubsub/store/sqlite/topic_database.ts";
 
 setDefaultTimeout(60_000);

@@ -7,7 +7,7 @@ import { mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { BatonError } from "../../../src/base/errors.ts";
-import { backupTopicStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
+import { backupTopicStore } from "../../../src/pubsub/store/sqlite/backup_topic_store.ts";
 import { TopicStore } from "../../../src/pubsub/store/topic_store.ts";
 import { verifyTopicStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import type { ClientOperation, StoreResponse } from "../../../src/pubsub/store/operations/store_operations.ts";

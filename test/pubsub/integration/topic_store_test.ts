@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { BatonError } from "../../../src/base/errors.ts";
-import { backupTopicStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
+import { backupTopicStore } from "../../../src/pubsub/store/sqlite/backup_topic_store.ts";
 import { operationsInFlightMax, threadBatchOperations } from "../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicStore } from "../../../src/pubsub/store/topic_store.ts";
 import { openTopicStoreToRead } from "../../../src/pubsub/store/sqlite/topic_database.ts";

@@ -7,7 +7,7 @@ import process from "node:process";
 import { KeeperDatabase } from "../../../src/coordination/keeper/storage/keeper_database.ts";
 import { ClientState } from "../../../src/pubsub/client/client_state.ts";
 import { MessageFolder } from "../../../src/pubsub/client/message_folder.ts";
-import { backupTopicStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
+import { backupTopicStore } from "../../../src/pubsub/store/sqlite/backup_topic_store.ts";
 import { TopicDatabase } from "../../../src/pubsub/store/sqlite/topic_database.ts";
 import { RetryDatabase } from "../../../src/retry/queue/sqlite/retry_database.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";

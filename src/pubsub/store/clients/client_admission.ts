@@ -7,7 +7,7 @@ import { DamageError } from "../../../base/storage/damage.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import type { ClientCapacity } from "./client_capacity.ts";
 import type { ClientTable } from "./client_table.ts";
-import { checkClientSession } from "../decisions/topic_fence.ts";
+import { checkClientSession } from "../decisions/session_fence.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 
 export interface RegistrationView {

@@ -2,7 +2,7 @@
 import type { MessageIdRange } from "../../wire/field_types.ts";
 import { type PutOperation, type RefusedOperation, refuseOperation } from "../operations/store_operations.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
-import { leavesNoNumbersAfter } from "./topic_fence.ts";
+import { leavesNoNumbersAfter } from "./session_fence.ts";
 import { messageOverheadBytes, putOverheadBytes, sessionWindowCountersMax } from "../limits/topic_store_limits.ts";
 
 export interface PublisherView {

@@ -6,7 +6,7 @@ import {
   type SeekOperation,
   type SubscribeOperation,
 } from "../operations/store_operations.ts";
-import { compareClientOperation, type LastClientOperation } from "./topic_fence.ts";
+import { compareClientOperation, type LastClientOperation } from "./session_fence.ts";
 
 export interface SubscriberState extends LastClientOperation {
   /** The last acknowledged message; null: not subscribed. */

@@ -4,7 +4,7 @@ import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { acceptMovedDatabase, inSchema, requireSharedStore } from "../../../base/postgres/database_schema.ts";
 import { systemClock } from "../../../base/support/clock.ts";
 import { decodeStoredName } from "../rows/topic_client.ts";
-import { isTopicLossNotedSql, topicLossSql } from "./note_loss.ts";
+import { isTopicLossNotedSql, topicLossSql } from "./topic_loss_sql.ts";
 import { setStoreGenerationSql } from "./postgres_copy_rows.ts";
 import { postgresTopicTables, suspectTopicsSql, topicPlaces } from "./postgres_tables.ts";
 

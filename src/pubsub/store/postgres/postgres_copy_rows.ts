@@ -14,9 +14,9 @@ import type { NewTopicRow, ReceivedTopicNumbers, StagedTopicRow, TopicCopyRows, 
 import { deletedRowsPerCommitMax } from "../limits/topic_store_limits.ts";
 import { topicLossDaysKept } from "../decisions/topic_losses.ts";
 import { messageRowChecksum, type OpenTopicFence, type TopicRowFence } from "./batch_statement.ts";
-import { isTopicLossNotedSql, skippedIdsSql, topicLossSql } from "./note_loss.ts";
+import { isTopicLossNotedSql, skippedIdsSql, topicLossSql } from "./topic_loss_sql.ts";
 import { committedStateSql, synchronousNowSql, timelineNowSql, topicPlaces } from "./postgres_tables.ts";
-import { type RunTopicStatement, storedNameBuffer } from "./row_loader.ts";
+import { type RunTopicStatement, storedNameBuffer } from "./postgres_row_loader.ts";
 
 const { served, staged, dropped, arriving, setAside } = topicPlaces;
 const topic = "SCHEMA.topic";

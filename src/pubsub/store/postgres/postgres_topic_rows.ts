@@ -31,7 +31,7 @@ import {
 import { type FencedTopicChange, type OpenTopicFence, topicBatchStatement } from "./batch_statement.ts";
 import { LoadedTopicRows } from "./loaded_rows.ts";
 import { type ConfirmedTopicState, PostgresCopyRows } from "./postgres_copy_rows.ts";
-import { PostgresRowLoader, readSubscribersStatement } from "./row_loader.ts";
+import { PostgresRowLoader, readSubscribersStatement } from "./postgres_row_loader.ts";
 
 /** Clients wait about this long for a server anyway. */
 const refusedMsDefault = 5_000;

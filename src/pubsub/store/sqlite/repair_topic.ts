@@ -8,7 +8,7 @@ import { isDamage } from "../../../base/storage/checksum_table.ts";
 import { decodeStoredName } from "../rows/topic_client.ts";
 import { deleteRowsDespiteDamage, rebuildIndexesAfter } from "./delete_rows.ts";
 import { orIfDamaged, rangeOfMessages } from "../../../base/storage/damage.ts";
-import { insertMessageRow, isIntactMessageRow } from "./log_rows.ts";
+import { insertMessageRow, isIntactMessageRow } from "./sqlite_log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { SqliteTopics } from "./sqlite_topics.ts";
 import type { TopicRow } from "../rows/topic_rows.ts";

@@ -1,8 +1,8 @@
 /** Writes the changes of a commit into the open transaction of an SQLite file. */
 import { encodeResolvedCounters } from "../../wire/topic_records.ts";
-import type { ClientPutRowCounts, ClientPutTable } from "./client_rows.ts";
+import type { ClientPutRowCounts, ClientPutTable } from "./sqlite_client_rows.ts";
 import { deleteRowsDespiteDamage } from "./delete_rows.ts";
-import { insertMessageRow } from "./log_rows.ts";
+import { insertMessageRow } from "./sqlite_log_rows.ts";
 import { encodeClientRow, encodeStoredName, type TopicClient } from "../rows/topic_client.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import type { ResolvedCountersRow, TopicChange, TopicRow } from "../rows/topic_rows.ts";

@@ -1,7 +1,7 @@
 /** The copies of topics in an SQLite store. Each change is one transaction. */
 import { orIfDamaged } from "../../../base/storage/damage.ts";
 import { messageRecordOffsets } from "../../wire/topic_records.ts";
-import { insertMessageRow } from "./log_rows.ts";
+import { insertMessageRow } from "./sqlite_log_rows.ts";
 import type { DroppedCopy } from "../operations/owned_store.ts";
 import type { SqliteChangeWriter } from "./sqlite_change.ts";
 import type { SqliteTopics } from "./sqlite_topics.ts";

@@ -1,8 +1,8 @@
 /** The rows of a topic store in an SQLite file. Synchronous: used in the storage thread. */
 import type { DiskSpace } from "../../../base/storage/disk_space.ts";
-import { SqliteClientRows } from "./client_rows.ts";
+import { SqliteClientRows } from "./sqlite_client_rows.ts";
 import { deleteRowsDespiteDamage } from "./delete_rows.ts";
-import { SqliteLogRows } from "./log_rows.ts";
+import { SqliteLogRows } from "./sqlite_log_rows.ts";
 import { repairTopic } from "./repair_topic.ts";
 import { LogRowCache } from "../rows/row_cache.ts";
 import { SqliteChangeWriter } from "./sqlite_change.ts";

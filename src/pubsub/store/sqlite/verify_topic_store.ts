@@ -9,7 +9,7 @@ import { problemList, type ReportProblem, verifyPart, verifyTables } from "../..
 import { decodeResolvedCounters, messageRecordAt, messageRecordOffsets } from "../../wire/topic_records.ts";
 import { decodeStoredName, describeTopicRow } from "../rows/topic_client.ts";
 import { describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
-import { describeDamagedMessages, isIntactMessageRow } from "./log_rows.ts";
+import { describeDamagedMessages, isIntactMessageRow } from "./sqlite_log_rows.ts";
 import { openTopicStoreToRead, type SqlRow, topicDatabaseName } from "./topic_database.ts";
 import { messageRowStates, sqliteTopicTables, topicStates, topicStoreSchema } from "./topic_tables.ts";
 

@@ -42,7 +42,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "what is known of publishers is not read again after a restart",
     world: "pubsub",
     changes: [{
-      in: "client_rows:SqliteClientRows.readWindows",
+      in: "sqlite_client_rows:SqliteClientRows.readWindows",
       from: "      for (const entry of entries) window.add(entry);\n",
       to: "",
     }],

@@ -10,7 +10,7 @@ import {
   decideSeek,
   decideSubscription,
 } from "../../../../../src/pubsub/store/decisions/decide_read.ts";
-import { checkClientSession, compareClientOperation } from "../../../../../src/pubsub/store/decisions/topic_fence.ts";
+import { checkClientSession, compareClientOperation } from "../../../../../src/pubsub/store/decisions/session_fence.ts";
 import { fingerprintMessage } from "../../../../../src/pubsub/store/decisions/message_fingerprint.ts";
 import { PublisherWindow } from "../../../../../src/pubsub/store/decisions/publisher_window.ts";
 import { sessionWindowCountersMax } from "../../../../../src/pubsub/store/limits/topic_store_limits.ts";

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { crc32 } from "node:zlib";
 import { messageRowChecksum } from "../../../../../src/pubsub/store/postgres/batch_statement.ts";
 import { LoadedRowRuns, LoadedTopicRows } from "../../../../../src/pubsub/store/postgres/loaded_rows.ts";
-import { PostgresRowLoader } from "../../../../../src/pubsub/store/postgres/row_loader.ts";
+import { PostgresRowLoader } from "../../../../../src/pubsub/store/postgres/postgres_row_loader.ts";
 import { LogRowCache } from "../../../../../src/pubsub/store/rows/row_cache.ts";
 import { DataNotLoaded } from "../../../../../src/pubsub/store/rows/store_steps.ts";
 import type { LogRowHead, MissingTopicData } from "../../../../../src/pubsub/store/rows/topic_rows.ts";
