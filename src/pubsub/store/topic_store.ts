@@ -1,7 +1,7 @@
 /**
- * A server's topic store: takes operations and returns responses; disk access happens in its own threads. Operations
- * submitted during a commit form the next transaction. Responses are sent only after their transaction is durable.
- * `close` ends the threads.
+ * A server's topic store, as the server sees it: takes requests and returns responses. It accesses the disk in its own
+ * threads. Requests submitted during a commit form the next transaction. A response comes only after its transaction is
+ * durable. `close` ends the threads.
  */
 import { MessageChannel, Worker } from "node:worker_threads";
 import { BatonError } from "../../base/errors.ts";
@@ -30,7 +30,7 @@ import {
   type TopicThreadCalls,
 } from "./thread/topic_store_messages.ts";
 
-/** A client's request for the store, and what the server adds. */
+/** A client's request for the store, with what the server adds to it. */
 export interface SubmittedRequest {
   /** The server's number of the request, which the response repeats. From 0 to 2^31 - 1. */
   readonly ticket: number;
@@ -38,9 +38,9 @@ export interface SubmittedRequest {
   readonly epoch: number;
   /** The frames as they arrived. */
   readonly frames: readonly Uint8Array[];
-  /** A get is held until there is a message, or a `cancel`. */
+  /** The store holds a get until there is a message, or a `cancel`. */
   readonly wait: boolean;
-  /** Bytes that it needs at most in memory. */
+  /** The most bytes that the request and its response need in memory. */
   readonly bytes: number;
 }
 
@@ -48,12 +48,12 @@ export interface SubmittedRequest {
 export interface EncodedResponse {
   readonly ticket: number;
   readonly code: StatusCode;
-  /** Empty: the request is invalid. */
+  /** Empty if the request is invalid. */
   readonly frames: readonly Uint8Array[];
 }
 
 export interface TopicStoreHooks {
-  /** Durable responses, in any order. Frames are views onto one shared buffer. */
+  /** Called with responses whose transaction is durable, in any order. Their frames are views of one buffer. */
   readonly onResponses: (responses: readonly EncodedResponse[]) => void;
   /**
    * The disk failed, or another process opened the data. Called once; no further responses follow. The outcome of
@@ -62,11 +62,11 @@ export interface TopicStoreHooks {
   readonly onBroken: (error: BatonError) => void;
   /** Reports a problem to the operator: damaged data once per row, a disk that is nearly full. */
   readonly onProblem?: (problem: BatonError) => void;
-  /** A topic of a shared store has to be opened again, or was opened by another server. */
+  /** Called when a topic of a shared store must be opened again, or was opened by another server. */
   readonly onTopicLost?: (topic: string) => void;
 }
 
-/** A thread of a store that runs, and the port for its requests. */
+/** The running storage thread of a store, and the port for its requests. */
 export interface StartedStoreThread {
   readonly worker: StorageWorker;
   readonly requests: StorageRequestSender;
@@ -74,13 +74,13 @@ export interface StartedStoreThread {
   readonly checkpointer?: StorageWorker;
 }
 
-/** Starts a worker that takes its requests from a port of its own, which is its `workerData`. */
+/** Starts a storage thread that takes its requests from its own port, which it finds in `workerData`. */
 export function startStoreThread(url: URL): StartedStoreThread {
   const { port1, port2 } = new MessageChannel();
   return { worker: new Worker(url, { workerData: port2, transferList: [port2] }), requests: port1 };
 }
 
-/** The threads of a store in files. */
+/** Starts the threads of a store in SQLite files. */
 function startFileThreads(): StartedStoreThread {
   return {
     ...startStoreThread(new URL("./topic_store_worker.ts", import.meta.url)),
@@ -88,12 +88,12 @@ function startFileThreads(): StartedStoreThread {
   };
 }
 
-/** The thread of a store. */
+/** How the storage thread of a store is started and named. */
 export interface StoreThread {
-  /** The subject of an error's sentence. */
+  /** Names the store in error messages, for example "The topic store in /data". */
   readonly what: string;
   readonly start: () => StartedStoreThread;
-  /** The folder of its files, whose log has to be checkpointed. Default: none. */
+  /** The folder of its files, if it has any: their log must be checkpointed. */
   readonly dataDir?: string | null;
 }
 
@@ -129,7 +129,7 @@ export class TopicStore extends DeclaredMethods {
   storeId = "";
   #waitingGets = 0;
   #bytes = 0;
-  /** Batches that the thread has not finished. */
+  /** The number of batches that the thread has not finished. */
   #batches = 0;
   #isScheduled = false;
 
@@ -152,8 +152,8 @@ export class TopicStore extends DeclaredMethods {
   }
 
   /**
-   * Opens a data directory and creates it if needed. Rejects with LOCK_BUSY if another server uses it, CONFIG for
-   * another format, IO if it cannot be read or written; a damaged log is an IO error unless accepted.
+   * Opens the store in a data directory, and creates it if needed. Rejects with LOCK_BUSY if another server uses it,
+   * CONFIG for another format, and IO if it cannot be read or written, or has a damaged log that is not accepted.
    */
   static async open(
     dataDir: string,
@@ -172,7 +172,7 @@ export class TopicStore extends DeclaredMethods {
     return await TopicStore.openThread(thread, opening, hooks);
   }
 
-  /** Opens a store in its own thread, which gets `opening`. Rejects with its error, and with the signal's reason. */
+  /** Starts a storage thread and opens its store. Rejects with the thread's error, or with the signal's reason. */
   static async openThread(
     thread: StoreThread,
     opening: object,
@@ -193,8 +193,8 @@ export class TopicStore extends DeclaredMethods {
   }
 
   /**
-   * Submits a request; its response comes by the hook. Returns false if too many are in flight: nothing was taken, and
-   * the client gets OVERLOADED. Throws after a failure of the store. The ticket must not be in use.
+   * Submits a request; `onResponses` is called with its response. Returns false, and does nothing, if too many requests
+   * are in flight. Throws if the store has failed. The ticket must not be in use.
    */
   submit({ ticket, epoch, frames, wait: waits, bytes: needed }: SubmittedRequest): boolean {
     if (this.#thread.broken !== null) throw this.#thread.broken;
@@ -220,9 +220,9 @@ export class TopicStore extends DeclaredMethods {
   }
 
   /**
-   * Exports the copy of this epoch in pieces of about 1 MiB, to be read once. Messages of an open copy are sent first;
-   * `seal` is called when few are left. Null between pieces: earlier pieces must arrive before more is requested, so
-   * that little is left.
+   * Exports the topic's copy of this epoch in pieces of about 1 MiB, to be read once. Sends the messages of an open
+   * copy first, and calls `seal` when few are left. Null between pieces: ask for the next piece only when the earlier
+   * ones have arrived, so that few messages are left then.
    */
   export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent {
     let hash = "";
@@ -234,7 +234,7 @@ export class TopicStore extends DeclaredMethods {
     const transfer = await this.importBegin(topic, content);
     let isDone = false;
     try {
-      // A copy of this piece alone: the rest of its buffer would be transferred, too.
+      // A copy, because the whole buffer of the piece would be transferred.
       for await (const piece of pieces) await this.importPiece(transfer, piece.slice());
       await this.importDone(transfer, hash());
       isDone = true;
@@ -264,7 +264,7 @@ export class TopicStore extends DeclaredMethods {
     }
   }
 
-  /** Closes the data directory after executing all submitted operations. Held gets are not answered. */
+  /** Executes all submitted requests, then closes the store. Held gets get no response. */
   async close(): Promise<void> {
     if (this.#packer.count > 0) this.#postBatch();
     await this.#thread.close().catch(() => {}); // what was answered is on the disk
@@ -302,7 +302,7 @@ export class TopicStore extends DeclaredMethods {
       case "responses":
         this.#batches -= event.batches;
         this.#handleResponses(event.bytes);
-        // Operations submitted by the response handlers are posted as well.
+        // Response handlers may have submitted requests.
         if (this.#packer.count > 0) this.#schedule();
         break;
       case "problem":

@@ -1,6 +1,6 @@
 /**
- * Thread that checkpoints the store's log while the storage thread continues to commit. Its connection does nothing
- * else. If another connection blocks a checkpoint, the next one continues.
+ * Entry of the thread that checkpoints a topic store's log while the storage thread continues to commit. If another
+ * connection blocks a checkpoint, the next checkpoint continues its work.
  */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";

@@ -1,4 +1,4 @@
-/** The entry of the storage thread of a topic store. */
+/** Entry of the storage thread of a topic store in SQLite files. */
 import { type MessagePort, workerData } from "node:worker_threads";
 import { requestReceiver } from "../../base/storage/storage_thread.ts";
 import { serveTopicStore } from "./sqlite/topic_store_thread.ts";

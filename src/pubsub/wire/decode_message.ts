@@ -1,6 +1,6 @@
 /**
- * Decodes frames into messages. Never throws: an invalid message gives an InvalidPubsubMessage that names the field and
- * quotes its value, so that every peer gets a response.
+ * Decodes the frames of a publish/subscribe message. Never throws: for an invalid message it returns an
+ * InvalidPubsubMessage, which names the field and quotes its value, so that the server can answer every peer.
  */
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { decodePutRequest } from "./decode_put.ts";
@@ -16,13 +16,13 @@ import {
   type PubsubMessage,
 } from "./pubsub_messages.ts";
 
-/** Why a message is invalid: status BAD_REQUEST, with a sentence for the body of the response. */
+/** Why a message is invalid. The response has the status BAD_REQUEST, with `reason` in its body. */
 export interface InvalidPubsubMessage {
   readonly name: null;
   readonly field: string;
   readonly value: string;
   readonly reason: string;
-  /** The message has headers, so its sender knows them. */
+  /** True if the message has headers; its sender then understands headers in the response. */
   readonly hasHeaders: boolean;
 }
 
@@ -63,7 +63,7 @@ export function decodePubsubMessage(frames: readonly Uint8Array[]): PubsubMessag
   return (frames.length === 1 ? decodePutRequest(frame) : null) ?? decodeGeneralPubsubMessage(frames, frame);
 }
 
-/** Decodes any message in its general form. */
+/** Decodes any message, without the fast path for a PUT. */
 export function decodeGeneralPubsubMessage(
   frames: readonly Uint8Array[],
   frame: Uint8Array,
@@ -89,7 +89,7 @@ export function decodeGeneralPubsubMessage(
   return message as unknown as PubsubMessage;
 }
 
-/** Where CR LF CR LF begins; else -1 minus the index of an invalid control character, or -1 minus the length. */
+/** Returns where CR LF CR LF begins; otherwise -1 minus the index of a control character, or -1 minus the length. */
 function findHeaderEnd(frame: Uint8Array): number {
   const length = Math.min(frame.byteLength, headerBytesMax);
   for (let at = 0; at < length; at++) {
@@ -144,7 +144,7 @@ function readFields(
   return null;
 }
 
-/** Unknown names are ignored, so that later versions can add headers. */
+/** Reads the headers. Ignores unknown names, so that later versions can add headers. */
 function readHeaders(header: string, start: number, headers: Record<string, unknown>): InvalidPubsubMessage | null {
   for (let at = start; at <= header.length;) {
     const lineEnd = header.indexOf("\r\n", at);
@@ -218,7 +218,7 @@ function invalidMessage(field: string, value: string, why: string): InvalidPubsu
   };
 }
 
-/** Formats bytes that may not be text, for a message. */
+/** Formats bytes that may not be text, for an error message. */
 function formatBytes(bytes: Uint8Array): string {
   let text = "";
   for (const byte of bytes.subarray(0, quotedValueLengthMax)) {

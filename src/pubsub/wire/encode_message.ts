@@ -1,6 +1,6 @@
 /**
- * Encodes messages as frames. An invalid value (a token that is too long, a number out of range) is a bug of the caller
- * and throws RangeError.
+ * Encodes publish/subscribe messages as frames. An invalid value, such as a token that is too long or a number out of
+ * range, is a bug of the caller and throws RangeError.
  */
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import type { MessageFieldType } from "./field_types.ts";
@@ -37,13 +37,13 @@ export function toCamelCase(name: string): string {
   return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Returns one frame, or for a batch the header's frame and one for each body. Bodies of a batch are not copied. */
+/** Returns one frame; for a batch, the header's frame and one for each body. Does not copy the bodies of a batch. */
 export function encodePubsubMessage(message: PubsubMessage): Uint8Array[] {
   const stored = encodePutResponse(message);
   return stored === null ? encodeGeneralPubsubMessage(message) : [stored];
 }
 
-/** Encodes any message in its general form. */
+/** Encodes any message, without the fast path for the response to a put. */
 export function encodeGeneralPubsubMessage(message: PubsubMessage): Uint8Array[] {
   const { batch } = message;
   const header = formatHeader(message);
@@ -102,14 +102,14 @@ function checkBody(bytes: number): void {
 const zero = 48;
 const dash = 45;
 const end = encoder.encode("\r\n\r\n");
-/** Digits of 9007199254740991. */
+/** The number of digits of 9007199254740991, the largest number in a message. */
 const digitsMax = 16;
-/** The start of each response of one sender, with room for two numbers and the end of the header. */
+/** The beginning of all responses of the last sender, with room for two numbers and the end of the header. */
 let lastBeginning: { readonly sender: string; readonly room: Uint8Array; readonly length: number } | null = null;
 
 /**
- * Fast path for the response to a put (OK with the IDs of the stored messages and nothing else), which is sent a
- * hundred thousand times a second. Returns null for any other message.
+ * Encodes the usual response to a put (OK with the IDs of the stored messages and nothing else) faster than
+ * `encodeGeneralPubsubMessage`: a server sends a hundred thousand of them per second. Returns null for other messages.
  */
 export function encodePutResponse(message: PubsubMessage): Uint8Array | null {
   if (message.name !== "STATUS" || message.status !== "OK" || message.headers?.ids?.length !== 1) return null;

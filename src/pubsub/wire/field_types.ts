@@ -1,30 +1,31 @@
-/** How each field of a header is read and written. Invalid text gives undefined; reading never throws. */
+/** Reads and writes a message's fields and headers. Reading returns undefined for invalid text, and never throws. */
 import { batchMessagesMax, messageNumberMax, sessionKeyLengthMax } from "./message_limits.ts";
 import { type StatusCode, statusCodes } from "./status_codes.ts";
 import { decodeNameToken, encodeNameToken } from "./name_token.ts";
 
 export interface MessageFieldType<T> {
-  /** Description of a valid value, which stands after "not": "a number from 0 to 9". */
+  /** Describes a valid value, to follow "it is not" in a message: "a number from 0 to 9". */
   readonly wanted: string;
   read(text: string): T | undefined;
   write(value: T): string;
 }
 
 /**
- * A process of a client: `number` grows with each process, and `key` is random, so that two copies of one state differ.
+ * Identifies a process of a client. `number` grows with each process; `key` is random, so that two processes that
+ * started from copies of one state differ.
  */
 export interface SessionToken {
   readonly number: number;
   readonly key: string;
 }
 
-/** Message IDs from `first` to `last`. */
+/** The message IDs from `first` to `last`, inclusive. */
 export interface MessageIdRange {
   readonly first: number;
   readonly last: number;
 }
 
-/** The last ID of a client that has had no message. */
+/** The ID that a client without a received message sends as its last one. */
 export const noMessageId = -1;
 
 export const tokenField: MessageFieldType<string> = {
@@ -33,7 +34,7 @@ export const tokenField: MessageFieldType<string> = {
   write: encodeNameToken,
 };
 
-/** Decimal without sign and leading zeros, so that each number has one spelling. */
+/** A decimal number without a sign or leading zeros, so that each number has one spelling. */
 export const numberField: MessageFieldType<number> = {
   wanted: `a decimal number from 0 to ${messageNumberMax}`,
   read: parseNumber,
@@ -74,8 +75,8 @@ export const statusCodeField: MessageFieldType<StatusCode> = {
 };
 
 /**
- * A new position for a subscriber: before the oldest stored message, after the newest, or after the message with this
- * ID.
+ * A new position for a subscriber: before the oldest stored message ("start"), after the newest ("end"), or after the
+ * message with this ID.
  */
 export const positionField: MessageFieldType<number | "start" | "end"> = {
   wanted: '"start", "end", or a message id',
@@ -83,7 +84,7 @@ export const positionField: MessageFieldType<number | "start" | "end"> = {
   write: (value) => typeof value === "string" ? value : formatNumber(value),
 };
 
-/** "17-20,25": IDs in the order of the batch's messages, ascending. */
+/** The IDs of a batch's messages, ascending, as in "17-20,25". */
 export const idRangesField: MessageFieldType<readonly MessageIdRange[]> = {
   wanted: 'message ids as "17-20,25"',
   read(text) {
@@ -119,7 +120,7 @@ function formatNumber(value: number): string {
   return String(value);
 }
 
-/** The last values that were read and written: a connection repeats the same one. */
+/** The last session that was read, and the last one written: consecutive messages often have the same one. */
 let lastParsed: { readonly text: string; readonly value: SessionToken } | null = null;
 let lastFormatted: { readonly text: string; readonly value: SessionToken } | null = null;
 

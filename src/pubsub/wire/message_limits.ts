@@ -1,27 +1,27 @@
-/** Size limits of messages. A message over a limit is refused, never truncated. */
+/** Size limits of publish/subscribe messages. A server rejects a message over a limit; it never truncates one. */
 
-/** Bytes of the header, including the empty line at its end. */
+/** The most bytes of a header, including the empty line at its end. */
 export const headerBytesMax = 64 << 10;
-/** UTF-8 bytes of a token (an ID or a topic) before percent-encoding. */
+/** The most UTF-8 bytes of a token (an ID or a topic) before percent-encoding. */
 export const tokenBytesMax = 1024;
-/** Bytes of a body, inclusive. The same limit holds for all bodies of a batch together. */
+/** The most bytes of a body, and of all bodies of a batch together. */
 export const bodyBytesMax = 64 << 20;
-/** Characters of the random part of a session token. */
+/** The most characters of the random part of a session token. */
 export const sessionKeyLengthMax = 64;
-/** Messages in one batch (`count`), and therefore frames after the header's. */
+/** The most messages in a batch (`count`), each in its own frame after the header's. */
 export const batchMessagesMax = 1024;
-/** Maximum of all numbers: the largest exact integer of a double. A larger counter or ID is refused, never rounded. */
+/** The largest number in a message: the largest exact integer of a double. A larger one is rejected, never rounded. */
 export const messageNumberMax = Number.MAX_SAFE_INTEGER;
 /**
- * A number that a client continues from, its session or a counter without a session, is refused above the first one,
- * unless it is at most the second one above the last number of this client: otherwise one request could use up all that
- * are left.
+ * A client's session numbers, operation numbers and counters without a session must leave room for later ones. A client
+ * may use any number up to `freeClientNumberMax`; above it, only a number at most `clientNumberStepMax` above its last
+ * one. Otherwise one request could use up all numbers that are left.
  */
 export const freeClientNumberMax = 2 ** 48;
 export const clientNumberStepMax = 2 ** 20;
-/** Bytes of a whole message in its frames, which a socket may have to buffer. */
+/** The most bytes of all frames of a message, which a socket may have to buffer. */
 const messageBytesMax = headerBytesMax + bodyBytesMax;
-/** Limits of a socket that receives such messages with an envelope: every valid message passes. */
+/** Limits for sockets that receive these messages. Every valid message with its envelope is within them. */
 export const pubsubSocketLimits = { framesMax: batchMessagesMax + 16, messageBytesMax: messageBytesMax + (64 << 10) };
-/** Characters of a refused value that are quoted. */
+/** The most characters that an error message quotes of an invalid value. */
 export const quotedValueLengthMax = 64;

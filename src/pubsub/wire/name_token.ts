@@ -1,13 +1,13 @@
 /**
- * Tokens of a header: any string without lone surrogates, percent-encoded as UTF-8 (RFC 3986, section 2.1). Printable
- * ASCII except "%" stands for itself, so that an ordinary name stays readable.
+ * Encodes names and IDs as tokens of a header: percent-encoded UTF-8 (RFC 3986, section 2.1). Any string without lone
+ * surrogates can be encoded. Printable ASCII except "%" stays as it is, so an ordinary name stays readable.
  */
 import { tokenBytesMax } from "./message_limits.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Characters that have to be escaped: blanks, control characters, "%", and everything beyond ASCII. */
+/** Characters that must be escaped: blanks, control characters, "%", and everything beyond ASCII. */
 const unsafe = /[^\x21-\x24\x26-\x7e]/;
 const loneSurrogate = /\p{Surrogate}/u;
 

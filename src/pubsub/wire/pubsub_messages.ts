@@ -1,7 +1,7 @@
 /**
- * Messages of the publish/subscribe protocol: names, fields and their order, as in section 3.1 of "Enforcing Exactly-
- * Once Semantics in a Load-Balanced Pub/Sub Service With Multiple Proxies" (2022), and the additional headers. This is
- * the only declaration: reader, writer, types and docs/protocol/pubsub.md follow from it.
+ * Declares the messages of the publish/subscribe protocol: names, fields and headers. Decoder, encoder, types and
+ * docs/protocol/pubsub.md follow from this declaration. The first messages are those of section 3.1 of "Enforcing
+ * Exactly-Once Semantics in a Load-Balanced Pub/Sub Service With Multiple Proxies" (2022).
  */
 import {
   batchCountField,
@@ -16,7 +16,7 @@ import {
   tokenField,
 } from "./field_types.ts";
 
-/** The first line: the name and these fields, separated by single blanks. */
+/** The fields of each message's first line, which follow its name, separated by single blanks. */
 export const messageFields = {
   /** Subscribes the sender to messages that are put from now on. */
   SUBSCRIBE: { sender: tokenField, topic: tokenField },
@@ -35,7 +35,7 @@ export const messageFields = {
   /** The response to each of the other messages. */
   STATUS: { sender: tokenField, status: statusCodeField },
 
-  // Messages that the paper does not have:
+  // Messages that this protocol adds to the paper's:
   /** Asks for the peer's ID and version. A peer that sends headers knows headers. */
   HELLO: { sender: tokenField },
   /** Moves the subscriber to another position of the topic. */
@@ -64,9 +64,9 @@ export const messageBodies = {
   TRANSFER: "one",
 } as const satisfies Partial<Record<PubsubMessageName, "one" | "batch">>;
 
-/** Headers between the first line and the empty line, `name: value`; camelCase in code. */
+/** Headers, as `name: value` between the first line and the empty line. Code has their names in camelCase. */
 export const headerFields = {
-  /** The sender knows these headers. Version of the protocol: 1. */
+  /** Version of the protocol: 1. */
   version: numberField,
   /** The topic's epoch, which grows with every change of its owner. */
   epoch: numberField,
@@ -84,11 +84,11 @@ export const headerFields = {
   registration: numberField,
   /** PUT: the smallest counter whose outcome the publisher does not know. */
   "first-unacked": numberField,
-  /** PUT: refused unless this counter is stored, or is below `first-unacked`. */
+  /** PUT: the server refuses it unless this counter is stored, or is below `first-unacked`. */
   after: numberField,
   /** GET: maximum number of messages. */
   max: numberField,
-  /** GET: maximum bytes of all bodies; one message is returned whatever its length. */
+  /** GET: maximum bytes of all bodies; the first message is returned whatever its length. */
   "max-bytes": numberField,
   /** GET: milliseconds to wait for a message. */
   "wait-ms": numberField,
@@ -96,7 +96,7 @@ export const headerFields = {
   count: batchCountField,
   /** Milliseconds after which the sender no longer waits for the response. */
   "deadline-ms": numberField,
-  /** PUT: the publisher's own ID of the message. Response to GET: the same. */
+  /** The publisher's own ID of the message, in PUT and in the response to GET. */
   "msg-id": tokenField,
   /** GET: read messages without moving the position. */
   peek: flagField,
@@ -104,13 +104,13 @@ export const headerFields = {
   redelivered: numberField,
   /** Number of messages that the topic's retention removed before this subscriber got them. */
   missed: numberField,
-  /** The database of the topic has lost messages that were answered OK: `certain`, or `possible`. */
+  /** The topic's database has lost messages that the server had confirmed: `certain`, or `possible`. */
   loss: tokenField,
   /** IDs of the messages of a batch. */
   ids: idRangesField,
   /** The counter at which a batch was refused. */
   "failed-at": numberField,
-  /** ERROR: the request may have been executed. */
+  /** ERROR: the server may have executed the request. */
   unknown: flagField,
   /** NOT_OWNER: the server that owns the topic, and its endpoint. */
   owner: tokenField,
@@ -118,7 +118,7 @@ export const headerFields = {
   /** TRANSFER: the incarnation of the topic, and the ID before its first message. */
   incarnation: tokenField,
   "base-offset": numberField,
-  /** TRANSFER: the index of the piece, from 0, and whether it is the last one, which has the hash. */
+  /** TRANSFER: the index of the piece, from 0; whether it is the last one; and, in the last one, the hash. */
   part: numberField,
   final: flagField,
   hash: tokenField,
@@ -131,7 +131,7 @@ export const headerFields = {
   first: numberField,
   end: numberField,
   pending: numberField,
-  /** Also in the response to PUT: 0 if no client is subscribed, so that nothing was stored. */
+  /** Also in the response to PUT: 0 if no client is subscribed, so the server stored nothing. */
   subscribers: numberField,
   bytes: numberField,
   state: tokenField,
@@ -154,13 +154,13 @@ export type PubsubHeaders = {
   >;
 };
 
-/** A message with this name. */
+/** The messages with this name, for example `PubsubMessageOf<"PUT" | "GET">`. */
 export type PubsubMessageOf<N extends PubsubMessageName> = N extends PubsubMessageName
   ? { readonly name: N } & FieldValues<(typeof messageFields)[N]> & OptionalFields<N> & MessageRest
   : never;
 
 interface MessageRest {
-  /** Absent if the sender uses only the paper's protocol. */
+  /** Absent if the sender does not use headers. */
   readonly headers?: PubsubHeaders | undefined;
   /** The body, as a view of its frame; absent for a message without a body, and for a batch. */
   readonly body?: Uint8Array | undefined;

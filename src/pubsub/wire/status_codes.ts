@@ -3,11 +3,11 @@
 export const statusCodes = [
   /** Done, durably. */
   "OK",
-  /** No message waits for the subscriber. */
+  /** There is no undelivered message for the subscriber. */
   "NO_MESSAGE",
   /** The client is not subscribed to the topic. */
   "NOT_SUBSCRIBED",
-  /** The server does not own the topic, or not in this epoch; `owner` names the owner if it is known. */
+  /** The server does not own the topic in this epoch; `owner` names the owner if the server knows it. */
   "NOT_OWNER",
   /** The publisher has used the counter, or the message ID, for another body. */
   "COUNTER_REUSE",
@@ -41,7 +41,7 @@ export const statusCodes = [
 
 export type StatusCode = (typeof statusCodes)[number];
 
-/** Status codes that say that nothing was done now. They say nothing about earlier tries of the same request. */
+/** Status codes of a request that had no effect. An earlier attempt of the same request may have had one. */
 export const nothingDoneStatusCodes: readonly StatusCode[] = [
   "FENCED",
   "UNREGISTERED",

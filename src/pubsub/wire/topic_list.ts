@@ -1,4 +1,4 @@
-/** The body of PERIODIC and of the response to TOPICS: percent-encoded names separated by blanks, as in the paper. */
+/** A list of topics, in the body of PERIODIC and of the response to TOPICS: encoded names separated by blanks. */
 import { bodyBytesMax } from "./message_limits.ts";
 import { decodeNameToken, encodeNameToken } from "./name_token.ts";
 

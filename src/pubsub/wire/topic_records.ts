@@ -1,7 +1,7 @@
 /**
- * A topic's content as bytes: how messages lie in the store, and the stream that a handoff sends and hashes. The same
- * content gives the same bytes, however it was cut into rows: messages by id, and then, because they change until the
- * topic is sealed, its numbers, clients by name, their windows by session, their counters ascending.
+ * A topic's content as bytes, in the rows of a store and in the stream of a handoff. Equal content has equal bytes and
+ * so an equal hash, however a store cut it into rows. First come the messages by id. Then comes what changes until the
+ * topic is sealed: its numbers, and its clients by name, with windows by session and counters ascending.
  *
  * A record is a 32-bit length, one byte for its kind, and its fields, big-endian:
  *   message  id, time, publisher's session and counter, publisher, msg-id or none, body
@@ -18,7 +18,7 @@ import { bodyBytesMax } from "./message_limits.ts";
 
 const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
 
-/** Maximum entries in one record of a window. */
+/** The most entries in one record of a window, and in one record of msg-ids. */
 export const windowRecordEntriesMax = 4096;
 const recordBytesMax = bodyBytesMax + (1 << 20);
 const none = -1;
@@ -33,7 +33,7 @@ export interface TopicRecord {
   readonly epoch: number;
   readonly last: number;
   readonly first: number;
-  /** Grows when publishers are forgotten; an unknown client has to use this number. */
+  /** Grows when the topic forgets publishers; a client that the topic does not know must use this number. */
   readonly registration: number;
 }
 
@@ -45,11 +45,11 @@ export interface TopicClientRecord {
   readonly opSession: number;
   readonly forgottenSession: number;
   readonly position: number | null;
-  /** The topic's number when the client registered; earlier requests with a lower number are refused. */
+  /** The topic's registration number when the client registered; requests with a lower number are refused. */
   readonly registration: number;
 }
 
-/** A resolved counter: the ID of its message, and a 53-bit fingerprint of the body. */
+/** A publisher's counter that was put: the ID of its message, and a 53-bit fingerprint of the body. */
 export interface ResolvedCounter {
   readonly counter: number;
   readonly id: number;
@@ -87,10 +87,10 @@ export type TopicDataRecord =
   | { readonly kind: "message"; readonly message: TopicMessageRecord; readonly bytes: Uint8Array }
   | { readonly kind: "end"; readonly records: number };
 
-/** Writes records one after the other. */
+/** Encodes the records of a topic, one after the other. */
 export class TopicDataWriter {
   readonly #writer: ByteWriter;
-  /** The last publisher: consecutive messages often have the same one. */
+  /** The last publisher's name and its bytes: consecutive messages often have the same publisher. */
   #publisher = { name: "", bytes: new Uint8Array(0) };
 
   constructor(capacity = 1024) {
@@ -141,7 +141,7 @@ export class TopicDataWriter {
     });
   }
 
-  /** Written out for speed: called for every message that is put. */
+  /** Written out for speed: the store calls it for every message that is put. */
   writeMessage({ id, timeMs, session, counter, publisher, msgId, body }: TopicMessageRecord): void {
     const writer = this.#writer;
     const start = writer.length;
@@ -204,7 +204,7 @@ export function decodeResolvedCounters(bytes: Uint8Array): ResolvedCounter[] {
   return readEntries(new ByteReader(bytes));
 }
 
-/** Returns where each message of a row of records begins. Throws PROTOCOL for invalid records. */
+/** Returns the offset of each message in a row of message records. Throws PROTOCOL for invalid records. */
 export function messageRecordOffsets(records: Uint8Array): number[] {
   const reader = new ByteReader(records);
   const offsets: number[] = [];
@@ -250,22 +250,23 @@ function int32At(bytes: Uint8Array, at: number): number {
   return readU32(bytes, at) | 0;
 }
 
-/** Bytes of the length before each record. */
+/** The size of the length before each record, in bytes. */
 const lengthBytes = 4;
 
+/** Decodes the records of a topic from pieces of any size. */
 export class TopicDataReader {
-  /** Pieces of an incomplete record, joined when it is complete: a long record arrives in many pieces. */
+  /** The pieces of an incomplete record; they are joined when the record is complete. */
   #parts: Uint8Array[] = [];
   #bytes = 0;
   /** Bytes needed to make progress: a length, or a whole record. */
   #wanted = lengthBytes;
 
-  /** Bytes of the incomplete record. */
+  /** The bytes of an incomplete record so far. */
   get pendingBytes(): number {
     return this.#bytes;
   }
 
-  /** Yields the records that are complete now. Keeps the piece. Throws PROTOCOL for an invalid record. */
+  /** Yields the records that this piece completes. Keeps the piece. Throws PROTOCOL for an invalid record. */
   *push(piece: Uint8Array): Generator<TopicDataRecord, void, void> {
     this.#parts.push(piece);
     this.#bytes += piece.byteLength;

@@ -10,10 +10,11 @@ import type { ClientTable } from "./client_table.ts";
 import { checkClientSession } from "../decisions/session_fence.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 
+/** The registration numbers that a decision about a request needs. */
 export interface RegistrationView {
-  /** The topic's number when the client was created; null: unknown client. */
+  /** The topic's registration number when the client was created; null if the client is unknown. */
   readonly client: number | null;
-  /** The topic's current number. */
+  /** The topic's current registration number. */
   readonly topic: number;
 }
 
@@ -25,9 +26,9 @@ export interface RegistrationView {
 export type RegistrationDecision = "known" | "new" | "unregistered";
 
 /**
- * Decides whether a request of a session comes from a client as the topic knows it. A topic forgets publishers and
- * their counters, and a late request of such a client must not be treated as new. So a topic's number grows when it
- * forgets a client, and a request carries the number that its client knows (0: none). Pure; the model in
+ * Decides whether a request with a session may come from a client that the topic has forgotten. A topic forgets
+ * publishers and their counters, and must not treat a late request of such a client as new. So the topic's number grows
+ * when it forgets a client, and each request carries the number that its client knows (0 for none). Pure; the model in
  * test/pubsub/model calls it.
  */
 export function decideRegistration(carried: number, { client, topic }: RegistrationView): RegistrationDecision {
@@ -53,8 +54,8 @@ export class ClientAdmission {
   }
 
   /**
-   * Admits the client and raises its session. A client that only reads leaves no trace. `diskFull`: why nothing may
-   * change. Throws Damaged.
+   * Admits the client of an operation, creates it if it is new, and raises its session. An unknown client that only
+   * reads leaves no trace. `diskFull` is why nothing may change, or null. Throws DamageError.
    */
   admit(operation: ClientOperation, topic: StoredTopic, diskFull: string | null): AdmissionResult {
     const { client: name, session } = operation;

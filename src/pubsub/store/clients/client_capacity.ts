@@ -1,6 +1,7 @@
 /**
- * Capacity of a topic for clients, and which publishers it forgets to make space. A share is reserved for subscribers.
- * Clients without sessions have a limit of their own, because they can never be forgotten safely.
+ * Limits the number of a topic's clients, and decides which publishers the topic forgets to make room. A share is
+ * reserved for subscribers. Clients without sessions have their own limit, because a topic can never forget them
+ * safely.
  */
 import type { ClientOperation } from "../operations/store_operations.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
@@ -14,7 +15,7 @@ const publisherShare = 0.75;
 const plainShare = 0.5;
 const recentShare = 0.1;
 const warningShare = 0.8;
-/** How many times the wanted number of old publishers is checked for unresolved puts. */
+/** Candidates to be forgotten, as a multiple of the wanted number: some of them may have unresolved puts. */
 const candidates = 2;
 
 export class ClientCapacity {
@@ -36,7 +37,7 @@ export class ClientCapacity {
     this.#warn = warn;
   }
 
-  /** Returns why a new client is refused, as a sentence, or null. May forget others, which the caller commits. */
+  /** Returns why a new client is refused, or null. May forget other clients, which the caller commits. */
   whyFull(topic: StoredTopic, { kind, session }: ClientOperation): string | null {
     const max = this.max;
     if (kind === "subscribe") {
@@ -61,8 +62,8 @@ export class ClientCapacity {
   }
 
   /**
-   * Forgets the oldest publishers that never subscribed, have no msg-ids and were not active recently: first those
-   * without unresolved puts. Their earlier requests are refused from now on, so that none is stored twice.
+   * Forgets the oldest publishers that never subscribed, have no msg-ids and were not active recently, preferably those
+   * without unresolved puts. The topic refuses their earlier requests from now on, so that no message is stored twice.
    */
   #forgetOldest(topic: StoredTopic): void {
     const recent = new Set(this.#clients.recentlyActiveNames(topic.id, Math.ceil(this.max * recentShare)));

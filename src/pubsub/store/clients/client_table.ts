@@ -1,6 +1,6 @@
 /**
- * The clients of all topics: sessions, positions, counter windows, msg-ids. Subscribers are in memory, and other
- * clients that were active recently. Changes are collected for the next commit.
+ * The clients of all topics: sessions, positions, counter windows and msg-ids. Keeps recently active clients without a
+ * subscription in memory (topics keep their subscribers), and collects changes for the next commit.
  */
 import type { MsgIdRecord, ResolvedCounter } from "../../wire/topic_records.ts";
 import { encodeStoredName, type StoredMsgId, type TopicClient } from "../rows/topic_client.ts";
@@ -23,7 +23,7 @@ export class ClientTable {
   /** The last client of `#unsubscribed`. */
   #newest: TopicClient | null = null;
   /**
-   * Clients with windows in memory, and the number of counters added since the windows were last dropped from memory.
+   * Clients whose windows are in memory, and the number of counters added since windows were last dropped from memory.
    */
   readonly #clientsWithWindows = new Set<TopicClient>();
   #entries = 0;
@@ -48,9 +48,9 @@ export class ClientTable {
     this.#nameFingerprints.set(topicId, names);
   }
 
-  /** Returns a known client without a subscription, or null. Throws Damaged. */
+  /** Returns a known client without a subscription, or null. Throws DamageError. */
   findUnsubscribed(topicId: number, name: string): TopicClient | null {
-    // Shortcut for a publisher that puts again and again: it is the last one already.
+    // Shortcut for a publisher that puts one message after the other.
     if (this.#newest?.topicId === topicId && this.#newest.name === name) return this.#newest;
     const slot = `${topicId} ${name}`;
     let client = this.#unsubscribed.get(slot);
@@ -110,7 +110,7 @@ export class ClientTable {
     this.#nameFingerprints.get(topicId)?.delete(fingerprintMessage(encodeStoredName(name)));
   }
 
-  /** Called when the client has subscribed: its topic keeps it now. */
+  /** Removes a client that has subscribed: its topic keeps it now. */
   removeUnsubscribed(client: TopicClient): void {
     if (this.#newest === client) this.#newest = null;
     this.#unsubscribed.delete(`${client.topicId} ${client.name}`);
@@ -120,7 +120,7 @@ export class ClientTable {
     this.#unsubscribed.set(`${client.topicId} ${client.name}`, client);
   }
 
-  /** Drops a topic's clients from memory: the topic was dropped or replaced. */
+  /** Drops a topic's clients from memory, after the topic was dropped or replaced. */
   forgetTopic(topicId: number): void {
     if (this.#newest?.topicId === topicId) this.#newest = null;
     this.#nameFingerprints.delete(topicId);
@@ -130,7 +130,7 @@ export class ClientTable {
     }
   }
 
-  /** Names of the most recently active clients of a topic without a subscription, as far as they are in memory. */
+  /** Returns the names of a topic's most recently active clients without a subscription that are in memory. */
   recentlyActiveNames(topicId: number, most: number): string[] {
     return [...this.#unsubscribed.values()].filter((client) => client.topicId === topicId).slice(-most).map((
       { name },
@@ -270,7 +270,7 @@ export class ClientTable {
     return changed + this.#forgotten.size > 0;
   }
 
-  /** Moves all changes into those of their topics. */
+  /** Moves all collected changes into the changes of their topics. */
   takeChanges(changeOf: (topicId: number) => TopicChange): void {
     for (const client of this.#forgotten.values()) changeOf(client.topicId).forgottenClients.push(client.id);
     this.#forgotten.clear();
@@ -302,7 +302,7 @@ export class ClientTable {
   }
 
   /**
-   * The bound is stored with the entries. After a crash, a counter below it is not new, even if it was never stored.
+   * Stores the bound with the entries: after a crash, a counter below it must not be treated as new.
    */
   #takeEntries(change: TopicChange, { client: { id: client, topicId }, window, entries }: {
     readonly client: TopicClient;

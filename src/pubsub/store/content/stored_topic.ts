@@ -1,4 +1,4 @@
-/** One topic in the memory of a store, and which of its messages retention and the limits of a topic concern. */
+/** A topic in the memory of its store; which of its messages retention deletes, and when the topic is full. */
 import { noMessageId } from "../../wire/field_types.ts";
 import type { PubsubHeaders } from "../../wire/pubsub_messages.ts";
 import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
@@ -18,17 +18,17 @@ export class StoredTopic {
   readonly incarnation: string;
   readonly baseOffset: number;
   epoch: number;
-  /** The receiving server of a handoff: no operation is executed until the topic is opened at a higher epoch. */
+  /** The server that receives the topic. Until the topic is opened at a higher epoch, no operation is executed. */
   sealedFor: string | null;
   clientCount: number;
   /** Clients without a session. */
   plainCount: number;
-  /** Grows when publishers are forgotten, so that their earlier requests are not treated as new. */
+  /** Grows when the topic forgets publishers, so that it does not treat their earlier requests as new. */
   registration: number;
-  /** Describes damaged or missing clients, whose positions are unknown; null: none. */
+  /** Describes damaged or missing clients, whose positions are unknown; null if there are none. */
   readonly damagedClients: string | null;
   readonly losses: TopicLosses;
-  /** The position of the slowest subscriber; null: to be computed. */
+  /** The position of the slowest subscriber; null if it must be computed again. */
   #slowest: number | null = null;
 
   constructor({ row, clients, messages, losses }: OpenedTopic, nextRowId: (first: number) => number) {
@@ -48,7 +48,7 @@ export class StoredTopic {
     this.log.countSubscribersOfOldestRow(this.subscriberPositions());
   }
 
-  /** The topic's row with the current values. */
+  /** Returns the topic's row with the current values. */
   row(): TopicRow {
     const { id, name, incarnation, baseOffset, epoch, sealedFor, clientCount: clients, registration } = this;
     const { lastId: last, gone, stored, bytes } = this.log;
@@ -77,7 +77,7 @@ export class StoredTopic {
     }
   }
 
-  /** Messages after this position. Ids between the last one before a restore and the new base offset do not exist. */
+  /** Returns how many messages are after this position. The ids that a restore has skipped do not count. */
   pendingAfter(position: number): number {
     const { firstId: first, lastId: last } = this.log;
     const from = Math.max(position, first - 1);
@@ -85,7 +85,7 @@ export class StoredTopic {
     return this.log.messages.countBetween(from, this.baseOffset) + last - (this.baseOffset + 1);
   }
 
-  /** Headers of the response to this client's INFO. */
+  /** Returns the headers of the response to this client's INFO. */
   infoFor(client: string): PubsubHeaders {
     const { firstId: first, lastId: last, bytes } = this.log;
     const position = this.subscribers.get(client)?.position ?? null;
@@ -95,7 +95,8 @@ export class StoredTopic {
   }
 
   /**
-   * Undelivered messages of the slowest subscriber. Looks at all subscribers, but only after the slowest one has moved.
+   * Returns how many undelivered messages the slowest subscriber has. Looks at all subscribers only after the slowest
+   * one has moved.
    */
   pendingOfSlowest(): number {
     if (this.subscribers.size === 0) return 0;
@@ -108,14 +109,14 @@ export class StoredTopic {
   }
 }
 
-/** The number of rows that a commit may still delete from a topic. */
+/** How many rows the next commit may still delete from a topic. */
 export interface TrimBudget {
   rows: number;
 }
 
 /**
- * Deletes messages that are no longer needed, with the next commit: those that every subscriber has acknowledged and
- * those beyond the retention limits. Deletes as many rows as `budget` has left; returns whether more can be deleted.
+ * Deletes the messages that every subscriber has acknowledged, and those beyond the retention limits, with the next
+ * commit. Deletes at most as many rows as `budget` allows. Returns whether more rows could be deleted.
  */
 export function trimTopic(topic: StoredTopic, options: TopicStoreOptions, nowMs: number, budget: TrimBudget): boolean {
   const { log } = topic;
@@ -127,8 +128,8 @@ export function trimTopic(topic: StoredTopic, options: TopicStoreOptions, nowMs:
 }
 
 /**
- * Whether retention deletes the oldest row: the messages after it alone reach the limit. So slightly more is kept than
- * required, never less.
+ * Whether retention deletes the oldest row: when the messages after this row alone reach the limit. So the topic keeps
+ * slightly more than required, never less.
  */
 export function exceedsRetention(topic: StoredTopic, options: TopicStoreOptions, nowMs: number): boolean {
   const { log } = topic;
@@ -141,9 +142,8 @@ export function exceedsRetention(topic: StoredTopic, options: TopicStoreOptions,
 }
 
 /**
- * Returns a sentence if these new messages exceed the topic's limits, otherwise null. Without subscribers nothing is
- * stored, so nothing is refused. A batch is stored as a whole: one that alone exceeds a limit is accepted if one of its
- * messages fits.
+ * Returns why these new messages exceed the topic's limits, or null. A topic without subscribers stores nothing and is
+ * never full. A batch that alone exceeds a limit is accepted as a whole if one of its messages fits.
  */
 export function whyTopicFull(
   topic: StoredTopic,
@@ -164,7 +164,7 @@ export function whyTopicFull(
   return `${pending} undelivered messages for the slowest subscriber${more}; the limit is ${maxPending}`;
 }
 
-/** Bytes of the largest body, and of all bodies. */
+/** Returns the bytes of the largest body, and of all bodies. */
 function bodySizesOf(bodies: readonly Uint8Array[]): [largest: number, all: number] {
   let largest = 0;
   let all = 0;

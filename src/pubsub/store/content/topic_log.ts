@@ -1,19 +1,19 @@
 /**
- * The messages of a topic, many per row: appended at one end and deleted at the other when every subscriber has
- * acknowledged them. Tracks the oldest row and how many subscribers still need it, so that puts and gets do not look at
- * all subscribers.
+ * The log of a topic: its messages in rows of many. Puts append messages at the end; rows at the start are deleted when
+ * every subscriber has acknowledged them. The log counts the subscribers that still need the oldest row, so that puts
+ * and gets do not look at all subscribers.
  */
 import { messageRecordAt, TopicDataWriter, type TopicMessageRecord } from "../../wire/topic_records.ts";
 import { orIfDamaged } from "../../../base/storage/damage.ts";
 import { logRowBytesMax, logRowMessagesMax } from "../limits/topic_store_limits.ts";
 import type { LogRow, LogRowHead, MessageReader, TopicChange, TopicRow } from "../rows/topic_rows.ts";
 
-/** Larger writers are not reused. */
+/** A writer with a larger buffer is not reused. */
 const spareBytesMax = 2 * logRowBytesMax;
-/** Writer for the next append of any topic: allocating one per row costs more than everything else for a small row. */
+/** The writer for the next row of any topic: for a small row, allocating one would take most of the time. */
 let spareWriter: TopicDataWriter | null = null;
 
-/** Row heads that are remembered after writing. */
+/** The most heads of written rows that are remembered. */
 const writtenMax = 64;
 
 /** A row that is in memory until it is committed. */
@@ -22,7 +22,7 @@ interface UnwrittenRow {
   readonly row: LogRow;
 }
 
-/** Positions of subscribers: ids of their last acknowledged messages. */
+/** The positions of a topic's subscribers: the ids of their last acknowledged messages. */
 export type SubscriberPositions = Iterable<number>;
 
 export class TopicLog {
@@ -31,17 +31,17 @@ export class TopicLog {
   readonly #subscribers: () => number;
   /** The row written last: most readers need it. */
   #newest: LogRow | null = null;
-  /** Null if there is no row. */
+  /** The oldest row; null if there is none. */
   #oldest: LogRowHead | "damaged" | null;
-  /** Subscribers that have not acknowledged all of the oldest row. */
+  /** How many subscribers have not acknowledged all of the oldest row. */
   #subscribersOfOldest = 0;
   #pending: TopicDataWriter | null = null;
   #pendingOffsets: number[] = [];
   #pendingFirst = 0;
-  /** Heads of the rows written last, in order, and the last message before the first of them. They save queries. */
+  /** The heads of the rows written last, in order, and the last message before them. They save queries. */
   #written: LogRowHead[] = [];
   #writtenAfter = Infinity;
-  /** Rows that the next commit adds, in order, and those that it deletes. */
+  /** The rows that the next commit adds, in order, and the rows that it deletes. */
   #unwritten: UnwrittenRow[] = [];
   #deleted: LogRowHead[] = [];
   lastId: number;
@@ -92,7 +92,7 @@ export class TopicLog {
     this.lastId += countSubscribers;
   }
 
-  /** The first id that is not in a row yet; null if all are. */
+  /** The first message that is not in a row yet; null if all messages are. */
   get firstPendingId(): number | null {
     return this.#pending === null ? null : this.#pendingFirst;
   }
@@ -133,7 +133,7 @@ export class TopicLog {
     this.#deleted = [];
   }
 
-  /** Returns the row with message `id`, else the first one after it, else null. Throws Damaged. */
+  /** Returns the row with message `id`, or else the first row after it, or null. Throws DamageError. */
   rowAt(id: number): LogRow | null {
     const newest = this.#newest;
     if (newest !== null && newest.first <= id) return newest.last >= id ? newest : null;
@@ -146,7 +146,7 @@ export class TopicLog {
     const at = this.messages.findRowUpTo(id);
     if (at !== null && at.last >= id) return this.messages.load(at);
     const next = this.messages.findRowAfter(id) ?? unwritten?.head ?? null;
-    // Messages in between may only be missing because there was no subscriber for them, or because they were given up.
+    // Messages before the row may only be missing if they had no subscriber, or if an operator gave them up.
     const had = Math.max(id - 1, this.gone);
     const before = next?.previous ?? this.stored;
     if (before > had) throw this.messages.missingRowError(had + 1, before);
@@ -162,7 +162,7 @@ export class TopicLog {
     for (const position of positions) if (position < oldest.last) this.#subscribersOfOldest++;
   }
 
-  /** Notes the move of a subscriber; null: not subscribed. */
+  /** Notes that a subscriber has moved; null means not subscribed. */
   noteSubscriberMove(from: number | null, to: number | null): void {
     const last = this.oldestRow?.last ?? -1;
     const was = from !== null && from < last;
@@ -175,7 +175,7 @@ export class TopicLog {
     return this.oldestRow !== null && this.#subscribersOfOldest === 0;
   }
 
-  /** Null if there is none, or if it is unknown because of damage. */
+  /** The oldest row; null if there is none, or if it is unknown because of damage. */
   get oldestRow(): LogRowHead | null {
     return this.#oldest === "damaged" ? null : this.#oldest;
   }

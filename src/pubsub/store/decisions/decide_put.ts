@@ -5,10 +5,11 @@ import type { PublisherWindow } from "./publisher_window.ts";
 import { leavesNoNumbersAfter } from "./session_fence.ts";
 import { messageOverheadBytes, putOverheadBytes, sessionWindowCountersMax } from "../limits/topic_store_limits.ts";
 
+/** The stored state of publisher and topic from which a put is decided. */
 export interface PublisherView {
-  /** The window of the session in which the counters were first used; empty if nothing is stored. */
+  /** The counters of the session in which the put's counters were first used; empty if nothing is stored. */
   readonly window: PublisherWindow;
-  /** The session is too old to be remembered, or belonged to another client state. */
+  /** True if the session is too old to be remembered, or belongs to another client state. */
   readonly windowGone: boolean;
   /** The message stored under the request's msg-id. */
   readonly sameMsgId: { readonly id: number; readonly fingerprint: number } | null;
@@ -22,7 +23,7 @@ export interface PublisherView {
 
 export type PutDecision =
   | RefusedOperation
-  /** `bound`: the window's new bound. `newIndexes`: indexes of the bodies to store, with ids from `last` + 1. */
+  /** `bound`: the window's new bound. `newIndexes`: the bodies to store, with ids from `last` + 1. `ids`: all ids. */
   | {
     readonly kind: "done";
     readonly bound: number;
@@ -30,7 +31,7 @@ export type PutDecision =
     readonly ids: readonly number[];
   };
 
-/** A batch is stored or refused as a whole. */
+/** Decides whether a put is stored or refused; a batch is decided as a whole. */
 export function decidePut(put: PutOperation, view: PublisherView): PutDecision {
   const { window, fingerprints } = view;
   const highest = put.counter + (fingerprints.length - 1);
@@ -64,13 +65,13 @@ export function decidePut(put: PutOperation, view: PublisherView): PutDecision {
   return full === null ? { kind: "done", bound, newIndexes, ids } : refuseOperation("FULL", full);
 }
 
-/** Upper bound of the bytes that a put adds to the store. */
+/** Returns the most bytes that a put may add to the store. */
 export function countPutBytes({ bodies, client, msgId }: PutOperation): number {
   const each = messageOverheadBytes + 3 * (client.length + (msgId?.length ?? 0)); // names in UTF-8
   return bodies.reduce((sum, { byteLength }) => sum + byteLength + each, putOverheadBytes);
 }
 
-/** Converts ids to ranges; mostly there is only one. */
+/** Converts message ids to ranges; usually there is only one range. */
 export function toMessageIdRanges(ids: readonly number[]): MessageIdRange[] {
   const ranges: MessageIdRange[] = [];
   let first = ids[0];

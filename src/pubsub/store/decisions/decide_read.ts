@@ -8,16 +8,17 @@ import {
 } from "../operations/store_operations.ts";
 import { compareClientOperation, type LastClientOperation } from "./session_fence.ts";
 
+/** A subscriber's stored position and last operation. */
 export interface SubscriberState extends LastClientOperation {
-  /** The last acknowledged message; null: not subscribed. */
+  /** The last acknowledged message; null if the client is not subscribed. */
   readonly position: number | null;
 }
 
-/** State of a topic's log: the messages from `firstId` to `lastId` exist. */
+/** The ends of a topic's log: the messages from `firstId` to `lastId` exist. */
 export interface TopicLogState {
   readonly firstId: number;
   readonly lastId: number;
-  /** Ids up to here were assigned before a restore; how many is unknown. 0 without a restore. */
+  /** The ids up to this one were assigned before a restore; how many is unknown. 0 without a restore. */
   readonly baseOffset?: number;
 }
 
@@ -26,7 +27,10 @@ export type GetDecision =
   /** The subscriber's new position, the next message, and how many messages before it are gone (`missed`). */
   | { readonly kind: "read"; readonly position: number; readonly next: number; readonly missed: number };
 
-/** The same `last` returns the same next message. The position moves to what the client acknowledges, never back. */
+/**
+ * Decides which message a get returns next. It acknowledges `last`: the subscriber's position moves there, never back.
+ * A get with the same `last` returns the same message again.
+ */
 export function decideGet(get: GetOperation, subscriber: SubscriberState, log: TopicLogState): GetDecision {
   const { position } = subscriber;
   if (position === null) return refuseOperation("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
@@ -45,12 +49,13 @@ export function decideGet(get: GetOperation, subscriber: SubscriberState, log: T
   return { kind: "read", position: moved, next, missed: countMissedMessages(moved, next, log.baseOffset) };
 }
 
-/** Number of ids that are left out after a loss: more than were assigned to lost messages. */
+/** How many ids a topic skips after a loss: more than were assigned to lost messages. */
 export const idsSkippedAfterLoss = 2 ** 32;
 
 /**
- * Messages between the last acknowledged and the next existing one. Unknown across a restore or a loss: then 0. Only
- * the last of them is in `baseOffset`; earlier ones are recognized by the ids that they have left out.
+ * Returns how many messages a subscriber has missed between message `had` and message `next`. Returns 0 if a restore or
+ * a loss is between them, because their number is then unknown. `baseOffset` shows only the last restore or loss; an
+ * earlier one shows by the ids that the topic skipped.
  */
 export function countMissedMessages(had: number, next: number, baseOffset = 0): number {
   const count = next - had - 1;
@@ -59,10 +64,10 @@ export function countMissedMessages(had: number, next: number, baseOffset = 0): 
 
 export type PositionDecision =
   | RefusedOperation
-  /** A null position: no longer subscribed. `numbered`: the operation's number must be stored. */
+  /** `position`: null if no longer subscribed. `numbered`: the operation's number must be stored. */
   | { readonly kind: "placed"; readonly position: number | null; readonly numbered: boolean };
 
-/** A subscriber keeps its position; a new one starts at the end. */
+/** Decides a subscribe or unsubscribe. A known subscriber keeps its position; a new one starts at the end. */
 export function decideSubscription(
   operation: SubscribeOperation,
   subscriber: SubscriberState,

@@ -1,12 +1,12 @@
 /**
- * Fingerprint that distinguishes two bodies: 53 bits, of which 32 are CRC-32 and 21 a multiplicative hash. It decides
- * whether a reused counter has the same body. A publisher that produces a collision on purpose only loses its own
- * message.
+ * Computes the fingerprint of a message's body, which shows whether a put with a known counter is a duplicate. It has
+ * 53 bits: 32 of a CRC-32, 21 of a multiplicative hash. A publisher that causes a collision on purpose only loses its
+ * own message.
  */
 import { crc32 } from "node:zlib";
 
 const seed = 0x9747b28c;
-/** View of the last buffer, if it is small: many bodies share one buffer. */
+/** The view of the last buffer is kept if the buffer is small: many bodies share one buffer. */
 const keptBytesMax = 1 << 20;
 let lastView: DataView = new DataView(new ArrayBuffer(0));
 

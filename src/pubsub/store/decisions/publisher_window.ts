@@ -1,4 +1,4 @@
-/** Resolved counters of a publisher session, and the bound below which they are forgotten. No storage, no clock. */
+/** The window of a publisher's session: its known counters, and the bound below which they are forgotten. Pure. */
 import type { ResolvedCounter } from "../../wire/topic_records.ts";
 import { plainClientCountersMax } from "../limits/topic_store_limits.ts";
 
@@ -29,7 +29,7 @@ export class PublisherWindow {
     return this.#firstUnacked;
   }
 
-  /** The highest counter that is known; -1: none. */
+  /** The highest known counter; -1 if none is known. */
   get highest(): number {
     return this.#highest;
   }
@@ -42,14 +42,14 @@ export class PublisherWindow {
     return this.#resolved.get(counter);
   }
 
-  /** The resolved counters at or above the bound, ascending. */
+  /** Returns the known counters at or above the bound, ascending. */
   entries(): ResolvedCounter[] {
     return [...this.#resolved.values()].filter(({ counter }) => counter >= this.#firstUnacked).sort((a, b) =>
       a.counter - b.counter
     );
   }
 
-  /** The new bound for a request with this `firstUnacked` and highest counter; it never decreases. */
+  /** Returns the bound after a put with this `firstUnacked` and highest counter; it never decreases. */
   boundFor(firstUnacked: number, highest: number): number {
     const asked = this.session === 0 ? Math.max(highest, this.#highest) - plainClientCountersMax + 1 : firstUnacked;
     return Math.max(this.#firstUnacked, asked);
@@ -72,8 +72,8 @@ export class PublisherWindow {
   }
 
   /**
-   * Forgets the oldest `rows` stored rows if all their counters are below the bound, and returns the id of the last
-   * one, up to which rows can be deleted. Otherwise returns null.
+   * Forgets the oldest `rows` stored rows if all their counters are below the bound. Returns the id of the last of
+   * these rows, up to which the store can delete rows. Returns null if it forgets nothing.
    */
   forgetRows(rows: number): number | null {
     for (let index = 0; index < rows; index++) {

@@ -1,6 +1,6 @@
 /**
- * Session fencing: whether a request is of the client's newest session, and whether its operation is newer than the
- * last one. Pure.
+ * Fences off the old sessions of a client: decides whether a request comes from the client's newest session, and
+ * whether its operation is newer than the client's last one. Pure.
  */
 import type { SessionToken } from "../../wire/field_types.ts";
 import { clientNumberStepMax, freeClientNumberMax } from "../../wire/message_limits.ts";
@@ -12,7 +12,7 @@ export interface ClientSessionState {
 }
 
 export type SessionFenceResult =
-  /** Continue. `raised`: the session is newer than the stored one and must be stored. */
+  /** The request may continue. `raised`: its session is newer than the stored one and must be stored. */
   | { readonly kind: "passed"; readonly raised: boolean }
   | { readonly kind: "fenced"; readonly reason: string };
 
@@ -35,20 +35,20 @@ export function checkClientSession(client: ClientSessionState, session: SessionT
   return { kind: "fenced", reason };
 }
 
-/** Whether a client could not continue from `number` for long. `last`: its last number. */
+/** Whether too few numbers would be left for a client that uses `number` after `last`. */
 export function leavesNoNumbersAfter(number: number, last: number): boolean {
   return number > Math.max(freeClientNumberMax, Math.min(last + clientNumberStepMax, Number.MAX_SAFE_INTEGER - 1));
 }
 
-/** Number and session of the last subscribe, unsubscribe or seek; numbers start at 1, and 0 means none. */
+/** The number and session of a client's last subscribe, unsubscribe or seek. Numbers start at 1; 0 means none. */
 export interface LastClientOperation {
   readonly op: number;
   readonly opSession: number;
 }
 
 /**
- * Order of a numbered operation relative to the last one; `any` for an operation without a number; `no room` for one of
- * a client without sessions after which none could follow.
+ * Compares the number of an operation with the client's last one. Returns `any` if it has no number, and `no room` if a
+ * client without sessions could not continue after it.
  */
 export function compareClientOperation(
   done: LastClientOperation,

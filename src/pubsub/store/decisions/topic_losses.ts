@@ -1,38 +1,39 @@
 /**
- * Losses of a topic that fail-overs of its database have caused, and which clients are told of them. A subscriber is
- * told with the first message after the lost ones, by whichever server owns the topic then, until it has acknowledged a
- * message after them. Pure.
+ * The losses of messages that fail-overs of a topic's database have caused, and the headers that report them to
+ * clients. A subscriber gets the header with the first messages after the lost ones, until it acknowledges one of them.
+ * Pure.
  */
 import type { PubsubHeaders } from "../../wire/pubsub_messages.ts";
 import type { PutOperation } from "../operations/store_operations.ts";
 
+/** One loss of messages of a topic. */
 export interface MessageLoss {
-  /** Messages that were answered OK are missing; false: they may be. */
+  /** True if confirmed messages are missing; false if they may be. */
   readonly isCertain: boolean;
   /** The last message before the lost ones. */
   readonly last: number;
-  /** The last of the lost messages; null: unknown. */
+  /** The last of the lost messages; null if unknown. */
   readonly lastLost: number | null;
-  /** Messages that were put since have higher ids. */
+  /** Messages put after the loss have ids above this one. */
   readonly baseOffset: number;
-  /** The clients of that time have at most this number. */
+  /** Clients that existed at the time of the loss have at most this number. */
   readonly lastClient: number;
-  /** When it was found, by the clock of this machine. */
+  /** When the loss was found, by the clock of this machine. */
   readonly atMs: number;
 }
 
 /**
- * The database keeps this many losses of a topic, the latest ones, and for this time. Subscribers are told of them, and
- * doctor names them.
+ * The database keeps the latest losses of a topic, at most this many and for this many days. Subscribers get them
+ * reported, and doctor lists them.
  */
 export const topicLossesKept = 16;
 export const topicLossDaysKept = 30;
-/** Publishers are told for this time, in milliseconds, once by each server that owns the topic. */
+/** How long a loss is reported to publishers, in milliseconds: once by each server that owns the topic. */
 const publisherMs = 86_400_000;
 
 export class TopicLosses {
   readonly #losses: readonly MessageLoss[];
-  /** Numbers of publishers, each with the session and counter of the put whose response has told it. */
+  /** The session and counter of the put whose response reported the losses, by the publisher's number. */
   readonly #told = new Map<number, string>();
 
   constructor(losses: readonly MessageLoss[] = []) {
@@ -40,7 +41,7 @@ export class TopicLosses {
     this.#losses = losses.filter(({ last, lastLost }) => lastLost === null || lastLost > last);
   }
 
-  /** Headers for the response to a put: once for each publisher, and again for the same put. */
+  /** Returns headers for the response to a put: once for each publisher, and again if it repeats this put. */
   forPut(
     client: number,
     { session, counter }: Pick<PutOperation, "session" | "counter">,
@@ -55,9 +56,9 @@ export class TopicLosses {
   }
 
   /**
-   * Headers for messages from `first` on. `position`: the last message that the subscriber has acknowledged;
-   * `received`: the last one that it says it has received, which may be a lost one. `missed`: how many lost messages it
-   * has not received, if that is known.
+   * Returns headers for a response with messages from `first` on. `position` is the last message that the subscriber
+   * has acknowledged, `received` the last one that it claims to have received, which may be lost. The result's `missed`
+   * is how many lost messages it has not received, as far as that is known.
    */
   forMessages({ first, client, position, received }: {
     readonly first: number;
@@ -65,7 +66,7 @@ export class TopicLosses {
     readonly position: number;
     readonly received: number;
   }): { readonly loss?: "certain" | "possible"; readonly missed: number } {
-    // A subscriber that had everything was placed behind the lost ids.
+    // A subscriber that had received everything was moved to the end of the lost ids.
     const losses = this.#losses.filter(({ baseOffset, lastClient }) =>
       client <= lastClient && first > baseOffset + 1 && Math.max(position, received) <= baseOffset + 1
     );

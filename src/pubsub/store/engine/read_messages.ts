@@ -1,4 +1,4 @@
-/** Reads the messages for a get from the rows of a topic's log. */
+/** Reads the messages for a get from the log of its topic, and makes the response. */
 import type { GetOperation, StoreResponse, TopicMessageContent } from "../operations/store_operations.ts";
 import { messageRecordContentAt } from "../../wire/topic_records.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
@@ -9,23 +9,24 @@ import { getResponseBytesMax } from "../limits/topic_store_limits.ts";
 import { batchMessagesMax } from "../../wire/message_limits.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 
+/** A get that was decided, and whose messages must be read. */
 export interface DecidedGet {
   readonly get: GetOperation;
   readonly topic: StoredTopic;
   readonly subscriber: TopicClient;
   readonly next: number;
   readonly missed: number;
-  /** The last message when the get was decided. A later unsubscribe in the same batch does not change the result. */
+  /** The last message when the get was decided: later operations of the batch do not change the result. */
   readonly last: number;
 }
 
-/** The response to a get, with up to as many messages as requested. Throws Damaged. */
+/** Returns the response to a get, with at most as many messages as requested. Throws DamageError. */
 export function readGetResponse(reading: DecidedGet): StoreResponse {
   const { get: { ticket, peek, last: received }, subscriber, topic } = reading;
   const { messages, missed } = readMessages(reading);
   const [oldest] = messages;
   if (oldest === undefined) {
-    // Only a gap: these messages were put while there was no subscriber.
+    // The log only has a gap there: the messages were put while there was no subscriber.
     return { ticket, code: "NO_MESSAGE", reason: "there is no undelivered message", missed };
   }
   let redelivered = 0;
@@ -37,8 +38,8 @@ export function readGetResponse(reading: DecidedGet): StoreResponse {
 }
 
 /**
- * Reads up to as many messages as requested, in order; bodies are views onto rows. Throws Damaged if the first message
- * is damaged; otherwise stops before a damaged one.
+ * Reads at most as many messages as requested, in order; their bodies are views of rows. Throws DamageError if the
+ * first message is damaged; otherwise stops before a damaged one.
  */
 function readMessages(
   { get, topic, next, last, missed }: DecidedGet,

@@ -1,7 +1,7 @@
 /**
- * The topic store without its thread: takes operations, produces responses, one transaction per batch. `decide_put.ts`
- * and `decide_read.ts` decide; the engine looks up, applies and writes. After an exception the engine must not be used:
- * memory may be ahead of the disk, and no operation of the batch may be answered.
+ * The topic store without its thread: executes batches of operations, each in one transaction, and returns responses.
+ * `decide_put.ts` and `decide_read.ts` decide; the engine reads, applies and writes. After an exception the engine must
+ * not be used, and no operation of the batch may be answered, because memory may be ahead of the disk.
  */
 import type { ResolvedCounter } from "../../wire/topic_records.ts";
 import {
@@ -60,12 +60,13 @@ export interface StoreEngineHooks {
   readonly wallClockMs: () => number;
   /** Reports something to the operator, once. */
   readonly warn?: (sentence: string) => void;
-  /** Outlives the engine, which is created again after a full disk. */
+  /** Outlives the engine: a new engine is created after the disk was full. */
   readonly refusedPuts: RefusedPuts;
-  /** A topic is no longer in memory, because its last commit failed: it must be opened again. */
+  /** Called when a topic is dropped from memory because its commit failed; it must be opened again. */
   readonly onTopicLost?: (topic: string, lost: LostTopic) => void;
 }
 
+/** Executes the operations of clients on the topics of a store. */
 export class StoreEngine {
   readonly topics: TopicTable;
   readonly disk: StoreDiskWatch;
@@ -80,17 +81,17 @@ export class StoreEngine {
   #readings: DecidedGet[] = [];
   readonly #appendedTopics = new Set<StoredTopic>();
   readonly #changedTopics = new Set<StoredTopic>();
-  /** A response depends on changes that are not on the disk yet. */
+  /** True if a response depends on changes that are not on the disk yet. */
   #mustCommit = false;
-  /** Operations that wait for data, in order, their topics, and the data. */
+  /** Operations that wait for data, in order; their topics; and the missing data. */
   #parked: StoreOperation[] = [];
   readonly #parkedTopics = new Set<string>();
   #lacks: MissingTopicData[] = [];
   /** Held gets that were woken and have no response yet. */
   #wokenGets: GetOperation[] = [];
-  /** Only of a shared store. */
+  /** Used only for a shared store. */
   readonly #unconfirmed = new UnconfirmedRequests();
-  /** Why nothing may be changed; null: changes are allowed. */
+  /** Why nothing may be changed; null if changes are allowed. */
   #diskFull: string | null = null;
 
   constructor(rows: TopicRows, options: TopicStoreOptions, hooks: StoreEngineHooks) {
@@ -109,8 +110,8 @@ export class StoreEngine {
   }
 
   /**
-   * Executes one batch in one transaction, or without one if nothing has to be durable. Responses are sent after the
-   * commit. If `diskFull` is a sentence, nothing is written and operations that need a write are refused with it.
+   * Executes a batch in one transaction, or without one if nothing must be durable. Sends the responses after the
+   * commit. If `diskFull` is not null, writes nothing and refuses operations that need a write with this reason.
    */
   *execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): StoreSteps {
     this.#responses = [];
@@ -136,7 +137,7 @@ export class StoreEngine {
     }
   }
 
-  /** Called after a full disk: the state in memory is invalid, and held gets have to ask again. */
+  /** Refuses all held gets. Called when the disk was full and the state in memory is invalid. */
   abandon(reason: string): void {
     this.#responses = [];
     const waiting = new Map([...this.#wokenGets, ...this.#waiting.allGets()].map((get) => [get.ticket, get]));
@@ -144,7 +145,7 @@ export class StoreEngine {
     this.#release();
   }
 
-  /** Writes cursor moves that no response waits for. Returns whether there was anything to write. */
+  /** Writes changes that no response waits for, such as cursor moves. Returns whether there was anything to write. */
   *writePending(): StoreSteps<boolean> {
     if (!this.topics.clients.hasChanges && this.#changedTopics.size === 0 && !this.#rows.hasGarbage) return false;
     yield* this.#commit(this.#hooks.wallClockMs());
@@ -175,7 +176,7 @@ export class StoreEngine {
     this.#release();
   }
 
-  /** The largest used share of the client capacity of any topic, from 0 to 1. */
+  /** The largest used share of any topic's client capacity, from 0 to 1. */
   get clientsShare(): number {
     return [...this.topics.all()].reduce((most, topic) => Math.max(most, this.capacity.usedShareOf(topic)), 0);
   }
@@ -192,8 +193,8 @@ export class StoreEngine {
   }
 
   /**
-   * Applies an operation. One that meets damaged data is refused and changes nothing. One that needs data that is not
-   * in memory waits, and so do later ones of its topic.
+   * Applies an operation. Refuses it without a change if it meets damaged data. If it needs data that is not in memory,
+   * it waits, and so do later operations of its topic.
    */
   #attempt(operation: StoreOperation, nowMs: number): void {
     const isParked = operation.kind === "cancel"
@@ -203,7 +204,7 @@ export class StoreEngine {
     else this.#refuseIfDamaged(operation, () => this.#apply(operation, nowMs));
   }
 
-  /** Applies the operations that wait, when their data is there. */
+  /** Loads the missing data, then applies the operations that wait for it. */
   *#applyParked(nowMs: number): StoreSteps {
     while (this.#parked.length > 0) {
       const parked = this.#parked;
@@ -263,7 +264,7 @@ export class StoreEngine {
     return null;
   }
 
-  /** Returns the client with its session raised, or null if it was refused. */
+  /** Returns the client with its session raised, or null if the operation was refused. */
   #clientFor(operation: ClientOperation, topic: StoredTopic): TopicClient | null {
     const admission = this.#admission.admit(operation, topic, this.#diskFull);
     if (admission.kind === "refused") {
@@ -300,7 +301,7 @@ export class StoreEngine {
       window.raiseBound(decision.bound);
       if (decision.newIndexes.length === 0) clients.markBoundRaised(client, window);
     }
-    // A repeated put waits for the commit, too: the original may be in this batch.
+    // A duplicate must also wait for the commit: the original may be in this batch.
     this.#mustCommit = true;
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
     const isDropped = topic.subscribers.size === 0 && decision.newIndexes.length > 0;
@@ -481,7 +482,7 @@ export class StoreEngine {
     this.#changedTopics.clear();
     for (const topic of touched) {
       if (topic.sealedFor !== null) continue; // a sealed copy must keep its hash
-      // A trim that needs a row goes on where it was when the row is there.
+      // A trim that has to load a row continues where it stopped.
       const budget = { rows: deletedRowsPerCommitMax };
       try {
         const isLeft = yield* withLoadedData(this.#rows, () => trimTopic(topic, this.#options, nowMs, budget));
@@ -500,7 +501,7 @@ export class StoreEngine {
     this.disk.noteCommit();
   }
 
-  /** Forgets a topic whose memory is not what its rows have. Responses that depended on its commit are not sent. */
+  /** Drops a topic whose memory and rows may differ. Refuses the operations whose responses waited for its commit. */
   #dropLost(lost: LostTopic): void {
     const topic = this.topics.findById(lost.topicId);
     if (topic === null) return;
@@ -515,7 +516,7 @@ export class StoreEngine {
     this.#hooks.onTopicLost?.(name, lost);
   }
 
-  /** Called after a change of a shared topic's row has failed: what the row has now is unknown. */
+  /** Drops a shared topic after a change of its row has failed, because the row's state is unknown. */
   loseTopic(topic: StoredTopic, reason: string): void {
     this.#dropLost({ topicId: topic.id, outcome: "not_done", reason });
     this.#release();
@@ -527,7 +528,7 @@ export class StoreEngine {
   }
 }
 
-/** The stored state of a put's publisher, as `decide_put.ts` needs it. Changes nothing. Throws Damaged. */
+/** Reads what `decidePut` needs about a put's publisher. Changes nothing. Throws DamageError. */
 function putView(
   put: PutOperation,
   { client, clients, last, fullReason: full }: Pick<PublisherView, "last" | "fullReason"> & {
@@ -551,8 +552,8 @@ function putView(
 }
 
 /**
- * Why a store does not serve a topic to a request; null: it does. `topic` null: it is not in memory; `isLost`: it was,
- * and has to be opened again.
+ * Returns why a store does not serve a topic to a request, or null. `topic` is null if the topic is not in memory;
+ * `isLost` is true if it was dropped from memory and must be opened again.
  */
 function whyNotServed(
   operation: ClientOperation,
@@ -572,14 +573,14 @@ function whyNotServed(
   return topic.sealedFor === null ? null : refuseOperation("OVERLOADED", `topic ${name} is moving to another server`);
 }
 
-/** The refusal of a request whose data is damaged or cannot be read. Throws every other error. */
+/** Returns the refusal of a request whose data is damaged or cannot be read. Throws every other error. */
 function refusalOfError(error: unknown): RefusedOperation {
   if (error instanceof DamageError) return refuseOperation("DAMAGED", error.message);
   if (error instanceof RowsUnavailable) return refuseOperation("OVERLOADED", error.message);
   throw error;
 }
 
-/** The gets that are held until their topic has a message. */
+/** Gets that are held until their topic has a message. */
 class WaitingGets {
   readonly #topics = new Map<StoredTopic, Map<number, GetOperation>>();
 
@@ -595,7 +596,7 @@ class WaitingGets {
     if (gets?.size === 0) this.#topics.delete(topic);
   }
 
-  /** Removes and returns the get with this ticket; null if it is not held. */
+  /** Removes and returns the get with this ticket. Returns null if it is not held. */
   take(ticket: number): GetOperation | null {
     for (const [topic, gets] of this.#topics) {
       const get = gets.get(ticket);
@@ -631,8 +632,8 @@ class WaitingGets {
 }
 
 /**
- * Requests of a shared store whose responses wait for a commit. The commit shows that no other server has opened the
- * topic before; if it fails, the responses must not be sent.
+ * Requests of a shared store whose responses wait for a commit. A successful commit shows that no other server has
+ * opened the topic; if it fails, the responses must not be sent.
  */
 class UnconfirmedRequests {
   readonly #operations = new Map<number, ClientOperation>();
@@ -645,7 +646,7 @@ class UnconfirmedRequests {
     this.#operations.clear();
   }
 
-  /** Adds the topics of these responses to a commit, also those that nothing has changed. */
+  /** Adds the topics of these responses to a commit, even topics that did not change. */
   addConfirmations(
     responses: readonly StoreResponse[],
     topics: TopicTable,
@@ -657,7 +658,7 @@ class UnconfirmedRequests {
     }
   }
 
-  /** The requests of a topic among those with these responses. */
+  /** Returns the requests of a topic that have one of these responses. */
   ofTopic(topic: string, responses: readonly StoreResponse[]): Map<number, ClientOperation> {
     const found = new Map<number, ClientOperation>();
     for (const { ticket } of responses) {
@@ -668,7 +669,9 @@ class UnconfirmedRequests {
   }
 }
 
-/** A request that only reads was not done, whatever the database did. The outcome of a change may be unknown. */
+/**
+ * Returns the refusal of a request to a lost topic. Only a request that changes something can have an unknown outcome.
+ */
 function refusalOfLost({ kind }: ClientOperation, { outcome, code, reason }: LostTopic): RefusedOperation {
   if (outcome === "not_owner") return refuseOperation("NOT_OWNER", reason);
   const changes = kind !== "get" && kind !== "info";

@@ -1,4 +1,4 @@
-/** Operations for an operator at one topic of a store: show, forget a client, repair. Each is one transaction. */
+/** An operator's work on one topic of a store: show it, forget a client, repair it. Each is one transaction. */
 import { BatonError } from "../../../base/errors.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import { countWithNoun } from "../../../base/support/text.ts";
@@ -72,7 +72,7 @@ export class TopicMaintenance {
     yield* this.#engine.wakeHeldGets(topic);
   }
 
-  /** Gives up all damaged data of a topic, so that the rest is served. Returns what was given up. */
+  /** Gives up all damaged data of a topic, so that the rest can be served. Returns what was given up. */
   *repair(name: string, epoch: number): StoreSteps<string[]> {
     const topic = this.#requireServedTopic(name, epoch);
     yield* this.#engine.writePending();
@@ -107,7 +107,7 @@ export class TopicMaintenance {
     );
   }
 
-  /** Returns why the client should not be forgotten; null: nothing is lost. */
+  /** Returns why the client should not be forgotten, or null if nothing would be lost. */
   #lossByForgetting(topic: StoredTopic, client: TopicClient): string | null {
     if (client.position !== null) {
       return `is subscribed, with ${countWithNoun(topic.pendingAfter(client.position), "undelivered message")}`;

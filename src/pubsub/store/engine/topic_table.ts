@@ -1,4 +1,4 @@
-/** The topics of a store that are served, open or sealed. */
+/** The topics that a store serves, open or sealed, in memory. */
 import { BatonError } from "../../../base/errors.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import { ClientTable } from "../clients/client_table.ts";
@@ -11,9 +11,9 @@ export class TopicTable {
   readonly clients: ClientTable;
   readonly #rows: TopicRows;
   readonly #topics = new Map<string, StoredTopic>();
-  /** Topics that were dropped from memory because a commit failed, and are to be opened again. */
+  /** Topics that were dropped from memory because a commit failed, and must be opened again. */
   readonly #lost = new Set<string>();
-  /** The values that were committed last for each topic. */
+  /** The values committed last for each topic. */
   readonly #committedValues = new Map<StoredTopic, string>();
 
   constructor(rows: TopicRows) {
@@ -21,7 +21,7 @@ export class TopicTable {
     this.clients = new ClientTable(rows);
   }
 
-  /** Loads all topics. One with a damaged row is not served: it is unavailable until an operator gives it up. */
+  /** Loads all topics. Does not serve a topic with a damaged row: it is unavailable until an operator gives it up. */
   *open(): StoreSteps {
     for (const id of yield* awaitRowsAnswer(this.#rows.copies.active())) {
       try {
@@ -57,7 +57,7 @@ export class TopicTable {
     );
   }
 
-  /** Loads a topic into memory, to be served. Throws Damaged. */
+  /** Loads a topic into memory, to be served. Throws DamageError. */
   *load(id: number): StoreSteps<StoredTopic> {
     const opened = yield* awaitRowsAnswer(this.#rows.open(id));
     this.clients.noteOpened(id, opened.clients);
@@ -73,7 +73,7 @@ export class TopicTable {
     return this.#lost.has(name);
   }
 
-  /** Drops a topic from memory: it is no longer served. `isLost`: its server still owns it, and opens it again. */
+  /** Stops serving a topic and drops it from memory. `isLost`: this server still owns it and will open it again. */
   unload(topic: StoredTopic, { isLost = false }: { readonly isLost?: boolean } = {}): void {
     if (isLost) this.#lost.add(topic.name);
     else this.#lost.delete(topic.name);
@@ -82,7 +82,7 @@ export class TopicTable {
     this.clients.forgetTopic(topic.id);
   }
 
-  /** The topic's row, if it has changed since the last commit; otherwise null. */
+  /** Returns the topic's row if it has changed since the last commit, otherwise null. */
   changedRowOf(topic: StoredTopic): TopicRow | null {
     if (this.#committedValues.get(topic) === changingValuesOf(topic)) return null;
     this.noteCommitted(topic);

@@ -1,20 +1,20 @@
 /**
- * Measures how full the store's disk is, against the store's own limit and the space of the file system. Measures
- * before the first put of a batch; its bytes are counted before any of them is written.
+ * Measures how full a topic store's disk is, against the store's own limit and the space of the file system. Measures
+ * before the first put of a batch, and counts the batch's bytes before any of them is written.
  */
 import { type DiskSpace, freeBytesAfter } from "../../../base/storage/disk_space.ts";
 import { diskFullShare, diskReserveShare, diskWarningShare } from "./topic_store_limits.ts";
 
-/** Interval of measurements in commits without puts. */
+/** Number of commits without puts between two measurements. */
 const commitsPerMeasurement = 64;
-/** Share of bytes that SQLite's pages and log add, and bytes that a commit writes besides. */
+/** SQLite's overhead: a share of the data for pages and log, and a number of bytes per measurement. */
 const overheadShare = 0.02;
 const overheadBytes = 64 << 10;
 
-/** The rows of a store, whose space is measured. */
+/** The rows of the store whose disk space is measured. */
 interface MeasuredRows {
   space(): DiskSpace;
-  /** Gives the space of a long log to the file system. Returns whether it gave any. */
+  /** Returns the space of a long log to the file system. Returns whether there was any. */
   freeLog(): boolean;
 }
 
@@ -25,7 +25,7 @@ export class StoreDiskWatch {
   #space!: DiskSpace;
   /** Other programs may have taken space since the last measurement. */
   #isOld = false;
-  /** Bytes of the batch that is not committed yet, and of those that were committed since the last measurement. */
+  /** Bytes of the current batch, and of the batches that were committed since the last measurement. */
   #batchBytes = 0;
   #committedBytes = 0;
 
@@ -44,7 +44,6 @@ export class StoreDiskWatch {
     this.#batchBytes += bytes;
   }
 
-  /** Called after a commit. */
   noteCommit(): void {
     this.#committedBytes += this.#batchBytes;
     this.#batchBytes = 0;
@@ -81,19 +80,17 @@ export class StoreDiskWatch {
     return this.#committedBytes + this.#batchBytes + bytes;
   }
 
-  /** Returns a sentence above the warning limit, otherwise null. */
+  /** Returns a warning for the operator if the disk is nearly full, otherwise null. */
   warningSentence(): string | null {
     return this.isNearlyFull ? this.#describeShare(0, diskWarningShare) : null;
   }
 
-  /**
-   * The same if no new client and no new topic may be stored: the rest is for the positions of those that are there.
-   */
+  /** Returns why no new client or topic may be stored, or null: what is left is for the positions of known clients. */
   reserveSentence(): string | null {
     return this.fullSentence(0, diskReserveShare);
   }
 
-  /** Returns a sentence if `bytes` more may not be stored, otherwise null. Gets and acknowledgements never ask. */
+  /** Returns why `bytes` more bytes may not be stored, or null. Gets and acknowledgements are not limited by it. */
   fullSentence(bytes = 0, limit = diskFullShare): string | null {
     if (this.#isOld) this.measure(); // some µs
     const isFull = () => Math.max(this.#ownShareWith(bytes), this.#fileSystemShareWith(bytes)) >= limit;

@@ -1,11 +1,11 @@
-/** Puts that were answered FULL: their publishers know that these messages are never stored. */
+/** Remembers puts that the store refused with FULL, to refuse their duplicates when it has space again. */
 import type { PutOperation } from "../operations/store_operations.ts";
 import { refusedPutsMax } from "./topic_store_limits.ts";
 
 /**
- * A network may repeat a request seconds after its response, when there may be space again. Only for publishers with a
- * session: they give the next message a new counter, while a client without one retries with the same counter. Kept in
- * memory, because there is no space on the disk; limited to the newest `refusedPutsMax`.
+ * A publisher with a session knows after FULL that its message is never stored, and gives its next message a new
+ * counter. A duplicate from the network may arrive later, when the store has space again. Clients without a session are
+ * not remembered, because they retry with the same counter. The newest `refusedPutsMax` puts are kept, in memory.
  */
 export class RefusedPuts {
   readonly #known = new Set<string>();
@@ -22,14 +22,14 @@ export class RefusedPuts {
     }
   }
 
-  /** Returns a sentence for a put that was refused before, otherwise null. */
+  /** Returns why the put is refused if an equal one was refused before, otherwise null. */
   whyRefused(put: PutOperation): string | null {
     if (this.#known.size === 0 || put.session === null || !this.#known.has(nameOf(put))) return null;
     return "this put was refused before, when the store was full";
   }
 }
 
-/** Key of a request; a repetition has the same counters. The epoch is left out, because it may have changed. */
+/** Identifies a put and its duplicates. The epoch is not part of it, because it may have changed. */
 function nameOf({ topic, client, session, fromSession, counter, bodies }: PutOperation): string {
   return JSON.stringify([topic, client, session?.number, session?.key, fromSession?.number, counter, bodies.length]);
 }

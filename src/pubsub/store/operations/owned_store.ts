@@ -1,6 +1,6 @@
 /**
- * The store as topic ownership sees it; tests use their own. Every change is durable when its promise resolves, is done
- * completely or not at all, and may be repeated. One process owns a store; a process that has ended no longer writes.
+ * The topic store as topic ownership sees it: copies of topics, their handoff, and the store's generation. A change is
+ * durable when its promise resolves, is done completely or not at all, and may be repeated. One process owns a store.
  */
 
 /** The content of a topic that a server serves, or has sealed for another server. */
@@ -8,7 +8,7 @@ export interface TopicCopy {
   readonly incarnation: string;
   readonly baseOffset: number;
   readonly epoch: number;
-  /** The receiving server: the copy is closed for good at this epoch. Null: open. */
+  /** The server that receives the sealed copy, which stays closed in this epoch. Null if the copy is open. */
   readonly sealedFor: string | null;
 }
 
@@ -29,7 +29,7 @@ export interface DroppedCopy {
 export interface TopicCopies {
   /** The active copy, open or sealed. */
   readonly copy: TopicCopy | null;
-  /** Received but not yet activated. */
+  /** The copy that was received and is not yet activated. */
   readonly staged: StagedCopy | null;
   /** The last dropped copy. */
   readonly dropped: DroppedCopy | null;
@@ -37,36 +37,36 @@ export interface TopicCopies {
   readonly unopened?: TopicCopy | null;
 }
 
-/** Outgoing content of a topic. */
+/** The content of a topic, as it is sent to another server. */
 export interface OutgoingContent {
-  /** Null: everything before it must have arrived before more is requested. */
+  /** The pieces in order. Ask for the one after a null only when the earlier pieces have arrived. */
   readonly pieces: AsyncIterable<Uint8Array | null>;
   /**
-   * SHA-256 of all pieces in hexadecimal, available after the last one. It does not depend on the sizes of the pieces.
+   * Returns the SHA-256 of all pieces in hexadecimal, after the last one. The sizes of the pieces do not matter.
    */
   readonly hash: () => string;
 }
 
-/** Incoming content of a topic. */
+/** The content of a topic, as it is received from another server. */
 export interface IncomingContent {
   readonly pieces: AsyncIterable<Uint8Array>;
-  /** The sender's hash, available after the last piece. */
+  /** Returns the sender's hash, after the last piece. */
   readonly hash: () => string;
 }
 
-/** Identifies content on any server. */
+/** Identifies the content of a topic on any server. */
 export interface ContentName extends StagedCopy {
   readonly baseOffset: number;
 }
 
 export interface OwnedStore {
   /**
-   * Random id, created with the store and never changed. It distinguishes the stores of two servers with the same id.
+   * Random id, created with the store and never changed. It distinguishes two stores whose servers have equal ids.
    */
   readonly storeId: string;
   /**
-   * Grows whenever it is raised: an older copy of the store has a smaller generation. In a shared store each server has
-   * one; default: this server.
+   * Returns the store's generation. It grows whenever it is raised, so an older copy of the store has a smaller one. In
+   * a shared store each server has its own; the default is this server's.
    */
   generation(server?: string): Promise<number>;
   /**
@@ -77,8 +77,8 @@ export interface OwnedStore {
   /** False even if all of its topics are damaged. */
   isEmpty(): Promise<boolean>;
   /**
-   * Topics with an active or staged copy, except damaged ones. Of a shared store: those that a transfer to or from
-   * another store has left staged or sealed.
+   * Returns the topics with an active or staged copy, except damaged ones. In a shared store: only topics that a
+   * transfer to or from another store has left staged or sealed.
    */
   topics(): Promise<readonly string[]>;
   copiesOf(topic: string): Promise<TopicCopies>;
@@ -88,14 +88,14 @@ export interface OwnedStore {
    */
   create(topic: string, copy: Omit<TopicCopy, "sealedFor">): Promise<void>;
   /**
-   * Once this is durable no request changes the copy, not even an admitted one: the store checks epoch and seal in the
-   * transaction of each change. Rejects if the copy is not open at this epoch.
+   * Ends all changes of the copy, even by admitted requests: the store checks epoch and seal in the transaction of each
+   * change. Rejects if the copy is not open at this epoch.
    */
   seal(topic: string, epoch: number, to: string): Promise<void>;
   /**
    * Exports the copy of this epoch: messages, then the data that changes until the seal (cursors, windows, msg-ids).
-   * For an open copy the messages are sent first; when almost all are sent, it calls `seal` and then sends the rest.
-   * The pieces reject if the copy is replaced, and with errors of `seal`.
+   * Calls `seal` when it has sent almost all messages of an open copy, then sends the rest. The pieces reject if the
+   * copy is replaced, and with errors of `seal`.
    */
   export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent;
   /**
@@ -104,20 +104,20 @@ export interface OwnedStore {
    */
   importStaged(topic: string, content: ContentName, incoming: IncomingContent): Promise<void>;
   /**
-   * Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. `incarnation`: that of
-   * the topic's node; a shared store opens no other content.
+   * Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. `incarnation` is the
+   * one in the topic's node; a shared store opens no other content.
    */
   activate(topic: string, epoch: number, what: "copy" | "staged", incarnation: string): Promise<void>;
-  /** Only of a shared store: closes the copy that this server has opened. Its content stays. */
+  /** Closes the copy of a shared store that this server has opened. Its content stays. */
   release(topic: string): Promise<void>;
-  /** Only of a shared store: closes all copies. */
+  /** Closes all copies of a shared store that this server has opened. */
   releaseAll(): Promise<void>;
   /**
-   * Removes the copy if its epoch is lower, and remembers its incarnation with this epoch. In a shared store also one
-   * that this server has not opened, of this incarnation.
+   * Drops the copy if its epoch is lower, and remembers its incarnation with this epoch. In a shared store also drops a
+   * copy of this incarnation that this server has not opened.
    */
   drop(topic: string, epoch: number, incarnation?: string): Promise<void>;
-  /** Removes this staged copy. One that was staged since stays: other servers stage in a shared store. */
+  /** Removes this staged copy, but not one that was staged since: other servers also stage in a shared store. */
   discard(topic: string, staged: StagedCopy): Promise<void>;
   /** Keeps the copy out of use, for an operator. */
   setAside(topic: string): Promise<void>;

@@ -1,4 +1,4 @@
-/** Operations of a server on its topic store, and their responses: requests of clients without envelopes. */
+/** The operations that a topic store executes for clients, and its responses. */
 import type { SessionToken } from "../../wire/field_types.ts";
 import type { PubsubHeaders } from "../../wire/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/status_codes.ts";
@@ -10,7 +10,7 @@ interface ClientOperationFields {
   /** The epoch in which the server owns the topic. If another one is stored, the response is NOT_OWNER. */
   readonly epoch: number;
   readonly client: string;
-  /** Null for a plain client, which is never fenced. */
+  /** Null for a client without a session, which is never fenced. */
   readonly session: SessionToken | null;
   /** Registration number of a client with a session; 0 if it is omitted. */
   readonly registration?: number;
@@ -24,7 +24,7 @@ export interface PutOperation extends ClientOperationFields {
   readonly fromSession: SessionToken | null;
   /** The smallest counter whose outcome the publisher does not know. */
   readonly firstUnacked: number;
-  /** The counter that has to be stored before; null if any order is allowed. */
+  /** The counter that must be stored before; null if any order is allowed. */
   readonly after: number | null;
   /** The publisher's own ID of a single message. */
   readonly msgId: string | null;
@@ -39,7 +39,7 @@ export interface GetOperation extends ClientOperationFields {
   /** Maximum messages, and maximum bytes of bodies; the first message is returned whatever its length. */
   readonly max: number;
   readonly maxBytes: number;
-  /** The response waits until there is a message, or a `cancel`. */
+  /** True if the response waits until there is a message, or a `cancel`. */
   readonly wait: boolean;
   readonly peek: boolean;
 }
@@ -60,7 +60,7 @@ export interface InfoOperation extends ClientOperationFields {
   readonly kind: "info";
 }
 
-/** Cancels the get with the ticket `cancelledTicket`, which is answered immediately. Has no response of its own. */
+/** Cancels a held get, which is then answered immediately. The cancellation itself has no response. */
 export interface CancelOperation {
   readonly kind: "cancel";
   readonly cancelledTicket: number;
@@ -76,7 +76,7 @@ export interface TopicMessageContent {
   readonly body: Uint8Array;
 }
 
-/** Why an operation is not executed; it has changed nothing. The other fields are headers of the response. */
+/** Why an operation was not executed; it has changed nothing. The inherited fields are headers of the response. */
 export interface RefusedOperation extends PubsubHeaders {
   readonly kind: "refused";
   readonly code: StatusCode;
@@ -87,7 +87,7 @@ export function refuseOperation(code: StatusCode, reason: string, headers: Pubsu
   return { kind: "refused", code, reason, ...headers };
 }
 
-/** The other fields are headers of the response. */
+/** The response to an operation. The inherited fields are its headers. */
 export interface StoreResponse extends PubsubHeaders {
   readonly ticket: number;
   readonly code: StatusCode;

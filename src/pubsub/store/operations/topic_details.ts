@@ -1,4 +1,4 @@
-/** Details of a topic that a server shows to an operator. */
+/** The details of a topic that a server shows to an operator. */
 export interface TopicDetails {
   readonly epoch: number;
   /** The oldest existing message (`end` + 1 if there is none), and the last assigned id. */
@@ -12,6 +12,6 @@ export interface TopicDetails {
   readonly subscribers: number;
   /** The subscribers with the most undelivered messages, in this order. */
   readonly slowest: readonly { readonly client: string; readonly position: number; readonly pending: number }[];
-  /** Damage of its clients, as a sentence; null if none is known. */
+  /** Describes damage of the topic's clients; null if none is known. */
   readonly damage: string | null;
 }

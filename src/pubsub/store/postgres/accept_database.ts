@@ -1,4 +1,4 @@
-/** Accepts a database that has lost commits, for an operator: its topics go on with what they have. */
+/** Lets an operator accept a shared database that has lost commits: its topics continue with what they have. */
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { acceptMovedDatabase, inSchema, requireSharedStore } from "../../../base/postgres/database_schema.ts";
@@ -24,7 +24,7 @@ export class AcceptedTopicDatabase implements AsyncDisposable {
     });
   }
 
-  /** Accepts another cluster, too. Rejects as a server's start does. */
+  /** Connects to the database, even if it is now in another cluster. Rejects with the errors of a server's start. */
   static async open(address: DatabaseAddress): Promise<AcceptedTopicDatabase> {
     await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
     const database = new AcceptedTopicDatabase(address);
@@ -38,8 +38,8 @@ export class AcceptedTopicDatabase implements AsyncDisposable {
   }
 
   /**
-   * Notes a loss for all topics, or for those that were not open since a fail-over that may have lost commits, and
-   * returns their names. Servers that have opened one lose it, and open it again.
+   * Notes a loss of messages for all topics, or only for topics that were not opened since a fail-over that may have
+   * lost commits. Returns their names. A server that serves such a topic loses it, and opens it again.
    */
   async acceptLoss({ ofAll }: { readonly ofAll: boolean }): Promise<string[]> {
     const text = `${

@@ -1,6 +1,6 @@
 /**
- * The statement that commits a batch: all changes of many topics, in one round trip and one transaction. A topic whose
- * row is not at the expected epoch and revision is left out completely. Pure.
+ * Builds the SQL statement that commits a batch: all changes of many topics, in one round trip and one transaction. The
+ * statement changes nothing of a topic whose row is not at the expected epoch and revision. Pure.
  */
 import { crc32 } from "node:zlib";
 import type { SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
@@ -11,18 +11,19 @@ import { encodeStoredName } from "../rows/topic_client.ts";
 import { committedStateSql } from "./postgres_tables.ts";
 import type { LogRowHead, ResolvedCountersRow, TopicChange } from "../rows/topic_rows.ts";
 
-/** The state of a topic's row that this server has written last. */
+/** The epoch and revision that a topic's row has if no other server has changed it. */
 export interface TopicRowFence {
   readonly epoch: number;
   readonly revision: number;
 }
 
-/** A topic that this server has opened. */
+/** The fence of a topic that this server has opened. */
 export interface OpenTopicFence extends TopicRowFence {
   /** The last number that was given inside the topic. */
   numbers: number;
 }
 
+/** A change of a topic, with the state of the row that it requires. */
 export interface FencedTopicChange {
   readonly change: TopicChange;
   readonly fence: TopicRowFence;
@@ -30,12 +31,12 @@ export interface FencedTopicChange {
   readonly numbers: number;
 }
 
-/** The columns of a list that the statement has as one array for each column. */
+/** The columns of a list of rows; the statement has an array for each column. */
 type ColumnTypes = Readonly<Record<string, "bigint" | "text" | "bytes">>;
 
 /**
- * Lists of the statement, in the order of its parameters. A column of bytes is two columns: all bytes of a batch are
- * one parameter, from which the database cuts them.
+ * The lists of rows in the statement, in the order of its parameters. A column of bytes becomes two columns, offset and
+ * length: all bytes of a batch are one parameter, from which the database cuts them.
  */
 const lists = {
   topics: {
@@ -102,32 +103,32 @@ type RowOf<Name extends ListName> = {
     : number | null;
 };
 
-/** The columns as parameters: `name` with the type `bytes` becomes `name_at` and `name_length`. */
+/** Returns the columns as parameters: `name` with the type `bytes` becomes `name_at` and `name_length`. */
 function columnsOf(list: ListName): string[] {
   return Object.entries(lists[list] as ColumnTypes).flatMap(([name, type]) =>
     type === "bytes" ? [`${name}_at`, `${name}_length`] : [name]
   );
 }
 
-/** The place of a list as rows; `statementOf` gives its parameters their numbers. */
+/** A placeholder for the rows of a list; `statementOf` replaces it by numbered parameters. */
 const rowsOf = (list: ListName, alias: string) => `ROWS.${list} AS ${alias}(${columnsOf(list).join(", ")})`;
 
-/** NOT IN is computed once, with a hash; a join with the written topics would compare each row with each topic. */
+/** True for rows of topics that are written. NOT IN is fast, because it is computed once, with a hash. */
 const isOwn = "NOT IN (SELECT topic FROM lost)";
 const kept = (column: string) => `${column} = COALESCE(w.${column}, t.${column})`;
 const overwritten = (columns: readonly string[]) =>
   columns.map((column) => `${column} = excluded.${column}`).join(", ");
 
-/** A part of the statement, which changes one table and returns a row for each that it has changed. */
+/** A part of the statement: it changes one table, and returns a row for each row that it has changed. */
 interface StatementPart {
   readonly table: string;
   readonly kind: "insertion" | "deletion";
   readonly text: string;
-  /** A query with a different row for each row that has to be changed. */
+  /** A query with a different row for each row that must be changed. */
   readonly wanted: string;
 }
 
-/** Inserts the rows of a list into a table whose columns have the same names. `conflict`: overwrites present rows. */
+/** Inserts the rows of a list into a table with equal column names. `conflict` is the clause for present rows. */
 function insertion(table: string, list: ListName, conflict = ""): StatementPart {
   const columns = Object.entries(lists[list] as ColumnTypes);
   const values = columns.map(([name, type]) =>
@@ -143,7 +144,7 @@ function insertion(table: string, list: ListName, conflict = ""): StatementPart 
   };
 }
 
-/** Deletes the rows of a table that are there. */
+/** Deletes the rows of a table that match a row of the list. */
 function deletion(table: string, list: ListName, condition: string): StatementPart {
   const where = `WHERE d.topic = r.topic AND ${condition} AND r.topic ${isOwn}`;
   return {
@@ -190,8 +191,8 @@ const parts: Readonly<Record<Exclude<ListName, "topics">, readonly StatementPart
 };
 
 /**
- * The conditions that all parts of a statement have changed what they must. Two parts may delete the same row, which
- * the database deletes once: the deletions of a table are counted together. `changed` are the parts as p0, p1, ….
+ * Returns the conditions that all parts of a statement have changed what they must; `changed` are the parts p0, p1, ….
+ * Counts the deletions of a table together, because two parts may delete one row, which the database deletes once.
  */
 function conditionsOf(changed: readonly StatementPart[]): string {
   const indexed = changed.map((part, index) => ({ ...part, index }));
@@ -208,8 +209,8 @@ function conditionsOf(changed: readonly StatementPart[]): string {
 const listNames = Object.keys(lists) as ListName[];
 
 /**
- * The statement for batches that have rows in these lists. It returns the ids of the topics that were written. Its
- * parts do not see each other's changes: `addChange` leaves out a row that the same batch inserts and deletes.
+ * Returns the statement for batches that have rows in these lists. The statement returns the ids of the topics that it
+ * has written. Its parts do not see each other's changes, so `addChange` omits a row that a batch inserts and deletes.
  */
 function statementOf(used: readonly ListName[]): SqlStatement {
   let next = 2; // $1 has the bytes
@@ -231,10 +232,10 @@ function statementOf(used: readonly ListName[]): SqlStatement {
   return { name, text: text.replaceAll(/ROWS\.(\w+)/g, (_, list) => rows.get(list as ListName) ?? "") };
 }
 
-/** Statements by the lists that they have. A part without rows costs time as well. Requests use few combinations. */
+/** Statements by their lists. A part without rows would cost time, and batches use few combinations of lists. */
 const statements = new Map<string, SqlStatement>();
 
-/** The statement that commits these changes, and its values. */
+/** Returns the statement that commits these changes, and its values. */
 export function topicBatchStatement(
   changes: readonly FencedTopicChange[],
 ): { readonly statement: SqlStatement; readonly values: SqlParameter[] } {
@@ -300,7 +301,7 @@ function addPuts(values: ListValues, change: TopicChange): void {
 }
 
 /**
- * The columns of a row of messages. Its place has a checksum of its own, so that it can be read without the records.
+ * Returns the columns of a row of messages. Its position has its own checksum, so it can be read without the records.
  */
 function messageColumns(topic: number, head: LogRowHead, records: Uint8Array): RowOf<"added"> {
   const { first, last, previous } = head;
@@ -324,11 +325,11 @@ export function resolvedRowChecksum(
   return checksumValues([topic, client, session, id, firstUnacked, entries]);
 }
 
-/** Collects the rows of all lists as arrays of their columns, and their bytes in one place. */
+/** Collects the rows of all lists as arrays of their columns, and the bytes of all rows in one parameter. */
 class ListValues {
   readonly #columns = new Map<ListName, (number | null)[][]>();
   readonly #pieces: Uint8Array[] = [];
-  /** The place of the next byte; the first one is 1. */
+  /** The offset of the next byte; the first byte has 1. */
   #at = 1;
 
   add<Name extends ListName>(list: Name, row: RowOf<Name>): void {

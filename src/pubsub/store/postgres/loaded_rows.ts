@@ -1,6 +1,6 @@
 /**
- * Rows of a shared database that were brought into memory, until the next commit. The methods that read are those of
- * the engine: they return what was brought, and throw DataNotLoaded for everything else.
+ * Rows of a shared database that were loaded into memory, until the next commit. The engine reads them through
+ * `ClientReader` and `MessageReader`, which throw DataNotLoaded for everything that was not loaded.
  */
 import { DamageError, rangeOfMessages } from "../../../base/storage/damage.ts";
 import { DataNotLoaded } from "../rows/store_steps.ts";
@@ -17,7 +17,7 @@ import type { PublisherWindow } from "../decisions/publisher_window.ts";
 import { LogRowCache } from "../rows/row_cache.ts";
 import { logRowCacheBytesMax } from "../limits/topic_store_limits.ts";
 
-/** The name of data: what was asked for, and of which topic or client. */
+/** Returns a key for missing data: what is missing, and of which topic or client. */
 function missingDataName(lack: MissingTopicData): string {
   const { kind } = lack;
   switch (kind) {
@@ -39,10 +39,10 @@ function missingDataName(lack: MissingTopicData): string {
 }
 
 export class LoadedTopicRows {
-  /** Results by the name of what was asked for; an error is thrown to whom asks. */
+  /** Results by `missingDataName`. A result that is an error is thrown when it is read. */
   readonly #results = new Map<string, unknown>();
   readonly #cache = new LogRowCache<string>(logRowCacheBytesMax);
-  /** Openings of topics so far: rows that were read before an opening may not be what the database has. */
+  /** The number of openings so far. Rows read before a topic's last opening may be out of date. */
   #openings = 0;
   readonly #runs = new LoadedRowRuns();
   readonly clients: ClientReader;
@@ -62,19 +62,19 @@ export class LoadedTopicRows {
     this.#results.set(missingDataName(lack), result);
   }
 
-  /** Called after a commit: what was read may have changed. Also called between the pieces of a transfer. */
+  /** Forgets results, which a commit may have changed. Also called between the pieces of an export. */
   forget(): void {
     this.#results.clear();
   }
 
-  /** Keeps rows that follow each other. */
+  /** Caches rows that follow each other. */
   cache(opening: number, heads: readonly LogRowHead[], rows: readonly LogRow[]): void {
     if (heads.length === 0) return;
     for (const row of rows) this.#cache.set(`${opening} ${row.first}`, row);
     this.#runs.add(opening, heads);
   }
 
-  /** The reader of a topic that was opened; `name` is for messages. */
+  /** Returns the reader of a topic that was just opened; `name` is for error messages. */
   messagesOf(topicId: number, name: string): MessageReader {
     const opening = ++this.#openings;
     this.forget();
@@ -112,15 +112,15 @@ export class LoadedTopicRows {
   }
 }
 
-/** Sequences of rows that are remembered for each opening: subscribers read at different places. */
+/** The most runs of rows that are remembered of each opening: subscribers read at different positions. */
 const runsMax = 32;
 
-/** Places of all openings; one needs about 100 bytes. */
+/** The most row heads that are remembered in total; one takes about 100 bytes. */
 const headsMaxDefault = 65_536;
 
 /**
- * Places of rows that were read together from a shared database, by the opening of their topic. Holds the newest ones,
- * up to a number for the whole store.
+ * The heads of log rows that were read together from a shared database, as runs of consecutive rows by the opening of
+ * their topic. Keeps the newest runs, up to a number of heads for the whole store.
  */
 export class LoadedRowRuns {
   readonly #headsMax: number;
@@ -132,12 +132,12 @@ export class LoadedRowRuns {
     this.#headsMax = headsMax;
   }
 
-  /** Places that are remembered. */
+  /** How many row heads are remembered. */
   get count(): number {
     return this.#count;
   }
 
-  /** Adds the places of rows that follow each other. */
+  /** Adds the heads of rows that follow each other. */
   add(opening: number, heads: readonly LogRowHead[]): void {
     const runs = this.#runs.get(opening) ?? [];
     this.#runs.delete(opening);
@@ -151,7 +151,7 @@ export class LoadedRowRuns {
     }
   }
 
-  /** The place of the row that has this message, if it is remembered. */
+  /** Returns the head of the row that has this message, if it is remembered. */
   find(opening: number, id: number): LogRowHead | undefined {
     for (const run of this.#runs.get(opening) ?? []) {
       if ((run[0]?.first ?? Infinity) > id || (run.at(-1)?.last ?? 0) < id) continue;
@@ -161,7 +161,7 @@ export class LoadedRowRuns {
     return undefined;
   }
 
-  /** The row that begins with this message is deleted. */
+  /** Forgets the row that begins with this message. */
   remove(opening: number, first: number): void {
     const runs = this.#runs.get(opening) ?? [];
     for (const run of runs) {

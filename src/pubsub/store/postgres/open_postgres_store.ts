@@ -1,12 +1,12 @@
-/** Opens the topics of a shared database for one server. */
+/** Opens the topic store in a shared PostgreSQL database, for one server. */
 import { type DatabaseAddress, describeDatabase } from "../../../base/postgres/database_address.ts";
 import { startStoreThread, TopicStore, type TopicStoreHooks } from "../topic_store.ts";
 import { defaultTopicStoreOptions, type TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import type { PostgresStoreOpening } from "./postgres_store_worker.ts";
 
 /**
- * Rejects with CONFIG for a database that has no tables of baton, those of another version, or settings that are not
- * safe; with REFUSED and UNREACHABLE if it cannot be used.
+ * Rejects with CONFIG if the database has unsafe settings, or does not have this version's tables. Rejects with REFUSED
+ * or UNREACHABLE if the database cannot be used.
  */
 export async function openPostgresStore(
   address: DatabaseAddress,
@@ -15,13 +15,13 @@ export async function openPostgresStore(
     & Partial<TopicStoreOptions>
     & {
       readonly server: string;
-      /** A database without a synchronous standby is refused. */
+      /** Refuses a database without a synchronous standby. */
       readonly requiresSync?: boolean;
-      /** Creates the tables first, or brings them to the format of this program. */
+      /** First creates the tables, or brings them to the format of this program. */
       readonly migrates?: boolean;
-      /** The database may be in another cluster than the one in which its tables were made. */
+      /** Accepts that the database is now in another cluster. */
       readonly wasMoved?: boolean;
-      /** A topic that has lost messages is not served before an operator accepts it. */
+      /** Does not serve a topic that has lost messages until an operator accepts the loss. */
       readonly stopsOnLoss?: boolean;
       /** Ends the wait for a database that does not respond. */
       readonly signal?: AbortSignal | undefined;

@@ -1,6 +1,6 @@
 /**
- * The copies of topics in a shared database. Each change is one statement. A change of a topic that this server has
- * opened compares its epoch and revision; one that fails closes the topic here, and it has to be opened again.
+ * The copies of topics in a shared database: served, staged, arriving, dropped. Each change is one statement. A change
+ * of a topic that this server has opened compares its epoch and revision; if it fails, the topic must be opened again.
  */
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../../base/errors.ts";
@@ -24,13 +24,13 @@ const fenced = "id = $1::bigint AND epoch = $2::bigint AND revision = $3::bigint
 const raised = `revision = revision + 1, ${committedStateSql}`;
 const dropping = `${raised}, place = ${dropped}`;
 
-/** Subscribers ($5) and their positions ($6), of the topic `t`. */
+/** Joins the subscribers $5 of the topic `t` with their new positions $6. */
 const newPositions = "t, unnest($5::bigint[], $6::bigint[]) p(id, position) WHERE c.topic = t.id AND c.id = p.id";
 const isBelow = "m.topic = t.id AND m.first < $4::bigint";
 /** The condition that `d` has noted each topic that is dropped. */
 const isDropNoted = mustChange("topic_dropped", countRowsSql("d"), countRowsSql("t"));
 
-/** Statements on a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
+/** Statements that change a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
 const changes = {
   seal: `UPDATE ${topic} SET ${raised}, sealed_for = $4::text WHERE ${fenced} RETURNING epoch, revision`,
   reopen: `UPDATE ${topic} SET ${raised}, sealed_for = NULL, epoch = $4::bigint WHERE ${fenced}
@@ -56,10 +56,10 @@ const changes = {
     WHERE ${mustChange("topic_message", countRowsSql("m"), countRowsSql(`SCHEMA.topic_message m, t WHERE ${isBelow}`))}
     AND ${mustChange("topic_message", countRowsSql("i"), countRowsSql("t, unnest($5::bigint[]) r"))}`,
   note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
-  /** A subscriber that has had everything, or messages that are lost, is placed at the new end. */
+  /** Moves a subscriber that has received all messages, or messages that are now lost, to the new end. */
   note_loss: `${topicLossSql(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
     SELECT t.epoch, t.revision, t.last, l.before FROM t LEFT JOIN l ON l.topic = t.id WHERE ${isTopicLossNotedSql}`,
-  /** The next server that opens the topic finds a possible loss. */
+  /** Makes the next server that opens the topic find a possible loss. */
   suspect: `UPDATE ${topic} SET revision = revision + 1, timeline = 0, synchronous = false WHERE ${fenced}
     RETURNING epoch, revision`,
   stage: `UPDATE ${topic} SET ${raised}, place = ${staged}, last = $4::bigint, gone = $5::bigint, stored = $6::bigint,
@@ -76,8 +76,8 @@ const columns = "id, epoch, revision, numbers, last";
 const statements = {
   isEmpty: `SELECT NOT EXISTS (SELECT 1 FROM ${topic}) AS yes`,
   /**
-   * A fail-over that may have lost commits is reported by each topic itself; so the mark is then raised above all that
-   * were lost. A mark that is behind for another reason is not.
+   * Raises the generation above all lost ones after a fail-over that may have lost commits; each topic reports its loss
+   * itself. Does not raise a generation that is too low for another reason.
    */
   generation:
     `WITH raised AS (UPDATE SCHEMA.topic_mark SET generation = generation + ${skippedIdsSql}, ${committedStateSql}
@@ -95,8 +95,8 @@ const statements = {
       $4::bigint, 0, 0, $4::bigint, 0, ${timelineNowSql}, ${synchronousNowSql})
     ON CONFLICT DO NOTHING RETURNING ${columns}`,
   /**
-   * Leaves the state of the last commit, to find a fail-over since. A seal ends with its epoch: the server that has
-   * written the node of a higher one knows that the receiver has not.
+   * Does not change `timeline` and `synchronous`, which show whether there was a fail-over since the last commit. Ends
+   * a seal of a lower epoch: the server that wrote the topic's node knows that the receiver did not take the topic.
    */
   open: `UPDATE ${topic} SET revision = revision + 1, epoch = $3::bigint, owner = $4::text,
     sealed_for = CASE WHEN epoch < $3::bigint THEN NULL ELSE sealed_for END WHERE name = $1::bytea AND place = ${served}
@@ -146,7 +146,7 @@ const named = Object.fromEntries(
   ]),
 ) as Readonly<Record<keyof typeof changes | keyof typeof statements, SqlStatement>>;
 
-/** Tables whose rows go with a topic, and the columns of their keys. */
+/** The tables whose rows are deleted with a topic, and the columns of their keys. */
 const garbageTables = [
   ["topic_message", "first"],
   ["topic_msg_id", "client, id"],
@@ -168,24 +168,24 @@ const deleteTopic: SqlStatement = {
   text: `DELETE FROM ${topic} WHERE id = $1::bigint AND place = ${dropped} RETURNING id`,
 };
 
-/** The last state of a topic that this server was told is durable. */
+/** The last state of a topic that the database has confirmed to this server. */
 export interface ConfirmedTopicState extends TopicRowFence {
   /** The last message. */
   readonly last: number;
 }
 
-/** The parts of the rows that the copies need. */
+/** The members of `PostgresTopicRows` that the copies need. */
 interface FencedRows {
   readonly fences: Map<number, OpenTopicFence>;
-  /** The last durable state of topics, also of those that are not open. */
+  /** The last confirmed states of topics, even of topics that are not open. */
   readonly confirmed: Map<number, ConfirmedTopicState>;
   readonly write: RunTopicStatement;
   readonly onLoss: (sentence: string) => void;
-  /** A topic that has lost messages is not served before an operator accepts it. */
+  /** Does not serve a topic that has lost messages until an operator accepts the loss. */
   readonly stopsOnLoss: boolean;
 }
 
-/** A change of the row of a topic had no effect, although its conditions are true. */
+/** Reports that a change of a topic's row had no effect, although its conditions are true. */
 function missingTopicChange(name: string): never {
   throw new BatonError("CONFIG", `The row of topic ${JSON.stringify(name)} is not changed: ${missingRowsHint}`);
 }
@@ -195,7 +195,7 @@ export class PostgresCopyRows implements TopicCopyRows {
   readonly #server: string;
   /** Ids of dropped topics, whose rows are deleted step by step. */
   readonly #garbage: number[] = [];
-  /** A topic that was arriving may be left: the reply to its insertion, or to its removal, was lost. */
+  /** True if an arriving topic may be left, because the reply to its insertion or removal was lost. */
   #mayHaveIncomplete = false;
 
   constructor(rows: FencedRows, server: string) {
@@ -203,12 +203,12 @@ export class PostgresCopyRows implements TopicCopyRows {
     this.#server = server;
   }
 
-  /** A topic is opened when this server owns it, not before. */
+  /** Returns none: a server opens a topic of a shared store only when it owns the topic. */
   active(): readonly number[] {
     return [];
   }
 
-  /** The coordination service knows which topics there are; these wait for another store, or another store for them. */
+  /** Returns only topics that a transfer to or from another store has left; topic nodes name the others. */
   async names(): Promise<string[]> {
     return (await this.#run("names", [])).map((row) => decodeStoredName(row["name"]));
   }
@@ -253,7 +253,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     };
   }
 
-  /** An earlier owner, or an earlier try, may have created it already. Content that was given up before is dropped. */
+  /** Creates a topic, or opens one that an earlier attempt has created. Drops older content that was given up. */
   async create(topic: NewTopicRow): Promise<number> {
     const { name, baseOffset, epoch } = topic;
     for (const row of await this.#run("give_up", [storedNameBuffer(name), baseOffset, epoch])) {
@@ -270,11 +270,11 @@ export class PostgresCopyRows implements TopicCopyRows {
     if (row !== undefined) {
       const before = this.#rows.confirmed.get(Number(row["id"]));
       const id = this.#open(row);
-      // Commits of this server that were durable are gone.
+      // Commits that the database had confirmed to this server are gone.
       if (before !== undefined && Number(row["revision"]) <= before.revision) {
-        // Certain until it is written down: a reply may be lost.
+        // The loss stays certain until it is noted, even if the reply to the note is lost.
         this.#rows.confirmed.set(id, { ...before, revision: Number.MAX_SAFE_INTEGER });
-        // Another server may have put more in an epoch between.
+        // Another server may have stored more messages in a later epoch.
         const lastLost = before.epoch === epoch ? before.last : null;
         await this.#noteLoss(name, id, { isCertain: true, lastLost });
       } else if (row["timeline"] === row["timeline_now"]) return id;
@@ -302,7 +302,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     await this.#change("reopen", id, [epoch]);
   }
 
-  /** Two steps, which may be repeated: the place of a topic is unique. */
+  /** Activates a staged topic in two steps, which may be repeated. */
   async activate(id: number, epoch: number, replaced: number | null): Promise<void> {
     if (replaced !== null) this.#rows.fences.delete(replaced);
     for (const row of await this.#run("replace", [id, epoch])) this.#garbage.push(Number(row["id"]));
@@ -358,7 +358,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     return (await this.#run("isArriving", [id]))[0]?.["yes"] === true;
   }
 
-  /** Row boundaries differ from the sender's: one row may have both deleted and kept messages. */
+  /** Cuts the row that has both deleted and kept messages: row boundaries differ from the sender's. */
   async deleteBelow(id: number, first: number): Promise<number> {
     const kept: [number[], number[], number[], number[]] = [[], [], [], []];
     let records: Buffer = Buffer.alloc(0);
@@ -384,7 +384,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     this.#rows.fences.delete(id);
   }
 
-  /** Finds topics that were dropped, and whose rows an earlier process did not delete, and deletes old losses. */
+  /** Finds dropped topics whose rows an earlier process did not delete, and deletes old losses. */
   async findGarbage(): Promise<void> {
     const found = new Set((await this.#run("droppedIds", [])).map((row) => Number(row["id"])));
     for (const id of this.#garbage) found.delete(id);
@@ -396,7 +396,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     return this.#garbage.length > 0 || this.#mayHaveIncomplete;
   }
 
-  /** Deletes some rows of a dropped topic. A failure has no consequence: it is tried again. */
+  /** Deletes some rows of a dropped topic. Ignores a failure, because the next commit tries again. */
   async collectGarbage(): Promise<void> {
     try {
       if (this.#mayHaveIncomplete) {
@@ -433,9 +433,9 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   /**
-   * Called when a topic is opened whose messages are missing, or may be: when this server knows of later commits, or
-   * first after a standby was promoted that may not have had all of them. Their ids are not used again, and the loss is
-   * written down before anything is answered.
+   * Notes that messages of a topic that is being opened are missing, or may be. They are missing if this server knows
+   * of later commits. They may be missing after the promotion of a standby that may not have had all commits. The ids
+   * of lost messages are not used again, and the loss is durable before any request is answered.
    */
   async #noteLoss(
     name: string,
@@ -461,7 +461,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     );
   }
 
-  /** Notes a row whose revision this server has raised. */
+  /** Remembers the state of a row that this server has opened, and returns its id. */
   #open(row: PostgresRow): number {
     const of = (column: string) => Number(row[column]);
     const id = of("id");

@@ -1,4 +1,4 @@
-/** Reads rows of topics that the engine needs and that are not in memory. One statement for each. */
+/** Loads rows of topics that the engine needs from a shared database, with one statement for each lack. */
 import { crc32 } from "node:zlib";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
 import { DamageError, describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
@@ -16,17 +16,18 @@ import { exportLookupRowsMax, transferPieceBytes } from "../limits/topic_store_l
 import { messageRowChecksum, resolvedRowChecksum } from "./batch_statement.ts";
 import type { LoadedTopicRows } from "./loaded_rows.ts";
 
-/** Runs a statement; rejects with StatementError. */
+/** Runs a statement on the database of the topics. Rejects with StatementError. */
 export type RunTopicStatement = (statement: SqlStatement, values: readonly SqlParameter[]) => Promise<PostgresRow[]>;
 
-/** Clients that are read together for a transfer. */
+/** How many clients an export reads together. */
 const clientsPerPage = 256;
 
 const clientColumns =
   "topic, id, name, session, key, op, op_session, forgotten_session, position, registration FROM SCHEMA.topic_client";
 
 /**
- * Rows from one that has message $2 or comes before it ($3), or from the first one after $2, up to a number of bytes.
+ * Reads rows of messages, up to a number of bytes. If $3 is true, starts with the last row that begins at message $2 or
+ * before it; otherwise with the first row that begins after it.
  */
 const readMessages: SqlStatement = {
   name: "topic_read_messages",
@@ -81,6 +82,7 @@ const readKeys: SqlStatement = {
     WHERE topic = $1::bigint AND client = $2::bigint ORDER BY id`,
 };
 
+/** Loads what is missing into `LoadedTopicRows`. */
 export class PostgresRowLoader {
   readonly #run: RunTopicStatement;
   readonly #loaded: LoadedTopicRows;
@@ -93,7 +95,7 @@ export class PostgresRowLoader {
     this.#onDamage = onDamage;
   }
 
-  /** Brings the data of one lack. Damage becomes its result. Rejects with StatementError. */
+  /** Loads the data of one lack; for damaged data, its error. Rejects with StatementError. */
   async load(lack: MissingTopicData): Promise<void> {
     try {
       this.#loaded.set(lack, await this.#resultOf(lack));
@@ -133,7 +135,7 @@ export class PostgresRowLoader {
     }
   }
 
-  /** Rows that follow the first one are cached: a reader that needs one usually needs the next ones. */
+  /** Also caches the rows that follow: a reader that needs a row usually needs the next ones. */
   async #messagesFor(lack: Extract<MissingTopicData, { readonly id: number }>): Promise<unknown> {
     const { kind, topicId, id, opening = 0 } = lack;
     const startsBefore = kind === "findRowUpTo" || kind === "load";

@@ -1,6 +1,6 @@
 /**
- * The storage thread of a server whose topics are in PostgreSQL: it encodes and decodes requests, and waits for the
- * database. It does one thing at a time; batches that arrive meanwhile form the next statement.
+ * The storage thread of a server whose topics are in PostgreSQL: it decodes requests, encodes responses, and waits for
+ * the database. It does one thing at a time; batches that arrive during a statement form the next one.
  */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { BatonError, errorMessage } from "../../../base/errors.ts";
@@ -29,6 +29,7 @@ import { TopicTransfer } from "../transfer/topic_transfer.ts";
 import { postgresTopicTables } from "./postgres_tables.ts";
 import { PostgresTopicRows } from "./postgres_topic_rows.ts";
 
+/** The values that the thread needs to open its store; `openPostgresStore` describes the options. */
 export interface PostgresStoreOpening {
   readonly address: DatabaseAddress;
   /** The id of this server. */
@@ -36,7 +37,6 @@ export interface PostgresStoreOpening {
   readonly options: TopicStoreOptions;
   readonly requiresSync: boolean;
   readonly migrates: boolean;
-  /** The database may be in another cluster than before. */
   readonly wasMoved: boolean;
   readonly stopsOnLoss: boolean;
 }
@@ -47,16 +47,16 @@ interface StoreCall {
   readonly values: readonly unknown[];
 }
 
-/** Time for a connection at the start before it is reported that there is none, and from then on. */
+/** How long the start waits for a connection before it warns, and after it has warned. */
 const silentMs = 3_000;
 const connectMs = 40_000;
-/** How long a trial waits for a connection: less than a status page waits for its result. */
+/** How long a trial write waits for a connection: less than a status page waits for the result. */
 const trialConnectMs = 1_000;
 /**
- * How long a refusal that lasts until an operator acts is in the health of the server, unless a change is committed.
+ * How long the server's health reports a refusal that only an operator can end, unless a change is committed.
  */
 const refusedMs = 30_000;
-/** Cursor moves that no response waits for are written after this time. */
+/** How long cursor moves that no response waits for may stay unwritten. */
 const settleMs = 20;
 /** Interval of the search for expired messages. */
 const expireMs = 1_000;
@@ -81,7 +81,7 @@ class PostgresStore {
   /** Topics that have lost messages, or may have, since the store was opened. */
   #losses = 0;
   #expiredAtMs = 0;
-  /** The database was reported as failing, and nothing was committed since. */
+  /** The number of commits when the database was last reported as failing. */
   #reportedAtCommit = -1;
   #refused = { why: "", untilMs: -Infinity, atCommit: 0 };
   storeId = "";
@@ -145,7 +145,7 @@ class PostgresStore {
     return this.storeId;
   }
 
-  /** A database that does not respond may be starting, too. */
+  /** Connects. Waits longer, with a warning, for a database that does not respond: it may be starting. */
   async #connect(): Promise<void> {
     try {
       await this.#lane.connect({ connectMs: silentMs });
@@ -179,7 +179,7 @@ class PostgresStore {
     }
   }
 
-  /** Why the database does not accept connections. */
+  /** Why the database does not accept connections, or null. */
   get whyNotConnected(): string | null {
     return this.#lane.whyNotConnected;
   }
@@ -194,7 +194,7 @@ class PostgresStore {
     return performance.now() < untilMs && this.#rows.commits === atCommit ? why : null;
   }
 
-  /** Writes what no response waits for. Returns whether there may be more to write. */
+  /** Writes changes that no response waits for. Returns whether there may be more to write. */
   async settle(): Promise<boolean> {
     const nowMs = performance.now();
     if (this.#expires && nowMs - this.#expiredAtMs >= expireMs) {
@@ -236,7 +236,7 @@ class PostgresStore {
   }
 }
 
-/** Errors after which nothing has changed, or the topic is opened again. */
+/** Whether an error is a refusal: nothing has changed, or the topic is opened again. */
 const isRefusal = (error: unknown) => error instanceof StatementError || error instanceof BatonError;
 
 let store: PostgresStore | null = null;
@@ -276,7 +276,7 @@ function nextBatch(): Uint8Array | null {
   return queue[0] instanceof Uint8Array ? queue.shift() as Uint8Array : null;
 }
 
-/** Does what has arrived, in order. After an error that is not the database's, memory is unknown: the store fails. */
+/** Executes what has arrived, in order. The store fails after an error that is not a refusal. */
 async function runAll(): Promise<void> {
   isRunning = true;
   clearTimeout(timer);
@@ -307,7 +307,7 @@ function settleLater(delayMs: number): void {
 }
 
 requests.on("message", (request: StoreCall | Uint8Array) => {
-  // Other calls wait for a connection; this one says why there is none.
+  // While other calls wait for a connection, this call returns immediately why there is none.
   const why = isRunning ? store?.whyNotConnected ?? null : null;
   if (why !== null && !(request instanceof Uint8Array) && request.method === "whyNotStored") {
     replies?.postMessage({ id: request.id, value: why });

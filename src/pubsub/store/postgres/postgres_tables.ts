@@ -1,29 +1,29 @@
 /**
- * The tables of the topics that several servers share. Every change of a topic raises `revision` in its row, so that a
- * statement that was sent before it changes nothing. Numbers inside a topic are given by its owner: there is no
- * sequence, no foreign key, no trigger.
+ * The PostgreSQL tables of topics that several servers share. Every change of a topic raises `revision` in its row, so
+ * that a statement that was sent before has no effect. A topic's owner assigns all numbers inside the topic; there are
+ * no sequences, foreign keys or triggers.
  */
 
-/** Places of a topic's rows; the values are those of SQLite's `topicStates`. */
+/** States of a topic's row, in its column `place`, with the values of SQLite's `topicStates`. */
 export const topicPlaces = { served: 0, staged: 1, dropped: 2, arriving: 3, setAside: 4 } as const;
 
-/** The timeline of the cluster, which increases with each promotion, in SQL. */
+/** SQL for the timeline of the cluster, which increases with each promotion of a standby. */
 export const timelineNowSql = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int";
 /**
- * Values of a topic's row that every change writes, in SQL: the revision; and which cluster has committed it, and
- * whether it waited for a standby. A commit that did has all commits before it on the standby, too.
+ * SQL for whether a commit waits for a standby, and for what every change writes into a topic's row: the timeline, and
+ * whether it waited. If a commit waited for a standby, the standby also has all commits before it.
  */
 export const synchronousNowSql = `(current_setting('synchronous_standby_names') <> ''
   AND current_setting('synchronous_commit') IN ('on', 'remote_apply'))`;
 export const committedStateSql = `timeline = ${timelineNowSql}, synchronous = ${synchronousNowSql}`;
-/** Topics that were not opened since a fail-over that may have lost commits of them, in SQL. */
+/** SQL for the topics that were not opened since a fail-over that may have lost some of their commits. */
 export const suspectTopicsSql = `place = ${topicPlaces.served} AND timeline <> ${timelineNowSql} AND NOT synchronous`;
 
-/** Deleted rows are removed soon: a table with much change would otherwise become slow to read. */
+/** Removes deleted rows soon: a table with many changes would otherwise become slow to read. */
 const vacuumed =
   "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0";
 
-/** Statements for `migrateDatabase`. The fill factors leave room to change a row in its page. */
+/** The statements for `migrateDatabase`. The fill factors leave room to change a row in its page. */
 export const postgresTopicTables: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS SCHEMA.topic (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name bytea NOT NULL,
     place smallint NOT NULL, incarnation text NOT NULL, base_offset bigint NOT NULL, epoch bigint NOT NULL,

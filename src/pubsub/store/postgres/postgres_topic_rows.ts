@@ -1,8 +1,8 @@
 /**
  * The rows of topics in a PostgreSQL database that several servers share. A topic's row has an epoch and a revision.
- * Every write is one statement that compares both and raises the revision, and a server that opens a topic raises it
- * before it reads: a statement that is still on its way then changes nothing. No write is repeated after an unknown
- * outcome; the topic is opened again, and its rows show what was done.
+ * Every write is one statement that compares both and raises the revision. A server that opens a topic raises the
+ * revision before it reads, so a statement that is still on its way changes nothing. After an unknown outcome no write
+ * is repeated: the topic is opened again, and its rows show what was done.
  */
 import type { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { retryWhileTemporary } from "../../../base/postgres/database_lane.ts";
@@ -33,7 +33,7 @@ import { LoadedTopicRows } from "./loaded_rows.ts";
 import { type ConfirmedTopicState, PostgresCopyRows } from "./postgres_copy_rows.ts";
 import { PostgresRowLoader, readSubscribersStatement } from "./postgres_row_loader.ts";
 
-/** Clients wait about this long for a server anyway. */
+/** The default of `refusedMs`: about as long as clients wait for a server. */
 const refusedMsDefault = 5_000;
 
 const readTopic: SqlStatement = {
@@ -53,9 +53,9 @@ export interface PostgresTopicRowsOptions {
   readonly server: string;
   /** Reports that messages may be lost, for the operator. */
   readonly onLoss: (sentence: string) => void;
-  /** A topic that has lost messages is not served before an operator accepts it. Default: it is served. */
+  /** Does not serve a topic that has lost messages until an operator accepts the loss. Default: serves it. */
   readonly stopsOnLoss?: boolean;
-  /** How long a statement waits for a connection, and is repeated if it was certainly not executed. Milliseconds. */
+  /** How long a statement waits for a connection, and is repeated while it was certainly not executed, in ms. */
   readonly refusedMs?: number;
 }
 
@@ -75,7 +75,7 @@ export class PostgresTopicRows implements TopicRows {
   readonly copies: PostgresCopyRows;
   readonly numbers: NewRowNumbers;
   commits = 0;
-  /** The statements with the names of the schema. */
+  /** The statements with the name of the schema filled in. */
   readonly #prepared = new Map<SqlStatement, SqlStatement>();
 
   constructor(
@@ -132,7 +132,7 @@ export class PostgresTopicRows implements TopicRows {
     return { row, clients, losses: lossesOf(stored["losses"]), messages: this.#loaded.messagesOf(id, row.name) };
   }
 
-  /** Rows that cannot be brought are refused: the method that needs them throws RowsUnavailable. */
+  /** Loads missing data. If it cannot be loaded, the reading method that needs it throws RowsUnavailable. */
   async load(lacks: readonly MissingTopicData[]): Promise<void> {
     await Promise.all(lacks.map(async (lack) => {
       try {
@@ -172,7 +172,7 @@ export class PostgresTopicRows implements TopicRows {
 
   checkIndexesAgain(): void {}
 
-  /** The space of a database is its operator's: a full one refuses writes. */
+  /** Returns unlimited space: a full database refuses writes itself. */
   space(): DiskSpace {
     return { bytes: Number.MAX_SAFE_INTEGER, freeBytes: Number.MAX_SAFE_INTEGER, usedBytes: 0, unusedBytes: 0 };
   }
@@ -187,8 +187,8 @@ export class PostgresTopicRows implements TopicRows {
   }
 
   /**
-   * Runs a statement; one that was certainly not executed is repeated for some seconds. Rejects with StatementError,
-   * which says whether it may have been executed.
+   * Runs a statement, and repeats it for some seconds if it was certainly not executed. Rejects with StatementError,
+   * which says whether the statement may have been executed.
    */
   async write(statement: SqlStatement, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
     let prepared = this.#prepared.get(statement);
@@ -234,7 +234,7 @@ export class PostgresTopicRows implements TopicRows {
   }
 }
 
-/** Losses as `readTopic` returns them. */
+/** Converts the losses that `readTopic` returns. */
 function lossesOf(column: PostgresRow[string] | undefined): MessageLoss[] {
   type Columns = [boolean, number, number | null, number, number, number];
   return (JSON.parse(String(column ?? "[]")) as Columns[]).map((columns) => {

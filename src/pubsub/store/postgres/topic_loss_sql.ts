@@ -1,12 +1,12 @@
-/** The statement that notes the loss of messages in a fail-over of the database. */
+/** The SQL that notes that topics have lost messages in a fail-over of the database. */
 import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
 import { idsSkippedAfterLoss } from "../decisions/decide_read.ts";
 import { topicLossesKept } from "../decisions/topic_losses.ts";
 import { committedStateSql, timelineNowSql } from "./postgres_tables.ts";
 
 /**
- * More ids than were assigned to lost messages. A later fail-over may undo this statement, too: then the next one
- * leaves out more ids, so that none is used twice.
+ * How many ids a topic skips after a loss: more than were assigned to lost messages. If a later fail-over undoes the
+ * statement, the next one skips more ids, so that no id is used twice.
  */
 export const skippedIdsSql = `${idsSkippedAfterLoss} * GREATEST(1, ${timelineNowSql} - timeline)`;
 
@@ -16,8 +16,8 @@ const isOldLoss = `l.topic = t.id AND l.timeline <> t.timeline AND l.timeline IN
   SELECT timeline FROM SCHEMA.topic_loss WHERE topic = t.id ORDER BY at DESC OFFSET ${topicLossesKept - 1})`;
 
 /**
- * Notes that messages are lost, and places the topics that fulfil `condition` and their subscribers behind all lost
- * ids. `lastLost`: the last of the lost messages, or NULL. Executed again after a lost reply, it notes the same loss.
+ * Returns the SQL that notes a loss for the topics that fulfil `condition`: it moves them, and subscribers at their
+ * end, past all lost ids. `lastLost` is the last lost message, or NULL. If the reply is lost, it can be executed again.
  */
 export function topicLossSql(
   condition: string,
@@ -38,7 +38,7 @@ export function topicLossSql(
         last_client = excluded.last_client RETURNING topic, topic_loss.last AS before)`;
 }
 
-/** The condition of the query that follows `topicLossSql`. */
+/** The condition that `topicLossSql` has changed all rows that it must, for the query that follows it. */
 export const isTopicLossNotedSql = [
   mustChange("topic", countRowsSql("t"), countRowsSql("o")),
   mustChange("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`)),

@@ -1,13 +1,13 @@
-/** Cache of recently read and written rows of messages, for all topics of a store. */
+/** The cache of recently read and written log rows, for all topics of a store. */
 import type { LogRow } from "./topic_rows.ts";
 
 /**
- * Memory of a row beside its records: objects, and the entry of the cache. Without it, small rows would need six times
- * the limit.
+ * The memory of a row in addition to its records, for objects and the cache entry, in bytes. If it did not count, small
+ * rows would take six times the limit.
  */
 const bytesPerRow = 512;
 
-/** `Key`: what identifies a row in the whole store. */
+/** Drops the rows that were not used for the longest time. `Key` identifies a row in the whole store. */
 export class LogRowCache<Key, Row extends Pick<LogRow, "records"> = LogRow> {
   readonly #bytesMax: number;
   readonly #rows = new Map<Key, Row>();

@@ -1,14 +1,14 @@
 /**
- * Work on a store's memory that may have to wait for its rows: a generator that yields each promise it waits for. Rows
- * that are in the same process, as those of SQLite, are never waited for: the work runs to its end without a yield.
- * Nothing else happens to the topics of the work while it waits.
+ * Work on a store that may have to wait for rows, as a generator that yields each promise it waits for. The same code
+ * serves SQLite, whose rows are in the process, so the work never yields, and PostgreSQL. While the work waits, nothing
+ * else happens to its topics.
  */
 import { BatonError } from "../../../base/errors.ts";
 import type { MissingTopicData, RowsAnswer } from "./topic_rows.ts";
 
 export type StoreSteps<Result = void, Piece = never> = Generator<Promise<unknown> | Piece, Result, unknown>;
 
-/** Data is not in memory; the work that needs it has changed nothing, and is done again when `load` has brought it. */
+/** Data is not in memory. The work that needs it has changed nothing, and runs again after `load` has loaded it. */
 export class DataNotLoaded extends Error {
   readonly lack: MissingTopicData;
 
@@ -18,7 +18,7 @@ export class DataNotLoaded extends Error {
   }
 }
 
-/** Data could not be brought: the database does not respond, or refuses. The work that needs it has changed nothing. */
+/** Data could not be loaded: the database does not respond, or refuses. The work has changed nothing. */
 export class RowsUnavailable extends BatonError {
   constructor(why: string, cause?: unknown) {
     super("UNREACHABLE", why, { cause });
@@ -26,12 +26,12 @@ export class RowsUnavailable extends BatonError {
   }
 }
 
-/** Waits for an answer, if it is not there yet. */
+/** Waits for the answer of a rows interface if it is a promise. */
 export function* awaitRowsAnswer<Value>(answer: RowsAnswer<Value>): StoreSteps<Value> {
   return answer instanceof Promise ? (yield answer) as Value : answer;
 }
 
-/** Does work that changes nothing, as often as it needs data that `load` has to bring. */
+/** Runs work that changes nothing, again and again until all data that it needs is loaded. */
 export function* withLoadedData<Result>(
   rows: { readonly load: (lacks: readonly MissingTopicData[]) => RowsAnswer<void> },
   work: () => Result,
@@ -46,19 +46,19 @@ export function* withLoadedData<Result>(
   }
 }
 
-/** Whether a method returned work, and not its result. */
+/** Whether a method returned steps to run, not their result. */
 export function isStoreSteps(result: unknown): result is StoreSteps<unknown> {
   return typeof result === "object" && result !== null && Symbol.iterator in result && "throw" in result;
 }
 
-/** Runs work whose rows answer immediately. */
+/** Runs steps whose rows answer immediately, and returns the result. */
 export function runStoreStepsNow<Result>(steps: StoreSteps<Result>): Result {
   const { done, value } = steps.next();
   if (done !== true) throw new Error("a store in this process had to be waited for");
   return value;
 }
 
-/** Runs work whose rows may be elsewhere. A rejection is thrown inside the work. */
+/** Runs steps whose rows may have to be loaded. A rejected promise is thrown inside the steps. */
 export async function runStoreSteps<Result>(steps: StoreSteps<Result>): Promise<Result> {
   let step = steps.next();
   while (step.done !== true) {
@@ -74,7 +74,7 @@ export async function runStoreSteps<Result>(steps: StoreSteps<Result>): Promise<
   return step.value;
 }
 
-/** The methods of an object, those that are steps run to their end. */
+/** The methods of an object as they appear when their steps are run: they return results. */
 export type RunStoreMethods<Methods> = {
   [Name in keyof Methods]: Methods[Name] extends (...values: infer Values) => StoreSteps<infer Result>
     ? (...values: Values) => Result

@@ -1,6 +1,6 @@
 /**
- * A client of one topic, as publisher, subscriber or both. Names are stored as bytes, because some SQLite bindings end
- * text at a zero byte.
+ * A client of one topic (publisher, subscriber or both) in memory, and its row. Names are stored as bytes, because some
+ * SQLite bindings end text at a zero byte.
  */
 import type { MsgIdRecord } from "../../wire/topic_records.ts";
 import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
@@ -15,7 +15,7 @@ export const decodeStoredName = (bytes: unknown): string => {
   throw new Error("a name is damaged");
 };
 
-/** The location of a topic's own row, for a damage message. The name itself may be damaged. */
+/** Says where a damaged row of a topic is, for a message. The topic's name itself may be damaged. */
 export function describeTopicRow(name: unknown): string {
   try {
     return `of this store (named ${JSON.stringify(decodeStoredName(name))})`;
@@ -24,12 +24,12 @@ export function describeTopicRow(name: unknown): string {
   }
 }
 
-/** A client of one topic in memory. Only the engine changes its fields and then calls `changed`. */
+/** A client of one topic in memory. Only the engine changes its fields, and then calls `markChanged`. */
 export interface TopicClient {
   readonly id: number;
   readonly topicId: number;
   readonly name: string;
-  /** The client has no row yet. */
+  /** True while the client has no row. */
   isNew: boolean;
   session: number;
   key: string;
@@ -42,11 +42,12 @@ export interface TopicClient {
   readonly registration: number;
   /** Messages up to this id were delivered since the store was opened. */
   deliveredUpTo: number;
-  /** Windows by session; null: not read yet. */
+  /** The counter windows by session; null if not read yet. */
   windows: Map<number, PublisherWindow> | null;
   msgIds: Map<string, StoredMsgId> | null;
 }
 
+/** A remembered msg-id of a publisher, with the number of its row. */
 export interface StoredMsgId extends MsgIdRecord {
   readonly rowId: number;
 }
@@ -72,7 +73,7 @@ export function decodeClientRow(row: DatabaseRow): TopicClient {
   };
 }
 
-/** The row of a client. */
+/** Returns the row of a client. */
 export function encodeClientRow(client: TopicClient) {
   return {
     id: client.id,

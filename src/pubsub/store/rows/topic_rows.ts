@@ -1,11 +1,11 @@
 /**
- * The rows of a topic store, as the engine sees them. The engine decides in memory; it asks these interfaces for data
- * that is not in memory, and gives them what a commit changes. `sqlite_topic_rows.ts` has them in SQLite, and
- * `postgres_topic_rows.ts` in a database that servers share.
+ * The rows of a topic store, as the engine sees them. The engine decides in memory. Through these interfaces it reads
+ * data that is not in memory, and writes what a commit changes. `sqlite_topic_rows.ts` implements them for SQLite, and
+ * `postgres_topic_rows.ts` for a database that servers share.
  *
  * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and DataNotLoaded
- * for rows that are elsewhere; the request that needs them has changed nothing. After `load` has brought them, it is
- * done again. If `load` could not bring them, the method throws RowsUnavailable.
+ * for rows that are not in memory; the request that needs them has changed nothing, and runs again after `load`. If
+ * `load` could not load the rows, the method then throws RowsUnavailable.
  */
 import type { ErrorCode } from "../../../base/errors.ts";
 import type { ResolvedCounter } from "../../wire/topic_records.ts";
@@ -24,7 +24,7 @@ export type RowsAnswer<Value> = Value | Promise<Value>;
 export interface TopicRow extends TopicCopy {
   readonly id: number;
   readonly name: string;
-  /** The last message id that was assigned, the last message of the last deleted row, and the last message in a row. */
+  /** The last assigned message id, the last message of the last deleted row, and the last message in a row. */
   readonly last: number;
   readonly gone: number;
   readonly stored: number;
@@ -58,7 +58,7 @@ export interface StagedTopicRow extends StagedCopy {
   readonly id: number;
 }
 
-/** The position of a row of messages in its topic's log. */
+/** The position of a row of messages in its topic's log, without the messages. */
 export interface LogRowHead {
   readonly id: number;
   readonly first: number;
@@ -68,10 +68,10 @@ export interface LogRowHead {
   readonly bytes: number;
 }
 
-/** A row with its messages. */
+/** A row of a topic's log with its messages. */
 export interface LogRow extends Pick<LogRowHead, "id" | "first" | "last"> {
   readonly records: Uint8Array;
-  /** Empty if an operator has given the messages up. */
+  /** Where each message begins in `records`; empty if an operator has given the messages up. */
   readonly offsets: readonly number[];
 }
 
@@ -81,36 +81,38 @@ export interface NewLogRow {
   readonly records: Uint8Array;
 }
 
-/** All that one commit changes in the rows of one topic. */
+/** The changes that one commit makes to the rows of one topic. */
 export interface TopicChange {
   readonly topicId: number;
-  /** The new values of the topic's row; null: unchanged. */
+  /** The new values of the topic's row; null if they did not change. */
   row: TopicRow | null;
   readonly added: NewLogRow[];
   readonly deleted: LogRowHead[];
   /** Clients to insert or to overwrite. */
   readonly clients: TopicClient[];
-  /** Clients to delete, with all of their rows. */
+  /** Clients to delete, with all their rows. */
   readonly forgottenClients: number[];
   readonly windows: ChangedWindowRow[];
   /** Windows to delete, with their counters. */
   readonly deletedWindows: { readonly client: number; readonly session: number }[];
   readonly resolved: ResolvedCountersRow[];
-  /** Counters to delete: of each window, all rows up to this one. */
+  /** Counters to delete. For each window, `upTo` is the last row to delete; all earlier rows are deleted too. */
   readonly deletedResolved: { readonly client: number; readonly session: number; readonly upTo: number }[];
   readonly keys: MsgIdRow[];
   readonly deletedKeys: { readonly client: number; readonly id: number }[];
 }
 
+/** A row of a publisher's window that is new or has a new bound. */
 export interface ChangedWindowRow {
   readonly client: number;
   readonly session: number;
   readonly key: string;
   readonly firstUnacked: number;
-  /** False: it overwrites a row. */
+  /** False if it overwrites a row. */
   readonly isNew: boolean;
 }
 
+/** A row of the known counters of a publisher's window. */
 export interface ResolvedCountersRow {
   readonly id: number;
   readonly client: number;
@@ -119,6 +121,7 @@ export interface ResolvedCountersRow {
   readonly entries: readonly ResolvedCounter[];
 }
 
+/** The row of a publisher's msg-id. */
 export interface MsgIdRow {
   readonly id: number;
   readonly client: number;
@@ -144,7 +147,7 @@ export function emptyTopicChange(topicId: number): TopicChange {
   };
 }
 
-/** Data that a reading method does not have in memory: its name, and its arguments. */
+/** Names data that is not in memory: the reading method that needs it, and the method's arguments. */
 export type MissingTopicData =
   | { readonly kind: "findClient"; readonly topicId: number; readonly name: string }
   | { readonly kind: "readWindows" | "readKeys"; readonly client: TopicClient }
@@ -154,7 +157,7 @@ export type MissingTopicData =
     readonly kind: "findRowUpTo" | "findRowAfter" | "rowsAfter" | "load";
     readonly topicId: number;
     readonly id: number;
-    /** The opening of the topic that asks, in a shared store: an earlier one may have had other rows. */
+    /** The opening of the topic that needs the data, in a shared store: an earlier one may have had other rows. */
     readonly opening?: number;
   }
   | { readonly kind: "countBetween"; readonly topicId: number; readonly from: number; readonly to: number }
@@ -166,16 +169,16 @@ export interface LoadedTopicClients {
   readonly count: number;
   /** Clients without a session. */
   readonly plain: number;
-  /** Describes damaged or missing clients; null: none. */
+  /** Describes damaged or missing clients; null if there are none. */
   readonly damaged: string | null;
-  /** Fingerprints of the clients' names. */
+  /** Fingerprints of all clients' names. */
   readonly names: Set<number>;
 }
 
-/** A topic as it is opened, to be served. */
+/** A topic that was opened to be served. */
 export interface OpenedTopic {
   readonly row: TopicRow;
-  /** Only of a shared store. Default: none. */
+  /** The losses of messages that a shared store has noted. */
   readonly losses?: readonly MessageLoss[];
   readonly clients: LoadedTopicClients;
   readonly messages: MessageReader;
@@ -187,19 +190,19 @@ export interface MessageReader {
   findRowUpTo(id: number): LogRowHead | null;
   /** Returns the first row that starts after message `id`, or null. */
   findRowAfter(id: number): LogRowHead | null;
-  /** Returns a row that starts with this message, if it was read ahead. */
+  /** Returns the row that starts with this message if it was read ahead. */
   rowReadAhead(first: number): LogRow | undefined;
   load(row: Pick<LogRowHead, "id">): LogRow;
-  /** Number of stored messages after `from` up to `to`. */
+  /** Counts the stored messages after `from` up to `to`. */
   countBetween(from: number, to: number): number;
-  /** The next rows after this message, as many as fit into a piece of a transfer. */
+  /** Returns the next rows after this message, as many as fit into a piece of a transfer. */
   rowsAfter(last: number): ExportedRow[];
-  /** The first stored message; null if there is none. */
+  /** Returns the first stored message; null if there is none. */
   firstStored(): number | null;
   /** Keeps a row in the cache until it is deleted, or the cache needs its memory. */
   cache(row: LogRow): void;
   uncache(row: Pick<LogRowHead, "id">): void;
-  /** Reports that messages from `first` to `last` were stored but are missing. */
+  /** Returns the error that messages from `first` to `last` were stored but are missing. */
   missingRowError(first: number, last: number): DamageError;
 }
 
@@ -209,21 +212,21 @@ export interface ExportedRow extends Pick<LogRowHead, "first" | "last" | "previo
   readonly records: Uint8Array | null;
 }
 
-/** Reads clients that are not in memory. Changes of the clients it reads must have been committed before. */
+/** Reads clients that are not in memory. Earlier changes of these clients must be committed. */
 export interface ClientReader {
   /** Returns null for an unknown client. */
   findClient(topicId: number, name: string): TopicClient | null;
-  /** The error for a client that is stored and that the index does not find. */
+  /** Returns the error that a client is stored but the index does not find it. */
   notFoundError(name: string): DamageError;
   readWindows(client: TopicClient): Map<number, PublisherWindow>;
   readKeys(client: TopicClient): StoredMsgId[];
-  /** The oldest clients with sessions that never subscribed; damaged rows are left out. */
+  /** Returns the oldest clients with sessions that never subscribed, without damaged ones. */
   oldestPublishers(topicId: number, most: number): TopicClient[];
-  /** The next stored clients of a topic after this one, in the order of their names' bytes; null: the first ones. */
+  /** Returns the next clients of a topic after this name, in the order of the names' bytes; the first ones for null. */
   clientsAfter(topicId: number, name: string | null): TopicClient[];
 }
 
-/** Gives numbers to new rows; none is given twice. */
+/** Numbers for new rows; no number is used twice. */
 export interface NewRowNumbers {
   /** `first`: the first message of the row. */
   message(topicId: number, first: number): number;
@@ -233,11 +236,10 @@ export interface NewRowNumbers {
 }
 
 /**
- * A topic whose change was not committed, or may not have been. Its memory is not what the rows have, so the topic must
- * be opened again.
+ * A topic whose commit failed, or may have failed. Its memory may differ from its rows, so it must be opened again.
  * - `not_owner`: another server has opened it. Nothing was written.
- * - `not_done`: nothing was written. `code`: that of the database's error.
- * - `unknown`: it may have been written, or may be written later.
+ * - `not_done`: nothing was written. `code` is the code of the database's error.
+ * - `unknown`: the change may have been written, or may be written later.
  */
 export interface LostTopic {
   readonly topicId: number;
@@ -252,9 +254,11 @@ export interface LostTopic {
  * transaction.
  */
 export interface TopicCopyRows {
-  /** Ids of the topics that are served; damaged ones are reported and left out. */
+  /** Returns the ids of the topics that are served. Reports damaged ones and omits them. */
   active(): RowsAnswer<readonly number[]>;
-  /** Names of topics that are served or staged, except damaged ones; of a shared store those sealed or staged. */
+  /**
+   * Returns the names of served and staged topics, except damaged ones; in a shared store, of sealed and staged ones.
+   */
   names(): RowsAnswer<string[]>;
   /** Whether the store has no data, as in a new folder. */
   isEmpty(): RowsAnswer<boolean>;
@@ -263,16 +267,16 @@ export interface TopicCopyRows {
   setGeneration(generation: number): RowsAnswer<void>;
   staged(name: string): RowsAnswer<StagedTopicRow | null>;
   dropped(name: string): RowsAnswer<DroppedCopy | null>;
-  /** The content of a shared store under this name; null for a store that is not shared. */
+  /** Returns what a shared store has under this name; null for a store that is not shared. */
   unopened(name: string): RowsAnswer<TopicCopy | null>;
   /** Creates a topic without messages, which is served. Returns its id. */
   create(topic: NewTopicRow): RowsAnswer<number>;
-  /** Writes the receiver of a topic that is now sealed. */
+  /** Writes the receiving server of a topic that is now sealed. */
   seal(topic: TopicRow): RowsAnswer<void>;
   /**
-   * Opens a topic of a shared store at this epoch: nothing that was sent for it before changes it afterwards. Returns
-   * its id, or null if the store does not have it. Throws STALE_TOKEN if another server has opened it at a higher
-   * epoch, or its content is another one. `incarnation` null: any. Null for a store that is not shared.
+   * Opens a topic of a shared store at this epoch. No statement that was sent before can change it afterwards. Returns
+   * its id, or null if the store does not have it or is not shared. Throws STALE_TOKEN if another server has opened it
+   * at a higher epoch, or if it has another incarnation; a null `incarnation` accepts any.
    */
   takeOver(name: string, incarnation: string | null, epoch: number): RowsAnswer<number | null>;
   /** Writes the epoch of a topic that is now open. */
@@ -282,33 +286,35 @@ export interface TopicCopyRows {
   /** Drops a topic that is served, and notes that it continues elsewhere from this epoch on. */
   drop(topic: TopicRow, epoch: number): RowsAnswer<void>;
   /**
-   * The same in a shared store for a topic that this server has not opened: its content of this incarnation and a lower
-   * epoch.
+   * Drops a topic of a shared store that this server has not opened, if it has this incarnation and a lower epoch.
    */
   dropUnopened(name: string, incarnation: string, epoch: number): RowsAnswer<void>;
-  /** Starts new message ids after the base offset; `clients` have new positions. */
+  /** Starts new message ids after the base offset, and writes the new positions of `clients`. */
   raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): RowsAnswer<void>;
   /** Drops a topic that was staged or is arriving. */
   discard(id: number): RowsAnswer<void>;
   /** Drops all topics that are arriving, except these. */
   discardArriving(except: ReadonlySet<number>): RowsAnswer<void>;
   setAside(id: number): RowsAnswer<void>;
-  /** Adds a topic that another server sends; durable with the next commit. Returns its id. */
+  /** Adds a topic that another server sends. It is durable with the next commit. Returns its id. */
   addArriving(topic: NewTopicRow, sender: string): RowsAnswer<number>;
   isArriving(id: number): RowsAnswer<boolean>;
-  /** Deletes the messages of an arriving topic below `first`. Returns the bytes that its messages have less. */
+  /** Deletes an arriving topic's messages below `first`. Returns how many bytes of messages were deleted. */
   deleteBelow(id: number, first: number): RowsAnswer<number>;
-  /** Stages an arriving topic in place of another one, which no server activates any longer. */
+  /** Stages an arriving topic in place of another one, which no server will activate. */
   stage(id: number, ends: ReceivedTopicNumbers, replaced: number | null): RowsAnswer<void>;
 }
 
+/** The values that a new topic is created with. */
 export type NewTopicRow = Pick<TopicRow, "name" | "incarnation" | "baseOffset" | "epoch">;
+/** The numbers of a topic that was received completely. */
 export type ReceivedTopicNumbers = Pick<TopicRow, "last" | "gone" | "stored" | "bytes" | "clients" | "registration">;
 
+/** The rows of a topic store, in SQLite or in a shared database. */
 export interface TopicRows {
   /**
-   * Several servers may open a topic. So every response waits for a commit that began after its request: it shows that
-   * no other server has opened the topic before.
+   * True if several servers may open a topic. Every response then waits for a commit that began after its request,
+   * which shows that no other server has opened the topic.
    */
   readonly isShared: boolean;
   readonly clients: ClientReader;
@@ -316,28 +322,28 @@ export interface TopicRows {
   readonly copies: TopicCopyRows;
   /** Number of commits since the store was opened. */
   readonly commits: number;
-  /** Rows of dropped topics wait to be deleted; each commit deletes some. */
+  /** True while rows of dropped topics are left; each commit deletes some. */
   readonly hasGarbage: boolean;
-  /** Opens a topic to be served. Throws Damaged. */
+  /** Opens a topic to be served. Throws DamageError. */
   open(id: number): RowsAnswer<OpenedTopic>;
-  /** Brings data that a reading method did not have: it is there at least until the next commit. */
+  /** Loads data that a reading method did not have. It stays in memory at least until the next commit. */
   load(lacks: readonly MissingTopicData[]): RowsAnswer<void>;
   /**
-   * Frees what `load` has brought, and asks again for what it could not bring: called by a reader between its pieces.
+   * Forgets what `load` has loaded or could not load. An export calls it between its pieces.
    */
   forgetLoaded(): void;
   /**
-   * All changes are durable then, except those of the topics that it returns. After an exception the outcome is
-   * unknown, unless the disk is full.
+   * Writes all changes durably. Returns the topics whose changes failed or may have failed. After an exception the
+   * outcome is unknown, unless the disk is full.
    */
   commit(changes: readonly TopicChange[]): RowsAnswer<readonly LostTopic[]>;
   /**
-   * Gives up the damaged data of a topic, and returns what was given up, as sentences. The topic must be opened again.
+   * Gives up the damaged data of a topic. Returns sentences about what was given up. The topic must be opened again.
    */
   repair(topic: TopicRow, isDamaged: boolean): RowsAnswer<string[]>;
-  /** Compares indexes with tables again when they are next used: they may have been damaged since. */
+  /** Makes the next use of an index compare it with its table again, because it may have been damaged since. */
   checkIndexesAgain(): void;
   space(): DiskSpace;
-  /** Gives the space of a long log to the file system. Returns whether it gave any. */
+  /** Returns the space of a long log to the file system. Returns whether there was any. */
   freeLog(): boolean;
 }

@@ -1,4 +1,4 @@
-/** Backup of a topic store, also while a server uses it: a consistent snapshot, taken while commits continue. */
+/** Backs up a topic store, even while a server uses it: a consistent snapshot, while commits continue. */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
@@ -11,11 +11,10 @@ import { isDiskFull, openTopicStoreToRead, topicDatabaseName, topicStoreError } 
 import { verifyTopicDatabase } from "./verify_topic_store.ts";
 
 /**
- * Copies the store in `dataDir` into the folder `target`, which becomes a data directory. Takes as long as reading and
- * writing all data: call it in a process or thread of its own. `mark` is called when the copy is complete, before it
- * gets its final name.
- * Throws CONFIG if there is no store, CANNOT_CREATE if the target exists, IO otherwise, also if the data is damaged.
- * After an error no copy is left.
+ * Copies the store in `dataDir` into the folder `target`, which becomes a data directory. Blocks while it reads and
+ * writes all data, so call it in its own process or thread. Calls `mark` when the copy is complete, before the copy
+ * gets its final name. Throws CONFIG if there is no store, CANNOT_CREATE if the target exists, and IO for all else,
+ * including damaged data. Leaves no copy after an error.
  */
 export function backupTopicStore(
   dataDir: string,

@@ -1,12 +1,12 @@
-/** Deletes rows even if a table and its index disagree, as happens when a disk flips a bit. */
+/** Deletes rows of SQLite tables even if a table and its index disagree, as happens when a disk flips a bit. */
 import { orIfDamaged } from "../../../base/storage/damage.ts";
 import { isDamage } from "../../../base/storage/checksum_table.ts";
 import type { SqlValue } from "../../../base/storage/sql_row.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
 /**
- * Deletes rows in the open transaction. A damaged index is rebuilt from its table after the deletion: of two rows that
- * look equal to the index, one may be among those deleted. Throws SQLite's error if the table itself cannot be read.
+ * Deletes rows in the open transaction. Rebuilds a damaged index from its table, but only after the deletion: before
+ * it, two rows may violate a unique index. Throws SQLite's error if the table itself cannot be read.
  */
 export function deleteRowsDespiteDamage(
   database: TopicDatabase,
@@ -19,7 +19,7 @@ export function deleteRowsDespiteDamage(
     drop();
   } catch (error) {
     if (!isDamage(error)) throw error;
-    // Entries that exist only in the index are deleted, too: they would be found under another client's id.
+    // Also deletes rows that only the index finds: they would be found under another client's id.
     const found = table === "windows"
       ? []
       : orIfDamaged([], () => findIds(database, table, condition, values), isDamage);

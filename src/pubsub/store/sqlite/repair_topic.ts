@@ -1,7 +1,7 @@
 /**
  * Gives up the damaged data of a topic, in the open transaction. A marker row replaces damaged or missing messages, so
- * that subscribers learn they missed them. Clients with damaged rows are forgotten; of others, the damaged counters.
- * The topic's registration number grows, so that no earlier request is treated as new.
+ * that subscribers learn that they have missed them. The topic forgets clients with damaged rows, and all puts of
+ * clients with damaged counters. Its registration number grows, so that it treats no earlier request as new.
  */
 import { BatonError } from "../../../base/errors.ts";
 import { isDamage } from "../../../base/storage/checksum_table.ts";
@@ -14,13 +14,12 @@ import type { SqliteTopics } from "./sqlite_topics.ts";
 import type { TopicRow } from "../rows/topic_rows.ts";
 import { messageRowStates, sqliteTopicTables } from "./topic_tables.ts";
 
-/** Clients whose puts are not found by the index. */
+/** The clients whose puts an index does not find; "all" if an index cannot be read. */
 type DamagedIndexes = TopicDatabase["damagedIndexes"];
 
 /**
- * Returns what was given up, as sentences; empty if nothing is damaged. `isDamaged`: its clients are, as far as is
- * known. The topic must be loaded again. Throws BAD_DATA
- * and changes nothing if not even the tables can be read.
+ * Returns sentences about what was given up; none if nothing is damaged. `isDamaged`: damage of its clients is known.
+ * The topic must be loaded again. Throws BAD_DATA and changes nothing if not even the tables can be read.
  */
 export function repairTopic(
   database: TopicDatabase,
@@ -118,7 +117,7 @@ function repairClients(
   return { count: whole.length, done };
 }
 
-/** Includes rows of clients that no longer exist: another client may get the same id. */
+/** Deletes all rows of a client's puts, even if the client no longer exists: a new client may get its id. */
 function deletePuts(database: TopicDatabase, client: number): void {
   for (const table of ["windows", "resolved", "msg_ids"]) {
     deleteRowsDespiteDamage(database, table, "client = ?", client);
@@ -134,7 +133,7 @@ function hasWholeCounters(database: TopicDatabase, client: number): boolean {
   return orIfDamaged(false, check, isDamage);
 }
 
-/** Returns the intact rows of a topic without their contents and deletes the others. */
+/** Deletes the damaged rows of a topic. Returns the others, without their contents. */
 function deleteDamagedRows(
   database: TopicDatabase,
   name: "messages" | "clients",

@@ -1,4 +1,4 @@
-/** Writes the changes of a commit into the open transaction of an SQLite file. */
+/** Writes the changes of a topic store's commit into the open transaction of its SQLite file. */
 import { encodeResolvedCounters } from "../../wire/topic_records.ts";
 import type { ClientPutRowCounts, ClientPutTable } from "./sqlite_client_rows.ts";
 import { deleteRowsDespiteDamage } from "./delete_rows.ts";
@@ -8,7 +8,7 @@ import type { TopicDatabase } from "./topic_database.ts";
 import type { ResolvedCountersRow, TopicChange, TopicRow } from "../rows/topic_rows.ts";
 import { sqliteTopicTables, topicStates } from "./topic_tables.ts";
 
-/** A client's topic, name and registration never change. */
+/** Inserts or overwrites a client's row. A client's topic, name and registration never change. */
 const writeClient = `${sqliteTopicTables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
   key = excluded.key, op = excluded.op, op_session = excluded.op_session,
   forgotten_session = excluded.forgotten_session, position = excluded.position, sum = excluded.sum`;
@@ -91,7 +91,7 @@ export class SqliteChangeWriter {
     this.#counts.forget(id);
   }
 
-  /** Counts only what is deleted: what a damaged index hides stays, and is missed when the client is read again. */
+  /** Subtracts only rows that were deleted, so that a later read of the client detects rows that an index hides. */
   #delete(table: ClientPutTable, client: number, condition: string, ...values: number[]): void {
     const deleted = this.#database.run(`DELETE FROM ${table} WHERE client = ? AND ${condition}`, client, ...values);
     this.#counts.add(table, client, -deleted);

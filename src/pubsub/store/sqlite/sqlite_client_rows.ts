@@ -1,4 +1,4 @@
-/** Reads the rows of clients and checks their checksums. Changes in memory must have been written before. */
+/** Reads the rows of clients from SQLite and checks their checksums. Changes in memory must be written first. */
 import { decodeResolvedCounters } from "../../wire/topic_records.ts";
 import { DamageError, describeDamagedRow, orIfDamaged } from "../../../base/storage/damage.ts";
 import { type ChecksumTable, isDamage } from "../../../base/storage/checksum_table.ts";
@@ -25,18 +25,18 @@ const counting = {
 export type ClientPutTable = keyof typeof counting;
 
 /**
- * The number of rows that each client has in the tables of its puts. The indexes are compared with the tables only when
- * the store is opened. An index that the disk damages later finds fewer rows, and a repeated put would be stored again.
+ * How many rows each client has in the tables of its puts. It shows when an index finds too few rows, because the disk
+ * has damaged it since the store was opened; a repeated put would then be stored again.
  */
 export class ClientPutRowCounts {
-  /** Null for a table that cannot be read: its clients are damaged anyway. */
+  /** Counts by client, for each table; null for a table that cannot be read, whose clients are damaged anyway. */
   readonly #counts = new Map<string, Map<number, number> | null>();
 
   constructor(database: TopicDatabase) {
     this.readAgain(database);
   }
 
-  /** All changes must have been written before. */
+  /** Counts the rows again. All changes must be written first. */
   readAgain(database: TopicDatabase): void {
     for (const [table, sql] of Object.entries(counting)) {
       const rows = orIfDamaged(null, () => database.all(sql), isDamage);
@@ -50,19 +50,19 @@ export class ClientPutRowCounts {
     counts?.set(client, (counts.get(client) ?? 0) + rows);
   }
 
-  /** All rows of a client were deleted. */
+  /** Notes that all rows of a client were deleted. */
   forget(client: number): void {
     for (const counts of this.#counts.values()) counts?.delete(client);
   }
 
-  /** Whether the client has this number of rows, as far as is known. */
+  /** Whether the client has this number of rows; true if the number is not known. */
   matchesCount(table: string, client: number, found: number): boolean {
     const counts = this.#counts.get(table);
     return counts === null || counts === undefined || (counts.get(client) ?? 0) === found;
   }
 }
 
-/** Clients that are read together for a transfer. */
+/** How many clients an export reads together. */
 const clientsPerPage = 256;
 
 const readClients = `SELECT ${sqliteTopicTables.clients.allColumns} FROM clients`;
@@ -77,8 +77,8 @@ export class SqliteClientRows implements ClientReader {
   }
 
   /**
-   * Returns the subscribers of a topic by name, the number of its clients, and what is wrong with them. A client whose
-   * row is damaged or missing may have been a subscriber, or may repeat an old put.
+   * Returns the subscribers of a topic by name, the number of its clients, and what is damaged. A client whose row is
+   * damaged or missing may have been a subscriber, or may repeat an old put.
    */
   load(topicId: number, topic: string, count: number): LoadedTopicClients {
     const where = `of topic ${JSON.stringify(topic)}`;
@@ -190,7 +190,7 @@ export class SqliteClientRows implements ClientReader {
     }));
   }
 
-  /** The rows of a client in one of these tables, in order. */
+  /** Returns the rows of a client in one of these tables, in order. */
   #rowsOfClient({ id, name }: TopicClient, table: ChecksumTable<string>): SqlRow[] {
     this.#requireIndexes({ id, name });
     // The ids come from the index, all other columns from the table. A row that only the index has is reported.

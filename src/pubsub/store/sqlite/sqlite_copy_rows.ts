@@ -1,4 +1,4 @@
-/** The copies of topics in an SQLite store. Each change is one transaction. */
+/** The copies of topics in an SQLite store: served, staged, arriving, dropped. Each change is one transaction. */
 import { orIfDamaged } from "../../../base/storage/damage.ts";
 import { messageRecordOffsets } from "../../wire/topic_records.ts";
 import { insertMessageRow } from "./sqlite_log_rows.ts";
@@ -17,7 +17,7 @@ export class SqliteCopyRows implements TopicCopyRows {
   readonly #writer: SqliteChangeWriter;
   readonly #onDropped: (id: number) => void;
 
-  /** `onDropped`: called for a topic whose rows are to be deleted step by step. */
+  /** Calls `onDropped` for each topic whose rows must be deleted step by step. */
   constructor(
     database: TopicDatabase,
     topics: SqliteTopics,
@@ -44,7 +44,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     return [...new Set(whole.map(({ name }) => decodeStoredName(name)))];
   }
 
-  /** Damaged rows count, and so do messages without a topic: damage is not an empty folder. */
+  /** Returns false even if all rows are damaged, or only messages without a topic are left. */
   isEmpty(): boolean {
     const has = (table: string) => this.#database.get(`SELECT 1 FROM ${table} LIMIT 1`) !== undefined;
     return !has("topics") && !has("messages");
@@ -62,7 +62,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     this.#transaction(() => this.#database.replace(sqliteTopicTables.generation, { id: 0, generation }));
   }
 
-  /** A damaged staged copy counts as missing: it never answered a request, and its sender still has it. */
+  /** Returns null for a damaged staged copy: no client has used it, and its sender still has the content. */
   staged(name: string): StagedTopicRow | null {
     const row = this.#topics.findRow(name, topicStates.staged);
     return row && {
@@ -173,7 +173,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     });
   }
 
-  /** Row boundaries differ from the sender's: one row may have both deleted and kept messages. */
+  /** Cuts the row that has both deleted and kept messages: row boundaries differ from the sender's. */
   #cutRow(topic: number, first: number): number {
     const row = this.#database.get(
       "SELECT id, first, last, previous, records FROM messages WHERE topic = ? AND first < ?",
@@ -205,7 +205,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     this.#onDropped(id);
   }
 
-  /** A failure leaves the transaction open: the thread rolls it back, or ends. */
+  /** Runs work in a transaction. A failure leaves it open: the thread then rolls it back, or ends. */
   #transaction<Result>(work: () => Result): Result {
     this.#database.begin();
     const result = work();

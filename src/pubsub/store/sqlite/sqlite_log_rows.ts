@@ -1,6 +1,6 @@
 /**
- * Reads the rows of a topic's messages. Each row is checked against its checksums before use. The position of a row is
- * read from the table, not from the index, so that a deletion removes it from both.
+ * Reads and inserts the rows of a topic's messages in SQLite. Checks each row against its checksums before use. Reads
+ * the position of a row from the table, not from the index, so that a deletion removes it from both.
  */
 import { crc32 } from "node:zlib";
 import { messageRecordOffsets } from "../../wire/topic_records.ts";
@@ -11,7 +11,7 @@ import { exportLookupRowsMax, transferPieceBytes } from "../limits/topic_store_l
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { messageRowStates, sqliteTopicTables } from "./topic_tables.ts";
 
-/** Rows smaller than this are read ahead, up to this many together. */
+/** Rows smaller than this are read ahead, at most this many together. */
 const smallRowBytes = 4096;
 const rowsAhead = 64;
 
@@ -21,9 +21,9 @@ export class SqliteLogRows implements MessageReader {
   readonly #database: TopicDatabase;
   readonly #cache: LogRowCache<number>;
   readonly #topicId: number;
-  /** Text for messages: `of topic "news"`. */
+  /** Names the topic in error messages: `of topic "news"`. */
   readonly #where: string;
-  /** Ids of rows that were read ahead, by their first messages. */
+  /** The ids of rows that were read ahead, by their first messages. */
   readonly #rowsReadAhead = new Map<number, number>();
 
   constructor(
@@ -207,7 +207,7 @@ export function isIntactMessageRow(row: SqlRow): row is SqlRow & { records: Uint
     crc32(records) === row["content_sum"];
 }
 
-/** Describes a damaged row. Its message ids are left out if they may be damaged, too. */
+/** Describes a damaged row. Omits the message ids if they may also be damaged. */
 export function describeDamagedMessages(row: SqlRow, where: string): string {
   const { id, first, last } = rowHeadOf(row);
   const which = messages.isIntact(row) ? ` (${rangeOfMessages(first, last)})` : "";

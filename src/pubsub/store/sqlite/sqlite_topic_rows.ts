@@ -1,4 +1,4 @@
-/** The rows of a topic store in an SQLite file. Synchronous: used in the storage thread. */
+/** The rows of a topic store in an SQLite file. Synchronous, for the storage thread. */
 import type { DiskSpace } from "../../../base/storage/disk_space.ts";
 import { SqliteClientRows } from "./sqlite_client_rows.ts";
 import { deleteRowsDespiteDamage } from "./delete_rows.ts";
@@ -58,7 +58,7 @@ export class SqliteTopicRows implements TopicRows {
     return { row, clients, messages: new SqliteLogRows(this.#database, this.#cache, row) };
   }
 
-  /** Reading methods have all rows. */
+  /** Does nothing: reading methods have all rows. */
   load(): void {}
 
   forgetLoaded(): void {}
@@ -93,8 +93,8 @@ export class SqliteTopicRows implements TopicRows {
   }
 
   /**
-   * Deletes some rows of a dropped topic, in the open transaction. Rows that cannot be deleted are left until the store
-   * is opened again.
+   * Deletes some rows of a dropped topic, in the open transaction. Leaves rows that it cannot delete until the store is
+   * opened again.
    */
   #collectGarbage(): void {
     const [topic] = this.#garbage;

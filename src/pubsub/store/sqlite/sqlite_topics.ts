@@ -1,4 +1,4 @@
-/** The rows of the topics of an SQLite store, in any state, and the numbers of new rows. */
+/** The rows of an SQLite store's `topics` table, in any state, and the numbers for new rows of all tables. */
 import { DamageError, orIfDamaged } from "../../../base/storage/damage.ts";
 import { decodeStoredName, describeTopicRow, encodeStoredName } from "../rows/topic_client.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
@@ -29,7 +29,7 @@ export class SqliteTopics {
     this.#nextTopicId = Math.max(given, newest("SELECT max(id) AS id FROM topics")) + 1;
   }
 
-  /** Ids of topics in this state; damaged ones are reported and left out. */
+  /** Returns the ids of the topics in this state. Reports damaged ones and omits them. */
   idsInState(state: number): number[] {
     const rows = this.#database.damage.detectDamage(
       "the topics",
@@ -38,7 +38,7 @@ export class SqliteTopics {
     return rows.map((row) => Number(row["id"])).filter((id) => this.readRow(id) !== null);
   }
 
-  /** Returns a topic's row, or null if there is none or it is damaged, which is reported. */
+  /** Returns a topic's row. Returns null if there is none, or if it is damaged, which it reports. */
   readRow(id: number): SqlRow | null {
     const { damage } = this.#database;
     const read = () => this.#database.get(`SELECT ${sqliteTopicTables.topics.allColumns} FROM topics WHERE id = ?`, id);
@@ -50,7 +50,7 @@ export class SqliteTopics {
     });
   }
 
-  /** Throws Damaged. */
+  /** Returns a topic's row. Throws DamageError if it is missing or damaged. */
   requireRow(id: number): SqlRow {
     const row = this.readRow(id);
     if (row === null) throw new DamageError(`row ${id} of the topics of this store is damaged`); // readRow reported it
@@ -106,12 +106,12 @@ export class SqliteTopics {
     );
   }
 
-  /** Changes the state in the open transaction, unless the row is damaged: it is not served after the next opening. */
+  /** Changes a topic's state in the open transaction. Leaves a damaged row, which the next opening does not serve. */
   setState(id: number, state: number): void {
     if (this.readRow(id) !== null) this.change(id, { state });
   }
 
-  /** Sets a damaged topic with this name aside, so that another one can take its place: it never answered a request. */
+  /** Sets a damaged topic with this name aside, so that another one can take its place. */
   #setAsideDamaged(name: string, state: number): void {
     if (state >= topicStates.dropped) return;
     const found = this.#database.get(

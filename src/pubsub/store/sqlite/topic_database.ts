@@ -1,6 +1,6 @@
 /**
  * The database of a topic store: an SQLite file that one process owns, while others may read it (backup, verify).
- * Synchronous: used in the storage thread.
+ * Synchronous, for the storage thread.
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -18,16 +18,16 @@ import { sqliteTopicTables, topicStoreApplicationId, topicStoreFormat, topicStor
 
 export const topicDatabaseName = "topics.sqlite";
 
-/** Reserved size of the write-ahead log. */
+/** The reserved size of the write-ahead log, in bytes. */
 const logBytes = 8 << 20;
-/** The log is copied into the database by `topic_store_checkpoint_worker.ts` from this size on … */
+/** The size from which on `topic_store_checkpoint_worker.ts` copies the log into the database … */
 export const logCheckpointBytes = 4 << 20;
-/** … and from this size on by the storage thread, which waits for it. */
+/** … and from this size on, the storage thread copies it, and waits until it is done. */
 export const blockingLogCheckpointBytes = 32 << 20;
-/** Milliseconds that a put on a nearly full disk waits for readers of the log, and the pause before the next wait. */
+/** How long a put on a nearly full disk waits for readers of the log, and the pause before it waits again. */
 const readersMs = 500;
 const readersPauseMs = 10_000;
-/** How long a transaction waits for other processes, which only read, in milliseconds. */
+/** How long a transaction waits for other processes, which only read. */
 const busyMs = 5_000;
 
 /** Another process owns the data now. */
@@ -38,12 +38,12 @@ export { isDiskFull, type SqlRow };
 export class TopicDatabase extends SqliteFile {
   #damagedIndexes: ReadonlySet<number> | "all" | null = null;
   #logIsReadUntilMs = -Infinity;
-  /** Damage found so far. */
+  /** The damage found so far. */
   readonly damage = new DamageLog();
 
   /**
    * Throws LOCK_BUSY if another process owns the directory, CONFIG for another format, IO otherwise. A damaged log is
-   * an IO error unless `acceptDamagedLog` allows to lose what SQLite cannot read of it.
+   * an IO error, unless `acceptDamagedLog` permits the loss of what SQLite cannot read.
    */
   constructor(dataDir: string, { acceptDamagedLog = false }: { readonly acceptDamagedLog?: boolean } = {}) {
     const path = join(dataDir, topicDatabaseName);
@@ -75,7 +75,7 @@ export class TopicDatabase extends SqliteFile {
     });
   }
 
-  /** Clients whose puts cannot be looked up, as found when the store was opened or last repaired. */
+  /** Clients whose puts an index does not find, as seen when the store was opened or last repaired. */
   get damagedIndexes(): ReadonlySet<number> | "all" {
     return this.#damagedIndexes ??= clientsOfDamagedIndexes(this);
   }
@@ -84,7 +84,7 @@ export class TopicDatabase extends SqliteFile {
     this.#damagedIndexes = null;
   }
 
-  /** Random id, created with the store. Throws Damaged. */
+  /** Random id, created with the store. Throws DamageError. */
   get storeId(): string {
     const { store } = sqliteTopicTables;
     const row = this.get(`SELECT ${store.allColumns} FROM store`) ?? {};
@@ -92,8 +92,8 @@ export class TopicDatabase extends SqliteFile {
   }
 
   /**
-   * Runs work in the open transaction. If SQLite finds damaged pages, undoes the work and returns the error's text;
-   * otherwise null.
+   * Runs work in the open transaction. If SQLite finds damage, undoes the work and returns the error's text; otherwise
+   * returns null.
    */
   runUnlessDamaged(work: () => void): string | null {
     this.statement("SAVEPOINT work").run();
@@ -133,12 +133,12 @@ export class TopicDatabase extends SqliteFile {
     return free > pages;
   }
 
-  /** A burst of writes has made the log larger than its reserved size. */
+  /** True if a burst of writes has made the log much longer than its reserved size. */
   get hasLongLog(): boolean {
     return this.logFileBytes >= 2 * logBytes;
   }
 
-  /** Truncates the log, if no other process reads it at the moment, or for `waitMs`. */
+  /** Truncates the log, unless other processes still read it after `waitMs`. */
   shortenLog(waitMs = 0): void {
     this.database.exec(`PRAGMA busy_timeout = ${waitMs}`);
     try {
@@ -150,7 +150,7 @@ export class TopicDatabase extends SqliteFile {
     }
   }
 
-  /** Gives the space of a long log to the file system, for bodies. Returns whether it gave any. */
+  /** Returns the space of a long log to the file system. Returns whether there was any. */
   freeLog(): boolean {
     const before = this.logFileBytes;
     if (this.inTransaction || before <= logBytes || performance.now() < this.#logIsReadUntilMs) return false;
@@ -166,8 +166,8 @@ export class TopicDatabase extends SqliteFile {
 }
 
 /**
- * Opens the database for reading, with or without an owner. Nothing is changed and no checkpoint is made at the end: it
- * would remove a damaged log and the evidence of it. Throws CONFIG if there is no store of a known format.
+ * Opens the database for reading, even while a server owns it. Changes nothing, and makes no checkpoint at the end,
+ * which would remove the evidence of a damaged log. Throws CONFIG if there is no store of a known format.
  */
 export function openTopicStoreToRead(dataDir: string): DatabaseSync {
   const path = join(dataDir, topicDatabaseName);
@@ -216,15 +216,15 @@ function damagedLogMessage(dataDir: string, damage: string): string {
     "baton pubsub server restore --id ID --data-dir FOLDER --accept-loss";
 }
 
-/** Indexes for clients' puts. SQLite does not compare them with their tables. */
+/** The indexes by which clients' puts are found. SQLite does not compare them with their tables. */
 const putIndexes = [
   { table: "resolved", index: "resolved_window", columns: "id, client, session" },
   { table: "msg_ids", index: "msg_ids_client", columns: "id, client" },
 ] as const;
 
 /**
- * Ids of clients with a row that only the index or only the table has; "all": the index cannot be read. If an index
- * does not find a row, its checksum is never checked, and a repeated put would be stored again.
+ * Returns the ids of clients with a row that only an index or only its table has; "all" if an index cannot be read. If
+ * an index does not find a row, its checksum is never checked, and a repeated put would be stored again.
  */
 function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> | "all" {
   const find = () =>
@@ -233,7 +233,7 @@ function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> |
   return rows === "all" ? rows : new Set(rows.map(({ client }) => Number(client)));
 }
 
-/** Comparing sums takes a tenth of the time of comparing rows. */
+/** Whether an index and its table have equal sums: this takes a tenth of the time of comparing rows. */
 function indexAgrees(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): boolean {
   const mixed = columns.split(", ").map((column, state) => `${column} * ${[7919, 104_729, 1_299_709][state]}`).join(
     " + ",

@@ -1,6 +1,6 @@
 /**
- * The storage thread of a topic store: it waits for the disk, so that the server never does. Executes batches in order;
- * all waiting batches form one transaction.
+ * The storage thread of a topic store in SQLite: it waits for the disk, so the server never does. Executes batches in
+ * order; all waiting batches form one transaction. Also handles full disks, and tidies the database when it is idle.
  */
 import { BatonError } from "../../../base/errors.ts";
 import {
@@ -34,9 +34,9 @@ import {
   topicStoreError,
 } from "./topic_database.ts";
 
-/** Cursor moves that no response waits for are written after this time, or after `idleMs` under constant load. */
+/** When cursor moves that no response waits for are written; under constant load, after `idleMs`. */
 const settleMs = 20;
-/** Idle time before the database is tidied, and pages per step, so that new work does not have to wait. */
+/** Idle time before the database is tidied, and pages per step, few enough that new work does not wait long. */
 const idleMs = 200;
 const shrinkPages = 256;
 /** Interval of the search for expired messages. */
@@ -44,9 +44,9 @@ const expireMs = 1_000;
 const idleCheckpointBytes = 1 << 20;
 const nearlyFullCheckpointBytes = 512 << 10;
 
-/** Pause of writes after a write found no space. */
+/** How long writes pause after one has found no space. */
 const pauseMs = 1_000;
-/** How long the store counts as full after that, if nothing was stored since: a quota is only noticed by a write. */
+/** How long the store counts as full after that, unless it stores something: only a write can detect a quota. */
 const fullAfterRefusalMs = 30_000;
 const diskFull = "the disk of this server is full; nothing was changed";
 
@@ -62,13 +62,13 @@ class WorkerStore {
   #maintenance!: TopicMaintenance;
   readonly #requests: ThreadRequests;
   readonly #refusedPuts = new RefusedPuts();
-  /** End of the pause of writes after a full disk. */
+  /** When the pause of writes after a full disk ends. */
   #pausedUntilMs = 0;
   /** Consecutive failures without a successful transaction. */
   #refusals = 0;
   #commitsAtRefusal = -1;
   #refusedAtMs = -Infinity;
-  /** Time and duration of the last search for expired messages. */
+  /** When the last search for expired messages was, and how long it took. */
   #expired = { atMs: 0, tookMs: 0 };
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isCheckpointing = false;
@@ -102,7 +102,7 @@ class WorkerStore {
     this.#afterWork();
   }
 
-  /** Executes this batch, and those that have arrived at its end. */
+  /** Executes this batch, and the batches that arrive before its end. */
   executeBatches(bytes: Uint8Array): void {
     this.#requests.respondedTickets = [];
     const batches = [bytes];
@@ -137,8 +137,8 @@ class WorkerStore {
   }
 
   /**
-   * Handles a full disk: the transaction stored nothing, so the state in memory is read from the disk again and reading
-   * continues. Any other error is thrown, because the state on the disk is then unknown.
+   * Handles a full disk: the transaction stored nothing, so loads the state from the disk again and continues with
+   * reads. Throws any other error, because the state on the disk is then unknown.
    */
   #recoverFromFullDisk(error: unknown): void {
     if (!isDiskFull(error)) throw error;
@@ -159,7 +159,9 @@ class WorkerStore {
     });
   }
 
-  /** A refusal changes nothing. After any other error memory and disk may differ. */
+  /**
+   * Executes a call of another thread. A BatonError changes nothing; after any other error memory and disk may differ.
+   */
   call(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
     try {
       return this.#execute(method, values);
@@ -211,7 +213,8 @@ class WorkerStore {
   }
 
   /**
-   * The other thread has copied most of the log. The rest is small; afterwards the log is written from its start again.
+   * Called when the other thread has copied most of the log. Copies the small rest, so that the next commit can write
+   * the log from its start.
    */
   checkpointed(): void {
     this.#isCheckpointing = false;
@@ -302,7 +305,7 @@ class WorkerStore {
   }
 }
 
-/** Buffers of an exported piece, which are transferred instead of copied. */
+/** Returns the buffers of an exported piece, which are transferred instead of copied. */
 function buffersOf(value: unknown): ArrayBuffer[] {
   const piece = (value as TopicExportStep | null | undefined)?.piece;
   return piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : [];
@@ -311,12 +314,12 @@ function buffersOf(value: unknown): ArrayBuffer[] {
 export interface TopicStoreThreadOptions {
   /** Where the requests arrive. */
   readonly requests: StorageRequestReceiver;
-  /** The thread's end of its worker; `parentPort` when left out. */
+  /** The thread's end of its worker. Default: `parentPort`. */
   readonly parent?: StorageParentPort;
   readonly openDatabase?: OpenTopicDatabase;
 }
 
-/** Serves a TopicStore until the thread ends. */
+/** Serves a `TopicStore` until the thread ends. */
 export function serveTopicStore({
   openDatabase = (dataDir, options) => new TopicDatabase(dataDir, options),
   ...ports

@@ -1,8 +1,8 @@
-/** The tables of a topic store. Each row has a checksum over all its columns. */
+/** The SQLite tables of a topic store. Each row has a checksum over all its columns. */
 import { checksumTable } from "../../../base/storage/checksum_table.ts";
 
 /**
- * PRAGMA user_version: the format of tables and contents. Development versions before the first release used 1 to 3.
+ * PRAGMA user_version: the format of the tables and their contents. Versions before the first release used 1 to 3.
  */
 export const topicStoreFormat = 4;
 /** PRAGMA application_id: "btTS", so that the database of another program is not mistaken for a store. */
@@ -35,8 +35,8 @@ export const sqliteTopicTables = {
     "registration",
   ]),
   /**
-   * `previous`: last message of the row before, so that a missing row is noticed. The records have a checksum of their
-   * own, so that the position of a row can be checked without reading them.
+   * `previous`: last message of the row before, which shows whether a row is missing. The records have their own
+   * checksum (`content_sum`), so the position of a row can be checked without reading them.
    */
   messages: checksumTable("messages", ["id", "topic", "first", "last", "previous", "bytes", "state", "content_sum"]),
   clients: checksumTable("clients", [
@@ -59,7 +59,7 @@ export const sqliteTopicTables = {
   store: checksumTable("store", ["id", "name"]),
 } as const;
 
-/** Whether a row has its records, or an operator has given them up as damaged. */
+/** States of a row of messages: it has its records, or an operator has given them up as damaged. */
 export const messageRowStates = { stored: 0, givenUp: 1 } as const;
 
 export const topicStoreSchema = `

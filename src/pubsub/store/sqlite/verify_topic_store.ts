@@ -1,4 +1,4 @@
-/** Checks a whole topic store, in use or not, and reports what is inconsistent. Changes nothing. */
+/** Checks a whole topic store, even while a server uses it, and reports what is inconsistent. Changes nothing. */
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { errorMessage } from "../../../base/errors.ts";
@@ -13,6 +13,7 @@ import { describeDamagedMessages, isIntactMessageRow } from "./sqlite_log_rows.t
 import { openTopicStoreToRead, type SqlRow, topicDatabaseName } from "./topic_database.ts";
 import { messageRowStates, sqliteTopicTables, topicStates, topicStoreSchema } from "./topic_tables.ts";
 
+/** The counts and problems that a check of a topic store has found. */
 export interface TopicStoreReport {
   readonly topics: number;
   readonly messages: number;

@@ -1,4 +1,4 @@
-/** Requests of clients as operations of the store, and the store's responses as messages. Pure. */
+/** Converts requests of clients to operations of the store, and the store's responses to messages. Pure. */
 import type { InvalidPubsubMessage } from "../../wire/decode_message.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/message_limits.ts";
 import type { PubsubHeaders, PubsubMessage, PubsubMessageOf } from "../../wire/pubsub_messages.ts";
@@ -6,7 +6,7 @@ import { makeStatusMessage, type ResponseStatusMessage } from "../../status_mess
 import { toMessageIdRanges } from "../decisions/decide_put.ts";
 import type { ClientOperation, StoreResponse } from "../operations/store_operations.ts";
 
-/** Requests about one topic and one client, which the store executes. */
+/** The requests that the store executes; each is about one topic and one client. */
 export type ClientRequestMessage = PubsubMessageOf<"SUBSCRIBE" | "UNSUBSCRIBE" | "GET" | "PUT" | "SEEK" | "INFO">;
 
 const clientMessages: ReadonlySet<string> = new Set<ClientRequestMessage["name"]>(
@@ -18,7 +18,7 @@ export function isClientRequestMessage(message: PubsubMessage | InvalidPubsubMes
   return message.name !== null && clientMessages.has(message.name);
 }
 
-/** Converts a client's message into an operation of the store. `wait`: a get is held until there is a message. */
+/** Converts a client's request to an operation of the store. `wait`: the store holds a get until there is a message. */
 export function toStoreOperation(message: ClientRequestMessage, { ticket, epoch, wait }: {
   readonly ticket: number;
   readonly epoch: number;
@@ -68,7 +68,7 @@ export function toStoreOperation(message: ClientRequestMessage, { ticket, epoch,
   }
 }
 
-/** The store's response. `epoch` is included if the client sent another one. */
+/** Converts the store's response to a message. It has `epoch` as a header if the client sent another epoch. */
 export function statusOfStoreResponse(
   server: string,
   message: ClientRequestMessage,
@@ -76,7 +76,7 @@ export function statusOfStoreResponse(
   epoch: number,
 ): ResponseStatusMessage {
   const { code, ids } = response;
-  // Shortcut for the most frequent response.
+  // Shortcut for the most frequent response: OK to a put.
   if (
     code === "OK" && ids !== undefined && response.loss === undefined && message.headers !== undefined &&
     (message.headers.epoch ?? epoch) === epoch

@@ -1,10 +1,10 @@
 /**
- * Frames of requests and responses, many in one byte array, to pass them between a server's event loop and its storage
- * thread: a structured clone of as many objects takes ten times as long. Never leaves the process.
+ * Packs the frames of many requests or responses into one byte array, for the messages between a server's event loop
+ * and its storage thread. A structured clone of as many objects takes ten times as long.
  */
 import { ByteReader, ByteWriter } from "../../../base/wire/bytes.ts";
 
-/** One request or response. The meaning of `kind` is up to the two ends. */
+/** The frames of one request or response. Sender and receiver agree on the meaning of `kind`. */
 export interface TicketFrames {
   /** Number of the request, from 0 to 2^31 - 1. */
   readonly ticket: number;
@@ -13,7 +13,7 @@ export interface TicketFrames {
   readonly frames: readonly Uint8Array[];
 }
 
-/** Initial and maximum bytes of the buffer that is kept for the next batch. */
+/** The initial size of the buffer, and the largest size that is kept for the next batch, in bytes. */
 const capacityMin = 4096;
 const capacityMax = 1 << 20;
 
@@ -44,8 +44,8 @@ export class FrameBatch {
   }
 
   /**
-   * Returns the entries in a buffer of their exact size. Memory passed to another thread counts there and here with its
-   * whole buffer, and larger buffers cause more garbage collections in both.
+   * Returns the entries in a buffer of their exact size, and begins the next batch. A larger buffer would cause more
+   * garbage collections in both threads.
    */
   take(): Uint8Array {
     const bytes = this.#writer.finish();
@@ -58,7 +58,7 @@ export class FrameBatch {
   }
 }
 
-/** Yields the entries in order; frames are views of the piece. */
+/** Yields the entries of a batch in order; their frames are views of `piece`. */
 export function* unpackFrameBatch(piece: Uint8Array): Generator<TicketFrames, void, void> {
   const reader = new ByteReader(piece);
   while (reader.remaining > 0) {

@@ -1,6 +1,6 @@
 /**
- * The requests of a storage thread that have no response yet: batches of frames in, operations of the engine out; and
- * its responses back as frames, in pieces.
+ * Decodes the requests that a storage thread receives into operations of the engine, remembers them until the engine
+ * responds, and sends the encoded responses back in pieces.
  */
 import { errorMessage } from "../../../base/errors.ts";
 import { decodePubsubMessage } from "../../wire/decode_message.ts";
@@ -22,20 +22,20 @@ export class ThreadRequests {
   readonly #server: string;
   readonly #onPiece: (bytes: Uint8Array, batches: number) => void;
   readonly #responses = new FrameBatch();
-  /** Requests without a response, by ticket, and the epoch in which the server owns the topic. */
+  /** Requests without a response, by ticket, each with the epoch in which the server owns the topic. */
   readonly #requests = new Map<number, { readonly message: ClientRequestMessage; readonly epoch: number }>();
-  /** Tickets answered in the current batch. */
+  /** Tickets of the requests answered in the current batch. */
   respondedTickets: number[] = [];
 
-  /** `onPiece`: called with packed responses, and the number of batches that are finished with them. */
+  /** Calls `onPiece` with packed responses, and the number of batches that are finished with them. */
   constructor(server: string, onPiece: (bytes: Uint8Array, batches: number) => void) {
     this.#server = server;
     this.#onPiece = onPiece;
   }
 
   /**
-   * Yields the operations of the batches, and of further ones from `next`, which are appended to `batches`, up to the
-   * size of a transaction.
+   * Yields the operations of the batches. Takes more batches from `next`, up to the size of a transaction, and appends
+   * them to `batches`.
    */
   *operations(
     batches: Uint8Array[],
@@ -59,7 +59,7 @@ export class ThreadRequests {
     }
   }
 
-  /** Returns null for a request that was refused. */
+  /** Returns null for a request that is refused here. */
   #decode({ ticket, kind, epoch, frames }: TicketFrames): StoreOperation | null {
     const message = decodePubsubMessage(frames);
     if (!isClientRequestMessage(message)) return this.#respond(ticket, "BAD_REQUEST", []);
@@ -74,7 +74,7 @@ export class ThreadRequests {
     return toStoreOperation(message, { ticket, epoch, wait: kind === storeRequestKinds.held });
   }
 
-  /** Adds a response of the engine. */
+  /** Encodes a response of the engine, to be sent with the next piece. */
   encode(response: StoreResponse): void {
     const request = this.#requests.get(response.ticket);
     if (request === undefined) throw new Error(`a response to the unknown request ${response.ticket}`);
@@ -84,7 +84,7 @@ export class ThreadRequests {
       const status = statusOfStoreResponse(this.#server, message, response, epoch);
       this.#respond(response.ticket, response.code, encodePubsubMessage(status));
     } catch (error) {
-      // A bug, or a message of another server that none can carry. It concerns one request; the others continue.
+      // A bug, or content from another server that no message can carry. Only this request fails.
       const reason = `internal error: ${errorMessage(error)}`;
       const status = makeStatusMessage(this.#server, message, "ERROR", { reason, headers: { unknown: true } });
       this.#respond(response.ticket, "ERROR", encodePubsubMessage(status));
@@ -98,12 +98,12 @@ export class ThreadRequests {
     return null;
   }
 
-  /** Sends what was added since the last piece. */
+  /** Sends the responses since the last piece. `batches`: how many batches are finished with them. */
   sendResponses(batches: number): void {
     this.#onPiece(this.#responses.take(), batches);
   }
 
-  /** Sends responses that no batch waits for. */
+  /** Sends responses that belong to no batch, for example of gets that a call has woken. */
   sendLateResponses(): void {
     if (this.#responses.count > 0) this.sendResponses(0);
   }

@@ -1,11 +1,11 @@
-/** Messages between a topic store and its threads. */
+/** The messages between a topic store and its storage thread: calls, requests of clients, and events. */
 import type { ErrorCode } from "../../../base/errors.ts";
 import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import type { RunStoreMethods } from "../rows/store_steps.ts";
 import type { TopicTransfer } from "../transfer/topic_transfer.ts";
 import type { TopicMaintenance } from "../engine/topic_maintenance.ts";
 
-/** Methods of `TopicTransfer`, and of `TopicMaintenance`, that other threads call. */
+/** The methods of `TopicTransfer` and `TopicMaintenance` that other threads call. */
 const transferCalls = [
   "release",
   "releaseAll",
@@ -32,13 +32,13 @@ const transferCalls = [
 const maintenanceCalls = ["show", "forgetClient", "repair"] as const;
 export const topicStoreCalls = [...transferCalls, ...maintenanceCalls, "statistics", "whyNotStored"] as const;
 
-/** Calls with one result: their arguments and results. */
+/** The arguments and results of the calls to a topic store. */
 export type TopicStoreCalls =
   & RunStoreMethods<Pick<TopicTransfer, typeof transferCalls[number]>>
   & RunStoreMethods<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
   & {
     statistics: () => TopicStoreStatistics;
-    /** Why no message can be stored now; null: one can. Writes nothing that stays. */
+    /** Returns why no message can be stored now, or null. Leaves nothing behind. */
     whyNotStored: () => string | null;
   };
 
@@ -47,20 +47,20 @@ export interface TopicStoreStatistics {
   /** Used bytes of the database, and the used share of the nearer disk limit, from 0 to 1. */
   readonly usedBytes: number;
   readonly diskShare: number;
-  /** Why a put would be refused because of the disk; null if it would not. */
+  /** Why the store would refuse a put because of the disk, or null. */
   readonly full: string | null;
   /** Transactions since the store was opened. */
   readonly commits: number;
   /** Damaged rows found since the store was opened. */
   readonly damages: number;
-  /** Topics that a fail-over of a shared database has made lose messages, or may have, since the store was opened. */
+  /** Topics that have lost messages in a fail-over of a shared database, or may have, since the store was opened. */
   readonly losses: number;
-  /** The largest used share of any topic's client capacity, from 0 to 1; publishers forgotten since the opening. */
+  /** The largest used share of any topic's client capacity, from 0 to 1; publishers forgotten since the start. */
   readonly clientsShare: number;
   readonly clientsForgotten: number;
 }
 
-/** Requests of clients: a held get, all others, and the end of a held get, which is then answered immediately. */
+/** Kinds of requests in a batch: a held get, any other request, and the cancellation of a held get. */
 export const storeRequestKinds = { held: 0, immediate: 1, cancel: 2 } as const;
 
 export interface TopicStoreOpening {
@@ -71,7 +71,7 @@ export interface TopicStoreOpening {
   readonly acceptDamagedLog: boolean;
 }
 
-/** All calls to the storage thread. A batch for it is a `FrameBatch` of requests; the kinds are `storeRequestKinds`. */
+/** All calls to the storage thread. Requests of clients reach it as a `FrameBatch`, with `storeRequestKinds`. */
 export type TopicThreadCalls = TopicStoreCalls & {
   /** Returns the store's random id. */
   readonly open: (opening: object) => string;
@@ -81,7 +81,7 @@ export type TopicThreadCalls = TopicStoreCalls & {
 };
 
 export type TopicStoreEvent =
-  /** A `FrameBatch` of responses, whose kinds are indexes of `statusCodes`; `batches` are finished with them. */
+  /** A `FrameBatch` of responses, whose kinds are indexes of `statusCodes`. `batches`: how many are finished. */
   | { readonly kind: "responses"; readonly bytes: Uint8Array; readonly batches: number }
   /** A problem for the operator. */
   | { readonly kind: "problem"; readonly code: ErrorCode; readonly message: string }

@@ -1,6 +1,6 @@
 /**
- * Exports a topic as a stream, read in steps while the store does other work. First its messages, also while the topic
- * is still open; after the seal the data that changes until then: cursors, windows, msg-ids.
+ * Exports a topic for another server as a stream of pieces, read while the store does other work. The messages come
+ * first, already while the topic is open. What changes until the seal (cursors, windows, msg-ids) comes after the seal.
  */
 import { createHash } from "node:crypto";
 import { TopicDataWriter, type TopicRecord, windowRecordEntriesMax } from "../../wire/topic_records.ts";
@@ -15,19 +15,20 @@ export interface ExportedTopic {
   readonly messages: MessageReader;
   readonly isSealed: () => boolean;
   readonly record: () => Omit<TopicRecord, "first">;
-  /** The current ids of the last deleted message and the last stored one. */
+  /** Returns the ids of the last deleted message and the last stored one. */
   readonly logEnds: () => { readonly gone: number; readonly stored: number };
 }
 
+/** The result of one step of an export. */
 export interface TopicExportStep {
   readonly piece: Uint8Array | null;
-  /** All messages up to now were returned and the topic is open: seal it, or ask for later ones. */
+  /** True if all messages were returned and the topic is still open: seal it, or ask for later messages. */
   readonly isCaughtUp: boolean;
 }
 
 /**
- * Yields pieces of about 1 MiB and returns the SHA-256 of all, in hexadecimal. All changes must be in the database at
- * each step. Throws Damaged if data is damaged or missing.
+ * Yields pieces of about 1 MiB and returns the SHA-256 of all, in hexadecimal. At each step, all changes must be in the
+ * database. Throws DamageError if data is damaged or missing.
  */
 export function* exportTopic(rows: TopicRows, topic: ExportedTopic): StoreSteps<string, TopicExportStep> {
   const stream = new PieceStream();
@@ -88,7 +89,7 @@ function* exportClient(rows: TopicRows, stream: PieceStream, client: TopicClient
   yield* stream.takeFullPieces();
 }
 
-/** All messages up to `previous` must have been read or deleted. */
+/** Throws DamageError unless all messages up to `previous` have been read or deleted. */
 function checkMissing({ messages, logEnds }: ExportedTopic, last: number, previous: number): void {
   const had = Math.max(last, logEnds().gone);
   if (previous > had) throw messages.missingRowError(had + 1, previous);
@@ -101,7 +102,7 @@ class PieceStream {
   readonly writer = new TopicDataWriter(transferPieceBytes);
   readonly #hash = createHash("sha256");
 
-  /** Yields the buffer when it has the size of a piece; a long record is several pieces. */
+  /** Yields the buffer if it has the size of a piece; a long record gives several pieces. */
   *takeFullPieces(): StoreSteps<void, TopicExportStep> {
     if (this.writer.byteLength < transferPieceBytes) return;
     const all = this.takePiece() as Uint8Array;

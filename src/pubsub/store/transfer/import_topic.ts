@@ -1,4 +1,6 @@
-/** Imports a topic that another server sends. The rows are used when the hash is checked and the topic activated. */
+/**
+ * Imports a topic that another server sends. A server uses its rows only after the hash matched and it activates them.
+ */
 import { createHash } from "node:crypto";
 import { BatonError } from "../../../base/errors.ts";
 import {
@@ -25,7 +27,7 @@ export class TopicImport {
   topicId = 0;
   /** Changes of the pieces since the last commit. */
   #change: TopicChange = emptyTopicChange(0);
-  /** The topic record has arrived: no message may follow. */
+  /** True when the topic record has arrived; no message may follow it. */
   #hasTopic = false;
   #clientId: number | null = null;
   #clientName: Uint8Array | null = null;
@@ -36,7 +38,7 @@ export class TopicImport {
   #records = 0;
   #ended = false;
   #last = 0;
-  /** Messages deleted by the sender; last message of the newest row. */
+  /** The last message that the sender has deleted, and the last message of the newest row. */
   #gone = 0;
   #stored: number;
   #bytes = 0;
@@ -54,7 +56,7 @@ export class TopicImport {
     this.#stored = content.baseOffset;
   }
 
-  /** Imports one piece, which is durable when this returns. Throws BAD_DATA or PROTOCOL for invalid data. */
+  /** Imports one piece durably. Throws BAD_DATA or PROTOCOL for invalid data. */
   *importPiece(piece: Uint8Array): StoreSteps {
     this.#hash.update(piece);
     if (this.topicId === 0) {
@@ -71,8 +73,8 @@ export class TopicImport {
   }
 
   /**
-   * Called after the last piece. Throws BAD_DATA if data is missing, the SHA-256 differs, or the rows are no longer in
-   * the store.
+   * Checks the import after its last piece. Throws BAD_DATA if data is missing, the SHA-256 differs, or the rows are no
+   * longer in the store.
    */
   *checkComplete(hash: string): StoreSteps {
     const found = this.#hash.digest("hex");
@@ -88,7 +90,7 @@ export class TopicImport {
     return this.#reader.pendingBytes + this.#rowBytes;
   }
 
-  /** The values of the topic's row when it is complete. */
+  /** The numbers of the topic's row when the import is complete. */
   get ends(): ReceivedTopicNumbers {
     const gone = this.#gone;
     const stored = Math.max(this.#stored, gone);
@@ -204,7 +206,7 @@ export class TopicImport {
   }
 
   /**
-   * Deletes messages that the sender deleted after sending them. A subscriber that was told they are gone must not
+   * Deletes messages that the sender deleted after it had sent them. A subscriber that has skipped them there must not
    * receive them here, after newer ones.
    */
   *#deleteBelow(first: number): StoreSteps {

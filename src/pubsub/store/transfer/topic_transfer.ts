@@ -1,8 +1,8 @@
 /**
- * Topic transfer, store side: which topics this store has at which epoch, and their export and import. The coordination
- * service decides who owns a topic (../ownership). The store only guarantees that it never goes back to a lower epoch
- * or behind a seal. Every change is one transaction, durable when the call returns, and may be repeated. `OwnedStore`
- * describes the methods.
+ * The handoff of topics, on the side of the store: which topics this store has at which epoch, and their export and
+ * import. The coordination service decides which server owns a topic (../ownership). The store guarantees that a topic
+ * never returns to a lower epoch, or opens again after a seal in the same epoch. Every change is one transaction,
+ * durable when the call returns, and may be repeated. `OwnedStore` describes the methods.
  */
 import { BatonError, errorMessage } from "../../../base/errors.ts";
 import { exportTopic, type TopicExportStep } from "./export_topic.ts";
@@ -30,7 +30,7 @@ export class TopicTransfer {
   /** Number of commits when the generation was last raised. */
   #raisedAtCommit = -1;
 
-  /** `before`: the previous instance, so that transfer ids stay unique. */
+  /** `before` is the previous instance, so that the ids of transfers stay unique. */
   constructor(rows: TopicRows, engine: StoreEngine, before: TopicTransfer | null = null) {
     this.#rows = rows;
     this.#copies = rows.copies;
@@ -39,7 +39,7 @@ export class TopicTransfer {
     this.#nextTransfer = before === null ? 1 : before.#nextTransfer;
   }
 
-  /** Drops incomplete imports after the store was closed or the disk was full; their senders start again. */
+  /** Drops imports that a restart or a full disk has interrupted; their senders start again. */
   *dropIncomplete(): StoreSteps {
     // Imports in progress are kept: dropping their rows would lose messages of the topic.
     const inProgress = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
@@ -58,7 +58,7 @@ export class TopicTransfer {
     return generation;
   }
 
-  /** A caller that names a generation knows the recorded one, so a damaged stored one does not matter to it. */
+  /** Returns the stored generation. `isKnown`: the caller knows the recorded one, so a damaged one counts as 0. */
   *#storedGeneration(isKnown: boolean): StoreSteps<number> {
     try {
       return yield* this.generation();
@@ -123,7 +123,7 @@ export class TopicTransfer {
     yield* this.#engine.wakeHeldGets(topic);
   }
 
-  /** `incarnation`: that of the topic's node; only compared in a shared store. */
+  /** `incarnation` is the one in the topic's node; only a shared store compares it. */
   *activate(name: string, epoch: number, what: "copy" | "staged", incarnation: string | null = null): StoreSteps {
     const here = this.#topics.get(name);
     if (here?.epoch === epoch && here.sealedFor === null) return;
@@ -147,7 +147,7 @@ export class TopicTransfer {
     if (here !== null) yield* this.#engine.wakeHeldGets(here);
   }
 
-  /** Opens a topic of a shared store at this epoch, whatever another server, or this one, has sent for it before. */
+  /** Opens a topic of a shared store at this epoch, in place of any server that had opened it. */
   *#takeOver(name: string, epoch: number, incarnation: string | null): StoreSteps {
     const here = this.#topics.get(name);
     if (here !== null) yield* this.release(name);
@@ -171,7 +171,7 @@ export class TopicTransfer {
     for (const { name } of [...this.#topics.all()]) yield* this.release(name);
   }
 
-  /** `incarnation`: that of content which this server has not opened; only used in a shared store. */
+  /** `incarnation` is the one of content that this server has not opened; only a shared store uses it. */
   *drop(name: string, epoch: number, incarnation: string | null = null): StoreSteps {
     const here = this.#topics.get(name);
     if (here === null && incarnation !== null) {
@@ -185,8 +185,8 @@ export class TopicTransfer {
   }
 
   /**
-   * Starts new message ids after `baseOffset`: ids up to it may have been assigned in the lost time. A subscriber that
-   * had all stored messages is placed at the end and has missed nothing.
+   * Starts new message ids after `baseOffset`, because a restore may have lost messages with ids up to it. Moves each
+   * subscriber that had all stored messages to the end, so it has missed nothing.
    */
   *raiseBaseOffset(name: string, baseOffset: number): StoreSteps {
     const topic = this.#topics.get(name);
@@ -215,7 +215,7 @@ export class TopicTransfer {
     yield* this.#engine.wakeHeldGets(here);
   }
 
-  /** Starts an export and returns its id. Its end can be read only after the seal. */
+  /** Starts an export and returns its id. The export can end only after the seal. */
   exportBegin(name: string, epoch: number): number {
     const topic = this.#requireTopic(name, epoch);
     if (topic.damagedClients !== null) {
@@ -234,7 +234,7 @@ export class TopicTransfer {
     return this.#nextTransfer++;
   }
 
-  /** Returns the next piece, or the hash of all pieces. The content is always that of the given epoch. */
+  /** Returns the next piece, or at the end the hash of all pieces. Throws if the topic has changed its epoch. */
   *exportNext(transfer: number): StoreSteps<TopicExportStep & { hash: string | null }> {
     const found = this.#exports.get(transfer);
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
@@ -317,8 +317,8 @@ export class TopicTransfer {
   }
 
   /**
-   * Waits for a change of a topic's row. If it fails in a shared store, memory and row may differ: the topic is dropped
-   * from memory.
+   * Waits for a change of a topic's row. If it fails in a shared store, memory and row may differ, so the topic is
+   * dropped from memory.
    */
   *#changeRow(topic: StoredTopic | null, change: RowsAnswer<void>): StoreSteps {
     try {
