@@ -43,7 +43,11 @@ export function unavailableResponse(
 }
 
 /** Replaces a response that was ready only after the lease had ended: another server may own the topic by now. */
-export function unconfirmedResponse(server: string, message: ClientRequestMessage, code: StatusCode): ResponseStatusMessage {
+export function unconfirmedResponse(
+  server: string,
+  message: ClientRequestMessage,
+  code: StatusCode,
+): ResponseStatusMessage {
   const changes = message.name !== "GET" && message.name !== "INFO";
   if (code === "OK" && changes) {
     const reason = "it was stored, but the server's lease ended before that could be confirmed";

@@ -45,7 +45,9 @@ async function call(
   work: (client: PubsubClientSession) => Promise<unknown>,
 ): Promise<BatonError | null> {
   using state = await ClientState.open(folder, "alice", { waitMs: 0, clock: systemClock() });
-  const requester = { request: (message: PubsubMessage) => Promise.resolve(answer(message)) } as unknown as PubsubRequester;
+  const requester = {
+    request: (message: PubsubMessage) => Promise.resolve(answer(message)),
+  } as unknown as PubsubRequester;
   try {
     await work(new PubsubClientSession(state, requester));
     return null;
