@@ -35,12 +35,12 @@ export interface Command<S extends SettingTable = SettingTable> {
   /** Runs a call, parsing included. */
   around?(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode>;
   /** Shell completions for a name: words, or names from the server. */
-  readonly completes?: ServedNames | "files" | readonly string[];
+  readonly completes?: ServerNameKind | "files" | readonly string[];
   /** Shell completions for the first argument, each with those of the second one; without any, `completes` is used. */
   readonly completesFirst?: Readonly<Record<string, readonly string[]>>;
   /** Restrictions for calls whose first argument is one of these words. */
   readonly forms?: Readonly<Record<string, CommandForm>>;
-  run(call: Call<S>): Promise<ExitCode>;
+  run(call: CommandCall<S>): Promise<ExitCode>;
 }
 
 /** The commands by name; each is loaded when it is needed. */
@@ -54,11 +54,11 @@ export interface CommandForm {
 }
 
 /** Kinds of names on the server. */
-export type ServedNames = "locks" | "elections" | "barriers" | "gates" | "pools" | "topics";
+export type ServerNameKind = "locks" | "elections" | "barriers" | "gates" | "pools" | "topics";
 
 /** One call of a command. */
-export interface Call<S extends SettingTable = SettingTable> {
-  readonly values: SettingValues<S & typeof commonSettings>;
+export interface CommandCall<S extends SettingTable = SettingTable> {
+  readonly values: SettingValues<S & typeof commonCommandSettings>;
   readonly names: ParsedArgs["names"];
   readonly command: ParsedArgs["command"];
   readonly sources: ConfigSources;
@@ -68,7 +68,7 @@ export interface Call<S extends SettingTable = SettingTable> {
 }
 
 /** Flags of every command. */
-export const commonSettings = inGroup("general", {
+export const commonCommandSettings = inGroup("general", {
   config: flag("--config", textType("file"), { help: "read this configuration file instead of the user's" }),
   quiet: toggle("-q, --quiet", {
     help: "print only errors on stderr",
@@ -88,10 +88,10 @@ export const shellLineSettings = {
 } satisfies SettingTable;
 
 /** The end of an error about several names: they may be the words of `kubectl exec pod -- rm`. */
-export const writeDashesFirst = "if a command with a -- of its own is meant, write another -- before it";
+export const dashesBeforeCommandHint = "if a command with a -- of its own is meant, write another -- before it";
 
 /** The first argument after one name begins the command. */
-export const commandAfterOneName: CommandSyntax = { commandAfter: ({ length }) => length === 1, flagHints: {} };
+export const oneNameCommandSyntax: CommandSyntax = { commandAfter: ({ length }) => length === 1, flagHints: {} };
 
 /** Returns `command` and keeps the types of its settings for `run`. */
 export function defineCommand<S extends SettingTable>(command: Command<S>): Command<S> {

@@ -4,9 +4,9 @@ import { type Io, systemIo } from "../src/base/terminal/io.ts";
 import { BatonError, errorMessage } from "../src/base/errors.ts";
 import { didYouMean } from "../src/base/support/did_you_mean.ts";
 import type { Command } from "./command.ts";
-import { countNameWords, findCommandName, firstNameWords, listSubcommands } from "./command_names.ts";
+import { countCommandNameWords, findCommandName, firstCommandWords, listSubcommands } from "./command_names.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../src/base/exit_codes.ts";
-import { commandLoaders, loadSettings, products } from "./products.ts";
+import { commandLoaders, loadProductSettings, products } from "./products.ts";
 import { runCommand } from "./run_command.ts";
 
 export { systemIo };
@@ -70,7 +70,7 @@ async function dispatch(args: readonly string[], io: Io, leading: readonly strin
   if (first === "__complete") {
     const { printCompletions } = await import("./program/completion/complete.ts");
     return await printCompletions(
-      { products, loaders: commandLoaders, settings: (await loadSettings()).inFiles },
+      { products, loaders: commandLoaders, settings: (await loadProductSettings()).inFiles },
       rest,
       io,
     );
@@ -84,13 +84,13 @@ async function dispatch(args: readonly string[], io: Io, leading: readonly strin
   const name = findCommandName(args, commandLoaders);
   const load = name === null ? undefined : commandLoaders[name];
   if (name !== null && load !== undefined) {
-    return await runLoaded(await load(), args.slice(countNameWords(name)), io, leading);
+    return await runLoaded(await load(), args.slice(countCommandNameWords(name)), io, leading);
   }
   if (listSubcommands(first, Object.keys(commandLoaders)).length > 0) {
     const { printGroupHelp } = await import("./program/help/help_command.ts");
     return await printGroupHelp(args, commandLoaders, io);
   }
-  throw new BatonError("USAGE", unknownCommandMessage(args, firstNameWords(Object.keys(commandLoaders))));
+  throw new BatonError("USAGE", unknownCommandMessage(args, firstCommandWords(Object.keys(commandLoaders))));
 }
 
 async function runLoaded(
@@ -100,7 +100,7 @@ async function runLoaded(
   leading: readonly string[],
 ): Promise<ExitCode> {
   const run = () =>
-    runCommand(command, args, { io, leading, loadSettings: async () => (await loadSettings()).inFiles });
+    runCommand(command, args, { io, leading, loadSettings: async () => (await loadProductSettings()).inFiles });
   return await (command.around?.(run, io) ?? run());
 }
 

@@ -7,7 +7,7 @@ export function findCommandName(words: readonly string[], commands: Readonly<Rec
 }
 
 /** The number of words of a name. */
-export function countNameWords(name: string): number {
+export function countCommandNameWords(name: string): number {
   return name.split(" ").length;
 }
 
@@ -17,6 +17,6 @@ export function listSubcommands(group: string, names: Iterable<string>): string[
 }
 
 /** The first words of all commands, without duplicates. */
-export function firstNameWords(names: Iterable<string>): string[] {
+export function firstCommandWords(names: Iterable<string>): string[] {
   return [...new Set([...names].map((name) => name.split(" ")[0] ?? ""))];
 }

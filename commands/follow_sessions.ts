@@ -6,7 +6,7 @@ import { systemClock } from "../src/base/support/clock.ts";
 import { CandidateSession } from "../src/coordination/connect/candidate_session.ts";
 import type { Coordination } from "../src/coordination/connect/coordination_servers.ts";
 import { openSession, reportOutages } from "../src/coordination/connect/command_session.ts";
-import { announceCoordination, type ConnectedCall } from "./connected.ts";
+import { chooseCoordinationServers, type CoordinationCommandCall } from "./coordination_session.ts";
 
 export interface FollowSessionsOptions {
   /** The subject of messages: `the leader of "echo"`. */
@@ -20,13 +20,13 @@ export interface FollowSessionsOptions {
 
 /** Yields what `follow` yields, with a new session when one has ended. Rejects with the signal's reason. */
 export async function* followSessions<T>(
-  { values, sources, io }: ConnectedCall,
+  { values, sources, io }: CoordinationCommandCall,
   follow: (zk: ZooKeeper, place: Coordination) => AsyncIterable<T>,
   { what, signal, waitsForServer = false, gatherEventsMs = 0 }: FollowSessionsOptions,
 ): AsyncGenerator<T, never, void> {
   const clock = systemClock();
   const { quiet, verbose } = values;
-  const place = announceCoordination({ values, sources, quiet, verbose }, io, {});
+  const place = chooseCoordinationServers({ values, sources, quiet, verbose }, io, {});
   const open = (options: ConnectOptions) => connect({ ...options, clock, gatherEventsMs });
   const opening = { isPatient: waitsForServer, io, clock, quiet, what };
   const say = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);

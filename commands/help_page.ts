@@ -31,6 +31,6 @@ export interface HelpEntry {
 export type HelpExample = readonly [line: string, does: string];
 
 /** The meaning with the default and the variable, as text. */
-export function fullMeaning({ meaning, standard = "", variable = null }: HelpEntry): string {
+export function helpEntryText({ meaning, standard = "", variable = null }: HelpEntry): string {
   return `${meaning}${standard === "" ? "" : ` (default: ${standard})`}${variable === null ? "" : ` [${variable}]`}`;
 }

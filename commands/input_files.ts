@@ -8,11 +8,11 @@ export function requireInputFile(path: string, advice?: string): void {
     if (statSync(path).isDirectory()) throw new Error("it is a folder");
     accessSync(path, constants.R_OK);
   } catch (error) {
-    throw unreadableInput(path, error, advice);
+    throw unreadableInputError(path, error, advice);
   }
 }
 
-export function unreadableInput(path: string | null, error: unknown, advice?: string): BatonError {
+export function unreadableInputError(path: string | null, error: unknown, advice?: string): BatonError {
   const isMissing = path !== null && (error as NodeJS.ErrnoException).code === "ENOENT";
   const more = isMissing && advice !== undefined ? `; ${advice}` : "";
   return new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${errorReason(error)}${more}`, { cause: error });

@@ -6,7 +6,7 @@ import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
 import { findOtherUses, type StatusKind } from "../src/coordination/admin/use_status.ts";
 
 /** Returns the only name. Throws USAGE for none, several, and an invalid one. `kind` is the kind of object named. */
-export function onlyName(command: string, names: readonly string[], kind = "lock"): string {
+export function requireOneName(command: string, names: readonly string[], kind = "lock"): string {
   const [name, ...more] = names;
   if (name !== undefined && more.length === 0) {
     encodeLockName(name, `${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind}`); // before anything is asked or started
@@ -20,7 +20,11 @@ export function onlyName(command: string, names: readonly string[], kind = "lock
 }
 
 /** Returns the only path of a command that reads locks of Curator or kazoo. Throws USAGE for none, several, no path. */
-export function onlyInteropPath(command: string, [path, ...more]: readonly string[], recipe: InteropRecipe): string {
+export function requireOneInteropPath(
+  command: string,
+  [path, ...more]: readonly string[],
+  recipe: InteropRecipe,
+): string {
   if (path === undefined || more.length > 0) {
     const example = `as in: baton ${command} --recipe ${recipe} /app/locks`;
     throw new BatonError("USAGE", `baton ${command} --recipe needs one path: the parent node of the locks, ${example}`);
@@ -30,7 +34,7 @@ export function onlyInteropPath(command: string, [path, ...more]: readonly strin
 }
 
 /** Returns the end of a message that names another object of the same name; empty if there is none. */
-export async function describeOtherUses(
+export async function describeOtherUsesOfName(
   zk: ZooKeeper,
   { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root: string },
 ): Promise<string> {

@@ -3,7 +3,7 @@ import { isPerName, type Setting, type SettingTable, toVariableName } from "../s
 import type { HelpEntry } from "./help_page.ts";
 
 /** The flag with its value: `-w, --wait <duration>`; null for a setting without a flag. */
-export function flagForm(setting: Setting<unknown>): string | null {
+export function flagWithPlaceholder(setting: Setting<unknown>): string | null {
   if (setting.flag === undefined) return null;
   const { placeholder } = setting.type;
   return placeholder === "" ? setting.flag : `${setting.flag} <${placeholder}>`;
@@ -15,30 +15,30 @@ function meaningOf({ help, aliases }: Setting<unknown>): string {
 }
 
 /** The default of a setting; empty for switches and for settings without a documented default. */
-export function defaultForm(setting: Setting<unknown>): string {
+export function writtenDefault(setting: Setting<unknown>): string {
   if (setting.default !== undefined) return setting.type.placeholder === "" ? "" : setting.type.format(setting.default);
   return setting.unset ?? "";
 }
 
 /** The entry of a setting in a list of options; null for a setting without a flag. */
-export function optionEntry(setting: Setting<unknown>): HelpEntry | null {
-  const term = flagForm(setting);
+export function optionHelpEntry(setting: Setting<unknown>): HelpEntry | null {
+  const term = flagWithPlaceholder(setting);
   if (term === null) return null;
   const variable = setting.key === undefined || isPerName(setting.key) ? null : toVariableName(setting.key);
-  return { term, meaning: meaningOf(setting), standard: defaultForm(setting), variable };
+  return { term, meaning: meaningOf(setting), standard: writtenDefault(setting), variable };
 }
 
 /** The entries of all settings that have a flag. */
-export function optionEntries(settings: SettingTable): HelpEntry[] {
-  return Object.values(settings).flatMap((setting) => optionEntry(setting) ?? []);
+export function optionHelpEntries(settings: SettingTable): HelpEntry[] {
+  return Object.values(settings).flatMap((setting) => optionHelpEntry(setting) ?? []);
 }
 
 /** Settings by flag; by key if they have none. */
-export function settingEntries(settings: SettingTable): HelpEntry[] {
+export function settingHelpEntries(settings: SettingTable): HelpEntry[] {
   return Object.values<Setting<unknown>>(settings).map((setting) => ({
-    term: flagForm(setting) ?? `${setting.key} = <${setting.type.placeholder}>`,
+    term: flagWithPlaceholder(setting) ?? `${setting.key} = <${setting.type.placeholder}>`,
     meaning: setting.help,
-    standard: defaultForm(setting),
+    standard: writtenDefault(setting),
     variable: setting.key === undefined ? null : toVariableName(setting.key),
   }));
 }

@@ -12,7 +12,7 @@ import type { Io } from "../src/base/terminal/io.ts";
 import type { Coordination } from "../src/coordination/connect/coordination_servers.ts";
 import type { connectionSettings } from "../src/coordination/settings/coordination_settings.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
-import type { CommandLoaders, ServedNames } from "./command.ts";
+import type { CommandLoaders, ServerNameKind } from "./command.ts";
 import type { HelpPage } from "./help_page.ts";
 
 export interface Product {
@@ -38,7 +38,7 @@ export interface ProductSettings {
 }
 
 /** The settings of all products. */
-export interface AllSettings {
+export interface AllProductSettings {
   /** Settings that variables and the command line of `baton config` can set. */
   readonly all: SettingTable;
   /** Settings that a file may contain. */
@@ -59,7 +59,7 @@ export interface ProductChecks<S extends SettingTable = SettingTable> {
 
 /** Names on the server, by their kind. */
 export type ProductCompletions = {
-  readonly [Kind in ServedNames]?: {
+  readonly [Kind in ServerNameKind]?: {
     /** Names that the files have. */
     configured?(files: readonly ConfigFile[]): readonly string[];
     list(zk: ZooKeeper, root: string): Promise<string[]>;
@@ -91,9 +91,9 @@ export interface ProductDoctor<S extends SettingTable = SettingTable> {
   inspectDatabase?(connection: PrimaryConnection, database: CheckedDatabase): Promise<readonly Finding[]>;
 }
 
-export type InspectNodes = (zk: ZooKeeper, place: Coordination) => Promise<Inspection>;
+export type InspectNodes = (zk: ZooKeeper, place: Coordination) => Promise<NodeInspection>;
 
-export interface Inspection {
+export interface NodeInspection {
   /** The number of objects that were checked. */
   readonly counts: { readonly locks?: number; readonly elections?: number };
   readonly findings: readonly Finding[];

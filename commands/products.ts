@@ -3,7 +3,7 @@ import type { SettingTable } from "../src/base/config/setting.ts";
 import type { CommandLoaders } from "./command.ts";
 import { coordinationProduct } from "./coordination/coordination_product.ts";
 import { operatorCommandsFor } from "./operator/operator_product.ts";
-import type { AllSettings, Product } from "./product.ts";
+import type { AllProductSettings, Product } from "./product.ts";
 import { pubsubProduct } from "./pubsub/pubsub_product.ts";
 import { retryProduct } from "./retry/retry_product.ts";
 
@@ -15,15 +15,19 @@ export const commandLoaders: CommandLoaders = {
   ...Object.assign({}, ...products.map(({ commands }) => commands)),
   ...operatorCommandsFor(products),
   completion: async () => (await import("./program/completion/completion.ts")).completionCommand,
-  config: async () => (await import("./program/config.ts")).configCommandFor(products, await loadSettings()),
+  config: async () => (await import("./program/config.ts")).configCommandFor(products, await loadProductSettings()),
   version: async () => (await import("./program/version.ts")).versionCommand,
   help: async () =>
-    (await import("./program/help/help_command.ts")).helpCommandFor(products, commandLoaders, await loadSettings()),
+    (await import("./program/help/help_command.ts")).helpCommandFor(
+      products,
+      commandLoaders,
+      await loadProductSettings(),
+    ),
 };
 
-let loaded: Promise<AllSettings> | null = null;
+let loaded: Promise<AllProductSettings> | null = null;
 
-export function loadSettings(): Promise<AllSettings> {
+export function loadProductSettings(): Promise<AllProductSettings> {
   loaded ??= Promise.all(products.map((product) => product.settings())).then((tables) => {
     const all: SettingTable = Object.assign({}, ...tables.map((table) => table.all));
     return { all, inFiles: Object.assign({}, all, ...tables.map(({ fileOnly }) => fileOnly)) };

@@ -6,7 +6,7 @@ import { resolveSettings } from "../src/base/config/resolve_settings.ts";
 import { type SettingTable, type SettingValues, toVariableName } from "../src/base/config/setting.ts";
 import { BatonError } from "../src/base/errors.ts";
 import { isUnreadableVariable, unreadableArgument } from "../src/base/process/spawn/raw_arguments.ts";
-import { type Command, commonSettings, type shellLineSettings } from "./command.ts";
+import { type Command, commonCommandSettings, type shellLineSettings } from "./command.ts";
 import type { ExitCode } from "../src/base/exit_codes.ts";
 
 export interface RunCommandOptions {
@@ -23,7 +23,7 @@ export async function runCommand<S extends SettingTable>(
   args: readonly string[],
   { io, loadSettings, leading = [] }: RunCommandOptions,
 ): Promise<ExitCode> {
-  const settings = { ...commonSettings, ...command.settings };
+  const settings = { ...commonCommandSettings, ...command.settings };
   const { flags, ...parsed } = parseArgs(toFlagSpecs(settings), [...leading, ...args], command.syntax);
   const isPassedOn = !command.runsNothing && !command.storesCommand;
   refuseUnreadableArgs(args, isPassedOn ? parsed.command?.length ?? 0 : 0);
@@ -56,7 +56,7 @@ export async function runCommand<S extends SettingTable>(
   const section = command.sectionOf?.(names, childCommand);
   const sources = { flags, env: io.env, files, section };
   refuseUnreadableVariables(settings, sources);
-  const values = resolveSettings(settings, sources, onMistake) as SettingValues<S & typeof commonSettings>;
+  const values = resolveSettings(settings, sources, onMistake) as SettingValues<S & typeof commonCommandSettings>;
   if (command.isService === true) await prepareService();
   return await command.run({ values, names, command: childCommand, sources, mistakes, io });
 }

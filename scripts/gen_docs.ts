@@ -5,13 +5,13 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { commandLoaders, loadSettings, products } from "../commands/products.ts";
-import { commonSettings } from "../commands/command.ts";
+import { commandLoaders, loadProductSettings, products } from "../commands/products.ts";
+import { commonCommandSettings } from "../commands/command.ts";
 import { exitCodeTable, signalMeaning } from "../src/base/exit_codes.ts";
 import { groupCommandFamilies } from "../commands/program/help/command_families.ts";
 import { commandPage } from "../commands/program/help/command_page.ts";
 import { loadHelpTopics } from "../commands/program/help/help_topics.ts";
-import { defaultForm, flagForm, optionEntries } from "../commands/option_text.ts";
+import { flagWithPlaceholder, optionHelpEntries, writtenDefault } from "../commands/option_text.ts";
 import { childVariables, messageVariables } from "../src/base/config/child_variables.ts";
 import { isPerName, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
 import { proxyVariables, unusedTlsVariables } from "../src/base/config/http_settings.ts";
@@ -20,8 +20,16 @@ import { colorVariables } from "../src/base/terminal/color.ts";
 import { alertRules, alertRulesFile } from "./docs/alert_rules.ts";
 import { dashboardFile } from "./docs/dashboard.ts";
 import { jsonPage } from "./docs/json_page.ts";
-import { type ProofFigures, proofTables, withTables } from "./docs/proof_figures.ts";
-import { code, commandPath, entryTable, helpMarkdown, page, table, topicPaths } from "./docs/markdown.ts";
+import { type ProofFigures, proofTables, replaceProofTables } from "./docs/proof_figures.ts";
+import {
+  commandPagePath,
+  helpEntryTable,
+  helpPageMarkdown,
+  helpTopicPaths,
+  markdownCode,
+  markdownPage,
+  markdownTable,
+} from "./docs/markdown.ts";
 
 if (process.argv.includes("--help")) {
   console.log("Usage: scripts/gen_docs.ts [--check]");
@@ -29,18 +37,18 @@ if (process.argv.includes("--help")) {
 }
 
 const folder = join(import.meta.dirname ?? ".", "../docs");
-const known = await loadSettings();
+const known = await loadProductSettings();
 const settings: SettingTable = known.all;
 const helpTopics = await loadHelpTopics(products, known);
 
 function exitCodesPage(): string {
   const rows = Object.values(exitCodeTable).map(([number, meaning]) => [String(number), meaning]);
-  return page(
+  return markdownPage(
     "Exit codes",
     "baton passes on the exit code of the command. If there is none, it uses the codes below. A command may use " +
       "the same numbers: `--status-fd` and `--status-file` report which case it was. If a signal stops baton while " +
       "it waits, baton ends by that signal.",
-    table(["code", "meaning"], [...rows, ["128+n", signalMeaning]]),
+    markdownTable(["code", "meaning"], [...rows, ["128+n", signalMeaning]]),
   );
 }
 
@@ -50,14 +58,16 @@ const environmentLead =
 
 function environmentPage(): string {
   const read = Object.values(settings).flatMap(({ key, help, secret }) =>
-    key === undefined ? [] : [[code(toVariableName(key)), code(key), help + (secret === true ? " (a secret)" : "")]]
+    key === undefined
+      ? []
+      : [[markdownCode(toVariableName(key)), markdownCode(key), help + (secret === true ? " (a secret)" : "")]]
   );
   const rows = (variables: Readonly<Record<string, string>>) =>
-    Object.entries(variables).map(([name, meaning]) => [code(name), meaning]);
-  return page("Environment", environmentLead, [
+    Object.entries(variables).map(([name, meaning]) => [markdownCode(name), meaning]);
+  return markdownPage("Environment", environmentLead, [
     "## Read by baton",
     "",
-    ...table(["variable", "file key", "meaning"], read),
+    ...markdownTable(["variable", "file key", "meaning"], read),
     "",
     "Variables with secrets are removed from the environment of commands, unless `--pass-auth` is given.",
     "",
@@ -65,14 +75,14 @@ function environmentPage(): string {
     "",
     "The output has colors on terminals only.",
     "",
-    ...table(["variable", "meaning"], rows(colorVariables)),
+    ...markdownTable(["variable", "meaning"], rows(colorVariables)),
     "",
     "## Proxies",
     "",
     "Read by the commands that send requests: `retry-processor` `call --url`, `run` and `serve`, and all that send " +
     "traces. Requests to this machine (`localhost`, 127.0.0.0/8, ::1, 0.0.0.0, ::) use no proxy.",
     "",
-    ...table(["variable", "meaning"], rows(proxyVariables)),
+    ...markdownTable(["variable", "meaning"], rows(proxyVariables)),
     "",
     `${
       unusedTlsVariables.map((name) => `\`${name}\``).join(", ")
@@ -83,15 +93,15 @@ function environmentPage(): string {
     "",
     "Read by the commands that send [traces](observe.md#traces).",
     "",
-    ...table(["variable", "meaning"], rows(traceVariables)),
+    ...markdownTable(["variable", "meaning"], rows(traceVariables)),
     "",
     "## Set for commands",
     "",
-    ...table(["variable", "meaning"], rows(childVariables)),
+    ...markdownTable(["variable", "meaning"], rows(childVariables)),
     "",
     "## Set for commands that process a message",
     "",
-    ...table(["variable", "meaning"], rows(messageVariables)),
+    ...markdownTable(["variable", "meaning"], rows(messageVariables)),
   ]);
 }
 
@@ -100,9 +110,15 @@ function configurationPage(): string {
     const { key } = setting;
     if (key === undefined) return [];
     const variable = isPerName(key) ? null : toVariableName(key);
-    return [[code(key), code(flagForm(setting)), code(variable), setting.help, defaultForm(setting)]];
+    return [[
+      markdownCode(key),
+      markdownCode(flagWithPlaceholder(setting)),
+      markdownCode(variable),
+      setting.help,
+      writtenDefault(setting),
+    ]];
   });
-  return page(
+  return markdownPage(
     "Configuration",
     "The value of a setting is taken from the first of: the command line, the environment variable, the file " +
       "given with `--config` or else `$XDG_CONFIG_HOME/baton/config.toml` (`~/.config/baton/config.toml` without " +
@@ -110,7 +126,7 @@ function configurationPage(): string {
       "mistakes in a file, `baton config show --origin` the origin of each value. A duration is a number of " +
       "seconds, or has a unit (`250ms`, `5m`, `2h`); a size has a unit (`64KiB`). A key with NAME has a section " +
       "for each name that you choose, such as `[pool.component.import]`; it has no variable.",
-    table(["file key", "flag", "variable", "meaning", "default"], rows),
+    markdownTable(["file key", "flag", "variable", "meaning", "default"], rows),
   );
 }
 
@@ -120,7 +136,7 @@ async function commandPages(): Promise<Record<string, string>> {
   return Object.fromEntries(
     commands.map((
       command,
-    ) => [commandPath(command.name), helpMarkdown(commandPage(command), commandPath(command.name))]),
+    ) => [commandPagePath(command.name), helpPageMarkdown(commandPage(command), commandPagePath(command.name))]),
   );
 }
 
@@ -129,13 +145,13 @@ async function commandsPage(): Promise<string> {
     (await groupCommandFamilies(products, Object.keys(commandLoaders))).map(async ({ heading, names }) => {
       const commands = await Promise.all(names.map((name) => commandLoaders[name]?.()));
       const rows = commands.flatMap((one) =>
-        one === undefined ? [] : [[`[${one.name}](${commandPath(one.name)})`, one.summary]]
+        one === undefined ? [] : [[`[${one.name}](${commandPagePath(one.name)})`, one.summary]]
       );
-      return [`## ${heading}`, "", ...table(["command", "what it does"], rows), ""];
+      return [`## ${heading}`, "", ...markdownTable(["command", "what it does"], rows), ""];
     }),
   );
-  const topics = Object.entries(topicPaths).map(([topic, path]) => `[${topic}](${path})`).join(", ");
-  return page(
+  const topics = Object.entries(helpTopicPaths).map(([topic, path]) => `[${topic}](${path})`).join(", ");
+  return markdownPage(
     "Commands",
     "One page for each command: what it does, all options, examples. `baton COMMAND -h` prints the main options, " +
       "`baton COMMAND --help` all of them, `man baton-COMMAND` the same where the man pages are installed. " +
@@ -144,14 +160,14 @@ async function commandsPage(): Promise<string> {
       ...families.flat(),
       "## Options of all commands",
       "",
-      ...entryTable("option", optionEntries(commonSettings)),
+      ...helpEntryTable("option", optionHelpEntries(commonCommandSettings)),
     ],
   );
 }
 
 function proofPage(): string {
   const figures = JSON.parse(readFileSync(join(folder, "proof_figures.json"), "utf8")) as ProofFigures;
-  return withTables(readFileSync(join(folder, "proof.md"), "utf8"), proofTables(figures));
+  return replaceProofTables(readFileSync(join(folder, "proof.md"), "utf8"), proofTables(figures));
 }
 
 const pages: Record<string, string> = {
@@ -165,19 +181,19 @@ const pages: Record<string, string> = {
   ...await commandPages(),
   ...Object.fromEntries(
     ["connection", "times"].flatMap((topic) => {
-      const path = topicPaths[topic] ?? "";
+      const path = helpTopicPaths[topic] ?? "";
       const found = helpTopics[topic]?.();
-      return found === undefined ? [] : [[path, helpMarkdown(found, path)]];
+      return found === undefined ? [] : [[path, helpPageMarkdown(found, path)]];
     }),
   ),
-  "json.md": page(
+  "json.md": markdownPage(
     "JSON",
     "`--json` prints one object, in one line; `leader --watch` one in each line. Every object has a `version`: " +
       "fields may be added to a version, so ignore those you do not know; nothing is taken away or changes its " +
       "meaning without another number. Tokens, sessions and transactions have 64 bits and are decimal texts; " +
       "durations are milliseconds. What is for people (`what`, `message`) may change its words. Exit codes are the " +
       "same with and without `--json`, and a failure (64 and up) prints a sentence on stderr and mostly no object.",
-    jsonPage(table),
+    jsonPage(markdownTable),
   ),
 };
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { commandLoaders } from "../commands/products.ts";
 import { manPages } from "./docs/man_pages.ts";
-import { manPage } from "./docs/roff.ts";
+import { roffManPage } from "./docs/roff.ts";
 
 const [folder, ...more] = process.argv.slice(2);
 if (folder === undefined || more.length > 0 || folder === "--help") {
@@ -24,5 +24,5 @@ const date = facts.stdout.toString().slice(0, "2026-01-31".length);
 for (const page of await manPages(commandLoaders)) {
   const place = join(folder, `man${page.section}`);
   mkdirSync(place, { recursive: true });
-  writeFileSync(join(place, `${page.name}.${page.section}`), manPage(page, { version, date: date.trim() }));
+  writeFileSync(join(place, `${page.name}.${page.section}`), roffManPage(page, { version, date: date.trim() }));
 }

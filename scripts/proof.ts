@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { type AttackFigures, type MutantFigures, type ProofFigures, sumOfSeeds } from "./docs/proof_figures.ts";
+import { type AttackFigures, type MutantFigures, type ProofFigures, sumSeedsFigures } from "./docs/proof_figures.ts";
 
 const root = join(import.meta.dirname, "..");
 const file = join(root, "docs/proof_figures.json");
@@ -45,7 +45,7 @@ let figures: ProofFigures = existsSync(file) ? { ...nothing, ...JSON.parse(readF
 const [first, ...others] = process.argv.slice(2);
 if (first === "seeds") {
   const lines = others.flatMap((path) => readFileSync(path, "utf8").trim().split("\n"));
-  save({ ...figures, seeds: sumOfSeeds(lines.map((line) => JSON.parse(line)), figures.seeds) });
+  save({ ...figures, seeds: sumSeedsFigures(lines.map((line) => JSON.parse(line)), figures.seeds) });
 } else recordAll(first === "all" ? names : process.argv.slice(2));
 
 function recordAll(wanted: readonly string[]): void {

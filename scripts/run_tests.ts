@@ -8,11 +8,17 @@ import { join } from "node:path";
 import process from "node:process";
 import { findChangeBase, listChangedFiles } from "./tests/changes.ts";
 import { concernedModels, isModelTest } from "./tests/models.ts";
-import { type Run, runCommand } from "./tests/run_command.ts";
-import type { Summary } from "./tests/summary.ts";
-import { listTestFiles, readCall } from "./tests/test_call.ts";
-import { concernedProducts, matchingFiles, planRun, products, type TestChoice } from "./tests/test_files.ts";
-import { plainPath, type TestCall } from "./tests/words.ts";
+import { runTestCommand, type TestCommand } from "./tests/run_command.ts";
+import type { TestSummary } from "./tests/summary.ts";
+import { listTestFiles, readTestCall } from "./tests/test_call.ts";
+import {
+  concernedProducts,
+  matchingTestFiles,
+  planTestRun,
+  type TestChoice,
+  testedProducts,
+} from "./tests/test_files.ts";
+import { plainTestPath, type TestCall } from "./tests/words.ts";
 
 const root = join(import.meta.dir, "..");
 
@@ -34,7 +40,7 @@ function slowness(): number {
   return Math.min(8, Math.max(1, median / referenceMs));
 }
 
-function bunTest(name: string, factor: number, ...args: string[]): Run {
+function bunTest(name: string, factor: number, ...args: string[]): TestCommand {
   return { name, command: ["bun", "test", `--timeout=${Math.round(testMsMax * factor)}`, ...args] };
 }
 
@@ -61,11 +67,11 @@ function readText(path: string): string | null {
 /** The products that a call names, and what a change concerns; says what a change was compared with. */
 function chooseTests(call: TestCall, files: readonly string[]): TestChoice {
   const { named, isNightly } = call;
-  if (!call.isChanged) return { chosen: named.length > 0 ? named : products, isNightly, again: [] };
+  if (!call.isChanged) return { chosen: named.length > 0 ? named : testedProducts, isNightly, again: [] };
   const base = findChangeBase(root);
   if (base === null) {
     console.log("changed: there is no git repository here: all products");
-    return { chosen: products, isNightly, again: [] };
+    return { chosen: testedProducts, isNightly, again: [] };
   }
   const changed = listChangedFiles(root, base).flatMap(({ path, pathBefore }) =>
     pathBefore === null || pathBefore === path ? [path] : [path, pathBefore]
@@ -75,11 +81,15 @@ function chooseTests(call: TestCall, files: readonly string[]): TestChoice {
   const tested = concerned.length === 0 ? "no product" : concerned.join(", ");
   const models = again.length === 0 ? "" : `; models ${again.map((path) => path.replace(/^.*\//, "")).join(", ")}`;
   console.log(`changed: ${changed.length} files differ from ${base.name}: ${tested}${models}`);
-  return { chosen: products.filter((name) => named.includes(name) || concerned.includes(name)), isNightly, again };
+  return {
+    chosen: testedProducts.filter((name) => named.includes(name) || concerned.includes(name)),
+    isNightly,
+    again,
+  };
 }
 
 /** The runs of a call, and the sentences about what it leaves out. */
-function planCall(call: TestCall, factor: number): { runs: readonly Run[]; notRun: readonly string[] } {
+function planCall(call: TestCall, factor: number): { runs: readonly TestCommand[]; notRun: readonly string[] } {
   const files = listTestFiles(root);
   const { paths, options } = call;
   const hasProducts = call.named.length > 0 || call.isChanged;
@@ -88,24 +98,24 @@ function planCall(call: TestCall, factor: number): { runs: readonly Run[]; notRu
     return { runs: [bunTest("chosen tests", factor, ...options, ...paths)], notRun: [] };
   }
   const choice = chooseTests(call, files);
-  const plan = planRun(files, choice);
+  const plan = planTestRun(files, choice);
   if (paths.length > 0 || options.length > 0) {
-    const parts = paths.map(plainPath);
+    const parts = paths.map(plainTestPath);
     const found = paths.length > 0 && !call.isNightly
-      ? matchingFiles(files, { chosen: choice.chosen, parts })
+      ? matchingTestFiles(files, { chosen: choice.chosen, parts })
       : [...plan.together, ...plan.alone].filter((path) =>
         parts.length === 0 || parts.some((part) => path.includes(part))
       );
     if (found.length > 0) return { runs: [bunTest("chosen tests", factor, ...options, ...asPaths(found))], notRun: [] };
     return { runs: [], notRun: [`any test, because none that was chosen has ${paths.join(" or ")} in its path`] };
   }
-  const tidy: Run = { name: "tidy", command: ["bun", "scripts/tidy.ts"] };
+  const tidy: TestCommand = { name: "tidy", command: ["bun", "scripts/tidy.ts"] };
   const runs = [
     ...(call.isNightly ? [] : [tidy]),
     ...(plan.together.length === 0 ? [] : [bunTest("tests", factor, "--parallel=3", ...asPaths(plan.together))]),
     ...(plan.alone.length === 0 ? [] : [bunTest("faults", factor, ...asPaths(plan.alone))]),
   ];
-  const others = products.filter((product) => !choice.chosen.includes(product));
+  const others = testedProducts.filter((product) => !choice.chosen.includes(product));
   const left = [...plan.leftOut].map(([name, count]) => `${name} ${count}`).join(", ");
   const notRun = [
     ...(others.length > 0 ? [`the tests of ${others.join(", ")}`] : []),
@@ -114,7 +124,11 @@ function planCall(call: TestCall, factor: number): { runs: readonly Run[]; notRu
   return { runs, notRun };
 }
 
-function printSummary(summaries: readonly Summary[], notRun: readonly string[], tookMs: number): { failed: number } {
+function printSummary(
+  summaries: readonly TestSummary[],
+  notRun: readonly string[],
+  tookMs: number,
+): { failed: number } {
   const total = { passed: 0, failed: 0, skipped: 0 };
   console.log(`\n== summary, after ${Math.round(tookMs / 1000)} s`);
   for (const { name, passed, failed, skipped, failures } of summaries) {
@@ -144,12 +158,12 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   });
 }
 
-const call = readCall(root, process.argv.slice(2));
+const call = readTestCall(root, process.argv.slice(2));
 const factor = slowness();
 console.log(`this machine: ${factor.toFixed(1)} times slower than the reference`);
 const { runs, notRun } = planCall(call, factor);
 const startMs = performance.now();
-const summaries: Summary[] = [];
+const summaries: TestSummary[] = [];
 const left: string[] = [];
 for (const run of runs) {
   if (stopping.signal.aborted) {
@@ -158,7 +172,7 @@ for (const run of runs) {
   }
   console.log(`\n== ${run.name}`);
   summaries.push(
-    await runCommand(run, {
+    await runTestCommand(run, {
       root,
       env: testEnvironment(),
       silentMsMax: (longestTestMs + 60_000) * factor,

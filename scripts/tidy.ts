@@ -8,12 +8,12 @@ import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { checkLeft } from "./tidy/folders_left.ts";
+import { checkFoldersLeft } from "./tidy/folders_left.ts";
 import { checkBreaks, checkCycles, checkDependencies, checkFileNames, checkPlaces } from "./tidy/layers.ts";
 import { checkComments, checkTypeNames, checkWords } from "./tidy/language.ts";
-import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "./tidy/shape.ts";
+import { checkFileShape, checkLinks, checkMachinePaths, checkTasks, checkWaits } from "./tidy/shape.ts";
 import type { Finding, SourceFile } from "./tidy/source_file.ts";
-import { checkStart } from "./tidy/start.ts";
+import { checkStartLimits } from "./tidy/start.ts";
 import { checkColumns, checkFunctionNames, checkLineSavers } from "./tidy/style.ts";
 import { checkUnitFolders } from "./tidy/test_places.ts";
 
@@ -93,14 +93,14 @@ const prose = texts.filter(({ path }) => path.endsWith(".md"));
 const outcomes = [
   rule("layers", checkBreaks(sources)),
   rule("import circles", checkCycles(sources)),
-  rule("start", checkStart(product)),
+  rule("start", checkStartLimits(product)),
   rule("places", sources.flatMap(checkPlaces)),
   rule("file names", checkFileNames(sources)),
   rule("folders of unit tests", checkUnitFolders(sources)),
-  rule("names and sizes", sources.flatMap(checkShape)),
-  rule("columns", checkLeft("columns", [...sources, ...shellScripts].flatMap(checkColumns))),
+  rule("names and sizes", sources.flatMap(checkFileShape)),
+  rule("columns", checkFoldersLeft("columns", [...sources, ...shellScripts].flatMap(checkColumns))),
   rule("function names", product.flatMap(checkFunctionNames)),
-  rule("line savers", checkLeft("line savers", sources.flatMap(checkLineSavers))),
+  rule("line savers", checkFoldersLeft("line savers", sources.flatMap(checkLineSavers))),
   rule("type names", checkTypeNames(product)),
   rule("comments", product.flatMap(checkComments)),
   rule("words", [...product, ...prose].flatMap(checkWords)),

@@ -12,7 +12,7 @@ import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts
 import { diagnoseSchedules } from "../../src/coordination/tick/diagnose_schedules.ts";
 import { isResumable } from "../../src/protocols/zookeeper/handshake.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { onlyInteropPath } from "../name_arguments.ts";
+import { requireOneInteropPath } from "../name_arguments.ts";
 import { defineDoctor } from "../product.ts";
 
 const settings = {
@@ -25,7 +25,7 @@ const settings = {
 export const coordinationDoctor = defineDoctor({
   settings,
   inspection(names, { recipe, root, sessionTimeout }) {
-    const path = recipe === undefined ? null : onlyInteropPath("doctor", names, recipe);
+    const path = recipe === undefined ? null : requireOneInteropPath("doctor", names, recipe);
     if (path === null && names.length > 0) {
       throw new BatonError("USAGE", `baton doctor takes no names, not "${names.join(" ")}"`);
     }

@@ -3,7 +3,7 @@ import type { SettingTable } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import type { ProductHelp } from "../product.ts";
 import type { HelpBlock, HelpPage } from "../help_page.ts";
-import { settingEntries } from "../option_text.ts";
+import { settingHelpEntries } from "../option_text.ts";
 import { lockCommandSettings } from "./lock_options.ts";
 
 export const coordinationHelp: ProductHelp = {
@@ -30,7 +30,7 @@ function connectionTopic(): HelpPage {
           "ensemble, or a keeper at its address. Without servers they use the keeper of this machine, and start it " +
           "if it does not run. All commands take the settings below in the same form.",
       ),
-      { kind: "entries", entries: settingEntries(connectionSettings) },
+      { kind: "entries", entries: settingHelpEntries(connectionSettings) },
       heading("Examples"),
       {
         kind: "examples",
@@ -76,7 +76,7 @@ function timesTopic(): HelpPage {
           "machine sooner; a longer one survives longer interruptions of the network.",
       ),
       heading("Durations of baton lock"),
-      { kind: "entries", entries: settingEntries(Object.fromEntries(durations)) },
+      { kind: "entries", entries: settingHelpEntries(Object.fromEntries(durations)) },
     ],
   };
 }

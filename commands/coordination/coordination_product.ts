@@ -26,7 +26,10 @@ export const coordinationProduct: Product = {
     fence: async () => (await import("./fence/fence.ts")).fenceCommand,
     keeper: async () => (await import("./keeper/keeper.ts")).keeperCommand,
   },
-  internalCommands: new Map([["__holder", async (io) => await (await import("./hold/holder.ts")).runHolder(io)]]),
+  internalCommands: new Map([[
+    "__holder",
+    async (io) => await (await import("./hold/holder.ts")).runHolderProcess(io),
+  ]]),
   async settings() {
     const { coordinationSettings, poolComponentSettings } = await import(
       "../../src/coordination/settings/setting_tables.ts"

@@ -13,7 +13,7 @@ import { interopPath, interopRecipes } from "../../src/coordination/interop/inte
 import type { LockMode } from "../../src/base/process/lease.ts";
 import type { CommandSyntax } from "../../src/base/terminal/parse_args.ts";
 import { encodeLockName } from "../../src/coordination/nodes/node_paths.ts";
-import { type Call, commandAfterOneName, shellLineSettings } from "../command.ts";
+import { type CommandCall, oneNameCommandSyntax, shellLineSettings } from "../command.ts";
 import { commandFlags, conflictExitCode } from "../../src/coordination/job/leased_command_flags.ts";
 
 /** Settings of this command only. */
@@ -125,8 +125,8 @@ export const lockCommandSettings = {
 } satisfies SettingTable;
 
 /** One name and a command, or several names, `--` and a command. */
-export const lockSyntax: CommandSyntax = {
-  ...commandAfterOneName,
+export const lockCommandSyntax: CommandSyntax = {
+  ...oneNameCommandSyntax,
   flagHints: {
     "-u, --unlock": "a lock ends with its command; baton release NAME ends what baton hold has acquired",
     "-F, --no-fork": "baton has to run beside the command, to stop it when the lock is lost; leave the option out",
@@ -154,7 +154,7 @@ export interface LockCommandOptions {
 }
 
 /** Call of a verb with the settings of `baton lock`. */
-export type LockCall = Pick<Call<typeof lockCommandSettings>, "values" | "names" | "sources">;
+export type LockCommandCall = Pick<CommandCall<typeof lockCommandSettings>, "values" | "names" | "sources">;
 
 /** Default priority. */
 const foregroundPriority = 100;
@@ -162,7 +162,7 @@ const foregroundPriority = 100;
 const backgroundPriority = 200;
 
 /** Throws USAGE for missing or contradictory arguments. */
-export function readLockOptions(call: Call<typeof lockCommandSettings>): LockCommandOptions {
+export function readLockOptions(call: CommandCall<typeof lockCommandSettings>): LockCommandOptions {
   const example = "as in: baton lock NAME COMMAND";
   const terms = readCommonLockOptions(call, "lock", example);
   // Twice -- after several names: see program_names.ts.
@@ -179,7 +179,7 @@ export function readLockOptions(call: Call<typeof lockCommandSettings>): LockCom
 
 /** Returns the locks, their mode and the wait. Throws USAGE for missing or contradictory arguments. */
 export function readCommonLockOptions(
-  call: LockCall,
+  call: LockCommandCall,
   command: string,
   example: string,
 ): Omit<LockCommandOptions, "command"> {

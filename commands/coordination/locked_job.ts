@@ -13,7 +13,7 @@ import { formatSessionHandle } from "../../src/protocols/zookeeper/end_session.t
 import type { Acl, ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/protocols/zookeeper/zookeeper_error.ts";
 import type { Lease } from "../../src/base/process/lease.ts";
-import { announceCoordination } from "../connected.ts";
+import { chooseCoordinationServers } from "../coordination_session.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import {
   commandEnvironment,
@@ -46,14 +46,14 @@ import type { HeldTick } from "./lock/tick_lock.ts";
 import { holderInfo } from "../../src/coordination/nodes/holder_info.ts";
 import type { ZooKeeperLease } from "../../src/coordination/nodes/zookeeper_lease.ts";
 
-export interface LockDependencies extends RunDependencies {
+export interface LockedJobDependencies extends RunDependencies {
   /** Guard that is already started; it is ended here when there is nothing to guard. */
   readonly guard: Guard;
   takeLocks: TakeLocks;
   supervise(options: SuperviseOptions): Promise<ChildOutcome>;
 }
 
-export function lockDependencies(guard: Guard): LockDependencies {
+export function lockedJobDependencies(guard: Guard): LockedJobDependencies {
   return { ...runDependencies(), guard, takeLocks, supervise: superviseChild };
 }
 
@@ -61,10 +61,10 @@ export function lockDependencies(guard: Guard): LockDependencies {
  * Runs the command without reporting its end. Throws BatonError for a failure before the command was started, and
  * StoppedBySignal for a signal.
  */
-export async function lockAndRun(
+export async function runLockedJob(
   options: LockCommandOptions,
   io: Io,
-  { deps, facts }: { readonly deps: LockDependencies; readonly facts: StatusReportFacts },
+  { deps, facts }: { readonly deps: LockedJobDependencies; readonly facts: StatusReportFacts },
 ): Promise<LockEnding> {
   using stop = new StopSignalListener(deps.signals);
   const { values } = options;
@@ -76,7 +76,7 @@ export async function lockAndRun(
   let zk: ZooKeeper | null = null;
   try {
     const what = `${options.names.length === 1 ? "lock" : "locks"} ${quotedNames(options.names)}`;
-    const place = announceCoordination(options, io, { what, scope: values.scope, signal: limit.signal });
+    const place = chooseCoordinationServers(options, io, { what, scope: values.scope, signal: limit.signal });
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
@@ -133,7 +133,7 @@ export async function lockAndRun(
  * the end of the queue. Calls `opened` for each session; the caller closes the last one.
  */
 async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened }: {
-  readonly deps: LockDependencies;
+  readonly deps: LockedJobDependencies;
   readonly place: Coordination;
   readonly limit: AbortSignal;
   readonly opened: (zk: ZooKeeper) => void;
@@ -159,7 +159,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
   }
 }
 
-/** The words of a command with a -- of its own are taken for names if no -- is before it: `refuseProgramNames`. */
+/** Without a -- before it, the words of a command that contains -- count as names: see `refuseProgramsAsLockNames`. */
 function startHintOf(names: readonly string[]): string {
   return names.length === 1 ? "" : `; the words before -- are names of locks: ${quotedNames(names)}`;
 }
@@ -281,8 +281,8 @@ async function takeLock(
     return { lease: await acquireInteropLock(zk, name, { ...common, recipe }) };
   }
   if (values.tick !== undefined) {
-    const { takeTick } = await import("./lock/tick_lock.ts");
-    const { lease, tick } = await takeTick(zk, name, {
+    const { takeLockWithTick } = await import("./lock/tick_lock.ts");
+    const { lease, tick } = await takeLockWithTick(zk, name, {
       options,
       env: context.io.env,
       common: { ...common, priority, root },

@@ -2,13 +2,13 @@
 import * as z from "zod";
 
 /** Fields may be added to a version. A removed field or a changed meaning needs a new version. */
-export const version = z.literal(1).describe(
+export const versionShape = z.literal(1).describe(
   "version of this object: fields may be added to a version, but not removed",
 );
 
-export const instant = z.iso.datetime().describe("UTC, by the wall clock of the host that wrote it");
+export const instantShape = z.iso.datetime().describe("UTC, by the wall clock of the host that wrote it");
 
 /** A 64-bit number; JSON numbers have fewer bits. */
-export const token = z.string().regex(/^\d+$/).describe("64-bit number as decimal text");
+export const tokenShape = z.string().regex(/^\d+$/).describe("64-bit number as decimal text");
 
-export const count = z.int().min(0);
+export const countShape = z.int().min(0);

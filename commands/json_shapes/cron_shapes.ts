@@ -1,9 +1,9 @@
 /** JSON output about crontab files. */
 import * as z from "zod";
-import { count, version } from "./common_shapes.ts";
+import { countShape, versionShape } from "./common_shapes.ts";
 
 const file = z.string().describe("as it was given");
-const line = count.describe("number of the line, from 1");
+const line = countShape.describe("number of the line, from 1");
 const problem = z.strictObject({ line, what: z.string() });
 const job = {
   line,
@@ -14,17 +14,17 @@ const job = {
   command: z.string(),
 };
 
-export const cronCheckShape = z.strictObject({
-  version,
+export const cronCheckJsonShape = z.strictObject({
+  version: versionShape,
   file,
   jobs: z.array(z.strictObject(job)),
   mistakes: z.array(problem),
   warnings: z.array(problem).describe("lines that are valid, and do something else than in cron"),
 });
-export type CronCheckJson = z.infer<typeof cronCheckShape>;
+export type CronCheckJson = z.infer<typeof cronCheckJsonShape>;
 
-export const cronNextShape = z.strictObject({
-  version,
+export const cronNextJsonShape = z.strictObject({
+  version: versionShape,
   file,
   ticks: z.array(z.strictObject({
     tick: z.iso.datetime().describe("UTC"),
@@ -32,12 +32,12 @@ export const cronNextShape = z.strictObject({
     ...job,
   })).describe("in the order of their times"),
 });
-export type CronNextJson = z.infer<typeof cronNextShape>;
+export type CronNextJson = z.infer<typeof cronNextJsonShape>;
 
 const serverInstant = z.iso.datetime().describe("UTC, by the servers' clock");
 
-export const cronResetShape = z.strictObject({
-  version,
+export const cronResetJsonShape = z.strictObject({
+  version: versionShape,
   name: z.string(),
   schedules: z.array(z.strictObject({
     schedule: z.string().describe("five fields, in their one spelling"),
@@ -46,10 +46,10 @@ export const cronResetShape = z.strictObject({
     reset_to: serverInstant.nullable().describe("null: the mark was not in the future, and is unchanged"),
   })),
 });
-export type CronResetJson = z.infer<typeof cronResetShape>;
+export type CronResetJson = z.infer<typeof cronResetJsonShape>;
 
-export const cronForgetShape = z.strictObject({
-  version,
+export const cronForgetJsonShape = z.strictObject({
+  version: versionShape,
   name: z.string(),
   schedules: z.array(z.strictObject({
     schedule: z.string().describe("five fields, in their one spelling"),
@@ -59,4 +59,4 @@ export const cronForgetShape = z.strictObject({
     stays: z.string().nullable().describe("the reason why it was not deleted; null: it was deleted"),
   })),
 });
-export type CronForgetJson = z.infer<typeof cronForgetShape>;
+export type CronForgetJson = z.infer<typeof cronForgetJsonShape>;

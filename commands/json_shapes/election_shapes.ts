@@ -1,46 +1,46 @@
 /** JSON of elections and gates: leader, the lines of leader --watch, resign, barrier --set|--lift|--wait. */
 import * as z from "zod";
-import { count, instant, token, version } from "./common_shapes.ts";
+import { countShape, instantShape, tokenShape, versionShape } from "./common_shapes.ts";
 import { processIdentityFields } from "./lock_shapes.ts";
 
 const grant = {
   index: z.int().min(1).describe("number of the leader, from 1"),
-  token: token.describe("the leader's fencing token, a decimal text"),
+  token: tokenShape.describe("the leader's fencing token, a decimal text"),
   value: z.string().describe("value of the leader"),
-  since: instant,
+  since: instantShape,
   id: z.string().describe("the leader's id, as baton who shows it"),
 };
 
-export const leaderShape = z.strictObject({
-  version,
+export const leaderJsonShape = z.strictObject({
+  version: versionShape,
   name: z.string(),
   path: z.string().describe("path of its node"),
   leader: z.strictObject(grant).nullable().describe("null if there is no leader"),
 });
-export type LeaderJson = z.infer<typeof leaderShape>;
+export type LeaderJson = z.infer<typeof leaderJsonShape>;
 
-export const leaderLineShape = z.union([
-  z.strictObject({ version, ...grant }).describe("a new leader"),
-  z.strictObject({ version, vacant: z.literal(true) }).describe("no leader"),
+export const leaderLineJsonShape = z.union([
+  z.strictObject({ version: versionShape, ...grant }).describe("a new leader"),
+  z.strictObject({ version: versionShape, vacant: z.literal(true) }).describe("no leader"),
   z.strictObject({
-    version,
-    missed: count.nullable().describe("number of missed leaders; null if unknown"),
+    version: versionShape,
+    missed: countShape.nullable().describe("number of missed leaders; null if unknown"),
   }).describe("some leaders were missed"),
 ]);
-export type LeaderLineJson = z.infer<typeof leaderLineShape>;
+export type LeaderLineJson = z.infer<typeof leaderLineJsonShape>;
 
-export const resignShape = z.strictObject({
-  version,
+export const resignJsonShape = z.strictObject({
+  version: versionShape,
   name: z.string(),
   resigned: z.boolean().describe("false: the leader was asked, and had not stepped down when the wait was over"),
   leader: z.strictObject({ ...processIdentityFields, value: z.string() }),
 });
-export type ResignJson = z.infer<typeof resignShape>;
+export type ResignJson = z.infer<typeof resignJsonShape>;
 
-export const gateShape = z.strictObject({
-  version,
+export const gateJsonShape = z.strictObject({
+  version: versionShape,
   name: z.string(),
   gate: z.enum(["open", "closed"]),
   changed: z.boolean().describe("true if this call changed it"),
 });
-export type GateJson = z.infer<typeof gateShape>;
+export type GateJson = z.infer<typeof gateJsonShape>;

@@ -1,26 +1,26 @@
 /** JSON of check, fence zk, and --status-fd (`StatusReport` of src/base/terminal/status_report.ts). */
 import * as z from "zod";
-import { count, token, version } from "./common_shapes.ts";
+import { countShape, tokenShape, versionShape } from "./common_shapes.ts";
 
-export const checkShape = z.strictObject({
-  version,
+export const checkJsonShape = z.strictObject({
+  version: versionShape,
   names: z.array(z.string()).describe("the locks of the command"),
   held: z.boolean().describe("with --at-least: held for longer than that"),
-  remaining_ms: count.nullable().describe("certain remaining time; null if only the server could be asked"),
+  remaining_ms: countShape.nullable().describe("certain remaining time; null if only the server could be asked"),
 });
-export type CheckJson = z.infer<typeof checkShape>;
+export type CheckJson = z.infer<typeof checkJsonShape>;
 
-export const fenceShape = z.strictObject({
-  version,
+export const fenceJsonShape = z.strictObject({
+  version: versionShape,
   action: z.enum(["set", "create", "delete"]),
   path: z.string().describe("for a sequential node with its number"),
-  node_version: count.nullable().describe("the node's version after this write; null for a deleted node"),
+  node_version: countShape.nullable().describe("the node's version after this write; null for a deleted node"),
 });
-export type FenceJson = z.infer<typeof fenceShape>;
+export type FenceJson = z.infer<typeof fenceJsonShape>;
 
 /** `StatusReport` of src/base/terminal/status_report.ts. */
-export const statusShape = z.strictObject({
-  version,
+export const statusJsonShape = z.strictObject({
+  version: versionShape,
   command: z.string().describe("lock, elect, barrier, pool"),
   names: z.array(z.string()),
   reason: z.string().describe(
@@ -31,16 +31,18 @@ export const statusShape = z.strictObject({
   signal: z.string().nullable().describe("signal that ended baton: it came during the wait, or ended the command"),
   command_status: z.strictObject({ code: z.int().nullable(), signal: z.string().nullable() }).nullable()
     .describe("exit status of the command; null if none ran"),
-  fencing_tokens: z.array(token).nullable().describe("in the order of the names; null if the lock was not acquired"),
-  waited_ms: count.nullable(),
-  held_ms: count.nullable(),
+  fencing_tokens: z.array(tokenShape).nullable().describe(
+    "in the order of the names; null if the lock was not acquired",
+  ),
+  waited_ms: countShape.nullable(),
+  held_ms: countShape.nullable(),
   items: z.strictObject({
-    claimed: count.describe("items whose locks this call took"),
-    done: count,
-    failed: count,
-    busy: count.describe("items that another call processes"),
-    skipped: count.describe("items that completed earlier, within --done-ttl"),
-    remaining: count.describe("items that were not tried, because this call had no room for them"),
+    claimed: countShape.describe("items whose locks this call took"),
+    done: countShape,
+    failed: countShape,
+    busy: countShape.describe("items that another call processes"),
+    skipped: countShape.describe("items that completed earlier, within --done-ttl"),
+    remaining: countShape.describe("items that were not tried, because this call had no room for them"),
   }).optional()
     .describe("of a pool only: what became of its items"),
   message: z.string().nullable().describe("message on stderr, if any"),

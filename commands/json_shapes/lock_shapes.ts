@@ -1,6 +1,6 @@
 /** JSON of who, ls, break, history and pool status. */
 import * as z from "zod";
-import { count, instant, token, version } from "./common_shapes.ts";
+import { countShape, instantShape, tokenShape, versionShape } from "./common_shapes.ts";
 
 const scope = z.enum(["user", "machine", "cluster"]).describe(
   "the processes that share it: of this user, of this machine, or of all machines that use the same servers",
@@ -12,53 +12,53 @@ const participant = {
   id: z.string().nullable().describe("id for baton break --holder; null for a gate"),
   mode: z.enum(["exclusive", "shared", "permit"]).nullable().describe("null for a barrier or a gate"),
   host: z.string(),
-  pid: count,
+  pid: countShape,
   user: z.string(),
   command: z.string().describe("first word of the command; with --publish-command the whole command"),
   reason: z.string().describe("value of --reason"),
   value: z.string().nullable().describe("value of a candidate; null for other kinds"),
-  since: instant.nullable().describe("start of the hold or the wait, by the wall clock of its host"),
-  session_id: token.nullable(),
-  session_timeout_ms: count,
+  since: instantShape.nullable().describe("start of the hold or the wait, by the wall clock of its host"),
+  session_id: tokenShape.nullable(),
+  session_timeout_ms: countShape,
   revoke: z.strictObject({ by: z.string(), reason: z.string() }).nullable().describe("request to release it, if any"),
   warning: z.string().nullable().describe(
     "trouble with a holder's command: it cannot be stopped, or no guard watches it; null without",
   ),
 };
 
-export const useHolderShape = z.strictObject({
+export const useHolderJsonShape = z.strictObject({
   ...participant,
-  slot: count.nullable().describe("number of the permit"),
-  rank: count.nullable().describe("rank of a barrier's member"),
-  fencing_token: token.nullable(),
+  slot: countShape.nullable().describe("number of the permit"),
+  rank: countShape.nullable().describe("rank of a barrier's member"),
+  fencing_token: tokenShape.nullable(),
 });
-export type UseHolderJson = z.infer<typeof useHolderShape>;
+export type UseHolderJson = z.infer<typeof useHolderJsonShape>;
 
-export const useWaiterShape = z.strictObject({
+export const useWaiterJsonShape = z.strictObject({
   ...participant,
-  place: count.describe("place in the queue, from 1"),
-  priority: count.nullable().describe("the lowest is served first"),
+  place: countShape.describe("place in the queue, from 1"),
+  priority: countShape.nullable().describe("the lowest is served first"),
 });
-export type UseWaiterJson = z.infer<typeof useWaiterShape>;
+export type UseWaiterJson = z.infer<typeof useWaiterJsonShape>;
 
 const useStatus = {
   kind,
   name: z.string(),
   path: z.string().describe("path of its node"),
-  limit: count.nullable().describe(
+  limit: countShape.nullable().describe(
     "permits of a lock, null until the first request for one; members that a barrier needs, null if none waits",
   ),
-  holders: z.array(useHolderShape).describe("in the order of their grants, for a barrier of their ranks"),
-  waiters: z.array(useWaiterShape).describe("in the order of the queue"),
+  holders: z.array(useHolderJsonShape).describe("in the order of their grants, for a barrier of their ranks"),
+  waiters: z.array(useWaiterJsonShape).describe("in the order of the queue"),
 };
 
-export const whoShape = z.strictObject({ version, scope, ...useStatus });
-export type WhoJson = z.infer<typeof whoShape>;
+export const whoJsonShape = z.strictObject({ version: versionShape, scope, ...useStatus });
+export type WhoJson = z.infer<typeof whoJsonShape>;
 
-const use = { name: z.string(), holders: count.nullable(), waiters: count.nullable() };
+const use = { name: z.string(), holders: countShape.nullable(), waiters: countShape.nullable() };
 
-export const lsShape = z.strictObject({
-  version,
+export const lsJsonShape = z.strictObject({
+  version: versionShape,
   scope,
   locks: z.array(z.strictObject(use)).describe("holders and waiters are null if an ACL hides them from this client"),
   elections: z.array(z.strictObject(use)).describe(
@@ -71,43 +71,43 @@ export const lsShape = z.strictObject({
     "only with --long: holders and waiters of everything but pools, as baton who prints them",
   ),
 });
-export type LsJson = z.infer<typeof lsShape>;
+export type LsJson = z.infer<typeof lsJsonShape>;
 
 /** Identity of another process. */
-export const processIdentityFields = { id: z.string(), host: z.string(), pid: count, user: z.string() };
+export const processIdentityFields = { id: z.string(), host: z.string(), pid: countShape, user: z.string() };
 
-export const breakShape = z.strictObject({
-  version,
+export const breakJsonShape = z.strictObject({
+  version: versionShape,
   name: z.string(),
   outcome: z.enum(["released", "asked", "deleted"]).describe(
     "asked: not released within the wait; deleted: taken with --force, the command may still run",
   ),
   holder: z.strictObject(processIdentityFields),
 });
-export type BreakJson = z.infer<typeof breakShape>;
+export type BreakJson = z.infer<typeof breakJsonShape>;
 
 const poolHolder = z.strictObject({
   ...processIdentityFields,
   command: z.string(),
-  since: instant.nullable(),
-  fencing_token: token,
+  since: instantShape.nullable(),
+  fencing_token: tokenShape,
 });
 
-export const poolStatusShape = z.strictObject({
-  version,
+export const poolStatusJsonShape = z.strictObject({
+  version: versionShape,
   component: z.string(),
   component_holder: poolHolder.nullable().describe(
     "holder of the component's lock: a call that chooses items, or another program that holds the lock",
   ),
   conflicting_run: z.strictObject({
     host: z.string(),
-    pid: count,
+    pid: countShape,
     user: z.string(),
     command: z.string(),
     item_path: z.string(),
     component_path: z.string(),
   }).nullable().describe("a call that runs with other paths; items that it processes are not listed here"),
-  counts: z.strictObject({ free: count, running: count, done: count, failed: count }),
+  counts: z.strictObject({ free: countShape, running: countShape, done: countShape, failed: countShape }),
   items: z.array(z.strictObject({
     item: z.string(),
     state: z.enum(["free", "running", "done", "failed"]),
@@ -116,8 +116,8 @@ export const poolStatusShape = z.strictObject({
       result: z.enum(["done", "failed"]),
       what: z.string().describe("text for people"),
       by: z.string(),
-      at: instant,
-      until: instant.describe("time until which the result is kept"),
+      at: instantShape,
+      until: instantShape.describe("time until which the result is kept"),
     }).nullable().describe("result of the last run, if it is still kept"),
   })),
 });
@@ -127,33 +127,33 @@ const tick = z.iso.datetime().describe("time of the tick, UTC");
 const scheduleId = z.string().describe("id of the schedule");
 
 const recordedDurations = z.strictObject({
-  count,
-  sum_ms: count,
-  up_to_ms: z.array(z.strictObject({ ms: count, times: count.describe("how many took at most this long") })),
+  count: countShape,
+  sum_ms: countShape,
+  up_to_ms: z.array(z.strictObject({ ms: countShape, times: countShape.describe("how many took at most this long") })),
 });
 
-export const historyRecordShape = z.strictObject({
+export const historyRecordJsonShape = z.strictObject({
   result: z.enum(["done", "failed", "lost", "stopped", "skipped", "missed"]),
   schedule_id: scheduleId.nullable(),
   tick: tick.nullable().describe("time of the tick, UTC; null: the lock was taken without a tick"),
   until: z.iso.datetime().nullable().describe("last tick of a range, UTC"),
-  count: count.describe("number of ticks"),
-  attempt: count.describe("number of the try, from 1; 0 for what was no try of a tick"),
+  count: countShape.describe("number of ticks"),
+  attempt: countShape.describe("number of the try, from 1; 0 for what was no try of a tick"),
   host: z.string(),
-  pid: count,
+  pid: countShape,
   user: z.string(),
-  token: token.nullable().describe("fencing token"),
-  waited_ms: count,
+  token: tokenShape.nullable().describe("fencing token"),
+  waited_ms: countShape,
   began: serverInstant.nullable(),
   ended: serverInstant.nullable(),
-  late_ms: count.nullable().describe("time from the tick to the start"),
+  late_ms: countShape.nullable().describe("time from the tick to the start"),
   exit_code: z.int().nullable(),
   signal: z.string().nullable(),
   why: z.string().nullable().describe("reason, for people"),
 });
 
-export const historyShape = z.strictObject({
-  version,
+export const historyJsonShape = z.strictObject({
+  version: versionShape,
   name: z.string(),
   kind: z.enum(["lock", "election", "pool"]),
   schedules: z.array(z.strictObject({
@@ -167,43 +167,43 @@ export const historyShape = z.strictObject({
     overdue: z.boolean().describe("that tick is in the past"),
     running: z.strictObject({
       tick,
-      attempt: count,
+      attempt: countShape,
       host: z.string(),
-      pid: count,
+      pid: countShape,
       began: serverInstant,
       lost: z.boolean().describe("its holder no longer has the lock, and its end was not recorded"),
     }).nullable(),
   })),
   running: z.array(z.strictObject({
     host: z.string(),
-    pid: count,
+    pid: countShape,
     user: z.string(),
-    token: token.nullable(),
+    token: tokenShape.nullable(),
     began: serverInstant,
   })).describe("recorded holds that go on; without ticks"),
   refused: z.strictObject({
-    count: count.describe("calls that found the lock busy"),
-    last: z.strictObject({ at: serverInstant, host: z.string(), pid: count }).nullable(),
+    count: countShape.describe("calls that found the lock busy"),
+    last: z.strictObject({ at: serverInstant, host: z.string(), pid: countShape }).nullable(),
   }),
   counters: z.strictObject({
     since: serverInstant.nullable().describe("start of the counters; null: there is no history"),
     results: z.strictObject({
-      done: count,
-      failed: count,
-      lost: count,
-      stopped: count,
-      skipped: count,
-      missed: count,
+      done: countShape,
+      failed: countShape,
+      lost: countShape,
+      stopped: countShape,
+      skipped: countShape,
+      missed: countShape,
     }),
     waited: recordedDurations,
     held: recordedDurations,
     late: recordedDurations,
     last_done: serverInstant.nullable(),
   }).describe("of all records, also of those that are no longer kept"),
-  records: z.array(historyRecordShape).describe("oldest first"),
+  records: z.array(historyRecordJsonShape).describe("oldest first"),
 });
-export const explainShape = z.strictObject({
-  version,
+export const explainJsonShape = z.strictObject({
+  version: versionShape,
   name: z.string(),
   state: z.enum(["free", "held", "contended"]).describe("contended: calls wait, and there is no holder at the moment"),
   events: z.array(z.strictObject({
@@ -214,5 +214,5 @@ export const explainShape = z.strictObject({
   explanation: z.string().describe("for people"),
   unknown: z.array(z.string()).describe("what the servers cannot tell"),
 });
-export type ExplainJson = z.infer<typeof explainShape>;
-export type HistoryJson = z.infer<typeof historyShape>;
+export type ExplainJson = z.infer<typeof explainJsonShape>;
+export type HistoryJson = z.infer<typeof historyJsonShape>;

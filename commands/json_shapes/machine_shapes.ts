@@ -1,13 +1,13 @@
 /** JSON output about servers, files, settings, the program: doctor, config, keeper verify, pubsub keygen, version. */
 import * as z from "zod";
-import { count, token, version } from "./common_shapes.ts";
+import { countShape, tokenShape, versionShape } from "./common_shapes.ts";
 
-export const doctorShape = z.strictObject({
-  version,
+export const doctorJsonShape = z.strictObject({
+  version: versionShape,
   servers: z.string().describe("in the form of --servers"),
-  session_timeout_ms: count.describe("granted by the servers"),
-  locks: count.describe("number of locks that were checked"),
-  elections: count,
+  session_timeout_ms: countShape.describe("granted by the servers"),
+  locks: countShape.describe("number of locks that were checked"),
+  elections: countShape,
   findings: z.array(z.strictObject({
     kind: z.enum(["warning", "problem"]).describe(
       "warning: works now, but may fail later; problem: does not work correctly",
@@ -16,16 +16,16 @@ export const doctorShape = z.strictObject({
     what: z.string().describe("text for people; it may change"),
   })),
 });
-export type DoctorJson = z.infer<typeof doctorShape>;
+export type DoctorJson = z.infer<typeof doctorJsonShape>;
 
 const origin = z.union([
   z.strictObject({ kind: z.enum(["flag", "environment"]), name: z.string() }),
-  z.strictObject({ kind: z.literal("file"), name: z.string(), line: count.nullable() }),
+  z.strictObject({ kind: z.literal("file"), name: z.string(), line: countShape.nullable() }),
   z.strictObject({ kind: z.literal("default") }),
 ]);
 
-export const configShape = z.strictObject({
-  version,
+export const configJsonShape = z.strictObject({
+  version: versionShape,
   files: z.array(z.string()).describe("files that were read, sorted by precedence"),
   settings: z.array(z.strictObject({
     key: z.string().describe("key in a file"),
@@ -35,29 +35,29 @@ export const configShape = z.strictObject({
     origin: origin.describe("origin of the value; kind is flag, environment, file or default"),
   })),
 });
-export type ConfigJson = z.infer<typeof configShape>;
+export type ConfigJson = z.infer<typeof configJsonShape>;
 
-export const keeperVerifyShape = z.strictObject({
-  version,
+export const keeperVerifyJsonShape = z.strictObject({
+  version: versionShape,
   folder: z.string(),
-  nodes: count,
-  sessions: count,
-  bytes: count,
-  zxid: token.describe("last transaction, as decimal text"),
+  nodes: countShape,
+  sessions: countShape,
+  bytes: countShape,
+  zxid: tokenShape.describe("last transaction, as decimal text"),
 });
-export type KeeperVerifyJson = z.infer<typeof keeperVerifyShape>;
+export type KeeperVerifyJson = z.infer<typeof keeperVerifyJsonShape>;
 
-export const keygenShape = z.strictObject({
-  version,
+export const keygenJsonShape = z.strictObject({
+  version: versionShape,
   public_key: z.string().length(40).describe("in Z85"),
   secret_key: z.string().length(40).optional().describe("in Z85; only without FILE"),
   file: z.string().optional().describe("file with the key pair, as given"),
   public_file: z.string().optional().describe("file with the public key; only if both files were created"),
 });
-export type KeygenJson = z.infer<typeof keygenShape>;
+export type KeygenJson = z.infer<typeof keygenJsonShape>;
 
-export const versionShape = z.strictObject({
-  version,
+export const versionJsonShape = z.strictObject({
+  version: versionShape,
   release: z.string().describe("the version of baton, such as 0.1.0"),
   commit: z.string().nullable().describe(
     "the commit that was compiled, with -dirty if it was changed; null if it is not known",
@@ -67,4 +67,4 @@ export const versionShape = z.strictObject({
   ),
   platform: z.string().describe("such as linux-x64"),
 });
-export type VersionJson = z.infer<typeof versionShape>;
+export type VersionJson = z.infer<typeof versionJsonShape>;

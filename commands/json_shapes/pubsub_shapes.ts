@@ -1,15 +1,15 @@
 /** JSON output of publish/subscribe: clients, topics, servers. */
 import * as z from "zod";
-import { count, version } from "./common_shapes.ts";
+import { countShape, versionShape } from "./common_shapes.ts";
 
 const topic = z.string();
 const server = z.string().describe("ID of the server that has the topic");
 const messageId = z.string().describe("decimal text; IDs increase and are never reused");
-const pending = count.describe("undelivered messages of this client");
-const topicBytes = count.describe("size of the messages of the topic");
+const pending = countShape.describe("undelivered messages of this client");
+const topicBytes = countShape.describe("size of the messages of the topic");
 const ownership = {
   topic,
-  epoch: count.describe("increases with each change of the owner"),
+  epoch: countShape.describe("increases with each change of the owner"),
   state: z.enum(["new", "moving", "stored", "sealed"]).describe("stored: available while its server is connected"),
 };
 const lost = z.array(topic).describe("topics that start again, empty");
@@ -19,62 +19,62 @@ const takenOver = z.array(topic).describe("topics of a database that another ser
 
 const loss = z.enum(["certain", "possible"]).nullable();
 
-export const pubsubMessageShape = z.strictObject({
-  version,
+export const pubsubMessageJsonShape = z.strictObject({
+  version: versionShape,
   topic,
   id: messageId,
   redelivered: z.boolean().describe("true if it may have been delivered before"),
   msg_id: z.string().nullable().describe("message ID that the publisher set with --msg-id"),
-  missed: count.describe(
+  missed: countShape.describe(
     "messages before this one that retention, a repair or a fail-over of the database has removed",
   ),
   loss: loss.describe("whether a fail-over of the database has lost messages before this one that were answered OK"),
   body: z.string().optional().describe("only if the message is UTF-8"),
   body_base64: z.string().optional().describe("only if the message is not UTF-8"),
 });
-export type PubsubMessageJson = z.infer<typeof pubsubMessageShape>;
+export type PubsubMessageJson = z.infer<typeof pubsubMessageJsonShape>;
 
-export const pubsubPutShape = z.strictObject({
-  version,
+export const pubsubPutJsonShape = z.strictObject({
+  version: versionShape,
   topic,
-  messages: count.describe("messages that this call has put"),
-  without_subscribers: count.describe("those that reach no client, because none was subscribed to the topic"),
+  messages: countShape.describe("messages that this call has put"),
+  without_subscribers: countShape.describe("those that reach no client, because none was subscribed to the topic"),
   loss: loss.describe("whether a fail-over of the database has lost earlier messages that were answered OK"),
 });
-export type PubsubPutJson = z.infer<typeof pubsubPutShape>;
+export type PubsubPutJson = z.infer<typeof pubsubPutJsonShape>;
 
-export const pubsubPendingShape = z.strictObject({ version, topic, pending });
-export type PubsubPendingJson = z.infer<typeof pubsubPendingShape>;
+export const pubsubPendingJsonShape = z.strictObject({ version: versionShape, topic, pending });
+export type PubsubPendingJson = z.infer<typeof pubsubPendingJsonShape>;
 
-export const pubsubInfoShape = z.strictObject({
-  version,
+export const pubsubInfoJsonShape = z.strictObject({
+  version: versionShape,
   topic,
   subscribed: z.boolean(),
   position: z.string().describe("last message that this client received; -1 if there is none"),
   first: messageId.describe("ID of the oldest stored message, or of the next one"),
   end: messageId.describe("ID of the newest message"),
   pending,
-  subscribers: count,
+  subscribers: countShape,
   bytes: topicBytes,
-  unresolved_puts: count.describe("puts of this client into the topic with an unknown outcome"),
+  unresolved_puts: countShape.describe("puts of this client into the topic with an unknown outcome"),
 });
-export type PubsubInfoJson = z.infer<typeof pubsubInfoShape>;
+export type PubsubInfoJson = z.infer<typeof pubsubInfoJsonShape>;
 
-export const pubsubTopicsShape = z.strictObject({ version, topics: z.array(topic) });
-export type PubsubTopicsJson = z.infer<typeof pubsubTopicsShape>;
+export const pubsubTopicsJsonShape = z.strictObject({ version: versionShape, topics: z.array(topic) });
+export type PubsubTopicsJson = z.infer<typeof pubsubTopicsJsonShape>;
 
-export const pubsubBenchShape = z.strictObject({
-  version,
+export const pubsubBenchJsonShape = z.strictObject({
+  version: versionShape,
   topic,
-  messages: count,
-  bytes: count.describe("size of each message"),
-  puts_per_second: count,
-  gets_per_second: count,
+  messages: countShape,
+  bytes: countShape.describe("size of each message"),
+  puts_per_second: countShape,
+  gets_per_second: countShape,
 });
-export type PubsubBenchJson = z.infer<typeof pubsubBenchShape>;
+export type PubsubBenchJson = z.infer<typeof pubsubBenchJsonShape>;
 
-export const pubsubServersShape = z.strictObject({
-  version,
+export const pubsubServersJsonShape = z.strictObject({
+  version: versionShape,
   servers: z.array(z.strictObject({
     server: z.string().describe("ID of the server"),
     endpoint: z.string().nullable().describe(
@@ -85,10 +85,10 @@ export const pubsubServersShape = z.strictObject({
     topics: z.array(z.strictObject(ownership)),
   })),
 });
-export type PubsubServersJson = z.infer<typeof pubsubServersShape>;
+export type PubsubServersJson = z.infer<typeof pubsubServersJsonShape>;
 
-export const pubsubMovesShape = z.strictObject({
-  version,
+export const pubsubMovesJsonShape = z.strictObject({
+  version: versionShape,
   moves: z.array(z.strictObject({
     topic,
     from: z.string().nullable().describe("previous server of the topic"),
@@ -99,39 +99,39 @@ export const pubsubMovesShape = z.strictObject({
     why: z.string().nullable().describe("text for people; it may change"),
   })),
 });
-export type PubsubMovesJson = z.infer<typeof pubsubMovesShape>;
+export type PubsubMovesJson = z.infer<typeof pubsubMovesJsonShape>;
 
-export const pubsubForgottenShape = z.strictObject({
-  version,
+export const pubsubForgottenJsonShape = z.strictObject({
+  version: versionShape,
   server: z.string(),
   lost,
   returned,
   taken_over: takenOver,
 });
-export type PubsubForgottenJson = z.infer<typeof pubsubForgottenShape>;
+export type PubsubForgottenJson = z.infer<typeof pubsubForgottenJsonShape>;
 
-export const pubsubRestoredShape = z.strictObject({
-  version,
+export const pubsubRestoredJsonShape = z.strictObject({
+  version: versionShape,
   server: z.string().nullable().describe("null for the database of --store"),
   restored: z.array(topic).describe("topics in the state of the copy, or of the database"),
   lost: lost.describe("topics that are not in the copy; they start again, empty"),
   returned,
   left: z.array(topic).describe("topics whose owner is unknown; they remain unavailable"),
 });
-export type PubsubRestoredJson = z.infer<typeof pubsubRestoredShape>;
+export type PubsubRestoredJson = z.infer<typeof pubsubRestoredJsonShape>;
 
-export const pubsubVerifyShape = z.strictObject({
-  version,
+export const pubsubVerifyJsonShape = z.strictObject({
+  version: versionShape,
   folder: z.string(),
-  topics: count,
-  messages: count,
-  clients: count,
+  topics: countShape,
+  messages: countShape,
+  clients: countShape,
   problems: z.array(z.string()).describe("empty if there is no damage"),
 });
-export type PubsubVerifyJson = z.infer<typeof pubsubVerifyShape>;
+export type PubsubVerifyJson = z.infer<typeof pubsubVerifyJsonShape>;
 
-export const pubsubTopicListShape = z.strictObject({
-  version,
+export const pubsubTopicListJsonShape = z.strictObject({
+  version: versionShape,
   topics: z.array(z.strictObject({
     ...ownership,
     server,
@@ -140,39 +140,44 @@ export const pubsubTopicListShape = z.strictObject({
     ),
   })),
 });
-export type PubsubTopicListJson = z.infer<typeof pubsubTopicListShape>;
+export type PubsubTopicListJson = z.infer<typeof pubsubTopicListJsonShape>;
 
-export const pubsubTopicShowShape = z.strictObject({
-  version,
+export const pubsubTopicShowJsonShape = z.strictObject({
+  version: versionShape,
   topic,
   server,
   epoch: ownership.epoch,
   first: messageId.describe("ID of the oldest stored message; end + 1 if there is none"),
   end: messageId.describe("ID of the newest message"),
   bytes: topicBytes,
-  clients: count.describe("clients that the topic knows, subscribed or not"),
-  plain_clients: count.describe("clients without a session among them; the topic never forgets these by itself"),
-  max_clients: count,
-  subscriber_count: count,
+  clients: countShape.describe("clients that the topic knows, subscribed or not"),
+  plain_clients: countShape.describe("clients without a session among them; the topic never forgets these by itself"),
+  max_clients: countShape,
+  subscriber_count: countShape,
   subscribers: z.array(z.strictObject({
     client: z.string(),
     position: messageId.describe("last message that it received"),
-    pending: count.describe("undelivered messages"),
+    pending: countShape.describe("undelivered messages"),
   })).describe("the slowest first, at most 1,000"),
   damage: z.string().nullable().describe("damaged data about clients, as text for people; null if none is known"),
 });
-export type PubsubTopicShowJson = z.infer<typeof pubsubTopicShowShape>;
+export type PubsubTopicShowJson = z.infer<typeof pubsubTopicShowJsonShape>;
 
-export const pubsubTopicDeletedShape = z.strictObject({ version, topic, server });
-export type PubsubTopicDeletedJson = z.infer<typeof pubsubTopicDeletedShape>;
+export const pubsubTopicDeletedJsonShape = z.strictObject({ version: versionShape, topic, server });
+export type PubsubTopicDeletedJson = z.infer<typeof pubsubTopicDeletedJsonShape>;
 
-export const pubsubTopicRepairedShape = z.strictObject({
-  version,
+export const pubsubTopicRepairedJsonShape = z.strictObject({
+  version: versionShape,
   topic,
   server,
   given_up: z.array(z.string()).describe("lost data, as text for people that may change; empty if nothing was damaged"),
 });
-export type PubsubTopicRepairedJson = z.infer<typeof pubsubTopicRepairedShape>;
+export type PubsubTopicRepairedJson = z.infer<typeof pubsubTopicRepairedJsonShape>;
 
-export const pubsubClientForgottenShape = z.strictObject({ version, topic, server, client: z.string() });
-export type PubsubClientForgottenJson = z.infer<typeof pubsubClientForgottenShape>;
+export const pubsubClientForgottenJsonShape = z.strictObject({
+  version: versionShape,
+  topic,
+  server,
+  client: z.string(),
+});
+export type PubsubClientForgottenJson = z.infer<typeof pubsubClientForgottenJsonShape>;

@@ -1,47 +1,47 @@
 /** JSON of the retry processor. */
 import * as z from "zod";
-import { count, instant, version } from "./common_shapes.ts";
+import { countShape, instantShape, versionShape } from "./common_shapes.ts";
 
 const name = z.string().describe("of the message store");
 const state = z.enum(["waiting", "in_flight", "done", "dead", "dropped", "cancelled"]);
 
-export const retrySubmitShape = z.strictObject({
-  version,
+export const retrySubmitJsonShape = z.strictObject({
+  version: versionShape,
   name,
-  stored: count,
+  stored: countShape,
   first: z.string().nullable().describe("the id of the first message; null: there was none"),
   last: z.string().nullable(),
 });
-export type RetrySubmitJson = z.infer<typeof retrySubmitShape>;
+export type RetrySubmitJson = z.infer<typeof retrySubmitJsonShape>;
 
 const message = z.strictObject({
   id: z.string().describe("unique everywhere; also the Idempotency-Key, unless request.headers have one"),
   name,
   state,
   key: z.string().nullable(),
-  tries: count.describe("tries that ended since the message was accepted or redriven"),
-  crashes: count.describe("tries that ended because the processor died; counted separately"),
+  tries: countShape.describe("tries that ended since the message was accepted or redriven"),
+  crashes: countShape.describe("tries that ended because the processor died; counted separately"),
   reason: z.enum(["exhausted", "too_old", "final", "crashed", "damaged", "purged"]).nullable().describe(
     "why the message is dead or dropped",
   ),
   last_error: z.string().nullable().describe("for people; the text may change"),
-  first_at: instant.describe("when the message was accepted"),
-  last_at: instant.nullable().describe("the end of its last try"),
-  next_at: instant.nullable().describe("when the next try is due; null: there is none"),
-  bytes: count.describe("of the body"),
+  first_at: instantShape.describe("when the message was accepted"),
+  last_at: instantShape.nullable().describe("the end of its last try"),
+  next_at: instantShape.nullable().describe("when the next try is due; null: there is none"),
+  bytes: countShape.describe("of the body"),
   forwarding: z.enum(["none", "pending", "sending", "forwarded"]).describe(
     "delivery of a dead letter to --dead-letter: pending and sending are still in the store, forwarded has left it",
   ),
   forwarding_error: z.string().nullable().describe("why a pending dead letter could not be delivered; for people"),
 });
 
-export const retryListShape = z.strictObject({
-  version,
+export const retryListJsonShape = z.strictObject({
+  version: versionShape,
   name,
   messages: z.array(message),
   more: z.boolean().describe("there are more than --limit"),
 });
-export type RetryListJson = z.infer<typeof retryListShape>;
+export type RetryListJson = z.infer<typeof retryListJsonShape>;
 
 const content = {
   command: z.array(z.string()).nullable().describe(
@@ -58,70 +58,70 @@ const content = {
   }).nullable().describe("of a message that came by HTTP"),
 };
 
-export const retryShowShape = z.strictObject({
-  version,
+export const retryShowJsonShape = z.strictObject({
+  version: versionShape,
   ...message.shape,
   ...content,
   body: z.string().nullable().describe("base64; null: it is no longer stored"),
 });
-export type RetryShowJson = z.infer<typeof retryShowShape>;
+export type RetryShowJson = z.infer<typeof retryShowJsonShape>;
 
-export const retryChangesShape = z.strictObject({
-  version,
+export const retryChangesJsonShape = z.strictObject({
+  version: versionShape,
   name,
-  changed: count.describe("messages"),
+  changed: countShape.describe("messages"),
   refused: z.array(z.strictObject({
     id: z.string(),
     state: z.enum([...state.options, "unknown", "forwarded"]).describe("forwarded: the dead letter has left the store"),
   })),
 });
-export type RetryChangesJson = z.infer<typeof retryChangesShape>;
+export type RetryChangesJson = z.infer<typeof retryChangesJsonShape>;
 
-export const retryStatsShape = z.strictObject({
-  version,
+export const retryStatsJsonShape = z.strictObject({
+  version: versionShape,
   name,
   folder: z.string().describe("or the URL of the database"),
   paused: z.boolean(),
-  states: z.record(state, z.strictObject({ count, bytes: count })).describe(
+  states: z.record(state, z.strictObject({ count: countShape, bytes: countShape })).describe(
     "done, dropped and cancelled: since the store was created",
   ),
-  oldest: instant.nullable().describe("when the oldest waiting message was accepted"),
-  next: instant.nullable().describe("when the next try is due"),
-  dead_letters: z.strictObject({ pending: count, error: z.string().nullable() }).describe(
+  oldest: instantShape.nullable().describe("when the oldest waiting message was accepted"),
+  next: instantShape.nullable().describe("when the next try is due"),
+  dead_letters: z.strictObject({ pending: countShape, error: z.string().nullable() }).describe(
     "dead letters that are not delivered to --dead-letter yet, and the last error; for people",
   ),
-  disk: z.strictObject({ used_bytes: count, free_bytes: count.nullable() }).describe(
+  disk: z.strictObject({ used_bytes: countShape, free_bytes: countShape.nullable() }).describe(
     "bytes; of a store in a database: the size of its messages, and null",
   ),
 });
-export type RetryStatsJson = z.infer<typeof retryStatsShape>;
+export type RetryStatsJson = z.infer<typeof retryStatsJsonShape>;
 
-export const retryVerifyShape = z.strictObject({
-  version,
+export const retryVerifyJsonShape = z.strictObject({
+  version: versionShape,
   folder: z.string().describe("or the URL of the database"),
-  messages: count,
-  bytes: count,
+  messages: countShape,
+  bytes: countShape,
   problems: z.array(z.string()).describe("empty: no damage found"),
 });
-export type RetryVerifyJson = z.infer<typeof retryVerifyShape>;
+export type RetryVerifyJson = z.infer<typeof retryVerifyJsonShape>;
 
-export const retryExplainShape = z.strictObject({
-  version,
+export const retryExplainJsonShape = z.strictObject({
+  version: versionShape,
   tries: z.array(z.strictObject({
-    try: count.describe("1 is the first try"),
-    min_delay_ms: count.describe("minimum delay after the previous try"),
-    max_delay_ms: count.describe("maximum delay; the same with jitter none"),
+    try: countShape.describe("1 is the first try"),
+    min_delay_ms: countShape.describe("minimum delay after the previous try"),
+    max_delay_ms: countShape.describe("maximum delay; the same with jitter none"),
   })),
-  max_tries: count,
-  min_total_ms: count.describe("minimum time from the first try to the last"),
-  max_total_ms: count.describe("maximum time, not counting the duration of the tries"),
+  max_tries: countShape,
+  min_total_ms: countShape.describe("minimum time from the first try to the last"),
+  max_total_ms: countShape.describe("maximum time, not counting the duration of the tries"),
 });
-export type RetryExplainJson = z.infer<typeof retryExplainShape>;
+export type RetryExplainJson = z.infer<typeof retryExplainJsonShape>;
 
 const { id, key, reason, tries, crashes, last_error, first_at, last_at } = message.shape;
 
-export const retryDeadLetterShape = z.strictObject({
-  version,
+export const retryDeadLetterJsonShape = z.strictObject({
+  version: versionShape,
   id,
   name,
   key,

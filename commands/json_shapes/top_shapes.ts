@@ -1,46 +1,46 @@
 /** JSON of top. */
 import * as z from "zod";
-import { count, instant, version } from "./common_shapes.ts";
-import { useHolderShape, useWaiterShape } from "./lock_shapes.ts";
+import { countShape, instantShape, versionShape } from "./common_shapes.ts";
+import { useHolderJsonShape, useWaiterJsonShape } from "./lock_shapes.ts";
 
-export const topShape = z.strictObject({
-  version,
-  at: instant,
+export const topJsonShape = z.strictObject({
+  version: versionShape,
+  at: instantShape,
   servers: z.string().describe("in the form of --servers"),
   root: z.string(),
   uses: z.array(z.strictObject({
     kind: z.enum(["lock", "election", "barrier", "gate", "pool"]),
     name: z.string(),
-    holders: count.nullable().describe("null if an ACL hides the number"),
-    waiters: count.nullable(),
-    first_holder: useHolderShape.nullable().describe(
+    holders: countShape.nullable().describe("null if an ACL hides the number"),
+    waiters: countShape.nullable(),
+    first_holder: useHolderJsonShape.nullable().describe(
       "as in who, for a pool the oldest job; null also beyond the 500 longest queues",
     ),
-    first_waiter: useWaiterShape.nullable(),
+    first_waiter: useWaiterJsonShape.nullable(),
   })),
   topics: z.array(z.strictObject({
     topic: z.string(),
     server: z.string(),
     state: z.enum(["new", "moving", "stored", "sealed", "offline", "unserved"]),
-    epoch: count,
+    epoch: countShape,
   })),
   pubsub_servers: z.array(z.strictObject({
     server: z.string(),
     endpoint: z.string().nullable().describe("null: the server is offline"),
     store: z.string().nullable().describe("ID of the database that it shares; null: a folder"),
     draining: z.boolean(),
-    topics: count,
+    topics: countShape,
   })),
   stores: z.array(z.strictObject({
     name: z.string(),
     folder: z.string(),
     paused: z.boolean(),
-    waiting: count,
-    in_flight: count,
-    dead: count,
-    done: count.describe("since the store was created"),
-    oldest: instant.nullable().describe("when the oldest waiting message was accepted"),
-    next: instant.nullable().describe("when the next try is due"),
+    waiting: countShape,
+    in_flight: countShape,
+    dead: countShape,
+    done: countShape.describe("since the store was created"),
+    oldest: instantShape.nullable().describe("when the oldest waiting message was accepted"),
+    next: instantShape.nullable().describe("when the next try is due"),
   })).describe("message stores of this machine"),
   processes: z.array(z.strictObject({
     address: z.string(),
@@ -51,4 +51,4 @@ export const topShape = z.strictObject({
   })).describe("processes whose metrics were read"),
   problems: z.array(z.string()).describe("parts that could not be read; for people"),
 });
-export type TopJson = z.infer<typeof topShape>;
+export type TopJson = z.infer<typeof topJsonShape>;

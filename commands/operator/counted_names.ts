@@ -13,7 +13,7 @@ import { historyResults } from "../../src/coordination/history/history_record.ts
 import type { CountedHistory } from "../../src/coordination/history/list_histories.ts";
 
 /** A name that stands for all names above the limit. A lock of this name is counted with them. */
-export const otherNames = "_other";
+export const otherNamesLabel = "_other";
 
 /** The counters of a name: a pool has those of its items. */
 type Counted = readonly CountedHistory[];
@@ -25,7 +25,7 @@ interface KindNames {
   gone: CountedHistory | null;
 }
 
-export class CountedNames {
+export class CountedMetricNames {
   readonly #namesMax: number;
   readonly #kinds = new Map<HistoryKind, KindNames>();
 
@@ -49,13 +49,13 @@ export class CountedNames {
     const fresh = [...byName].filter(([name]) => !own.has(name) && !others.has(name))
       .sort(([one, more], [other, less]) => endsOf(less) - endsOf(more) || (one < other ? -1 : 1));
     for (const [name, all] of fresh) {
-      if (name === otherNames || own.size >= this.#namesMax) others.set(name, all);
+      if (name === otherNamesLabel || own.size >= this.#namesMax) others.set(name, all);
       else own.add(name);
     }
     for (const name of others.keys()) others.set(name, byName.get(name) ?? []);
     const rest = [...[...others.values()].flat(), ...names.gone === null ? [] : [names.gone]];
     const grouped = [...byName].filter(([name]) => own.has(name));
-    return new Map<string, Counted>(rest.length === 0 ? grouped : [...grouped, [otherNames, rest]]);
+    return new Map<string, Counted>(rest.length === 0 ? grouped : [...grouped, [otherNamesLabel, rest]]);
   }
 }
 
@@ -68,7 +68,7 @@ function sumOf(before: CountedHistory | null, { kind, counters, refusals }: Coun
   const count = (before?.refusals?.count ?? 0) + (refusals?.count ?? 0);
   return {
     kind,
-    name: otherNames,
+    name: otherNamesLabel,
     counters: addHistoryCounters(before?.counters ?? noHistoryCounters, counters),
     refusals: { count, lastMs: 0, host: "", pid: 0, user: "" },
   };

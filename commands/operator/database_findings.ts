@@ -12,7 +12,7 @@ import type { CheckedDatabase } from "../product.ts";
 const clockDifferenceMsMax = 2000;
 
 /** `inspect`: what the products check in it. */
-export async function databaseFindings(
+export async function findDatabaseProblems(
   database: CheckedDatabase,
   inspect: (connection: PrimaryConnection) => Promise<readonly Finding[]>,
 ): Promise<Finding[]> {

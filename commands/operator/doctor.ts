@@ -11,9 +11,9 @@ import { dial } from "../../src/base/sockets/dial.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import type { Finding } from "../../src/base/rows/finding.ts";
-import { type Call, type Command, defineCommand } from "../command.ts";
-import type { CheckedDatabase, Inspection, Product, ProductDoctor } from "../product.ts";
-import { runConnected } from "../connected.ts";
+import { type Command, type CommandCall, defineCommand } from "../command.ts";
+import type { CheckedDatabase, NodeInspection, Product, ProductDoctor } from "../product.ts";
+import { runInCoordinationSession } from "../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
 
@@ -50,10 +50,10 @@ export async function doctorCommandFor(products: readonly Product[]): Promise<Co
   }) as Command;
 }
 
-async function runDoctor(call: Call<typeof ownSettings>, doctors: readonly ProductDoctor[]): Promise<ExitCode> {
+async function runDoctor(call: CommandCall<typeof ownSettings>, doctors: readonly ProductDoctor[]): Promise<ExitCode> {
   const { values, io, names } = call;
   const inspections = doctors.flatMap((doctor) => doctor.inspection?.(names, values) ?? []);
-  const report = await runConnected(call, async (zk, place) => {
+  const report = await runInCoordinationSession(call, async (zk, place) => {
     const findings = [
       ...await systemFindings(),
       ...await releaseFindings(place),
@@ -62,7 +62,7 @@ async function runDoctor(call: Call<typeof ownSettings>, doctors: readonly Produ
     const inspected = await Promise.all(inspections.map((inspect) => inspect(zk, place)));
     return { place, timeoutMs: zk.session.timeoutMs, findings, inspected };
   });
-  const { locks = 0, elections }: Inspection["counts"] = Object.assign(
+  const { locks = 0, elections }: NodeInspection["counts"] = Object.assign(
     {},
     ...report.inspected.map(({ counts }) => counts),
   );
@@ -91,7 +91,7 @@ async function runDoctor(call: Call<typeof ownSettings>, doctors: readonly Produ
 
 /** Findings about the databases of all products; one that several products have is checked once. */
 async function databasesFindings(
-  { values, sources }: Call<typeof ownSettings>,
+  { values, sources }: CommandCall<typeof ownSettings>,
   doctors: readonly ProductDoctor[],
 ): Promise<Finding[]> {
   const databases = new Map<string, CheckedDatabase>();
@@ -100,9 +100,9 @@ async function databasesFindings(
     databases.set(database.where, { ...database, requiresSync });
   }
   if (databases.size === 0) return [];
-  const { databaseFindings } = await import("./database_findings.ts");
+  const { findDatabaseProblems } = await import("./database_findings.ts");
   const found = [...databases.values()].map((database) =>
-    databaseFindings(database, async (connection) => {
+    findDatabaseProblems(database, async (connection) => {
       const inspected = doctors.map((doctor) => doctor.inspectDatabase?.(connection, database) ?? []);
       return (await Promise.all(inspected)).flat();
     })

@@ -2,7 +2,7 @@
 import { request } from "node:http";
 import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
 import { errorMessage } from "../../src/base/errors.ts";
-import { parseMetrics } from "./parse_metrics.ts";
+import { parseProcessMetrics } from "./parse_metrics.ts";
 import type { TopProcess } from "./top_reading.ts";
 
 /** Milliseconds: a screen that is drawn every second or two does not wait longer. */
@@ -10,18 +10,18 @@ const responseMsMax = 1500;
 const bytesMax = 4 << 20;
 
 /** The address at which a process that listens on all addresses is reached from its own machine. */
-export function dialAddress(address: Address): Address {
+export function localDialAddress(address: Address): Address {
   if (address.kind === "unix") return address;
   const host = address.host === "0.0.0.0" ? "127.0.0.1" : address.host === "::" ? "::1" : address.host;
   return { ...address, host };
 }
 
 /** Never rejects. */
-export async function fetchMetrics(address: Address, signal: AbortSignal): Promise<TopProcess> {
+export async function fetchProcessMetrics(address: Address, signal: AbortSignal): Promise<TopProcess> {
   const name = formatAddress(address);
   try {
-    const text = await fetchText(dialAddress(address), signal);
-    return parseMetrics(name, text) ?? unreachable(name, "these are no metrics of baton");
+    const text = await fetchText(localDialAddress(address), signal);
+    return parseProcessMetrics(name, text) ?? unreachable(name, "these are no metrics of baton");
   } catch (thrown) {
     return unreachable(name, errorMessage(thrown));
   }

@@ -15,13 +15,13 @@ import { listInterop } from "../../src/coordination/admin/list_interop.ts";
 import { listInUse, type UseKind, useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
 import { readUseDetails } from "../../src/coordination/admin/use_status.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { type Call, defineCommand } from "../command.ts";
-import { onlyInteropPath } from "../name_arguments.ts";
-import { runConnected } from "../connected.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
+import { requireOneInteropPath } from "../name_arguments.ts";
+import { runInCoordinationSession } from "../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { isInUse, lsJson, lsLines, type LsReading, lsTable, unlistedLine } from "./ls_view.ts";
-import type { Scoped } from "./who_view.ts";
-import { type UseView, watchSettings, watchUse } from "./watch_use.ts";
+import { hasHoldersOrWaiters, lsJson, lsLines, type LsReading, lsTable, unlistedObjectLine } from "./ls_view.ts";
+import type { WithCoordinationScope } from "./who_view.ts";
+import { type WatchedUseView, watchUseChanges, watchUseSettings } from "./watch_use.ts";
 
 const settings = {
   all: toggle("-a, --all", { help: "also list unused ones" }),
@@ -29,12 +29,12 @@ const settings = {
   recipe: flag("--recipe", choiceType(interopRecipes), {
     help: "the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself",
   }),
-  ...watchSettings,
+  ...watchUseSettings,
   json: toggle("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 
-type LsCall = Call<typeof settings>;
+type LsCall = CommandCall<typeof settings>;
 
 export const lsCommand = defineCommand({
   name: "ls",
@@ -72,8 +72,8 @@ export const lsCommand = defineCommand({
     const { root, kind } = values;
     const read = async (zk: ZooKeeper, { scope }: Coordination) => ({ ...await readListed(zk, values), scope });
     const view = viewOf(() => `${kind === undefined ? "nothing" : `no ${kind}`} is in use below ${root}`);
-    if (values.watch) return await watchUse(call, read, { what: `in use below ${root}`, view });
-    const { unused, ...reading } = await runConnected(call, read);
+    if (values.watch) return await watchUseChanges(call, read, { what: `in use below ${root}`, view });
+    const { unused, ...reading } = await runInCoordinationSession(call, read);
     if (values.json) printJson(io, lsJson(reading));
     else printTable(io, lsTable(reading));
     if (values.json || values.quiet || isListed(reading)) return exitCodes.SUCCESS;
@@ -95,7 +95,8 @@ async function readListed(
 ): Promise<Listed> {
   const kinds = kind === undefined ? useKinds : [kind];
   const existing = await listInUse(zk, { root, kinds });
-  const shown = (of: UseKind) => kinds.includes(of) ? existing[of].filter((one) => all || isInUse(one)) : [];
+  const shown = (of: UseKind) =>
+    kinds.includes(of) ? existing[of].filter((one) => all || hasHoldersOrWaiters(one)) : [];
   const found: UseList = {
     lock: shown("lock"),
     election: shown("election"),
@@ -108,12 +109,12 @@ async function readListed(
   return { found, details, unused: count(existing) - count(found) };
 }
 
-const viewOf = (empty: (reading: LsReading) => string): UseView<Scoped<LsReading>> => ({
+const viewOf = (empty: (reading: LsReading) => string): WatchedUseView<WithCoordinationScope<LsReading>> => ({
   empty,
   table: lsTable,
   json: lsJson,
   lines: lsLines,
-  gone: unlistedLine,
+  gone: unlistedObjectLine,
 });
 
 /** Lists the locks of other programs, which may be at any path. */
@@ -122,20 +123,24 @@ async function listInteropLocks(call: LsCall, recipe: InteropRecipe): Promise<Ex
   const { all, json, quiet, kind = "lock" } = values;
   if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
   if (values.long) throw new BatonError("USAGE", "--recipe and --long do not go together; use baton who -l --recipe");
-  const path = onlyInteropPath("ls", names, recipe);
+  const path = requireOneInteropPath("ls", names, recipe);
   let isThere = true;
-  const read = async (zk: ZooKeeper, { scope }: Coordination): Promise<Scoped<LsReading>> => {
+  const read = async (zk: ZooKeeper, { scope }: Coordination): Promise<WithCoordinationScope<LsReading>> => {
     const found = await listInterop(zk, path, recipe);
     isThere = found !== null;
-    return { found: { ...noUses, lock: (found ?? []).filter((one) => all || isInUse(one)) }, details: null, scope };
+    return {
+      found: { ...noUses, lock: (found ?? []).filter((one) => all || hasHoldersOrWaiters(one)) },
+      details: null,
+      scope,
+    };
   };
   const view = viewOf(() =>
     isThere
       ? `no lock of ${interopNodeNaming(recipe).title} is in use below "${path}"`
       : `node "${path}" does not exist`
   );
-  if (values.watch) return await watchUse(call, read, { what: `in use below ${path}`, view });
-  const reading = await runConnected(call, read);
+  if (values.watch) return await watchUseChanges(call, read, { what: `in use below ${path}`, view });
+  const reading = await runInCoordinationSession(call, read);
   if (json) printJson(io, lsJson(reading));
   else if (isListed(reading)) printTable(io, lsTable(reading));
   else if (!quiet) io.err(`baton: ${view.empty(reading)}\n`);

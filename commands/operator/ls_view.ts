@@ -3,7 +3,7 @@ import { type UseKind, useKinds, type UseList, type UseSummary } from "../../src
 import { useDetailsKey, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
 import { type Cell, headCells } from "../../src/base/terminal/table.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
-import { holderJson, type Scoped, sessionText, sinceText, waiterJson } from "./who_view.ts";
+import { holdStartText, sessionIdText, useHolderJson, useWaiterJson, type WithCoordinationScope } from "./who_view.ts";
 
 export interface LsReading {
   readonly found: UseList;
@@ -16,7 +16,7 @@ interface LsRow extends UseSummary {
 }
 
 /** True also if an ACL hides the numbers. */
-export function isInUse({ holders, waiters }: UseSummary): boolean {
+export function hasHoldersOrWaiters({ holders, waiters }: UseSummary): boolean {
   return holders !== 0 || waiters !== 0;
 }
 
@@ -50,8 +50,8 @@ function firstCells({ kind, name, holders, waiters }: LsRow): Cell[] {
 
 function holderCells(holder: UseHolder): Cell[] {
   const { user, host, pid, argv0, fencingToken } = holder;
-  const cells = [user, host, pid === 0 ? "" : String(pid), argv0, sinceText(holder), fencingToken?.toString()];
-  return [...cells, sessionText(holder)].map((text) => text || "-");
+  const cells = [user, host, pid === 0 ? "" : String(pid), argv0, holdStartText(holder), fencingToken?.toString()];
+  return [...cells, sessionIdText(holder)].map((text) => text || "-");
 }
 
 /** A line for each object, by kind and name. */
@@ -67,12 +67,12 @@ export function lsLines(reading: LsReading): Map<string, string> {
 }
 
 /** The line for an object that is no longer listed. */
-export function unlistedLine(line: string): string {
+export function unlistedObjectLine(line: string): string {
   const [kind = "", name = ""] = line.split("  ");
   return `${kind}  ${name}  0  0`;
 }
 
-export function lsJson({ found, details, scope }: Scoped<LsReading>): LsJson {
+export function lsJson({ found, details, scope }: WithCoordinationScope<LsReading>): LsJson {
   return {
     version: 1,
     scope,
@@ -86,5 +86,5 @@ export function lsJson({ found, details, scope }: Scoped<LsReading>): LsJson {
 }
 
 function detailsJson({ kind, name, path, limit, holders, waiters }: UseStatus) {
-  return { kind, name, path, limit, holders: holders.map(holderJson), waiters: waiters.map(waiterJson) };
+  return { kind, name, path, limit, holders: holders.map(useHolderJson), waiters: waiters.map(useWaiterJson) };
 }

@@ -14,16 +14,16 @@ import { Event } from "../../src/base/support/event.ts";
 import { type Metric, metricsText } from "../../src/base/terminal/metrics_text.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
 import { formatAddress } from "../../src/base/sockets/connection.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import { followSessions } from "../follow_sessions.ts";
-import { runConnected } from "../connected.ts";
+import { runInCoordinationSession } from "../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
-import { readFromTimeToTime } from "./run_top.ts";
+import { readPeriodically } from "./run_top.ts";
 import { versionFacts } from "../../src/base/support/build.ts";
-import { CountedNames } from "./counted_names.ts";
-import { readUse } from "./read_use.ts";
-import { metricsOfUse, type UseReading } from "./use_metrics.ts";
+import { CountedMetricNames } from "./counted_names.ts";
+import { readUseForMetrics } from "./read_use.ts";
+import { buildUseMetrics, type UseMetricsReading } from "./use_metrics.ts";
 import { networkReach } from "../../src/base/sockets/socket_reach.ts";
 
 const everyMsDefault = 15_000;
@@ -48,7 +48,7 @@ const settings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-type MetricsCall = Call<typeof settings>;
+type MetricsCall = CommandCall<typeof settings>;
 
 export const metricsCommand = defineCommand({
   name: "metrics",
@@ -87,19 +87,19 @@ export const metricsCommand = defineCommand({
   },
 });
 
-type MetricsOf = (reading: UseReading | null) => Metric[];
+type MetricsOf = (reading: UseMetricsReading | null) => Metric[];
 
 async function metricsFor({ values }: MetricsCall): Promise<MetricsOf> {
   const { release, commit } = await versionFacts();
   const { namesMax } = values;
-  const counted = new CountedNames(namesMax);
-  return (reading) => metricsOfUse(reading, { namesMax, counted, release, commit });
+  const counted = new CountedMetricNames(namesMax);
+  return (reading) => buildUseMetrics(reading, { namesMax, counted, release, commit });
 }
 
 async function exportOnce(call: MetricsCall): Promise<ExitCode> {
   const { values: { root, textfile }, io } = call;
   const metrics = await metricsFor(call);
-  const reading = await runConnected(call, (zk) => readUse(zk, { root, clock: systemClock() }));
+  const reading = await runInCoordinationSession(call, (zk) => readUseForMetrics(zk, { root, clock: systemClock() }));
   if (textfile === undefined) io.out(metricsText(metrics(reading)));
   else replaceFile(textfile, metricsText(metrics(reading)));
   return exitCodes.SUCCESS;
@@ -109,7 +109,7 @@ async function exportOnce(call: MetricsCall): Promise<ExitCode> {
 async function follow(
   call: MetricsCall,
   metrics: MetricsOf,
-  { everyMs, onReading }: { readonly everyMs: number; readonly onReading?: (reading: UseReading) => void },
+  { everyMs, onReading }: { readonly everyMs: number; readonly onReading?: (reading: UseMetricsReading) => void },
 ): Promise<never> {
   const { values: { root, textfile, quiet }, io } = call;
   const clock = systemClock();
@@ -118,7 +118,7 @@ async function follow(
   const onLate = (message: string) => quiet || io.err(message);
   const nextWish = () => new Event();
   const readings = followSessions(call, (zk) =>
-    readFromTimeToTime(() => readUse(zk, { root, clock }), {
+    readPeriodically(() => readUseForMetrics(zk, { root, clock }), {
       ended: zk.session.ended,
       clock,
       signal,
@@ -144,7 +144,7 @@ async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
   const everyMs = values.every ?? everyMsDefault;
   const clock = systemClock();
   const metrics = await metricsFor(call);
-  let latest: { readonly reading: UseReading; readonly atMs: number } | null = null;
+  let latest: { readonly reading: UseMetricsReading; readonly atMs: number } | null = null;
   // A reading stays valid while the next one is late once.
   const valid = () => (latest !== null && clock.now() - latest.atMs <= 3 * everyMs ? latest.reading : null);
   await using page = await serveStatusPage(listen, {

@@ -1,8 +1,8 @@
 /** Reads the metrics of baton's own processes in Prometheus' text format, as far as `baton top` shows them. Pure. */
-import type { ProcessName, TopProcess } from "./top_reading.ts";
+import type { MetricsProcessName, TopProcess } from "./top_reading.ts";
 
 interface ProcessKind {
-  readonly process: ProcessName;
+  readonly process: MetricsProcessName;
   readonly prefix: string;
   /**
    * Suffix of a counter, and what it counts. With a label each of its values is a counter of its own: `PUT requests`.
@@ -41,7 +41,7 @@ const kinds: readonly ProcessKind[] = [
 const samplePattern = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 
 /** Null: the text has no metrics of a process of baton. */
-export function parseMetrics(address: string, text: string): TopProcess | null {
+export function parseProcessMetrics(address: string, text: string): TopProcess | null {
   const kind = kinds.find(({ prefix }) => text.includes(`\n${prefix}`) || text.startsWith(prefix));
   if (kind === undefined) return null;
   const counters: Record<string, number> = {};

@@ -21,7 +21,7 @@ import type { PersonRow, PoolRow, TickRow, UseRow } from "../../src/operator/ui/
 import type { Watcher, ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 
 /** The rows of one object, by key. */
-export type ObjectRows =
+export type UiObjectRows =
   | { readonly table: "locks" | "elections" | "barriers"; readonly rows: ReadonlyMap<string, UseRow> }
   | { readonly table: "pools"; readonly rows: ReadonlyMap<string, PoolRow> }
   | { readonly table: "ticks"; readonly rows: ReadonlyMap<string, TickRow> };
@@ -32,11 +32,11 @@ const failuresMax = 100;
 const runsMax = 60;
 
 /** Every folder that the page shows. */
-export function followedFolders(root: string): readonly FollowedFolder<ObjectRows>[] {
+export function uiFollowedFolders(root: string): readonly FollowedFolder<UiObjectRows>[] {
   const folder = (
     kind: string,
-    read: (zk: ZooKeeper, name: string, watch: Watcher) => Promise<ObjectRows | null>,
-  ): FollowedFolder<ObjectRows> => ({
+    read: (zk: ZooKeeper, name: string, watch: Watcher) => Promise<UiObjectRows | null>,
+  ): FollowedFolder<UiObjectRows> => ({
     path: kindFolder(kind, root),
     read: (zk, name, watch) => nullIfUnknown(read(zk, name, watch)),
   });
@@ -76,7 +76,7 @@ const tables = { lock: "locks", election: "elections", barrier: "barriers", gate
 /** Barriers and gates share a table. */
 const keyOf = (kind: UseRow["kind"], name: string) => kind === "gate" ? `gate ${name}` : name;
 
-const useRows = (row: UseRow): ObjectRows => ({
+const useRows = (row: UseRow): UiObjectRows => ({
   table: tables[row.kind],
   rows: new Map([[keyOf(row.kind, row.name), row]]),
 });
@@ -85,7 +85,7 @@ const useRows = (row: UseRow): ObjectRows => ({
 async function readQueue(
   zk: ZooKeeper,
   { kind, name, root }: Omit<RowRequest<"lock" | "election">, "watch">,
-): Promise<ObjectRows | null> {
+): Promise<UiObjectRows | null> {
   const path = kind === "election" ? electionPath(name, root) : lockPath(name, root);
   // The list of the lock itself changes when `h` or `q` is created.
   const read = Promise.all([path.lock, path.holders, path.queue].map((node) => childNames(zk, node)));
@@ -109,7 +109,7 @@ async function readQueue(
 }
 
 /** A barrier or a gate; null if it is empty. */
-async function readNode(zk: ZooKeeper, request: RowRequest<"barrier" | "gate">): Promise<ObjectRows | null> {
+async function readNode(zk: ZooKeeper, request: RowRequest<"barrier" | "gate">): Promise<UiObjectRows | null> {
   const { kind, name, root, watch } = request;
   const path = objectPath(kind === "gate" ? "gates" : "barriers", name, root);
   const found = await nullIfNoNode(zk.getData(path, { watch }));
@@ -133,7 +133,7 @@ async function readNode(zk: ZooKeeper, request: RowRequest<"barrier" | "gate">):
 }
 
 /** Another layout of nodes, or another program's node, is a problem of this row alone. */
-async function rowOrProblem(row: UseRow, read: () => Promise<UseRow>): Promise<ObjectRows> {
+async function rowOrProblem(row: UseRow, read: () => Promise<UseRow>): Promise<UiObjectRows> {
   try {
     return useRows(await read());
   } catch (thrown) {
@@ -167,7 +167,7 @@ function personRow(
 
 type FolderRequest = Omit<RowRequest, "kind">;
 
-async function readPool(zk: ZooKeeper, { name, root, watch }: FolderRequest): Promise<ObjectRows> {
+async function readPool(zk: ZooKeeper, { name, root, watch }: FolderRequest): Promise<UiObjectRows> {
   const path = poolPath(name, { root });
   const lists = withWatchedLists(zk, watch);
   await childNames(lists, path.own);
@@ -178,7 +178,7 @@ async function readPool(zk: ZooKeeper, { name, root, watch }: FolderRequest): Pr
   return { table: "pools", rows: new Map([[name, { name, running: 0, done, failed, items }]]) };
 }
 
-async function readTicks(zk: ZooKeeper, { name, root, watch }: FolderRequest): Promise<ObjectRows> {
+async function readTicks(zk: ZooKeeper, { name, root, watch }: FolderRequest): Promise<UiObjectRows> {
   const folder = ticksFolder(name, root);
   const ids = await childNames(zk, folder, { watch });
   await Promise.all([

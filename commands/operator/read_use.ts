@@ -8,15 +8,15 @@ import { readSchedules } from "../../src/coordination/tick/tick_report.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import type { UseReading } from "./use_metrics.ts";
+import type { UseMetricsReading } from "./use_metrics.ts";
 
 /** Number of locks whose schedules are read at the same time. */
 const batchSize = 100;
 
-export async function readUse(
+export async function readUseForMetrics(
   zk: ZooKeeper,
   { root, clock }: { readonly root: string; readonly clock: Clock },
-): Promise<UseReading> {
+): Promise<UseMetricsReading> {
   const startMs = clock.now();
   const [uses, histories, schedules, clockOffsetMs] = await Promise.all([
     listInUse(zk, { root }),
@@ -37,7 +37,7 @@ async function readClockOffset(zk: ZooKeeper, root: string): Promise<number | nu
   return serversMs === null ? null : serversMs - (beforeMs + Date.now()) / 2;
 }
 
-async function listSchedules(zk: ZooKeeper, root: string): Promise<UseReading["schedules"]> {
+async function listSchedules(zk: ZooKeeper, root: string): Promise<UseMetricsReading["schedules"]> {
   const names = (await childNames(zk, kindFolder("ticks", root))).map(decodeLockName).sort();
   const found = await mapInBatches(names, batchSize, async (name) => {
     try {

@@ -11,34 +11,34 @@ import { choosePainter, type Paint } from "../../src/base/terminal/color.ts";
 import { FullScreen } from "../../src/base/terminal/full_screen.ts";
 import { printableLines, printJson } from "../../src/base/terminal/io.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { runConnected } from "../connected.ts";
+import { runInCoordinationSession } from "../coordination_session.ts";
 import { followSessions } from "../follow_sessions.ts";
-import { warnOfZone } from "./watch_use.ts";
+import { warnOfTimeZone } from "./watch_use.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { topJson } from "./top_json.ts";
-import { type BodySize, firstUi, parseKeys, pressKey, type TopUi } from "./top_keys.ts";
+import { applyTopKey, initialTopUi, parseTerminalKeys, type TopBodySize, type TopUiState } from "./top_keys.ts";
 import type { TopCall } from "./top_options.ts";
-import { noRates, ratesBetween, type TopRates, type TopReading } from "./top_reading.ts";
+import { noTopRates, type TopRates, topRatesBetween, type TopReading } from "./top_reading.ts";
 import { TopSources } from "./top_sources.ts";
 import { topScreen, topText } from "./top_view.ts";
 
 export async function runTop(call: TopCall): Promise<ExitCode> {
   const { values, io } = call;
-  if (!values.json) warnOfZone(values.quiet, io);
+  if (!values.json) warnOfTimeZone(values.quiet, io);
   await using sources = new TopSources(call);
   const isLive = !values.once && !values.json && io.stdoutIsTerminal && io.env["TERM"] !== "dumb";
   return isLive ? await runLive(call, sources) : await printOnce(call, sources);
 }
 
-const uiOf = ({ values: { sort, filter = "" } }: TopCall): TopUi => ({ ...firstUi, sort, filter });
+const uiOf = ({ values: { sort, filter = "" } }: TopCall): TopUiState => ({ ...initialTopUi, sort, filter });
 
 async function printOnce(call: TopCall, sources: TopSources): Promise<ExitCode> {
   const { values, io } = call;
   const signal = new AbortController().signal;
-  const reading = await runConnected(call, (zk, place) => sources.read(zk, place.servers, signal));
+  const reading = await runInCoordinationSession(call, (zk, place) => sources.read(zk, place.servers, signal));
   if (values.json) printJson(io, topJson(reading));
   else {
-    const frame = { reading, rates: noRates, ui: uiOf(call), nowMs: reading.atMs, message: "" };
+    const frame = { reading, rates: noTopRates, ui: uiOf(call), nowMs: reading.atMs, message: "" };
     io.out(topText(frame, choosePainter(io, "stdout")).map((line) => `${line}\n`).join(""));
   }
   return exitCodes.SUCCESS;
@@ -55,7 +55,7 @@ async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
   using screen = new LiveScreen(call, { clock, end: (reason) => end.abort(reason) });
   const { signal } = end;
   const follow = (zk: ZooKeeper, { servers }: { readonly servers: string }) =>
-    readFromTimeToTime(() => sources.read(zk, servers, signal), {
+    readPeriodically(() => sources.read(zk, servers, signal), {
       ended: zk.session.ended,
       clock,
       signal,
@@ -76,7 +76,7 @@ async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
 }
 
 /** Yields readings until the signal aborts. Throws the reason of `ended`. */
-export async function* readFromTimeToTime<T>(
+export async function* readPeriodically<T>(
   read: () => Promise<T>,
   { ended, clock, signal, everyMs, onLate, nextWish }: {
     /** The end of the session. */
@@ -125,8 +125,8 @@ class LiveScreen implements Disposable {
   readonly #paint: Paint;
   #screen: FullScreen | null = null;
   #shown: { readonly reading: TopReading; readonly rates: TopRates } | null = null;
-  #ui: TopUi;
-  #body: BodySize = { lines: 0, room: 0 };
+  #ui: TopUiState;
+  #body: TopBodySize = { lines: 0, room: 0 };
   #message = "";
   #wish = new Event();
   #cancelTick = () => {};
@@ -140,7 +140,7 @@ class LiveScreen implements Disposable {
   }
 
   showReading(reading: TopReading): void {
-    const rates = this.#shown === null ? noRates : ratesBetween(this.#shown.reading, reading);
+    const rates = this.#shown === null ? noTopRates : topRatesBetween(this.#shown.reading, reading);
     this.#shown = { reading, rates };
     this.#message = "";
     this.#screen ??= new FullScreen(this.#call.io, {
@@ -169,8 +169,8 @@ class LiveScreen implements Disposable {
   }
 
   #handleInput(text: string): void {
-    for (const key of parseKeys(text)) {
-      const { ui, action } = pressKey(this.#ui, key, this.#body);
+    for (const key of parseTerminalKeys(text)) {
+      const { ui, action } = applyTopKey(this.#ui, key, this.#body);
       this.#ui = ui;
       if (action === "quit") return this.#end(new UserQuit());
       if (action === "interrupt") return this.#end(new StoppedBySignal("SIGINT", { isTyped: true }));

@@ -1,6 +1,6 @@
 /** The JSON of `baton top --json`. Pure. */
 import type { TopJson } from "../json_shapes/top_shapes.ts";
-import { holderJson, waiterJson } from "./who_view.ts";
+import { useHolderJson, useWaiterJson } from "./who_view.ts";
 import type { TopReading } from "./top_reading.ts";
 
 const timeOrNull = (ms: number | null) => ms === null ? null : new Date(ms).toISOString();
@@ -14,8 +14,8 @@ export function topJson(reading: TopReading): TopJson {
     root,
     uses: uses.map(({ holder, next, ...use }) => ({
       ...use,
-      first_holder: holder === null ? null : holderJson(holder),
-      first_waiter: next === null ? null : waiterJson(next),
+      first_holder: holder === null ? null : useHolderJson(holder),
+      first_waiter: next === null ? null : useWaiterJson(next),
     })),
     topics: [...topics],
     pubsub_servers: [...pubsubServers],

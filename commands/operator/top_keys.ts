@@ -1,11 +1,11 @@
 /** The keys of `baton top`, and what they change. Pure. */
 
-export const sortKeys = ["kind", "name", "hold", "wait", "age"] as const;
-export type SortKey = (typeof sortKeys)[number];
+export const topSortKeys = ["kind", "name", "hold", "wait", "age"] as const;
+export type TopSortKey = (typeof topSortKeys)[number];
 
 /** The user's choices. */
-export interface TopUi {
-  readonly sort: SortKey;
+export interface TopUiState {
+  readonly sort: TopSortKey;
   readonly isReversed: boolean;
   /** Only rows with this text are shown; empty: all. */
   readonly filter: string;
@@ -16,7 +16,7 @@ export interface TopUi {
   readonly isHelp: boolean;
 }
 
-export const firstUi: TopUi = {
+export const initialTopUi: TopUiState = {
   sort: "kind",
   isReversed: false,
   filter: "",
@@ -56,7 +56,7 @@ const controls: Readonly<Record<string, string>> = {
 };
 
 /** The keys in a text that a terminal has sent. A character stands for itself; unknown sequences are left out. */
-export function parseKeys(text: string): string[] {
+export function parseTerminalKeys(text: string): string[] {
   const keys: string[] = [];
   for (let rest = text; rest !== "";) {
     const sequence = rest.startsWith(escape) ? /^(?:\[[\d;?<]*[A-Za-z~]|O[A-Z])/.exec(rest.slice(1))?.[0] : undefined;
@@ -76,7 +76,7 @@ export function parseKeys(text: string): string[] {
 }
 
 /** The numbers of lines of the body: all of them, and those that the screen has room for. */
-export interface BodySize {
+export interface TopBodySize {
   readonly lines: number;
   readonly room: number;
 }
@@ -84,13 +84,13 @@ export interface BodySize {
 /** An action of the program that a key requests. */
 export type TopAction = "quit" | "interrupt" | "suspend" | "refresh" | null;
 
-export interface KeyResult {
-  readonly ui: TopUi;
+export interface TopKeyResult {
+  readonly ui: TopUiState;
   readonly action: TopAction;
 }
 
 /** Returns the change that a key makes. */
-export function pressKey(ui: TopUi, key: string, size: BodySize): KeyResult {
+export function applyTopKey(ui: TopUiState, key: string, size: TopBodySize): TopKeyResult {
   if (key === "^C") return { ui, action: "interrupt" };
   if (key === "^Z") return { ui, action: "suspend" };
   if (key === "^L") return { ui, action: "refresh" };
@@ -107,7 +107,7 @@ export function pressKey(ui: TopUi, key: string, size: BodySize): KeyResult {
   }
 }
 
-function typeKey(ui: TopUi, key: string): TopUi {
+function typeKey(ui: TopUiState, key: string): TopUiState {
   if (key === "enter") return { ...ui, isTyping: false };
   if (key === "escape") return { ...ui, isTyping: false, filter: "" };
   if (key === "backspace") return { ...ui, filter: [...ui.filter].slice(0, -1).join(""), offset: 0 };
@@ -115,7 +115,7 @@ function typeKey(ui: TopUi, key: string): TopUi {
   return [...key].length === 1 ? { ...ui, filter: ui.filter + key, offset: 0 } : ui;
 }
 
-function changedUi(ui: TopUi, key: string, { lines, room }: BodySize): TopUi {
+function changedUi(ui: TopUiState, key: string, { lines, room }: TopBodySize): TopUiState {
   const scrolled = (offset: number) => ({ ...ui, offset: Math.max(0, Math.min(offset, lines - room)) });
   switch (key) {
     case "up":
@@ -135,7 +135,7 @@ function changedUi(ui: TopUi, key: string, { lines, room }: BodySize): TopUi {
     case "G":
       return scrolled(lines);
     case "s":
-      return { ...ui, sort: sortKeys[(sortKeys.indexOf(ui.sort) + 1) % sortKeys.length] ?? "kind" };
+      return { ...ui, sort: topSortKeys[(topSortKeys.indexOf(ui.sort) + 1) % topSortKeys.length] ?? "kind" };
     case "r":
       return { ...ui, isReversed: !ui.isReversed };
     case "/":

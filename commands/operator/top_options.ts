@@ -5,14 +5,14 @@ import { retryProcessorSettings, retryStoreSettings } from "../../src/retry/sett
 import { flag, type Setting, type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { choiceType, durationType, listType, textType } from "../../src/base/config/value_types.ts";
-import type { Call } from "../command.ts";
-import { sortKeys } from "./top_keys.ts";
+import type { CommandCall } from "../command.ts";
+import { topSortKeys } from "./top_keys.ts";
 
 /** Addresses that processes of this machine listen on: from files and variables only, the flag is theirs. */
 const configured = <T>({ flag: _flag, ...declaration }: Setting<T>): Setting<T> => declaration;
 
 /** Where `baton top` and `baton ui` read. */
-export const sourcesSettings = {
+export const topSourcesSettings = {
   metrics: flag("--metrics", listType("host:port|unix:PATH,…"), {
     once: true,
     help: "addresses of keepers, servers, proxies and retry processors that serve /metrics",
@@ -26,14 +26,14 @@ export const sourcesSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-const { metrics, ...otherSources } = sourcesSettings;
+const { metrics, ...otherSources } = topSourcesSettings;
 
 export const topSettings = {
   interval: flag("--interval", durationType({ minMs: 100 }), {
     help: "time between two readings; longer if a reading takes long",
     default: 2000,
   }),
-  sort: flag("--sort", choiceType(sortKeys), { help: "order of locks, elections and so on", default: "kind" }),
+  sort: flag("--sort", choiceType(topSortKeys), { help: "order of locks, elections and so on", default: "kind" }),
   filter: flag("--filter", textType("text"), { help: "only rows with this text in any column" }),
   once: toggle("--once", {
     help: "print everything once; so it does where stdout is no terminal",
@@ -43,4 +43,4 @@ export const topSettings = {
   ...otherSources,
 } satisfies SettingTable;
 
-export type TopCall = Call<typeof topSettings>;
+export type TopCall = CommandCall<typeof topSettings>;

@@ -28,13 +28,13 @@ export interface TopStore {
   readonly nextMs: number | null;
 }
 
-export type ProcessName = "keeper" | "pubsub server" | "pubsub proxy" | "retry";
+export type MetricsProcessName = "keeper" | "pubsub server" | "pubsub proxy" | "retry";
 
 /** A process whose metrics were read. */
 export interface TopProcess {
   readonly address: string;
   /** Null if it could not be read. */
-  readonly process: ProcessName | null;
+  readonly process: MetricsProcessName | null;
   /** Why it could not be read. */
   readonly error: string | null;
   /** Counters that only grow, by what they count: `requests`. */
@@ -70,12 +70,12 @@ export interface TopRates {
   readonly processes: ReadonlyMap<string, Readonly<Record<string, number>>>;
 }
 
-export const noRates: TopRates = { stores: new Map(), processes: new Map() };
+export const noTopRates: TopRates = { stores: new Map(), processes: new Map() };
 
 /** A counter that has become lower is that of a new process or store: it has no rate yet. */
-export function ratesBetween(before: ServicesReading, after: ServicesReading): TopRates {
+export function topRatesBetween(before: ServicesReading, after: ServicesReading): TopRates {
   const seconds = (after.atMs - before.atMs) / 1000;
-  if (seconds <= 0) return noRates;
+  if (seconds <= 0) return noTopRates;
   const rate = (old: number | undefined, now: number) => old === undefined || now < old ? null : (now - old) / seconds;
   const stores = after.stores.flatMap(({ folder, done }) => {
     const perSecond = rate(before.stores.find((store) => store.folder === folder)?.done, done);

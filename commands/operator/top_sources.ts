@@ -22,24 +22,24 @@ import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { pubsubServerRows, pubsubTopicRows } from "../pubsub/overview_tables.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
-import { fetchMetrics } from "./fetch_metrics.ts";
-import type { Call } from "../command.ts";
-import type { sourcesSettings } from "./top_options.ts";
+import { fetchProcessMetrics } from "./fetch_metrics.ts";
+import type { CommandCall } from "../command.ts";
+import type { topSourcesSettings } from "./top_options.ts";
 import type { ServicesReading, TopProcess, TopReading, TopStore, TopUse } from "./top_reading.ts";
 
 /** Holders are read of this many objects, those with the longest queues. */
 const detailsMax = 500;
 
 /** The part of a call that names the sources. */
-export type SourcesCall = Pick<Call<typeof sourcesSettings>, "values" | "sources">;
+export type TopSourcesCall = Pick<CommandCall<typeof topSourcesSettings>, "values" | "sources">;
 
 export class TopSources implements AsyncDisposable {
-  readonly #call: SourcesCall;
+  readonly #call: TopSourcesCall;
   readonly #stores = new Map<string, { readonly name: string; readonly store: CommandStore }>();
   readonly #addresses: readonly { readonly address: Address; readonly isTyped: boolean }[];
 
   /** Throws USAGE and CONFIG for an address or a store name that cannot be used. */
-  constructor(call: SourcesCall) {
+  constructor(call: TopSourcesCall) {
     this.#call = call;
     this.#addresses = metricsAddresses(call);
     if (isStoreNamed(call)) readStoreLocation(call.values, call.sources);
@@ -85,7 +85,10 @@ export class TopSources implements AsyncDisposable {
   /** A process that is only configured may not run. */
   async #readProcesses(signal: AbortSignal): Promise<TopProcess[]> {
     const read = await Promise.all(
-      this.#addresses.map(async ({ address, isTyped }) => ({ process: await fetchMetrics(address, signal), isTyped })),
+      this.#addresses.map(async ({ address, isTyped }) => ({
+        process: await fetchProcessMetrics(address, signal),
+        isTyped,
+      })),
     );
     return read.filter(({ process, isTyped }) => process.error === null || isTyped).map(({ process }) => process);
   }
@@ -148,10 +151,10 @@ async function readPubsub(zk: ZooKeeper, path: PubsubPath): Promise<ServerOvervi
   return overview;
 }
 
-const isStoreNamed = ({ sources: { flags } }: SourcesCall) => flags.has("retryName") || flags.has("retryStore");
+const isStoreNamed = ({ sources: { flags } }: TopSourcesCall) => flags.has("retryName") || flags.has("retryStore");
 
 /** The store that --store or --name names; without these the configured store and all stores beside it. */
-function storesOf(call: SourcesCall): StoreLocation[] {
+function storesOf(call: TopSourcesCall): StoreLocation[] {
   const { values, sources } = call;
   if (isStoreNamed(call)) return [readStoreLocation(values, sources)];
   try {
@@ -182,7 +185,7 @@ function foldersIn(parent: string): string[] {
 
 /** Addresses of --metrics, and those on which this machine's configuration lets processes listen. */
 function metricsAddresses(
-  { values, sources }: SourcesCall,
+  { values, sources }: TopSourcesCall,
 ): { readonly address: Address; readonly isTyped: boolean }[] {
   const isTyped = sources.flags.has("metrics");
   const configured = [values.keeperMetricsListen, values.pubsubMetricsListen, values.retryMetricsListen];

@@ -8,13 +8,13 @@ import { type Cell, headCells, tableLines } from "../../src/base/terminal/table.
 import { wrapText } from "../../src/base/terminal/text_width.ts";
 import type { TerminalSize } from "../../src/base/terminal/terminal_lines.ts";
 import { pubsubServersTable, pubsubTopicsTable } from "../pubsub/overview_tables.ts";
-import type { BodySize, TopUi } from "./top_keys.ts";
+import type { TopBodySize, TopUiState } from "./top_keys.ts";
 import type { TopProcess, TopRates, TopReading, TopStore, TopUse } from "./top_reading.ts";
 
 export interface TopFrame {
   readonly reading: TopReading;
   readonly rates: TopRates;
-  readonly ui: TopUi;
+  readonly ui: TopUiState;
   /** Wall clock, in milliseconds. */
   readonly nowMs: number;
   /** Shown below the title: no server responds. */
@@ -39,7 +39,7 @@ const helpLines = [
 export function topScreen(
   frame: TopFrame,
   { size, paint }: ViewOptions,
-): { readonly lines: string[]; readonly body: BodySize } {
+): { readonly lines: string[]; readonly body: TopBodySize } {
   const { ui, message } = frame;
   const body = ui.isHelp ? helpLines.map((text) => ({ text, head: "" })) : topBody(frame, paint, size.columns);
   const room = Math.max(1, size.rows - 4);
@@ -133,7 +133,7 @@ const ageMs = ({ holder, next }: TopUse, nowMs: number) => {
 
 /** The order of rows; equal ones stay in the order of kind and name. */
 function sortedUses({ reading: { uses }, ui, nowMs }: TopFrame): TopUse[] {
-  const compare: Readonly<Record<TopUi["sort"], (a: TopUse, b: TopUse) => number>> = {
+  const compare: Readonly<Record<TopUiState["sort"], (a: TopUse, b: TopUse) => number>> = {
     kind: () => 0,
     name: (a, b) => a.name < b.name ? -1 : a.name > b.name ? 1 : 0,
     hold: (a, b) => (b.holders ?? 0) - (a.holders ?? 0),

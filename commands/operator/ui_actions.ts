@@ -42,7 +42,7 @@ interface UiActionsOptions {
 const runningMax = 4;
 const keptMax = 20;
 /** Maximum number of dead letters of one action. */
-export const lettersMax = 100;
+export const uiActionLettersMax = 100;
 /**
  * The response comes after this time; a longer action goes on, and its result is in the list of actions. Milliseconds.
  */
@@ -229,8 +229,8 @@ function letterAction(context: ActionContext, body: JsonFields, change: "redrive
 
 function lettersIn(body: JsonFields): { readonly id: string; readonly lastMs: number | null }[] {
   const letters = body["letters"];
-  if (!Array.isArray(letters) || letters.length === 0 || letters.length > lettersMax) {
-    throw new HttpError(400, `"letters" must be a list of 1 to ${lettersMax} dead letters\n`);
+  if (!Array.isArray(letters) || letters.length === 0 || letters.length > uiActionLettersMax) {
+    throw new HttpError(400, `"letters" must be a list of 1 to ${uiActionLettersMax} dead letters\n`);
   }
   return letters.map((letter: unknown) => {
     const { lastMs = null, ...fields } = isJsonObject(letter) ? letter : {};

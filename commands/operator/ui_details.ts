@@ -12,7 +12,7 @@ import type { Clock } from "../../src/base/support/clock.ts";
 import type { DeadLetterPage, DeadLetterRow, TopicDetailRow } from "../../src/operator/ui/ui_rows.ts";
 import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { lettersMax } from "./ui_actions.ts";
+import { uiActionLettersMax } from "./ui_actions.ts";
 
 export interface UiDetailsOptions {
   readonly zk: () => ZooKeeper | null;
@@ -67,14 +67,14 @@ export class UiDetails {
         return value === "" ? [] : [[name, value]];
       })),
     };
-    const found = await store.read("list", filter, { afterSeq: Number(after), max: lettersMax + 1 });
-    const letters = found.slice(0, lettersMax).map((one): DeadLetterRow => {
+    const found = await store.read("list", filter, { afterSeq: Number(after), max: uiActionLettersMax + 1 });
+    const letters = found.slice(0, uiActionLettersMax).map((one): DeadLetterRow => {
       const { id, seq, key, reason, tries, firstMs, lastMs, error, bytes, forwardState } = one;
       const isForwarded = forwardState === "forwarded";
       const text = redactText(error, this.#options.redaction);
       return { id, seq, key, reason, tries, firstMs, lastMs, error: text, bytes, isForwarded };
     });
-    return { letters, hasMore: found.length > lettersMax };
+    return { letters, hasMore: found.length > uiActionLettersMax };
   }
 
   async #body(query: URLSearchParams): Promise<{ readonly text: string; readonly isCut: boolean }> {

@@ -13,13 +13,13 @@ import { sleep } from "../../src/base/support/deadline.ts";
 import { Event, ListenerSet } from "../../src/base/support/event.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import type { Log } from "../../src/base/support/log.ts";
-import { TableModel } from "../../src/operator/ui/table_model.ts";
+import { UiTableModel } from "../../src/operator/ui/table_model.ts";
 import type { AboutRow, PoolItemRow, PoolRow, TickRow, UseRow } from "../../src/operator/ui/ui_rows.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { followSessions } from "../follow_sessions.ts";
-import { noRates, ratesBetween, type ServicesReading } from "./top_reading.ts";
+import { noTopRates, type ServicesReading, topRatesBetween } from "./top_reading.ts";
 import { TopSources } from "./top_sources.ts";
-import { followedFolders, type ObjectRows } from "./read_rows.ts";
+import { uiFollowedFolders, type UiObjectRows } from "./read_rows.ts";
 import type { UiCall } from "./ui_options.ts";
 
 /** The session is closed this long after the last page. Milliseconds. */
@@ -40,7 +40,7 @@ const servicesWholeEvery = 60;
 const refusedEveryMs = 10_000;
 const poolItemsMax = 100;
 
-type FollowedTable = ObjectRows["table"];
+type FollowedTable = UiObjectRows["table"];
 
 /** The table of each folder. */
 const followedTables: ReadonlyMap<string, FollowedTable> = new Map([
@@ -58,7 +58,7 @@ interface FeedProblems {
 }
 
 export class UiFeed implements AsyncDisposable {
-  readonly model = new TableModel();
+  readonly model = new UiTableModel();
   /** Part of the numbers of patches: a page of an earlier process has others. */
   readonly instance = newGuid().slice(0, 8);
   readonly #call: UiCall;
@@ -203,7 +203,7 @@ export class UiFeed implements AsyncDisposable {
     const polling = this.#pollServices(zk, end.signal);
     polling.catch((thrown) => end.abort(thrown));
     try {
-      const folders = followedFolders(this.#about.root);
+      const folders = uiFollowedFolders(this.#about.root);
       for await (const round of followFolders(zk, folders, { signal: end.signal, clock: this.#clock, gatherMs })) {
         this.#applyRound(round);
         yield;
@@ -218,7 +218,7 @@ export class UiFeed implements AsyncDisposable {
     }
   }
 
-  #applyRound({ changes, unread, omitted }: FolderRound<ObjectRows>): void {
+  #applyRound({ changes, unread, omitted }: FolderRound<UiObjectRows>): void {
     const isFull = changes.map((change) => this.#applyChange(change)).includes(true);
     if (unread === 0 && !this.#about.isComplete) this.#removeStale();
     this.#countJobs();
@@ -229,7 +229,7 @@ export class UiFeed implements AsyncDisposable {
   }
 
   /** Returns true if a table is full. */
-  #applyChange({ folder, name, value }: FolderChange<ObjectRows>): boolean {
+  #applyChange({ folder, name, value }: FolderChange<UiObjectRows>): boolean {
     const object = `${folder} ${name}`;
     const table = followedTables.get(folder.slice(folder.lastIndexOf("/") + 1));
     if (table === undefined) return false;
@@ -293,7 +293,7 @@ export class UiFeed implements AsyncDisposable {
   }
 
   #applyServices(reading: ServicesReading): void {
-    const rates = this.#before === null ? noRates : ratesBetween(this.#before, reading);
+    const rates = this.#before === null ? noTopRates : topRatesBetween(this.#before, reading);
     this.#before = reading;
     const { topics, pubsubServers, stores, processes, problems } = reading;
     this.model.replace("topics", new Map(topics.map((row) => [row.topic, row])));

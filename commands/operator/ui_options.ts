@@ -4,8 +4,8 @@ import { pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts"
 import { retryRedactSettings } from "../../src/retry/settings/retry_settings.ts";
 import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { listType, textType } from "../../src/base/config/value_types.ts";
-import type { Call } from "../command.ts";
-import { sourcesSettings } from "./top_options.ts";
+import type { CommandCall } from "../command.ts";
+import { topSourcesSettings } from "./top_options.ts";
 
 export const uiSettings = {
   listen: flag("--listen", textType("host:port"), {
@@ -34,7 +34,7 @@ export const uiSettings = {
   ...logSettings,
   ...retryRedactSettings,
   ...pubsubKeySettings,
-  ...sourcesSettings,
+  ...topSourcesSettings,
 } satisfies SettingTable;
 
-export type UiCall = Call<typeof uiSettings>;
+export type UiCall = CommandCall<typeof uiSettings>;

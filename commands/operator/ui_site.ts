@@ -5,7 +5,7 @@ import { type HttpRequest, type HttpResponse } from "../../src/base/http/serve_h
 import type { ResponseStream } from "../../src/base/http/response_stream.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { pageHtml, pageScript, pageStyle } from "../../src/operator/ui/page_files.ts";
-import type { Access, RequestGuard } from "../../src/operator/ui/request_guard.ts";
+import type { RequestAccess, RequestGuard } from "../../src/operator/ui/request_guard.ts";
 import type { UiHello } from "../../src/operator/ui/ui_rows.ts";
 import type { UiActions } from "./ui_actions.ts";
 import type { UiDetails } from "./ui_details.ts";
@@ -53,7 +53,7 @@ const files: ReadonlyMap<string, { readonly type: string; readonly text: string 
 const actionsPath = "/actions/";
 const detailPaths: readonly string[] = ["/stream", "/dead", "/topic", "/body"];
 
-function accessOf(path: string): Access {
+function accessOf(path: string): RequestAccess {
   if (path.startsWith(actionsPath)) return "act";
   return detailPaths.includes(path) ? "read" : "page";
 }

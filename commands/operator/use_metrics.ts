@@ -9,10 +9,10 @@ import { type HistoryKind, historyKinds } from "../../src/coordination/history/h
 import { historyResults } from "../../src/coordination/history/history_record.ts";
 import type { CountedHistory } from "../../src/coordination/history/list_histories.ts";
 import { type ScheduleReport, tickOverdueAfterMs } from "../../src/coordination/tick/tick_report.ts";
-import { CountedNames, otherNames } from "./counted_names.ts";
+import { CountedMetricNames, otherNamesLabel } from "./counted_names.ts";
 import { type Metric, metricFactory, type Sample } from "../../src/base/terminal/metrics_text.ts";
 
-export interface UseReading {
+export interface UseMetricsReading {
   /** Wall clock, in milliseconds. */
   readonly atMs: number;
   readonly tookMs: number;
@@ -38,13 +38,13 @@ const gaugesByKind = {
 } as const satisfies Record<UseKind, readonly [readonly [string, string], readonly [string, string] | null]>;
 
 /** Returns the metrics of a reading; null: the servers could not be read. */
-export function metricsOfUse(
-  reading: UseReading | null,
-  { namesMax, counted = new CountedNames(namesMax), release, commit }: {
+export function buildUseMetrics(
+  reading: UseMetricsReading | null,
+  { namesMax, counted = new CountedMetricNames(namesMax), release, commit }: {
     /** Maximum number of names of each kind; the others are one name, `_other`. */
     readonly namesMax: number;
     /** The names of the readings before, so that no counter goes back. */
-    readonly counted?: CountedNames;
+    readonly counted?: CountedMetricNames;
     readonly release: string;
     readonly commit: string | null;
   },
@@ -77,7 +77,7 @@ export function metricsOfUse(
   ].filter(({ samples }) => samples.length > 0);
 }
 
-function useMetrics({ uses }: UseReading, kind: UseKind, namesMax: number): Metric[] {
+function useMetrics({ uses }: UseMetricsReading, kind: UseKind, namesMax: number): Metric[] {
   const used = uses[kind].map((use) => ({ ...use, name: groupOf(use.name, kind, uses) }));
   const keep = namesToKeep(used.map((use) => [use.name, (use.holders ?? 0) + (use.waiters ?? 0)] as const), namesMax);
   return gaugesByKind[kind].flatMap((definition, place) => {
@@ -105,13 +105,17 @@ function namesToKeep(used: readonly (readonly [name: string, count: number])[], 
   for (const [name, count] of used) counts.set(name, (counts.get(name) ?? 0) + count);
   const ordered = [...counts].sort(([one, more], [other, less]) => less - more || (one < other ? -1 : 1));
   const kept = new Set(ordered.slice(0, namesMax).map(([name]) => name));
-  kept.delete(otherNames);
-  return (name: string) => (kept.has(name) ? name : otherNames);
+  kept.delete(otherNamesLabel);
+  return (name: string) => (kept.has(name) ? name : otherNamesLabel);
 }
 
 type CountersByLabel = ReadonlyMap<string, readonly CountedHistory[]>;
 
-function historiesByLabel({ uses, histories }: UseReading, kind: HistoryKind, counted: CountedNames): CountersByLabel {
+function historiesByLabel(
+  { uses, histories }: UseMetricsReading,
+  kind: HistoryKind,
+  counted: CountedMetricNames,
+): CountersByLabel {
   const own = histories.filter((one) => one.kind === kind);
   return counted.group(kind, own.map((one) => ({ ...one, name: groupOf(one.name, kind, uses) })));
 }
@@ -154,17 +158,21 @@ function historyMetrics(kind: HistoryKind, byLabel: CountersByLabel): Metric[] {
       "End of the last hold whose command exited with 0.",
       samplesOf((labels, all) => {
         const [only] = all;
-        const lastMs = all.length === 1 && labels.name !== otherNames ? only?.counters.lastDoneMs ?? null : null;
+        const lastMs = all.length === 1 && labels.name !== otherNamesLabel ? only?.counters.lastDoneMs ?? null : null;
         return lastMs === null ? [] : [{ labels, value: lastMs / 1000 }];
       }),
     ),
   ];
 }
 
-function tickMetrics({ atMs, schedules }: UseReading, namesMax: number, locks: CountersByLabel): Metric[] {
+function tickMetrics({ atMs, schedules }: UseMetricsReading, namesMax: number, locks: CountersByLabel): Metric[] {
   const keep = namesToKeep(schedules.map(({ name }) => [name, 1] as const), namesMax);
-  const shown = schedules.filter(({ name }) => keep(name) !== otherNames);
-  const perSchedule = (name: string, help: string, of: (one: UseReading["schedules"][number]) => number | null) =>
+  const shown = schedules.filter(({ name }) => keep(name) !== otherNamesLabel);
+  const perSchedule = (
+    name: string,
+    help: string,
+    of: (one: UseMetricsReading["schedules"][number]) => number | null,
+  ) =>
     metric(
       "gauge",
       name,

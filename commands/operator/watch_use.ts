@@ -11,10 +11,10 @@ import { RedrawnLines, terminalSize } from "../../src/base/terminal/terminal_lin
 import { printable } from "../../src/base/support/text.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
-import type { ConnectedCall } from "../connected.ts";
+import type { CoordinationCommandCall } from "../coordination_session.ts";
 import { followSessions } from "../follow_sessions.ts";
 
-export const watchSettings = {
+export const watchUseSettings = {
   watch: toggle("--watch", {
     help: "show every change until stopped: drawn again on a terminal, as lines elsewhere; --json: one object per line",
   }),
@@ -24,7 +24,7 @@ export const watchSettings = {
 } satisfies SettingTable;
 
 /** How a value is shown. All functions are pure; `nowMs` is the wall clock. */
-export interface UseView<T> {
+export interface WatchedUseView<T> {
   /** A sentence that is shown if the table has no rows. */
   readonly empty: (value: T) => string;
   readonly table: (value: T, nowMs: number) => readonly (readonly Cell[])[];
@@ -35,18 +35,18 @@ export interface UseView<T> {
   readonly gone: (line: string) => string;
 }
 
-interface WatchCall extends ConnectedCall {
-  readonly values: ConnectedCall["values"] & { readonly json: boolean };
+interface WatchCall extends CoordinationCommandCall {
+  readonly values: CoordinationCommandCall["values"] & { readonly json: boolean };
 }
 
 /**
  * Rejects with StoppedBySignal; it ends in no other way than by a signal or an error. `what` is the subject of
  * messages.
  */
-export async function watchUse<T>(
+export async function watchUseChanges<T>(
   call: WatchCall,
   read: (zk: ZooKeeper, place: Coordination) => Promise<T>,
-  { what, view }: { readonly what: string; readonly view: UseView<T> },
+  { what, view }: { readonly what: string; readonly view: WatchedUseView<T> },
 ): Promise<never> {
   using stop = new StopSignalListener(processSignals());
   const { signal } = stop;
@@ -72,27 +72,27 @@ interface ChangeOutput<T> extends Disposable {
 }
 
 /** Says that the times on the screen are not those of TZ. */
-export function warnOfZone(isQuiet: boolean, io: Io): void {
+export function warnOfTimeZone(isQuiet: boolean, io: Io): void {
   const warning = zoneWarning(io.env);
   if (warning !== null && !isQuiet) io.err(`baton: warning: ${warning}\n`);
 }
 
 function changeOutput<T>(
   { values, io }: WatchCall,
-  view: UseView<T>,
+  view: WatchedUseView<T>,
   { what, clock }: { readonly what: string; readonly clock: Clock },
 ): ChangeOutput<T> {
   const isScreen = io.stdoutIsTerminal && io.env["TERM"] !== "dumb";
   if (isScreen && !values.json) {
-    warnOfZone(values.quiet, io);
+    warnOfTimeZone(values.quiet, io);
     return new ScreenChanges(io, view, { what, clock });
   }
-  const show = values.json ? jsonChanges(io, view) : lineChanges(io, view);
+  const show = values.json ? jsonChangePrinter(io, view) : lineChangePrinter(io, view);
   return { show, report: (message) => io.err(message), [Symbol.dispose]() {} };
 }
 
 /** One JSON object per line. */
-export function jsonChanges<T>(io: Io, view: UseView<T>): (value: T) => void {
+export function jsonChangePrinter<T>(io: Io, view: WatchedUseView<T>): (value: T) => void {
   let last = "";
   return (value) => {
     const json = view.json(value);
@@ -103,7 +103,7 @@ export function jsonChanges<T>(io: Io, view: UseView<T>): (value: T) => void {
 }
 
 /** A line with the time for everything that is new, has changed, or is gone. */
-export function lineChanges<T>(io: Io, view: UseView<T>): (value: T) => void {
+export function lineChangePrinter<T>(io: Io, view: WatchedUseView<T>): (value: T) => void {
   let last: ReadonlyMap<string, string> = new Map();
   return (value) => {
     const lines = view.lines(value);
@@ -121,7 +121,7 @@ const tickMs = 1000;
 /** A table that is drawn again in its place. */
 class ScreenChanges<T> implements ChangeOutput<T> {
   readonly #io: Io;
-  readonly #view: UseView<T>;
+  readonly #view: WatchedUseView<T>;
   readonly #what: string;
   readonly #clock: Clock;
   readonly #lines: RedrawnLines;
@@ -129,7 +129,7 @@ class ScreenChanges<T> implements ChangeOutput<T> {
   #message = "";
   #cancelTimer = () => {};
 
-  constructor(io: Io, view: UseView<T>, { what, clock }: { readonly what: string; readonly clock: Clock }) {
+  constructor(io: Io, view: WatchedUseView<T>, { what, clock }: { readonly what: string; readonly clock: Clock }) {
     this.#io = io;
     this.#view = view;
     this.#what = what;

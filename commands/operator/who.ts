@@ -14,12 +14,12 @@ import {
 } from "../../src/coordination/admin/use_status.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { describeOtherUses, onlyName } from "../name_arguments.ts";
+import { describeOtherUsesOfName, requireOneName } from "../name_arguments.ts";
 import { defineCommand } from "../command.ts";
-import { runConnected } from "../connected.ts";
+import { runInCoordinationSession } from "../coordination_session.ts";
 import { exitCodes } from "../../src/base/exit_codes.ts";
-import { type UseView, watchSettings, watchUse } from "./watch_use.ts";
-import { goneLine, type Scoped, whoJson, whoLines, whoTable } from "./who_view.ts";
+import { type WatchedUseView, watchUseChanges, watchUseSettings } from "./watch_use.ts";
+import { goneParticipantLine, whoJson, whoLines, whoTable, type WithCoordinationScope } from "./who_view.ts";
 
 const settings = {
   kind: flag("--kind", choiceType(statusKinds), {
@@ -29,7 +29,7 @@ const settings = {
   recipe: flag("--recipe", choiceType(interopRecipes), {
     help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
-  ...watchSettings,
+  ...watchUseSettings,
   json: toggle("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
@@ -65,24 +65,24 @@ export const whoCommand = defineCommand({
   async run(call) {
     const { values, io } = call;
     const { kind, root, recipe } = values;
-    const name = onlyName("who", call.names, kind);
+    const name = requireOneName("who", call.names, kind);
     if (recipe !== undefined) {
       if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
       interopPath(name); // throws for an invalid path
     }
-    const read = async (zk: ZooKeeper, { scope }: Coordination): Promise<Scoped<UseStatus>> => ({
+    const read = async (zk: ZooKeeper, { scope }: Coordination): Promise<WithCoordinationScope<UseStatus>> => ({
       ...await readUseStatus(zk, { kind, name, root, recipe }),
       scope,
     });
     const view = viewOf(values.long);
-    if (values.watch) return await watchUse(call, read, { what: `${kind} "${name}"`, view });
+    if (values.watch) return await watchUseChanges(call, read, { what: `${kind} "${name}"`, view });
     const isTold = !values.quiet && !values.json;
-    const { status, also } = await runConnected(call, async (zk, place) => {
+    const { status, also } = await runInCoordinationSession(call, async (zk, place) => {
       const status = await read(zk, place);
       const isUnused = status.holders.length + status.waiters.length === 0;
       return {
         status,
-        also: isUnused && isTold && recipe === undefined ? await describeOtherUses(zk, { kind, name, root }) : "",
+        also: isUnused && isTold && recipe === undefined ? await describeOtherUsesOfName(zk, { kind, name, root }) : "",
       };
     }, { showsScope: true });
     if (values.json) printJson(io, whoJson(status));
@@ -100,10 +100,10 @@ const unused: Readonly<Record<StatusKind, (name: string) => string>> = {
   gate: (name) => `gate "${name}" is open`,
 };
 
-const viewOf = (long: boolean): UseView<Scoped<UseStatus>> => ({
+const viewOf = (long: boolean): WatchedUseView<WithCoordinationScope<UseStatus>> => ({
   empty: ({ kind, name }) => unused[kind](name),
   table: (status, nowMs) => whoTable(status, { nowMs, long }),
   json: whoJson,
   lines: whoLines,
-  gone: goneLine,
+  gone: goneParticipantLine,
 });

@@ -83,17 +83,26 @@ const longHead = [
 
 function longRow({ state, one, place, how, token }: WhoRow): Cell[] {
   const { user, host, pid, argv0, id } = one;
-  const rest = [host, pid === 0 ? "" : String(pid), argv0, sinceText(one), how, token, sessionText(one), id ?? ""];
+  const rest = [
+    host,
+    pid === 0 ? "" : String(pid),
+    argv0,
+    holdStartText(one),
+    how,
+    token,
+    sessionIdText(one),
+    id ?? "",
+  ];
   return [state, ...[place, user, ...rest].map((text) => text || "-"), reasonOf(one)];
 }
 
 /** The start in UTC, to the second; empty if it is unknown. */
-export function sinceText({ sinceMs }: { readonly sinceMs: number }): string {
+export function holdStartText({ sinceMs }: { readonly sinceMs: number }): string {
   return sinceMs === 0 ? "" : new Date(sinceMs).toISOString().replace(/\.\d+Z$/, "Z");
 }
 
 /** The session as ZooKeeper's own tools write it; empty if there is none. */
-export function sessionText({ sessionId }: { readonly sessionId: bigint | null }): string {
+export function sessionIdText({ sessionId }: { readonly sessionId: bigint | null }): string {
   return sessionId === null || sessionId === 0n ? "" : `0x${BigInt.asUintN(64, sessionId).toString(16)}`;
 }
 
@@ -117,7 +126,7 @@ const idText = ({ id }: UseHolder | UseWaiter, ids: ReadonlyMap<string, string>)
   id === null ? "" : ids.get(id) ?? id;
 
 /** The line for a holder or waiter that is gone: its first word is its state. */
-export function goneLine(line: string): string {
+export function goneParticipantLine(line: string): string {
   return line.replace(/^\S+/, "gone ");
 }
 
@@ -136,9 +145,11 @@ function describeWaiting(kind: StatusKind, { mode, priority, value }: UseWaiter)
 }
 
 /** A value that was read, and which processes share it. */
-export type Scoped<T> = T & Pick<Coordination, "scope">;
+export type WithCoordinationScope<T> = T & Pick<Coordination, "scope">;
 
-export function whoJson({ kind, name, path, scope, limit, holders, waiters }: Scoped<UseStatus>): WhoJson {
+export function whoJson(
+  { kind, name, path, scope, limit, holders, waiters }: WithCoordinationScope<UseStatus>,
+): WhoJson {
   return {
     version: 1,
     scope,
@@ -146,8 +157,8 @@ export function whoJson({ kind, name, path, scope, limit, holders, waiters }: Sc
     name,
     path,
     limit,
-    holders: holders.map(holderJson),
-    waiters: waiters.map(waiterJson),
+    holders: holders.map(useHolderJson),
+    waiters: waiters.map(useWaiterJson),
   };
 }
 
@@ -167,14 +178,14 @@ const participantJson = (one: UseHolder | UseWaiter) => ({
   warning: one.warning ?? null,
 });
 
-export const holderJson = (holder: UseHolder): UseHolderJson => ({
+export const useHolderJson = (holder: UseHolder): UseHolderJson => ({
   ...participantJson(holder),
   slot: holder.slot,
   rank: holder.rank,
   fencing_token: holder.fencingToken?.toString() ?? null,
 });
 
-export const waiterJson = (waiter: UseWaiter): UseWaiterJson => ({
+export const useWaiterJson = (waiter: UseWaiter): UseWaiterJson => ({
   ...participantJson(waiter),
   place: waiter.place,
   priority: waiter.priority ?? null,

@@ -4,7 +4,7 @@ import type { SettingTable, SettingValues } from "../../src/base/config/setting.
 import type { Product } from "../product.ts";
 
 /** Calls `collect` with each check. A check throws USAGE or CONFIG with the place of the value. */
-export async function checkSettings(
+export async function checkProductSettings(
   products: readonly Product[],
   { values, sources }: { readonly values: SettingValues<SettingTable>; readonly sources: ConfigSources },
   collect: (check: () => void) => void,

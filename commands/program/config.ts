@@ -6,9 +6,9 @@ import { isPerName, keyOfName, type SettingTable, toggle } from "../../src/base/
 import { unknownVariables } from "../../src/base/config/unknown_variables.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
-import { type Call, type Command, defineCommand } from "../command.ts";
+import { type Command, type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import type { AllSettings, Product } from "../product.ts";
+import type { AllProductSettings, Product } from "../product.ts";
 import type { ConfigJson } from "../json_shapes/machine_shapes.ts";
 
 const ownSettings = {
@@ -16,7 +16,7 @@ const ownSettings = {
   json: toggle("--json", { help: "print one JSON object" }),
 } satisfies SettingTable;
 
-export function configCommandFor(products: readonly Product[], known: AllSettings): Command {
+export function configCommandFor(products: readonly Product[], known: AllProductSettings): Command {
   return defineCommand({
     name: "config",
     summary: "check the configuration, or print the resulting settings",
@@ -47,9 +47,9 @@ export function configCommandFor(products: readonly Product[], known: AllSetting
 }
 
 async function runConfig(
-  { names, values, sources, io, mistakes = [] }: Call<typeof ownSettings>,
+  { names, values, sources, io, mistakes = [] }: CommandCall<typeof ownSettings>,
   products: readonly Product[],
-  { all: allSettings, inFiles }: AllSettings,
+  { all: allSettings, inFiles }: AllProductSettings,
 ): Promise<ExitCode> {
   const [action, ...more] = names;
   if (more.length > 0 || (action !== "check" && action !== "show")) {
@@ -74,7 +74,7 @@ async function runConfig(
         all.push(thrown);
       }
     };
-    await (await import("./checked_settings.ts")).checkSettings(products, { values, sources }, collect);
+    await (await import("./checked_settings.ts")).checkProductSettings(products, { values, sources }, collect);
     if (all.length > 0) return printMistakes(all, io);
   }
   const resolved: SettingRow[] = Object.entries(allSettings).flatMap(([name, one]) => {

@@ -5,11 +5,11 @@
 import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { countLeadingFlags } from "../../src/base/terminal/parse_args.ts";
-import { commonSettings } from "../command.ts";
+import { commonCommandSettings } from "../command.ts";
 import { refuseUnreadableArgs, toFlagSpecs } from "../run_command.ts";
 
 /** `--help` may stand in the place of a command. */
-const { help: _help, ...general } = commonSettings;
+const { help: _help, ...general } = commonCommandSettings;
 
 const settings = {
   ...connectionSettings,

@@ -4,7 +4,7 @@ import { flag, type SettingTable, toggle } from "../../src/base/config/setting.t
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { choiceType, durationType, integerType, textType } from "../../src/base/config/value_types.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
-import type { Call } from "../command.ts";
+import type { CommandCall } from "../command.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { didYouMean, nearestWord } from "../../src/base/support/did_you_mean.ts";
 import { findMisplacedFlag, type OperationFlagUse } from "./misplaced_flag.ts";
@@ -59,7 +59,7 @@ export const pubsubClientCommandSettings = {
   ...clientConnectionSettings,
 } satisfies SettingTable;
 
-export type PubsubClientCall = Call<typeof pubsubClientCommandSettings>;
+export type PubsubClientCall = CommandCall<typeof pubsubClientCommandSettings>;
 
 /** The operations of a client, and their arguments. */
 const operationWords = {

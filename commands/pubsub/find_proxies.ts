@@ -11,7 +11,7 @@ import type { PubsubRequesterOptions } from "../../src/pubsub/client/requester.t
 import { findAnnouncedProxies } from "../../src/pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { parseProxyEndpoint } from "../../src/pubsub/client/proxy_endpoint.ts";
-import type { Call } from "../command.ts";
+import type { CommandCall } from "../command.ts";
 import {
   type Coordination,
   readCoordinationServers,
@@ -20,7 +20,7 @@ import {
 
 /** The settings that say where proxies are. */
 export type ProxyLookupCall = Pick<
-  Call<typeof connectionSettings & Pick<typeof pubsubClientSettings, "pubsubProxies" | "pubsubProxiesFile">>,
+  CommandCall<typeof connectionSettings & Pick<typeof pubsubClientSettings, "pubsubProxies" | "pubsubProxiesFile">>,
   "values" | "sources" | "io"
 >;
 

@@ -6,7 +6,7 @@ import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { x25519Secret } from "../../src/base/support/x25519.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { KeygenJson } from "../json_shapes/machine_shapes.ts";
 
@@ -44,7 +44,7 @@ export const keygenCommand = defineCommand({
 });
 
 // deno-lint-ignore require-await -- a command is asynchronous, this one has nothing to wait for
-async function keygen({ values, names, io }: Call<typeof settings>): Promise<ExitCode> {
+async function keygen({ values, names, io }: CommandCall<typeof settings>): Promise<ExitCode> {
   const [file, ...more] = names;
   if (more.length > 0) {
     throw new BatonError("USAGE", `baton pubsub keygen takes one file, not "${names.join('", "')}"`);

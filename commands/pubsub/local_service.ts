@@ -11,7 +11,7 @@ import { createKeeperFolders, type KeeperLocation } from "../../src/coordination
 import { socketPathBytesMax } from "../../src/base/sockets/clear_socket_path.ts";
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
 import { userName } from "../../src/base/support/user_name.ts";
-import { type Call, commonSettings, defineCommand } from "../command.ts";
+import { type CommandCall, commonCommandSettings, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { pubsubProxyCommandSettings, runPubsubProxy } from "./proxy.ts";
 import { runPubsubServer } from "./server.ts";
@@ -28,7 +28,7 @@ const serveSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-type PubsubServeCall = Call<typeof serveSettings>;
+type PubsubServeCall = CommandCall<typeof serveSettings>;
 
 export const pubsubServeCommand = defineCommand({
   name: "pubsub serve",
@@ -98,7 +98,9 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
 
 /** Returns all settings of a role, as if it had been started alone with these flags. */
 function valuesOf<S extends SettingTable>(settings: S, sources: ConfigSources) {
-  return resolveSettings({ ...settings, ...commonSettings }, sources) as SettingValues<S & typeof commonSettings>;
+  return resolveSettings({ ...settings, ...commonCommandSettings }, sources) as SettingValues<
+    S & typeof commonCommandSettings
+  >;
 }
 
 /** Returns the flags of both roles, by setting name. Pure except for the user's home. */

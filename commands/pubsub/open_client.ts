@@ -10,7 +10,7 @@ import { topicStateFolder } from "../../src/pubsub/client/state_folder.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
 import { userName } from "../../src/base/support/user_name.ts";
-import type { Call } from "../command.ts";
+import type { CommandCall } from "../command.ts";
 import { proxyLookupOptions } from "./find_proxies.ts";
 import { readPubsubClientSecurity } from "./service_security.ts";
 
@@ -27,7 +27,7 @@ export function connectionSettingsWithDefaultId(unset: string) {
   return { ...clientConnectionSettings, pubsubClientId };
 }
 
-export type ClientConnectionCall = Call<typeof clientConnectionSettings>;
+export type ClientConnectionCall = CommandCall<typeof clientConnectionSettings>;
 
 /** Returns a requester, which connects with its first request. Throws USAGE or CONFIG for unusable proxies or keys. */
 export function openRequester(call: ClientConnectionCall): PubsubRequester {

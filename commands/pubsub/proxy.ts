@@ -6,7 +6,7 @@ import {
   pubsubServiceSettings,
 } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { processSignals, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
@@ -51,7 +51,7 @@ export const pubsubProxyCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-export type PubsubProxyCall = Call<typeof pubsubProxyCommandSettings>;
+export type PubsubProxyCall = CommandCall<typeof pubsubProxyCommandSettings>;
 
 export const pubsubProxyCommand = defineCommand({
   name: "pubsub proxy",

@@ -10,7 +10,7 @@ import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { type ClientState, clientStateFile } from "../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { PubsubRequester } from "../../src/pubsub/client/requester.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { addNextStepToErrors } from "./client_next_step.ts";
 import {
@@ -50,7 +50,7 @@ const publishSettings = {
   ...connectionSettingsWithDefaultId("USER@HOST.put-1, .put-2 …; with -f, --msg-id and --resume USER@HOST.put"),
 } satisfies SettingTable;
 
-type PublishCall = Call<typeof publishSettings>;
+type PublishCall = CommandCall<typeof publishSettings>;
 
 export const publishCommand = defineCommand({
   name: "publish",

@@ -13,7 +13,7 @@ import {
 import { messageBytesMax } from "../../src/pubsub/client/client_limits.ts";
 import { splitInputItems } from "../../src/pubsub/client/split_items.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import { requireInputFile, unreadableInput } from "../input_files.ts";
+import { requireInputFile, unreadableInputError } from "../input_files.ts";
 import type { PubsubClientCall } from "./client_options.ts";
 
 export type ClientPutInput = MessageSequence | MessageFiles;
@@ -162,7 +162,7 @@ async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void
     if (path === null) return yield* readStdinUnbuffered();
     for await (const chunk of createReadStream(path, { highWaterMark: readBytes })) yield chunk as Uint8Array;
   } catch (thrown) {
-    throw unreadableInput(path, thrown, textAdvice);
+    throw unreadableInputError(path, thrown, textAdvice);
   }
 }
 

@@ -28,7 +28,7 @@ import { abortable, throwIfAborted } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
-import { runConnected } from "../connected.ts";
+import { runInCoordinationSession } from "../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type {
   PubsubClientForgottenJson,
@@ -90,7 +90,7 @@ export async function runPubsubServerOperation(call: PubsubServerCall): Promise<
 
 async function listServers(call: PubsubServerCall): Promise<ExitCode> {
   const { values, io } = call;
-  const servers = await runConnected(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
+  const servers = await runInCoordinationSession(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
   if (values.json) {
     printJson<PubsubServersJson>(io, {
       version: 1,
@@ -129,7 +129,10 @@ async function drain(call: PubsubServerCall, [id = ""]: readonly string[]): Prom
     throw new BatonError("USAGE", "baton pubsub server drain: --undo takes topics again, and has no --to");
   }
   if (values.undo) {
-    const isThere = await runConnected(call, (zk) => setServerDraining(zk, new PubsubPath(values.root), id, false));
+    const isThere = await runInCoordinationSession(
+      call,
+      (zk) => setServerDraining(zk, new PubsubPath(values.root), id, false),
+    );
     if (!isThere) throw new BatonError("NOT_FOUND", `there is no server "${id}" that could take topics again`);
     say(`"${id}" takes new topics again`);
     return exitCodes.SUCCESS;
@@ -177,7 +180,7 @@ async function runMoves(
   const outcomes = new Map<string, TopicMoveResult>();
   const setOutcome = (one: TopicMoveResult) => void outcomes.set(one.topic, one);
   try {
-    await runConnected(call, async (zk) => {
+    await runInCoordinationSession(call, async (zk) => {
       using progress = new ProgressLine(call, { noun: "topic", verb: "moved", total: 0, isWanted: !values.dryRun });
       const path = new PubsubPath(values.root);
       let total = 0;
@@ -259,7 +262,7 @@ function exitCodeOfMoves(done: readonly TopicMoveResult[]): ExitCode {
 
 async function forget(call: PubsubServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
   const { values, io } = call;
-  const { lost, returned, takenOver } = await runConnected(call, async (zk) => {
+  const { lost, returned, takenOver } = await runInCoordinationSession(call, async (zk) => {
     const path = new PubsubPath(values.root);
     // A server whose topics are in a database loses nothing.
     const forgotten = (await readServerOverview(zk, path)).find((server) => server.id === id);
@@ -388,7 +391,7 @@ async function acceptDatabase(call: PubsubServerCall, { address }: TopicStoreDat
   const { AcceptedTopicDatabase } = await import("../../src/pubsub/store/postgres/accept_database.ts");
   await using database = await AcceptedTopicDatabase.open(address);
   const path = new PubsubPath(values.root);
-  const topics = await runConnected(call, async (zk) => {
+  const topics = await runInCoordinationSession(call, async (zk) => {
     const marks = await readStoreGenerationMarks(zk, path.store(database.storeId));
     const generations = await Promise.all(marks.map(({ server }) => database.generation(server)));
     const isBehind = marks.some(({ generation }, index) => (generations[index] ?? 0) < generation);
@@ -421,7 +424,7 @@ async function restoreFrom(call: PubsubServerCall, id: string, dataDir: string):
   using progress = new ProgressLine(call, { noun: "topic", verb: "checked", total: null });
   const onTopic = () => progress.add(1);
   const path = new PubsubPath(call.values.root);
-  const done = await runConnected(call, (zk) => restoreServer(zk, path, { id, store, onTopic }));
+  const done = await runInCoordinationSession(call, (zk) => restoreServer(zk, path, { id, store, onTopic }));
   if (broken !== null) throw broken;
   return done;
 }

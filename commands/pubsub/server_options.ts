@@ -10,7 +10,7 @@ import { flag, type SettingTable, toggle } from "../../src/base/config/setting.t
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { textType } from "../../src/base/config/value_types.ts";
-import type { Call } from "../command.ts";
+import type { CommandCall } from "../command.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { findMisplacedFlag, type OperationFlagUse } from "./misplaced_flag.ts";
 
@@ -48,7 +48,7 @@ export const pubsubServerCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-export type PubsubServerCall = Call<typeof pubsubServerCommandSettings>;
+export type PubsubServerCall = CommandCall<typeof pubsubServerCommandSettings>;
 
 /** The flags of each operation, by setting name; "" is the server itself. Ignores values from elsewhere. */
 const flagOperations: Readonly<Record<string, OperationFlagUse>> = {

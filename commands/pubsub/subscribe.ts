@@ -9,7 +9,7 @@ import { processSignals, StopSignalListener } from "../../src/base/process/super
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { checkClientGetOptions, type ClientGetRun, requestUntilProxyResponds, runClientGet } from "./client_get.ts";
 import { addNextStepToErrors } from "./client_next_step.ts";
@@ -46,7 +46,7 @@ const subscribeSettings = {
   ...connectionSettingsWithDefaultId("USER@HOST"),
 } satisfies SettingTable;
 
-type SubscribeCall = Call<typeof subscribeSettings>;
+type SubscribeCall = CommandCall<typeof subscribeSettings>;
 
 export const subscribeCommand = defineCommand({
   name: "subscribe",

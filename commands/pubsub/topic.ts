@@ -2,7 +2,7 @@
 import { pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { headCells, printTable } from "../../src/base/terminal/table.ts";
@@ -15,7 +15,7 @@ import type { TopicDetails } from "../../src/pubsub/store/operations/topic_detai
 import { systemClock } from "../../src/base/support/clock.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { printable } from "../../src/base/support/text.ts";
-import { runConnected } from "../connected.ts";
+import { runInCoordinationSession } from "../coordination_session.ts";
 import type {
   PubsubTopicDeletedJson,
   PubsubTopicListJson,
@@ -34,7 +34,7 @@ export const pubsubTopicCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-export type PubsubTopicCall = Call<typeof pubsubTopicCommandSettings>;
+export type PubsubTopicCall = CommandCall<typeof pubsubTopicCommandSettings>;
 
 export const topicOperations = ["ls", "show", "delete", "repair"] as const;
 
@@ -97,7 +97,7 @@ function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
 
 async function listTopics(call: PubsubTopicCall): Promise<ExitCode> {
   const { values, io } = call;
-  const servers = await runConnected(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
+  const servers = await runInCoordinationSession(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
   const byName = (a: { readonly topic: string }, b: { readonly topic: string }) => a.topic < b.topic ? -1 : 1;
   if (values.json) {
     const topics = servers.flatMap(({ id, isAvailable: there, topics }) =>
@@ -190,5 +190,5 @@ export async function sendManageTopicRequest(
   const socket = readPubsubServiceSecurity({ pubsubKey: call.values.pubsubKey })?.internalDialOptions;
   const options = { clock: systemClock(), withinMs: responseMsMax, socket };
   const ask = (zk: ZooKeeper) => manageTopic(zk, new PubsubPath(call.values.root), question, options);
-  return await runConnected(call as PubsubTopicCall, ask);
+  return await runInCoordinationSession(call as PubsubTopicCall, ask);
 }

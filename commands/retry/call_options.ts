@@ -7,7 +7,7 @@ import {
 } from "../../src/retry/settings/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
-import { type Call, shellLineSettings } from "../command.ts";
+import { type CommandCall, shellLineSettings } from "../command.ts";
 import { httpRequestSettings } from "./http_options.ts";
 
 export const callSettings = {
@@ -38,4 +38,4 @@ export const callSettings = {
   ...traceSettings,
 } satisfies SettingTable;
 
-export type CallCall = Call<typeof callSettings>;
+export type CallCall = CommandCall<typeof callSettings>;

@@ -4,7 +4,7 @@
  */
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { toggleType } from "../../src/base/config/value_types.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
 import { inspectSettings, openStoreToRead, parseWhere, refuseNames, whereFlag } from "./inspect_options.ts";
@@ -22,8 +22,8 @@ export const changeSettings = {
   ...progressSettings,
 } satisfies SettingTable;
 
-export type ChangeCall = Call<typeof changeSettings>;
-type ControlCall = Call<typeof inspectSettings>;
+export type ChangeCall = CommandCall<typeof changeSettings>;
+type ControlCall = CommandCall<typeof inspectSettings>;
 
 export const retryRetryCommand = defineCommand({
   name: "retry-processor retry",

@@ -2,7 +2,7 @@
 import { retryRedactSettings } from "../../src/retry/settings/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../src/base/config/value_types.ts";
-import { type Call, defineCommand, findGivenFlag } from "../command.ts";
+import { type CommandCall, defineCommand, findGivenFlag } from "../command.ts";
 import { inspectSettings, limitFlag, openStoreToRead, parseWhere, whereFlag } from "./inspect_options.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -35,7 +35,7 @@ export const dlqSettings = {
   body: setting(toggleType(), { flag: "--body", help: "show: print the body, and nothing else", default: false }),
 } satisfies SettingTable;
 
-export type DlqCall = Call<typeof dlqSettings>;
+export type DlqCall = CommandCall<typeof dlqSettings>;
 
 export const dlqOperations = ["ls", "show", "redrive", "purge", "export"] as const;
 

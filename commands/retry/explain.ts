@@ -6,7 +6,7 @@ import { BatonError } from "../../src/base/errors.ts";
 import { computeSchedule, type RetrySchedule } from "../../src/retry/queue/retry_policy.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryExplainJson } from "../json_shapes/retry_shapes.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
@@ -36,7 +36,7 @@ export const retryExplainCommand = defineCommand({
 });
 
 // deno-lint-ignore require-await -- commands are asynchronous
-async function explain({ values, names, sources, io }: Call<typeof explainSettings>): Promise<ExitCode> {
+async function explain({ values, names, sources, io }: CommandCall<typeof explainSettings>): Promise<ExitCode> {
   if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; explain takes options only`);
   const schedule = computeSchedule(readRetryPolicy(values, sources), linesMax);
   if (values.json) {

@@ -9,7 +9,7 @@ import type { HttpPlace } from "../../src/base/http/request_target.ts";
 import { TlsFiles } from "../../src/base/sockets/tls_files.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import type { Log } from "../../src/base/support/log.ts";
-import type { Call } from "../command.ts";
+import type { CommandCall } from "../command.ts";
 
 /** Options of every command that sends requests. */
 export const httpClientSettings = {
@@ -78,7 +78,7 @@ export function checkHttpOptions(
  * for variables.
  */
 export function openHttpClient(
-  { values, sources, io }: Pick<Call<typeof httpClientSettings>, "values" | "sources" | "io">,
+  { values, sources, io }: Pick<CommandCall<typeof httpClientSettings>, "values" | "sources" | "io">,
   { places, log = () => {} }: { readonly places: readonly HttpPlace[]; readonly log?: Log },
 ): HttpClient {
   const settingNames = { ca: "urlCa", cert: "urlCert", key: "urlKey" } as const;

@@ -2,7 +2,7 @@
  * `baton retry-processor ls`, `show`, `stats`, `verify`: what is in a store, for people and programs. They change
  * nothing.
  */
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import {
   type InspectCall,
@@ -203,7 +203,7 @@ export async function printStats(call: InspectCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-export async function verifyStore(call: Call<typeof verifySettings>): Promise<ExitCode> {
+export async function verifyStore(call: CommandCall<typeof verifySettings>): Promise<ExitCode> {
   const { values, sources, io } = call;
   refuseNames(call);
   const location = readStoreLocation(values, sources);

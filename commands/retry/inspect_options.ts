@@ -8,7 +8,7 @@ import type { CommandStore, MessageConditions } from "../../src/retry/queue/stor
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
-import type { Call } from "../command.ts";
+import type { CommandCall } from "../command.ts";
 
 export const jsonFlag = setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false });
 
@@ -47,9 +47,9 @@ export const showSettings = {
   body: setting(toggleType(), { flag: "--body", help: "print the body, and nothing else", default: false }),
 } satisfies SettingTable;
 
-export type InspectCall = Call<typeof inspectSettings>;
-export type ListCall = Call<typeof listSettings>;
-export type ShowCall = Call<typeof showSettings>;
+export type InspectCall = CommandCall<typeof inspectSettings>;
+export type ListCall = CommandCall<typeof listSettings>;
+export type ShowCall = CommandCall<typeof showSettings>;
 
 const fields = ["key", "reason", "error"] as const;
 

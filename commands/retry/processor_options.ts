@@ -23,7 +23,7 @@ import type { Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import type { ClientStates, TopicClients } from "../../src/retry/targets/topic_clients.ts";
-import type { Call } from "../command.ts";
+import type { CommandCall } from "../command.ts";
 
 const { pubsubProxies, pubsubProxiesFile, pubsubServiceKey, pubsubRetryTimeout } = pubsubClientSettings;
 
@@ -45,7 +45,7 @@ export const processorSettings = {
 
 /** Null: no topic is used. `target`: the topic that messages are delivered to. Throws USAGE and CONFIG. */
 export async function openTopicClients(
-  call: Pick<Call<typeof processorSettings>, "values" | "sources" | "io">,
+  call: Pick<CommandCall<typeof processorSettings>, "values" | "sources" | "io">,
   location: StoreLocation,
   target: string | undefined,
 ): Promise<TopicClients | null> {
@@ -93,7 +93,7 @@ export interface ProcessorTraces extends AsyncDisposable {
 
 /** Null: no traces are sent. */
 export async function openProcessorTraces(
-  { values, io }: Pick<Call<typeof processorSettings>, "values" | "io">,
+  { values, io }: Pick<CommandCall<typeof processorSettings>, "values" | "io">,
   log: Log,
 ): Promise<ProcessorTraces | null> {
   if (!wantsTraces(io.env, values)) return null;

@@ -2,7 +2,7 @@
 import { createReadStream } from "node:fs";
 import { stdinWasClosed } from "../../src/base/process/spawn/inherited_descriptors.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { unreadableInput } from "../input_files.ts";
+import { unreadableInputError } from "../input_files.ts";
 
 const readBytes = 256 << 10;
 
@@ -20,7 +20,7 @@ export async function* readChunks(path: string | null): AsyncGenerator<Uint8Arra
       : createReadStream(path, options);
     for await (const chunk of stream) yield chunk as Uint8Array;
   } catch (error) {
-    throw unreadableInput(path, error);
+    throw unreadableInputError(path, error);
   }
 }
 

@@ -1,7 +1,7 @@
 /** `baton retry-processor run`: tries the messages of a store until a signal, or until all are tried. */
 import process from "node:process";
 import { retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
 import { JobTable } from "../../src/base/process/proc/job_table.ts";
@@ -68,7 +68,7 @@ const runSettings = {
   ...processorSettings,
 } satisfies SettingTable;
 
-type RunCall = Call<typeof runSettings>;
+type RunCall = CommandCall<typeof runSettings>;
 
 export const retryRunCommand = defineCommand({
   name: "retry-processor run",

@@ -1,6 +1,6 @@
 /** `baton retry-processor serve`: runs the HTTP proxy and the processor of its store until a signal. */
 import process from "node:process";
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
 import {
@@ -60,7 +60,7 @@ const serveSettings = {
   ...processorSettings,
 } satisfies SettingTable;
 
-type ServeCall = Call<typeof serveSettings>;
+type ServeCall = CommandCall<typeof serveSettings>;
 
 export const retryServeCommand = defineCommand({
   name: "retry-processor serve",

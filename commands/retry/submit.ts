@@ -3,7 +3,7 @@ import process from "node:process";
 import { retryLimitSettings, retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../src/base/config/value_types.ts";
-import { type Call, defineCommand } from "../command.ts";
+import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { resolve } from "node:path";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
@@ -39,7 +39,7 @@ export const submitSettings = {
   ...retryLimitSettings,
 } satisfies SettingTable;
 
-export type SubmitCall = Call<typeof submitSettings>;
+export type SubmitCall = CommandCall<typeof submitSettings>;
 
 export const retrySubmitCommand = defineCommand({
   name: "retry-processor submit",

@@ -1,7 +1,7 @@
 /** Sessions of one process that meet at a barrier, and part, again and again: milliseconds for each meeting. */
-import type { Contestant } from "./contestant.ts";
+import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 import { timedRun } from "./timed_run.ts";
 
 /** Meetings of one measurement: connecting is not part of it, the first meeting's cold code is. */
@@ -9,7 +9,7 @@ const meetings = 20;
 
 /** Milliseconds from one meeting to the next, `rounds` rounds in turn; contestants without a barrier are left out. */
 export async function barrierMeetings(
-  contestants: readonly Contestant[],
+  contestants: readonly LockContestant[],
   { parties, rounds }: { readonly parties: number; readonly rounds: number },
 ): Promise<string> {
   const able = contestants.filter((contestant) => contestant.meetings !== undefined);
@@ -18,8 +18,8 @@ export async function barrierMeetings(
     return await timedRun(contestant, [command], signal) * 1000 / meetings;
   });
   const rows = [...times].map(([{ name }, all]) => {
-    const { min, p50, max } = summarize(all);
-    return [name, ...[min, p50, max].map(short)];
+    const { min, p50, max } = summarizeMeasurements(all);
+    return [name, ...[min, p50, max].map(formatFigure)];
   });
-  return table([[`a barrier of ${parties}, ms a meeting`, "min", "p50", "max"], ...rows]);
+  return alignedTable([[`a barrier of ${parties}, ms a meeting`, "min", "p50", "max"], ...rows]);
 }

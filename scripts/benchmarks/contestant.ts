@@ -1,6 +1,6 @@
 /** What takes part in a lock benchmark: some program that runs a command under a lock, and the server behind it. */
 
-export interface Contestant {
+export interface LockContestant {
   /** Name and version, as the table shows it. */
   readonly name: string;
   /** The whole command line that runs `child` while holding the lock `lock`. */
@@ -27,6 +27,6 @@ export interface Contestant {
 }
 
 /** A contestant's running server. */
-export interface Running extends AsyncDisposable {
-  readonly contestants: readonly Contestant[];
+export interface RunningContestants extends AsyncDisposable {
+  readonly contestants: readonly LockContestant[];
 }

@@ -10,7 +10,7 @@ import { curveServer } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
 import { zmtpLimitsDefault } from "../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
 import type { MechanismFactory } from "../../src/protocols/zeromq/zmtp/security_mechanism.ts";
 import { ZmtpPeer } from "../../src/protocols/zeromq/zmtp/zmtp_peer.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 const sizes = [100, 1024, 65_536];
 /** As many as a turn of a busy connection has. */
@@ -41,15 +41,22 @@ export async function curveCipher(rounds: number): Promise<string> {
         if (round >= 0) rates[index]?.push(rate);
       }
     }
-    const bare = summarize(rates[0] ?? []).p50;
+    const bare = summarizeMeasurements(rates[0] ?? []).p50;
     return contestants.map(({ name }, index) => {
-      const { min, p50, max } = summarize(rates[index] ?? []);
+      const { min, p50, max } = summarizeMeasurements(rates[index] ?? []);
       const ratio = p50 / bare;
       const verdict = name === "CURVE MESSAGE" ? (ratio >= goal ? "yes" : "NO") : "";
-      return [name, `${size}`, ...[min, p50, max].map(short), short(p50 * size / 1e6), short(ratio), verdict];
+      return [
+        name,
+        `${size}`,
+        ...[min, p50, max].map(formatFigure),
+        formatFigure(p50 * size / 1e6),
+        formatFigure(ratio),
+        verdict,
+      ];
     });
   });
-  return table([["", "bytes", "messages/s min", "p50", "max", "MB/s", "÷ bare", `≥ ${goal}`], ...rows]);
+  return alignedTable([["", "bytes", "messages/s min", "p50", "max", "MB/s", "÷ bare", `≥ ${goal}`], ...rows]);
 }
 
 function ratePerSecond(pass: Pass, body: Uint8Array): number {

@@ -1,14 +1,14 @@
 /** From a leader's being told to give up to the next one's first line, with some candidates waiting. */
 import { eventually } from "../../test/support/eventually.ts";
-import type { Contestant } from "./contestant.ts";
+import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
-type Elector = NonNullable<Contestant["election"]> & Pick<Contestant, "environment">;
+type Elector = NonNullable<LockContestant["election"]> & Pick<LockContestant, "environment">;
 
 /** `rounds` times `waiting` hand-overs for each contestant that elects leaders. Milliseconds. */
 export async function electHandOver(
-  contestants: readonly Contestant[],
+  contestants: readonly LockContestant[],
   waiting: number,
   rounds: number,
 ): Promise<string> {
@@ -21,12 +21,16 @@ export async function electHandOver(
     (elector, round, signal) => resignInTurn(elector, { waiting, name: `elect-${round}`, signal }),
   );
   const baseline = [...gaps].find(([{ name }]) => name.startsWith("etcdctl"));
-  const reference = baseline === undefined ? null : summarize(baseline[1].flat());
-  return table([
+  const reference = baseline === undefined ? null : summarizeMeasurements(baseline[1].flat());
+  return alignedTable([
     [`resign, ${waiting} waiting`, "ms min", "p50", "p90", "max", "p50 ÷ etcdctl"],
     ...[...gaps].map(([elector, all]) => {
-      const { min, p50, p90, max } = summarize(all.flat());
-      return [elector.name, ...[min, p50, p90, max].map(short), reference === null ? "–" : short(p50 / reference.p50)];
+      const { min, p50, p90, max } = summarizeMeasurements(all.flat());
+      return [
+        elector.name,
+        ...[min, p50, p90, max].map(formatFigure),
+        reference === null ? "–" : formatFigure(p50 / reference.p50),
+      ];
     }),
   ]);
 }

@@ -6,8 +6,8 @@ import { readFileSync } from "node:fs";
 import { startKeeperProcess } from "../../test/support/keeper_server.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import type { ServerNode } from "../../test/support/backend.ts";
-import { createFrame, dataBytes, RequestLoad } from "./request_load.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { createFrame, requestDataBytes, RequestLoad } from "./request_load.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 const sessions = 1_000;
 const nodes = 200_000;
@@ -22,20 +22,24 @@ export async function keeperSize(rounds: number): Promise<string> {
   const { node } = keeper;
   const rows = [["keeper", "MiB resident", "more, each"]];
   const idle = await settledMib(node.pid);
-  rows.push(["idle, no session", short(idle), ""]);
+  rows.push(["idle, no session", formatFigure(idle), ""]);
 
   const open: RequestLoad[] = [];
   while (open.length < sessions) {
     open.push(...await Promise.all(Array.from({ length: 100 }, () => RequestLoad.open(node.address))));
   }
   const crowded = await settledMib(node.pid);
-  rows.push([`${sessions} sessions, connected`, short(crowded), `${short((crowded - idle) * 1024 / sessions)} KiB`]);
+  rows.push([
+    `${sessions} sessions, connected`,
+    formatFigure(crowded),
+    `${formatFigure((crowded - idle) * 1024 / sessions)} KiB`,
+  ]);
   for (const load of open) load.close();
 
   await fill(await RequestLoad.open(node.address));
   const filled = await settledMib(node.pid);
   const perNode = (mib: number) => `${((mib - idle) * 2 ** 20 / nodes).toFixed(0)} B`;
-  rows.push([`${nodes} nodes of ${dataBytes} B, just made`, short(filled), perNode(filled)]);
+  rows.push([`${nodes} nodes of ${requestDataBytes} B, just made`, formatFigure(filled), perNode(filled)]);
 
   const startMs: number[] = [];
   for (let round = 0; round < rounds; round++) {
@@ -45,11 +49,11 @@ export async function keeperSize(rounds: number): Promise<string> {
     startMs.push(performance.now() - beganMs);
   }
   const restarted = await settledMib(node.pid);
-  rows.push([`the same after a start`, short(restarted), perNode(restarted)]);
-  const { min, p50, max } = summarize(startMs);
-  return `${table(rows)}\nfrom the start of a killed keeper with ${nodes} nodes to its first answer: ${
-    short(p50)
-  } ms (${short(min)} to ${short(max)})`;
+  rows.push([`the same after a start`, formatFigure(restarted), perNode(restarted)]);
+  const { min, p50, max } = summarizeMeasurements(startMs);
+  return `${alignedTable(rows)}\nfrom the start of a killed keeper with ${nodes} nodes to its first answer: ${
+    formatFigure(p50)
+  } ms (${formatFigure(min)} to ${formatFigure(max)})`;
 }
 
 async function startedKeeper(): Promise<AsyncDisposable & { node: ServerNode }> {

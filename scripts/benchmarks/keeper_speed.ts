@@ -5,10 +5,10 @@ import type { Address } from "../../src/base/sockets/connection.ts";
 import { startKeeperProcess } from "../../test/support/keeper_server.ts";
 import { hasPeer } from "../../test/support/peers.ts";
 import { startZooKeeper } from "../../test/support/zookeeper_server.ts";
-import { cpuMs } from "./pubsub_contestants.ts";
+import { processCpuMs } from "./pubsub_contestants.ts";
 import { measureInTurn, tryPeer } from "./peers.ts";
-import { createFrame, existsFrame, type Frame, RequestLoad, setFrame, watchFrame } from "./request_load.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { createFrame, existsFrame, type RequestFrame, RequestLoad, setFrame, watchFrame } from "./request_load.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 interface Server {
   readonly name: string;
@@ -43,19 +43,19 @@ export async function keeperSpeed(rounds: number): Promise<string> {
   const rows = [["", ...measured.flatMap(({ name }) => [`${name} µs`, "min", "max", "cpu µs"]), "ZooKeeper ÷ keeper"]];
   for (const name of loads) {
     const of = (server: Server, figure: keyof Outcome) =>
-      summarize((results.get(server) ?? []).map((outcomes) => outcomes.get(name)?.[figure] ?? NaN));
+      summarizeMeasurements((results.get(server) ?? []).map((outcomes) => outcomes.get(name)?.[figure] ?? NaN));
     const medians = measured.map((server) => of(server, "us").p50);
     rows.push([
       name,
       ...measured.flatMap((server) => {
         const { p50, min, max } = of(server, "us");
-        return [p50, min, max, of(server, "cpuUs").p50].map(short);
+        return [p50, min, max, of(server, "cpuUs").p50].map(formatFigure);
       }),
-      medians.length === 2 ? short((medians[1] ?? NaN) / (medians[0] ?? NaN)) : "–",
+      medians.length === 2 ? formatFigure((medians[1] ?? NaN) / (medians[0] ?? NaN)) : "–",
     ]);
   }
   return `${
-    table(rows)
+    alignedTable(rows)
   }\nµs: of one request; in flight 1: its median; watch: from the change to the last of ${watchers} events`;
 }
 
@@ -85,16 +85,16 @@ async function measureServer({ address, pid }: Server, root: string): Promise<Ma
   for (const window of [1, inFlight] as const) {
     const count = counts[window];
     await load.run([createFrame(`${root}/c${window}`)], 1);
-    const frames: Readonly<Record<string, Frame[]>> = {
-      exists: Array<Frame>(count).fill(existsFrame(`${root}/x`)),
+    const frames: Readonly<Record<string, RequestFrame[]>> = {
+      exists: Array<RequestFrame>(count).fill(existsFrame(`${root}/x`)),
       create: Array.from({ length: count }, (_, index) => createFrame(`${root}/c${window}/n${index}`)),
-      set: Array<Frame>(count).fill(setFrame(`${root}/x`)),
+      set: Array<RequestFrame>(count).fill(setFrame(`${root}/x`)),
     };
     for (const [name, list] of Object.entries(frames)) {
-      const before = cpuMs(pid);
+      const before = processCpuMs(pid);
       const { totalMs, eachMs } = await load.run(list, window);
-      const us = window === 1 ? summarize(eachMs).p50 * 1000 : totalMs * 1000 / count;
-      outcomes.set(`${name}, ${window} in flight`, { us, cpuUs: (cpuMs(pid) - before) * 1000 / count });
+      const us = window === 1 ? summarizeMeasurements(eachMs).p50 * 1000 : totalMs * 1000 / count;
+      outcomes.set(`${name}, ${window} in flight`, { us, cpuUs: (processCpuMs(pid) - before) * 1000 / count });
     }
   }
   outcomes.set(`watch by ${watchers} clients`, await fannedOut(load, { address, pid }, `${root}/x`));
@@ -106,7 +106,7 @@ async function measureServer({ address, pid }: Server, root: string): Promise<Ma
 async function fannedOut(writer: RequestLoad, { address, pid }: Omit<Server, "name">, path: string): Promise<Outcome> {
   const loads = await Promise.all(Array.from({ length: watchers }, () => RequestLoad.open(address)));
   const times: number[] = [];
-  const beforeMs = cpuMs(pid);
+  const beforeMs = processCpuMs(pid);
   for (let change = 0; change < changes; change++) {
     await Promise.all(loads.map((load) => load.run([watchFrame(path)], 1)));
     let left = watchers;
@@ -118,5 +118,5 @@ async function fannedOut(writer: RequestLoad, { address, pid }: Omit<Server, "na
     times.push(performance.now() - startMs);
   }
   for (const load of loads) load.close();
-  return { us: summarize(times).p50 * 1000, cpuUs: (cpuMs(pid) - beforeMs) * 1000 / changes };
+  return { us: summarizeMeasurements(times).p50 * 1000, cpuUs: (processCpuMs(pid) - beforeMs) * 1000 / changes };
 }

@@ -1,15 +1,15 @@
 /** Many sessions in a few processes that all want one lock: acquire–release cycles per second over all of them. */
-import type { Contestant } from "./contestant.ts";
+import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
 import { timedRun } from "./timed_run.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 /** More sessions than this share several processes. */
 const sessionsPerProcess = 250;
 
 /** Cycles per second, `rounds` rounds in turn; contestants without a library here are left out, and said to be. */
 export async function lockCycles(
-  contestants: readonly Contestant[],
+  contestants: readonly LockContestant[],
   options: { sessions: number; rounds: number },
 ): Promise<string> {
   const { sessions, rounds } = options;
@@ -25,16 +25,16 @@ export async function lockCycles(
       cyclesPerSecond(contestant, { sessions, lock: `cycles-${sessions}-${round}`, signal }),
   );
   const rows = [...rates].map(([{ name }, all]) => {
-    const { min, p50, max } = summarize(all);
-    return [name, ...[min, p50, max].map(short)];
+    const { min, p50, max } = summarizeMeasurements(all);
+    return [name, ...[min, p50, max].map(formatFigure)];
   });
-  return `${table([[`${sessions} sessions, cycles/s`, "min", "p50", "max"], ...rows])}\n(not measured: ${
+  return `${alignedTable([[`${sessions} sessions, cycles/s`, "min", "p50", "max"], ...rows])}\n(not measured: ${
     left.join(", ")
   })`;
 }
 
 async function cyclesPerSecond(
-  contestant: Contestant,
+  contestant: LockContestant,
   { sessions, lock, signal }: { readonly sessions: number; readonly lock: string; readonly signal: AbortSignal },
 ): Promise<number> {
   const processes = Math.ceil(sessions / sessionsPerProcess);

@@ -4,13 +4,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../../test/support/eventually.ts";
-import type { Contestant } from "./contestant.ts";
+import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 /** Milliseconds between children, `rounds` times `waiters` hand-overs for each contestant. */
 export async function lockHandOver(
-  contestants: readonly Contestant[],
+  contestants: readonly LockContestant[],
   waiters: number,
   rounds: number,
 ): Promise<string> {
@@ -28,16 +28,16 @@ export async function lockHandOver(
         handOverOnce(contestant, { waiters, probe, folder, name: `hand-over-${waiters}-${round}`, signal }),
     );
     const baseline = [...gaps].find(([{ name }]) => name.startsWith("etcdctl"));
-    const reference = baseline === undefined ? null : summarize(baseline[1].flat());
-    return table([
+    const reference = baseline === undefined ? null : summarizeMeasurements(baseline[1].flat());
+    return alignedTable([
       [`hand-over, ${waiters} waiting`, "ms min", "p50", "p90", "max", "p50 ÷ etcdctl", "p90 ÷ etcdctl"],
       ...[...gaps].map(([contestant, all]) => {
-        const { min, p50, p90, max } = summarize(all.flat());
+        const { min, p50, p90, max } = summarizeMeasurements(all.flat());
         return [
           contestant.name,
-          ...[min, p50, p90, max].map(short),
-          reference === null ? "–" : short(p50 / reference.p50),
-          reference === null ? "–" : short(p90 / reference.p90),
+          ...[min, p50, p90, max].map(formatFigure),
+          reference === null ? "–" : formatFigure(p50 / reference.p50),
+          reference === null ? "–" : formatFigure(p90 / reference.p90),
         ];
       }),
     ]);
@@ -55,7 +55,7 @@ interface Round {
   readonly signal: AbortSignal;
 }
 
-async function handOverOnce(contestant: Contestant, round: Round): Promise<number[]> {
+async function handOverOnce(contestant: LockContestant, round: Round): Promise<number[]> {
   const record = join(round.folder, `${round.name}.txt`);
   const gate = join(round.folder, `${round.name}.fifo`);
   writeFileSync(record, "");

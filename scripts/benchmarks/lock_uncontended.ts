@@ -1,7 +1,7 @@
 /** A lock that no other process wants around a child that does nothing: whole process, from outside. */
-import type { Contestant } from "./contestant.ts";
+import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 interface Run {
   readonly wallMs: number;
@@ -9,26 +9,27 @@ interface Run {
 }
 
 /** `rounds` runs of each contestant, in turn A B A B …; ratios are to `baseline`, the first whose name matches. */
-export async function lockUncontended(contestants: readonly Contestant[], rounds: number): Promise<string> {
+export async function lockUncontended(contestants: readonly LockContestant[], rounds: number): Promise<string> {
   const turns = { task: "uncontended", rounds, warmRounds: 2 };
   const runs = await measureInTurn(contestants, turns, (contestant, _round, signal) => runOnce(contestant, signal));
-  const wall = (contestant: Contestant) => summarize((runs.get(contestant) ?? []).map((run) => run.wallMs));
+  const wall = (contestant: LockContestant) =>
+    summarizeMeasurements((runs.get(contestant) ?? []).map((run) => run.wallMs));
   const baseline = [...runs.keys()].find((contestant) => contestant.name.startsWith("etcdctl"));
-  return table([
+  return alignedTable([
     ["lock around `true`", "wall ms min", "p50", "p90", "max", "cpu ms p50", "÷ etcdctl"],
     ...[...runs].map(([contestant, all]) => {
       const { min, p50, p90, max } = wall(contestant);
       return [
         contestant.name,
-        ...[min, p50, p90, max].map(short),
-        short(summarize(all.map((run) => run.cpuMs)).p50),
-        baseline === undefined ? "–" : short(p50 / wall(baseline).p50),
+        ...[min, p50, p90, max].map(formatFigure),
+        formatFigure(summarizeMeasurements(all.map((run) => run.cpuMs)).p50),
+        baseline === undefined ? "–" : formatFigure(p50 / wall(baseline).p50),
       ];
     }),
   ]);
 }
 
-async function runOnce(contestant: Contestant, signal: AbortSignal): Promise<Run> {
+async function runOnce(contestant: LockContestant, signal: AbortSignal): Promise<Run> {
   const start = performance.now();
   const child = Bun.spawn(contestant.command("uncontended", ["true"]), {
     env: { ...process.env, ...contestant.environment },

@@ -3,7 +3,7 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, 
 import { connect, createServer } from "node:net";
 import { cpus, platform, release, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { short, summarize } from "./statistics.ts";
+import { formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 /** One line about the machine. */
 export function machineLine(): string {
@@ -17,7 +17,9 @@ export function machineLine(): string {
 /** Median time of one fdatasync of 4 KiB and of one TCP round trip on loopback, in milliseconds, plus the load. */
 export async function probeLine(): Promise<string> {
   const load = platform() === "linux" ? readFileSync("/proc/loadavg", "latin1").split(" ")[0] : "?";
-  return `flush p50 ${short(flushMs())} ms, tcp round trip p50 ${short(await roundTripMs())} ms, load ${load}`;
+  return `flush p50 ${formatFigure(flushMs())} ms, tcp round trip p50 ${
+    formatFigure(await roundTripMs())
+  } ms, load ${load}`;
 }
 
 function flushMs(): number {
@@ -31,7 +33,7 @@ function flushMs(): number {
       fdatasyncSync(file);
       return performance.now() - start;
     });
-    return summarize(times).p50;
+    return summarizeMeasurements(times).p50;
   } finally {
     closeSync(file);
     rmSync(folder, { recursive: true });
@@ -55,5 +57,5 @@ async function roundTripMs(): Promise<number> {
   }
   socket.destroy();
   server.close();
-  return summarize(times).p50;
+  return summarizeMeasurements(times).p50;
 }

@@ -15,7 +15,7 @@ import { poolThroughput } from "./pool_throughput.ts";
 import { leftOutPeers, tryPeer } from "./peers.ts";
 import { retrySpeed } from "./retry_speed.ts";
 import { startContestants } from "./servers.ts";
-import type { Contestant } from "./contestant.ts";
+import type { LockContestant } from "./contestant.ts";
 import { pubsubSpeed } from "./pubsub_speed.ts";
 import { serverScaling } from "./server_scaling.ts";
 import { topicGrowth } from "./topic_growth.ts";
@@ -25,7 +25,7 @@ import { topicStore } from "./topic_store.ts";
 import { uiCost } from "./ui_cost.ts";
 import { zmtpSpeed } from "./zmtp_speed.ts";
 
-const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: number) => Promise<string>> = {
+const benchmarks: Record<string, (contestants: readonly LockContestant[], rounds: number) => Promise<string>> = {
   uncontended: (contestants, rounds) => lockUncontended(contestants, rounds * 5),
   memory: (contestants) => holderMemory(contestants),
   "hand-over-10": (contestants, rounds) => lockHandOver(contestants, 10, rounds),

@@ -1,22 +1,22 @@
 /** What a lock costs in memory while it is held: the holder and what it started itself, without the command. */
 import { readdirSync, readFileSync } from "node:fs";
 import { eventually } from "../../test/support/eventually.ts";
-import type { Contestant } from "./contestant.ts";
+import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
-import { short, table } from "./statistics.ts";
+import { alignedTable, formatFigure } from "./statistics.ts";
 
 /** The command: its whole line tells it from what belongs to the lock. */
 const command = ["sleep", "86399"];
 const commandLineOfCommand = `${command.join("\0")}\0`;
 
 /** Proportional and resident memory in MiB, of one holder of each contestant. Linux only. */
-export async function holderMemory(contestants: readonly Contestant[]): Promise<string> {
+export async function holderMemory(contestants: readonly LockContestant[]): Promise<string> {
   const rows = [["while holding", "processes", "PSS MiB", "RSS MiB"]];
   const measured = await measureInTurn(contestants, { task: "memory", rounds: 1 }, measureHolder);
-  return table([...rows, ...[...measured.values()].flat()]);
+  return alignedTable([...rows, ...[...measured.values()].flat()]);
 }
 
-async function measureHolder(contestant: Contestant, _round: number, signal: AbortSignal): Promise<string[]> {
+async function measureHolder(contestant: LockContestant, _round: number, signal: AbortSignal): Promise<string[]> {
   const holder = Bun.spawn(contestant.command("memory", command), {
     env: { ...process.env, ...contestant.environment },
     stdio: ["ignore", "ignore", "ignore"],
@@ -30,7 +30,7 @@ async function measureHolder(contestant: Contestant, _round: number, signal: Abo
   });
   const own = family(holder.pid).filter((pid) => !isCommand(pid));
   const sumMib = (kind: "Pss" | "Rss") => own.reduce((sum, pid) => sum + memoryMib(pid, kind), 0);
-  const row = [contestant.name, String(own.length), short(sumMib("Pss")), short(sumMib("Rss"))];
+  const row = [contestant.name, String(own.length), formatFigure(sumMib("Pss")), formatFigure(sumMib("Rss"))];
   process.kill(child, "SIGKILL");
   await holder.exited;
   return row;

@@ -6,9 +6,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../../test/support/eventually.ts";
-import type { Contestant } from "./contestant.ts";
+import type { LockContestant } from "./contestant.ts";
 import { tryPeer } from "./peers.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 const baton = join(import.meta.dirname, "../../dist/baton");
 /** Every one of them on an idle server, by the median; milliseconds. */
@@ -28,15 +28,15 @@ const commands: readonly (readonly string[])[] = [
 ];
 
 /** `rounds` runs of each command in turn, on each server that baton is measured on. */
-export async function operatorCommands(contestants: readonly Contestant[], rounds: number): Promise<string> {
+export async function operatorCommands(contestants: readonly LockContestant[], rounds: number): Promise<string> {
   const rows: string[][] = [];
   for (const contestant of contestants.filter(({ name }) => name.startsWith("baton "))) {
     rows.push(...await tryPeer(contestant.name, "operator", () => onServer(contestant, rounds)) ?? []);
   }
-  return table([["command", "on", "wall ms min", "p50", "p90", "max", `p50 below ${goalMs} ms`], ...rows]);
+  return alignedTable([["command", "on", "wall ms min", "p50", "p90", "max", `p50 below ${goalMs} ms`], ...rows]);
 }
 
-async function onServer(contestant: Contestant, rounds: number): Promise<string[][]> {
+async function onServer(contestant: LockContestant, rounds: number): Promise<string[][]> {
   await using place = await prepared({ ...process.env, ...contestant.environment });
   const times = new Map(commands.map((words) => [words, [] as number[]]));
   for (let round = -2; round < rounds; round++) {
@@ -46,9 +46,9 @@ async function onServer(contestant: Contestant, rounds: number): Promise<string[
     }
   }
   return commands.map((words) => {
-    const { min, p50, p90, max } = summarize(times.get(words) ?? []);
+    const { min, p50, p90, max } = summarizeMeasurements(times.get(words) ?? []);
     const on = contestant.name.replace(/^.* on /, "");
-    return [`baton ${words.join(" ")}`, on, ...[min, p50, p90, max].map(short), p50 < goalMs ? "yes" : "NO"];
+    return [`baton ${words.join(" ")}`, on, ...[min, p50, p90, max].map(formatFigure), p50 < goalMs ? "yes" : "NO"];
   });
 }
 

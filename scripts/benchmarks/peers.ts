@@ -41,7 +41,7 @@ export async function tryPeer<T>(
   }
 }
 
-export interface Turns {
+export interface MeasurementTurns {
   /** The name of the benchmark, for messages. */
   readonly task: string;
   readonly rounds: number;
@@ -52,7 +52,7 @@ export interface Turns {
 /** Measures the peers in turn, A B A B …; the results of those that responded each time. */
 export async function measureInTurn<P extends { readonly name: string }, T>(
   peers: readonly P[],
-  { task, rounds, warmRounds = 0 }: Turns,
+  { task, rounds, warmRounds = 0 }: MeasurementTurns,
   measure: (peer: P, round: number, signal: AbortSignal) => Promise<T>,
 ): Promise<Map<P, T[]>> {
   const results = new Map<P, T[]>(peers.map((peer) => [peer, []]));

@@ -4,7 +4,7 @@
  */
 import { BatonSession } from "../../test/support/baton_session.ts";
 import { measurePool, type PoolMeasure } from "../../test/support/pool_throughput.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 const load = { items: 1000, processes: 10, seconds: 0.05 };
 
@@ -14,11 +14,11 @@ export async function poolThroughput(rounds: number): Promise<string> {
   const measures: PoolMeasure[] = [];
   for (let round = 0; round < rounds; round++) measures.push(await measurePool(session, `round${round}`, load));
   const row = (name: string, of: (measure: PoolMeasure) => number) => {
-    const { min, p50, max } = summarize(measures.map(of));
-    return [name, short(min), short(p50), short(max)];
+    const { min, p50, max } = summarizeMeasurements(measures.map(of));
+    return [name, formatFigure(min), formatFigure(p50), formatFigure(max)];
   };
   const { items, processes, seconds } = load;
-  return table([
+  return alignedTable([
     [`${items} items of ${seconds} s over ${processes}`, "min", "p50", "max"],
     row("xargs, s", ({ xargsMs }) => xargsMs / 1000),
     row("baton pool -j 1 --done-ttl, s", ({ poolMs }) => poolMs / 1000),

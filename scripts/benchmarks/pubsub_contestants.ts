@@ -160,7 +160,7 @@ function madeFolder(folder: string, name: string): string {
  * Processor time that all threads of a process have used, in milliseconds; 0 if it has ended. `withEnded`: its children
  * that have ended are included.
  */
-export function cpuMs(pid: number, { withEnded = false } = {}): number {
+export function processCpuMs(pid: number, { withEnded = false } = {}): number {
   let words: string[];
   try {
     words = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];

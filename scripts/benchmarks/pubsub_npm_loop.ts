@@ -3,7 +3,7 @@
  * was told that it is stored and its consumer has it. Prints what that program prints.
  */
 
-export interface LoadHooks {
+export interface PubsubLoadHooks {
   /** So many more are stored. */
   acked(count?: number): void;
   /** The next message has come. */
@@ -11,9 +11,9 @@ export interface LoadHooks {
   fail(error: unknown): void;
 }
 
-export interface LoadPeer {
+export interface PubsubLoadPeer {
   /** Connects, subscribes, and begins to consume. */
-  begin(hooks: LoadHooks): Promise<void>;
+  begin(hooks: PubsubLoadHooks): Promise<void>;
   put(body: Uint8Array): void;
 }
 
@@ -22,7 +22,10 @@ const digits = 16;
 const ring = 65_536;
 
 /** The words behind a program's name: KIND HOST PORT BYTES OUTSTANDING MS. */
-export async function runLoad(words: readonly string[], open: (kind: string, port: number) => LoadPeer): Promise<void> {
+export async function runPubsubLoad(
+  words: readonly string[],
+  open: (kind: string, port: number) => PubsubLoadPeer,
+): Promise<void> {
   const [kind = "", , port, bytes, window, forMs] = words;
   const outstanding = Number(window);
   const endMs = warmMs + Number(forMs);

@@ -5,7 +5,7 @@
  */
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { type LoadHooks, type LoadPeer, runLoad } from "./pubsub_npm_loop.ts";
+import { type PubsubLoadHooks, type PubsubLoadPeer, runPubsubLoad } from "./pubsub_npm_loop.ts";
 
 const [folder = ".", ...words] = process.argv.slice(2);
 // deno-lint-ignore no-explicit-any -- packages that this project does not depend on
@@ -14,11 +14,11 @@ const topic = `t${process.hrtime.bigint().toString(36)}`;
 const batch = 256;
 
 /** A stream with a consumer group, as in pubsub_peer.c. `read` asks again when its messages have been acknowledged. */
-function ioredisPeer(port: number): LoadPeer {
+function ioredisPeer(port: number): PubsubLoadPeer {
   const Redis = load("ioredis");
   const publisher = new Redis(port, "127.0.0.1");
   const consumer = new Redis(port, "127.0.0.1");
-  let hooks: LoadHooks;
+  let hooks: PubsubLoadHooks;
   const read = async () => {
     for (;;) {
       const group = ["GROUP", "g", "c", "COUNT", batch, "BLOCK", 1000, "STREAMS", topic, ">"];
@@ -38,10 +38,10 @@ function ioredisPeer(port: number): LoadPeer {
   };
 }
 
-function redisPeer(port: number): LoadPeer {
+function redisPeer(port: number): PubsubLoadPeer {
   const { createClient } = load("redis");
   const [publisher, consumer] = [0, 1].map(() => createClient({ url: `redis://127.0.0.1:${port}` }));
-  let hooks: LoadHooks;
+  let hooks: PubsubLoadHooks;
   const read = async () => {
     for (;;) {
       const streams = await consumer.xReadGroup("g", "c", { key: topic, id: ">" }, { COUNT: batch, BLOCK: 1000 });
@@ -62,9 +62,9 @@ function redisPeer(port: number): LoadPeer {
 }
 
 /** With a message id each, which has the server drop repetitions. */
-function natsPeer(port: number): LoadPeer {
+function natsPeer(port: number): PubsubLoadPeer {
   const nats = load("nats");
-  let hooks: LoadHooks;
+  let hooks: PubsubLoadHooks;
   // deno-lint-ignore no-explicit-any -- as above
   let stream: any;
   let next = 0;
@@ -92,7 +92,7 @@ function natsPeer(port: number): LoadPeer {
   };
 }
 
-function amqplibPeer(port: number): LoadPeer {
+function amqplibPeer(port: number): PubsubLoadPeer {
   const amqp = load("amqplib");
   return {
     async begin(hooks) {
@@ -114,14 +114,14 @@ function amqplibPeer(port: number): LoadPeer {
   };
 }
 
-const peers: Record<string, (port: number) => LoadPeer> = {
+const peers: Record<string, (port: number) => PubsubLoadPeer> = {
   ioredis: ioredisPeer,
   redis: redisPeer,
   nats: natsPeer,
   amqplib: amqplibPeer,
 };
 
-void runLoad(words, (kind, port) => {
+void runPubsubLoad(words, (kind, port) => {
   const peer = peers[kind];
   if (peer === undefined) throw new Error(`There is no client "${kind}"`);
   return peer(port);

@@ -11,7 +11,7 @@ import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import { type LoadHooks, type LoadPeer, runLoad } from "./pubsub_npm_loop.ts";
+import { type PubsubLoadHooks, type PubsubLoadPeer, runPubsubLoad } from "./pubsub_npm_loop.ts";
 
 const topic = `t${process.hrtime.bigint().toString(36)}`;
 const waitMs = 1000;
@@ -26,7 +26,7 @@ async function session(id: string, port: number): Promise<PubsubClientSession> {
 }
 
 /** Each with its state on the disk: an intent before a put is sent, the place before a message is had. */
-function ownPeer(port: number): LoadPeer {
+function ownPeer(port: number): PubsubLoadPeer {
   let waiting: Uint8Array[] = [];
   let wake = () => {};
   async function* chunks(): AsyncGenerator<Uint8Array[], void, void> {
@@ -37,7 +37,7 @@ function ownPeer(port: number): LoadPeer {
       yield chunk;
     }
   }
-  const read = async (subscriber: Subscriber, hooks: LoadHooks) => {
+  const read = async (subscriber: Subscriber, hooks: PubsubLoadHooks) => {
     for (;;) {
       const { messages } = await subscriber.fetch({ max: 256, waitMs });
       const last = messages.at(-1);
@@ -61,4 +61,4 @@ function ownPeer(port: number): LoadPeer {
   };
 }
 
-void runLoad(process.argv.slice(2), (_kind, port) => ownPeer(port));
+void runPubsubLoad(process.argv.slice(2), (_kind, port) => ownPeer(port));

@@ -7,11 +7,11 @@ import { spawn, spawnSync } from "node:child_process";
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cpuMs, type PubsubContestant, pubsubContestants, storeContestants } from "./pubsub_contestants.ts";
+import { processCpuMs, type PubsubContestant, pubsubContestants, storeContestants } from "./pubsub_contestants.ts";
 import { probeLine } from "./machine.ts";
 import { measureInTurn } from "./peers.ts";
 import { pubsubNpmContestants } from "./pubsub_npm_contestants.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 interface Load {
   readonly bodyBytes: number;
@@ -68,7 +68,9 @@ export async function pubsubSpeed(rounds: number, casting: keyof typeof castings
     // One after the other: some share a server, and only one strace can look at it.
     for (const contestant of outcomes.keys()) flushesPerMessage.push(await flushed(program, contestant, load));
     const baseline = contestants[0] === undefined ? undefined : outcomes.get(contestants[0]);
-    const own = baseline === undefined ? NaN : summarize(baseline.map((outcome) => outcome.messagesPerSecond)).p50;
+    const own = baseline === undefined
+      ? NaN
+      : summarizeMeasurements(baseline.map((outcome) => outcome.messagesPerSecond)).p50;
     tables.push(await formatLoad(task, { outcomes, own, flushes, flushesPerMessage }));
   }
   return tables.join("\n\n");
@@ -108,29 +110,31 @@ async function formatLoad(
   ];
   const rows = [head];
   for (const [index, [{ name }, all]] of [...outcomes].entries()) {
-    const of = (figure: keyof Outcome) => summarize(all.map((outcome) => outcome[figure]));
+    const of = (figure: keyof Outcome) => summarizeMeasurements(all.map((outcome) => outcome[figure]));
     const rate = of("messagesPerSecond");
     const perMessage = flushesPerMessage[index] ?? null;
     rows.push([
       name,
-      ...[rate.p50, rate.min, rate.max].map(short),
-      short(own / rate.p50),
-      ...[of("wayP50Us").p50, of("ackP50Us").p50, of("ackP99Us").p50].map(short),
-      perMessage === null ? "?" : short(perMessage),
-      short(of("cpuUs").p50),
+      ...[rate.p50, rate.min, rate.max].map(formatFigure),
+      formatFigure(own / rate.p50),
+      ...[of("wayP50Us").p50, of("ackP50Us").p50, of("ackP99Us").p50].map(formatFigure),
+      perMessage === null ? "?" : formatFigure(perMessage),
+      formatFigure(of("cpuUs").p50),
     ]);
   }
-  const p50 = flushes.length === 0 ? NaN : summarize(flushes).p50;
+  const p50 = flushes.length === 0 ? NaN : summarizeMeasurements(flushes).p50;
   const p99 = flushes.toSorted((a, b) => a - b)[Math.floor(flushes.length * 0.99)] ?? 0;
-  return `${table(rows)}\nthe disk's own fdatasync: p50 ${short(p50)} µs, p99 ${short(p99)} µs; ${await probeLine()}`;
+  return `${alignedTable(rows)}\nthe disk's own fdatasync: p50 ${formatFigure(p50)} µs, p99 ${
+    formatFigure(p99)
+  } µs; ${await probeLine()}`;
 }
 
 /** One run; the first second of it does not count. */
 async function measured(program: string, contestant: PubsubContestant, load: Load): Promise<Outcome> {
-  const before = cpuMs(contestant.pid);
+  const before = processCpuMs(contestant.pid);
   const [rate = 0, wayP50Us = 0, , ackP50Us = 0, ackP99Us = 0] = await run(program, contestant, load, measuredMs);
   const messages = Math.max(1, rate * (warmMs + measuredMs) / 1000);
-  const cpuUs = (cpuMs(contestant.pid) - before) * 1000 / messages;
+  const cpuUs = (processCpuMs(contestant.pid) - before) * 1000 / messages;
   return { messagesPerSecond: rate, wayP50Us, ackP50Us, ackP99Us, cpuUs };
 }
 

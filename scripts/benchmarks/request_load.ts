@@ -19,14 +19,14 @@ import type { Codec } from "../../src/base/wire/record_codec.ts";
 
 const sessionTimeoutMs = 60_000;
 /** Bytes of the data of what is created and set. */
-export const dataBytes = 100;
-const data = new Uint8Array(dataBytes).fill(0x61);
+export const requestDataBytes = 100;
+const data = new Uint8Array(requestDataBytes).fill(0x61);
 const errorAt = 12;
 
-export type Frame = Uint8Array;
+export type RequestFrame = Uint8Array;
 
 /** One request as it goes over the wire. */
-export function requestFrame<Name extends OperationName>(name: Name, request: OperationRequest<Name>): Frame {
+export function requestFrame<Name extends OperationName>(name: Name, request: OperationRequest<Name>): RequestFrame {
   const { code } = operations[name];
   const codec = operations[name].request as unknown as Codec<OperationRequest<Name>>;
   return encodeFrame((writer: ByteWriter) => {
@@ -35,11 +35,11 @@ export function requestFrame<Name extends OperationName>(name: Name, request: Op
   });
 }
 
-export const createFrame = (path: string, flags = 0): Frame =>
+export const createFrame = (path: string, flags = 0): RequestFrame =>
   requestFrame("create", { path, data, acl: [...openAcl], flags });
-export const existsFrame = (path: string): Frame => requestFrame("exists", { path, watch: false });
-export const watchFrame = (path: string): Frame => requestFrame("getData", { path, watch: true });
-export const setFrame = (path: string): Frame => requestFrame("setData", { path, data, version: -1 });
+export const existsFrame = (path: string): RequestFrame => requestFrame("exists", { path, watch: false });
+export const watchFrame = (path: string): RequestFrame => requestFrame("getData", { path, watch: true });
+export const setFrame = (path: string): RequestFrame => requestFrame("setData", { path, data, version: -1 });
 
 export class RequestLoad {
   readonly #decoder = new JuteFrameDecoder(64 << 20);
@@ -69,7 +69,7 @@ export class RequestLoad {
    * Sends all of them, never more than `window` unanswered; resolves with the milliseconds of each when that is 1, else
    * of all.
    */
-  run(frames: readonly Frame[], window: number): Promise<{ totalMs: number; eachMs: number[] }> {
+  run(frames: readonly RequestFrame[], window: number): Promise<{ totalMs: number; eachMs: number[] }> {
     const { promise, resolve, reject } = Promise.withResolvers<{ totalMs: number; eachMs: number[] }>();
     const eachMs: number[] = [];
     let sent = 0;
@@ -84,7 +84,7 @@ export class RequestLoad {
       const batch = frames.slice(sent, until);
       sent = until;
       sentMs = performance.now();
-      this.#connection?.write(batch.length === 1 ? batch[0] as Frame : Buffer.concat(batch));
+      this.#connection?.write(batch.length === 1 ? batch[0] as RequestFrame : Buffer.concat(batch));
     };
     this.#closed = () => reject(new Error(`The server closed the connection after ${answered} answers`));
     this.#reply = (isGood) => {

@@ -14,7 +14,7 @@ import { storeMethods } from "../../src/retry/queue/sqlite/sqlite_store_methods.
 import { eventually } from "../../test/support/eventually.ts";
 import { batonCommand } from "../../test/support/keeper_server.ts";
 import { rigRules } from "../../test/support/retry_rig.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 const bodyBytes = 100;
 const loads = { submitted: 50_000, redelivered: 20_000, waiting: 100_000, timers: 50, large: 1_000_000 };
@@ -35,10 +35,10 @@ export async function retrySpeed(rounds: number): Promise<string> {
   const late = await bench.timers();
   const memory = await bench.memory();
   const row = (what: string, wanted: string, values: readonly number[]) => {
-    const { min, p50, max } = summarize(values);
-    return [what, wanted, short(p50), short(min), short(max)];
+    const { min, p50, max } = summarizeMeasurements(values);
+    return [what, wanted, formatFigure(p50), formatFigure(min), formatFigure(max)];
   };
-  return table([
+  return alignedTable([
     [`retry, ${bodyBytes} B`, "wanted", "p50", "min", "max"],
     row("stored/s by submit --lines", ">= 5000", stored),
     row(`redelivered/s by HTTP, -j ${concurrency}`, ">= 2000", redelivered),

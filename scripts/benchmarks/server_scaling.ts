@@ -11,9 +11,9 @@ import { systemClock } from "../../src/base/support/clock.ts";
 import { postgresPrograms } from "../../test/support/pooler.ts";
 import { PostgresServer } from "../../test/support/postgres_server.ts";
 import { PubsubCluster } from "../../test/support/pubsub_cluster.ts";
-import { cpuMs } from "./pubsub_contestants.ts";
+import { processCpuMs } from "./pubsub_contestants.ts";
 import { buildPeer, runPeer } from "./pubsub_speed.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 /** Servers that have topics, and topics; each topic has a publisher and a consumer. */
 const settings = [[1, 1], [1, 2], [2, 2], [1, 6], [2, 6], [3, 6]] as const;
@@ -67,11 +67,12 @@ export async function serverScaling(rounds: number): Promise<string> {
     const inFlight = outstanding === null ? "one of each topic" : `${outstanding} in all`;
     const head = ["servers", "topics", "msg/s", "put p50 µs", "processors: servers", "database", "proxies"];
     const rows = settings.map(([servers, topics], index) => {
-      const of = (figure: keyof Outcome) => short(summarize((outcomes[index] ?? []).map((one) => one[figure])).p50);
+      const of = (figure: keyof Outcome) =>
+        formatFigure(summarizeMeasurements((outcomes[index] ?? []).map((one) => one[figure])).p50);
       const figures = [of("messagesPerSecond"), of("putP50Us"), of("servers"), of("database"), of("proxies")];
       return [String(servers), String(topics), ...figures];
     });
-    tables.push(`${bodyBytes} B, outstanding: ${inFlight}\n${table([head, ...rows])}`);
+    tables.push(`${bodyBytes} B, outstanding: ${inFlight}\n${alignedTable([head, ...rows])}`);
   }
   const where =
     `everything on one machine with ${availableParallelism()} processors, of which the load needs a part, too`;
@@ -104,9 +105,9 @@ async function measured(
   { bodyBytes, perTopic }: { readonly bodyBytes: number; readonly perTopic: number },
 ): Promise<Outcome> {
   const cpu = () => ({
-    servers: [...cluster.servers.values()].reduce((sum, { pid }) => sum + cpuMs(pid), 0),
-    database: database.pids.reduce((sum, pid, at) => sum + cpuMs(pid, { withEnded: at === 0 }), 0),
-    proxies: [...cluster.proxies.values()].reduce((sum, { pid }) => sum + cpuMs(pid), 0),
+    servers: [...cluster.servers.values()].reduce((sum, { pid }) => sum + processCpuMs(pid), 0),
+    database: database.pids.reduce((sum, pid, at) => sum + processCpuMs(pid, { withEnded: at === 0 }), 0),
+    proxies: [...cluster.proxies.values()].reduce((sum, { pid }) => sum + processCpuMs(pid), 0),
   });
   const before = cpu();
   const beganMs = performance.now();
@@ -119,7 +120,7 @@ async function measured(
   const tookMs = performance.now() - beganMs;
   return {
     messagesPerSecond: results.reduce((sum, [rate = 0]) => sum + rate, 0),
-    putP50Us: summarize(results.map(([, , , putP50Us = 0]) => putP50Us)).p50,
+    putP50Us: summarizeMeasurements(results.map(([, , , putP50Us = 0]) => putP50Us)).p50,
     servers: (after.servers - before.servers) / tookMs,
     database: (after.database - before.database) / tookMs,
     proxies: (after.proxies - before.proxies) / tookMs,

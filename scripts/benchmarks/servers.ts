@@ -10,7 +10,7 @@ import { eventually } from "../../test/support/eventually.ts";
 import { freePorts } from "../../test/support/free_ports.ts";
 import { startZooKeeper } from "../../test/support/zookeeper_server.ts";
 import { tryPeer } from "./peers.ts";
-import type { Contestant, Running } from "./contestant.ts";
+import type { LockContestant, RunningContestants } from "./contestant.ts";
 
 const root = join(import.meta.dirname, "../..");
 const baton = join(root, "dist/baton");
@@ -20,12 +20,12 @@ const answerMsMax = 20_000;
 const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 
 /** Everything that can be measured here, or nothing where nothing is wanted; what is missing is named on stderr. */
-export async function startContestants(wanted: boolean): Promise<Running> {
+export async function startContestants(wanted: boolean): Promise<RunningContestants> {
   await using stack = new AsyncDisposableStack();
   if (!wanted) return { contestants: [], [Symbol.asyncDispose]: async () => {} };
   const folder = mkdtempSync(join(tmpdir(), "baton-bench-"));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
-  const contestants: Contestant[] = [];
+  const contestants: LockContestant[] = [];
   contestants.push(keeperContestant(folder, stack));
   if (existsSync("/usr/share/java/zookeeper.jar")) {
     contestants.push(...await tryPeer("ZooKeeper", "its start", () => zooKeeperContestants(stack)) ?? []);
@@ -71,7 +71,7 @@ async function candidatesOf(servers: string, election: string): Promise<number> 
   return nodes.reduce((sum, node) => sum + (node?.numChildren ?? 0), 0);
 }
 
-function batonContestant(name: string, environment: Record<string, string>, servers: string): Contestant {
+function batonContestant(name: string, environment: Record<string, string>, servers: string): LockContestant {
   const program = join(import.meta.dirname, "baton_cycles.ts");
   const meetingProgram = join(import.meta.dirname, "baton_meetings.ts");
   return {
@@ -104,7 +104,7 @@ function batonContestant(name: string, environment: Record<string, string>, serv
   };
 }
 
-function keeperContestant(folder: string, stack: AsyncDisposableStack): Contestant {
+function keeperContestant(folder: string, stack: AsyncDisposableStack): LockContestant {
   const environment = { BATON_KEEPER_DIR: join(folder, "keeper") };
   stack.defer(() => {
     spawnSync("pkill", ["-f", environment.BATON_KEEPER_DIR]);
@@ -117,7 +117,7 @@ function keeperContestant(folder: string, stack: AsyncDisposableStack): Contesta
   return batonContestant("its keeper", environment, `unix:${join(environment.BATON_KEEPER_DIR, "keeper.sock")}`);
 }
 
-async function zooKeeperContestants(stack: AsyncDisposableStack): Promise<Contestant[]> {
+async function zooKeeperContestants(stack: AsyncDisposableStack): Promise<LockContestant[]> {
   // As it is installed: a write is on disk before it is answered, as with the other servers.
   const server = await startZooKeeper(1, { javaProperties: { "zookeeper.forceSync": "yes" } });
   stack.defer(() => server.close());
@@ -151,7 +151,7 @@ async function zooKeeperContestants(stack: AsyncDisposableStack): Promise<Contes
   }];
 }
 
-async function etcdContestant(folder: string, stack: AsyncDisposableStack): Promise<Contestant> {
+async function etcdContestant(folder: string, stack: AsyncDisposableStack): Promise<LockContestant> {
   const [clientPort, peerPort] = await freePorts(2);
   const endpoint = `http://127.0.0.1:${clientPort}`;
   const peer = `http://127.0.0.1:${peerPort}`;
@@ -199,7 +199,7 @@ async function etcdContestant(folder: string, stack: AsyncDisposableStack): Prom
   };
 }
 
-function flockContestant(folder: string): Contestant {
+function flockContestant(folder: string): LockContestant {
   const file = (lock: string) => {
     const path = join(folder, `${lock}.flock`);
     if (!existsSync(path)) writeFileSync(path, "");

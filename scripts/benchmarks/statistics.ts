@@ -2,7 +2,7 @@
  * What a benchmark says about a list of measurements. Ratios are taken between medians of one run, never across runs.
  */
 
-export interface Summary {
+export interface MeasurementSummary {
   readonly count: number;
   readonly min: number;
   readonly p50: number;
@@ -11,7 +11,7 @@ export interface Summary {
 }
 
 /** Order statistics of at least one value, by the nearest-rank method. */
-export function summarize(values: readonly number[]): Summary {
+export function summarizeMeasurements(values: readonly number[]): MeasurementSummary {
   if (values.length === 0) throw new RangeError("Cannot summarize an empty list of measurements");
   const sorted = values.toSorted((a, b) => a - b);
   const rank = (share: number) => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] as number;
@@ -19,13 +19,13 @@ export function summarize(values: readonly number[]): Summary {
 }
 
 /** A number with three significant digits, without an exponent. */
-export function short(value: number): string {
+export function formatFigure(value: number): string {
   if (!Number.isFinite(value)) return String(value);
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 
 /** A table with aligned columns; the first row is the head. */
-export function table(rows: readonly (readonly string[])[]): string {
+export function alignedTable(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
   return rows
     .map((row) =>

@@ -1,12 +1,12 @@
 /** Programs that connect first, begin together when they are told to, and say when they are done. */
-import type { Contestant } from "./contestant.ts";
+import type { LockContestant } from "./contestant.ts";
 
 /**
  * Seconds from the go to the last program's "done". Each prints "ready", reads a line, runs, prints "done". `signal`
  * kills them.
  */
 export async function timedRun(
-  contestant: Contestant,
+  contestant: LockContestant,
   commands: readonly string[][],
   signal: AbortSignal,
 ): Promise<number> {

@@ -3,8 +3,8 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { short, summarize, table } from "./statistics.ts";
-import type { GrowthOutcome } from "./topic_growth_program.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
+import type { TopicGrowthOutcome } from "./topic_growth_program.ts";
 
 const sizes = [
   { backlog: 0, subscribers: 1 },
@@ -15,35 +15,36 @@ const sizes = [
 
 /** Medians of so many rounds, in turn; each in a fresh store, in processes of their own. */
 export function topicGrowth(rounds: number): Promise<string> {
-  const outcomes = sizes.map((): GrowthOutcome[] => []);
+  const outcomes = sizes.map((): TopicGrowthOutcome[] => []);
   for (let round = 0; round < rounds; round++) {
     for (const [index, size] of sizes.entries()) outcomes[index]?.push(measured(size));
   }
   const rows = [["backlog × subscribers", "cpu µs/put", "× first", "µs/put", "open ms", "MiB opened", "MiB filled"]];
-  const first = summarize(outcomes[0]?.map(({ cpuUsPerPut }) => cpuUsPerPut) ?? []).p50;
+  const first = summarizeMeasurements(outcomes[0]?.map(({ cpuUsPerPut }) => cpuUsPerPut) ?? []).p50;
   for (const [index, { backlog, subscribers }] of sizes.entries()) {
-    const of = (name: keyof GrowthOutcome) => summarize((outcomes[index] ?? []).map((one) => one[name])).p50;
+    const of = (name: keyof TopicGrowthOutcome) =>
+      summarizeMeasurements((outcomes[index] ?? []).map((one) => one[name])).p50;
     rows.push([
       `${backlog} × ${subscribers}`,
-      short(of("cpuUsPerPut")),
-      short(of("cpuUsPerPut") / first),
-      ...(["usPerPut", "openMs", "rssMib", "fillRssMib"] as const).map((name) => short(of(name))),
+      formatFigure(of("cpuUsPerPut")),
+      formatFigure(of("cpuUsPerPut") / first),
+      ...(["usPerPut", "openMs", "rssMib", "fillRssMib"] as const).map((name) => formatFigure(of(name))),
     ]);
   }
-  return Promise.resolve(table(rows));
+  return Promise.resolve(alignedTable(rows));
 }
 
-function measured({ backlog, subscribers }: typeof sizes[number]): GrowthOutcome {
+function measured({ backlog, subscribers }: typeof sizes[number]): TopicGrowthOutcome {
   const folder = mkdtempSync(join(tmpdir(), "baton-bench-growth-"));
   const program = join(import.meta.dirname, "topic_growth_program.ts");
-  const run = (...more: string[]): Partial<GrowthOutcome> => {
+  const run = (...more: string[]): Partial<TopicGrowthOutcome> => {
     const words = [program, String(backlog), String(subscribers), folder, ...more];
     const ended = spawnSync(process.execPath, words, { encoding: "utf8" });
     if (ended.status !== 0) throw new Error(`the growth of a store could not be measured: ${ended.stderr}`);
-    return JSON.parse(ended.stdout) as Partial<GrowthOutcome>;
+    return JSON.parse(ended.stdout) as Partial<TopicGrowthOutcome>;
   };
   try {
-    return { ...run(), ...(backlog > 0 ? run("again") : { openMs: 0, rssMib: 0 }) } as GrowthOutcome;
+    return { ...run(), ...(backlog > 0 ? run("again") : { openMs: 0, rssMib: 0 }) } as TopicGrowthOutcome;
   } finally {
     rmSync(folder, { recursive: true });
   }

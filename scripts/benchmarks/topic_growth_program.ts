@@ -7,7 +7,7 @@ import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/operations/store_operations.ts";
 import { requestOf, responseOf } from "../../test/support/store_requests.ts";
 
-export interface GrowthOutcome {
+export interface TopicGrowthOutcome {
   /** Of all threads, for a put with 256 outstanding. */
   readonly cpuUsPerPut: number;
   readonly usPerPut: number;

@@ -9,7 +9,7 @@ import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import type { ClientOperation } from "../../src/pubsub/store/operations/store_operations.ts";
 import type { EncodedResponse } from "../../src/pubsub/store/topic_store.ts";
 import { requestOf, responseOf } from "../../test/support/store_requests.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 interface Load {
   readonly bodyBytes: number;
@@ -36,20 +36,20 @@ export async function topicStore(rounds: number): Promise<string> {
   for (const load of loads) {
     const outcomes: Outcome[] = [];
     for (let round = 0; round < rounds; round++) outcomes.push(await putAll(load));
-    const rate = summarize(outcomes.map(({ putsPerSecond }) => putsPerSecond));
+    const rate = summarizeMeasurements(outcomes.map(({ putsPerSecond }) => putsPerSecond));
     const latency = outcomes.flatMap(({ latenciesMs }) => latenciesMs).toSorted((a, b) => a - b);
     rows.push([
       `${load.bodyBytes} B, ${load.outstanding} outstanding`,
-      short(rate.p50),
-      short(rate.min),
-      short(rate.max),
-      short(latency[Math.floor(latency.length / 2)] ?? 0),
-      short(latency[Math.floor(latency.length * 0.99)] ?? 0),
-      short(summarize(outcomes.map(({ commitsPerPut }) => commitsPerPut)).p50),
-      short(summarize(outcomes.map(({ getsPerSecond }) => getsPerSecond)).p50),
+      formatFigure(rate.p50),
+      formatFigure(rate.min),
+      formatFigure(rate.max),
+      formatFigure(latency[Math.floor(latency.length / 2)] ?? 0),
+      formatFigure(latency[Math.floor(latency.length * 0.99)] ?? 0),
+      formatFigure(summarizeMeasurements(outcomes.map(({ commitsPerPut }) => commitsPerPut)).p50),
+      formatFigure(summarizeMeasurements(outcomes.map(({ getsPerSecond }) => getsPerSecond)).p50),
     ]);
   }
-  return table([head, ...rows]);
+  return alignedTable([head, ...rows]);
 }
 
 async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> {

@@ -7,7 +7,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { PostgresServer } from "../../test/support/postgres_server.ts";
 import { PubsubCluster } from "../../test/support/pubsub_cluster.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 const backlogs = [0, 1_000_000];
 const subscribers = 100;
@@ -48,14 +48,16 @@ export async function topicTakeover(rounds: number): Promise<string> {
       afterKill.push(servedAt - killedAt);
       await cluster.server(owner).restart();
     }
-    const session = summarize(afterSession);
-    const kill = summarize(afterKill);
+    const session = summarizeMeasurements(afterSession);
+    const kill = summarizeMeasurements(afterKill);
     rows.push([
       `${backlog} messages of 100 B, ${subscribers} subscribers`,
-      ...[session.p50, session.max, kill.p50, kill.max].map(short),
+      ...[session.p50, session.max, kill.p50, kill.max].map(formatFigure),
     ]);
   }
-  return `${table(rows)}\nthe session timeout is ${sessionTimeoutMs} ms; the keeper; the database on the same machine`;
+  return `${
+    alignedTable(rows)
+  }\nthe session timeout is ${sessionTimeoutMs} ms; the keeper; the database on the same machine`;
 }
 
 async function fill(cluster: PubsubCluster, topic: string, messages: number): Promise<void> {

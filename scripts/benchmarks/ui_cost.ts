@@ -12,7 +12,7 @@ import { BatonSession } from "../../test/support/baton_session.ts";
 import { hasPeer } from "../../test/support/peers.ts";
 import { servePage } from "../../test/support/ui_page.ts";
 import { seedPage } from "../../test/support/ui_rows_seed.ts";
-import { short, table } from "./statistics.ts";
+import { alignedTable, formatFigure } from "./statistics.ts";
 
 const changesPerSecond = 100;
 /** The first seconds, in which the runtime compiles, are not counted. */
@@ -30,9 +30,9 @@ export async function uiCost(): Promise<string> {
   ]];
   for (const backend of backends) {
     if (backend.peer !== null && !hasPeer(backend.peer)) continue;
-    rows.push([`on ${backend.name}`, ...(await measured(backend)).map(short)]);
+    rows.push([`on ${backend.name}`, ...(await measured(backend)).map(formatFigure)]);
   }
-  return table(rows);
+  return alignedTable(rows);
 }
 
 async function measured(backend: Backend): Promise<number[]> {

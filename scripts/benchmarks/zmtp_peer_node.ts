@@ -3,7 +3,14 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import process from "node:process";
 import type * as zeromq from "zeromq";
-import { ackBytes, keyNames, type Measure, measureWarm, medianTripUs, outstandingMax } from "./zmtp_roles.ts";
+import {
+  curveKeyVariables,
+  measureWarm,
+  medianRoundTripUs,
+  zmtpAckBytes,
+  type ZmtpMeasure,
+  zmtpOutstandingMax,
+} from "./zmtp_roles.ts";
 
 const [project = ".", role = "", endpoint = "", ...rest] = process.argv.slice(2);
 const zmq = createRequire(join(project, "package.json"))("zeromq") as typeof zeromq;
@@ -12,12 +19,12 @@ type Duplex = zeromq.Dealer | zeromq.Router | zeromq.Request | zeromq.Reply;
 
 function secured<S extends Duplex>(socket: S, isServer: boolean): S {
   socket.linger = 0;
-  const server = process.env[keyNames.server];
+  const server = process.env[curveKeyVariables.server];
   if (server === undefined) return socket;
   if (isServer) socket.curveServer = true;
   else socket.curveServerKey = server;
-  socket.curvePublicKey = process.env[keyNames.publicKey] ?? "";
-  socket.curveSecretKey = process.env[keyNames.secretKey] ?? "";
+  socket.curvePublicKey = process.env[curveKeyVariables.publicKey] ?? "";
+  socket.curveSecretKey = process.env[curveKeyVariables.secretKey] ?? "";
   return socket;
 }
 
@@ -46,19 +53,19 @@ async function swallow(socket: zeromq.Dealer): Promise<void> {
   for await (const [body] of socket) if (body?.byteLength === 0) await socket.send("");
 }
 
-const roundTrips = (socket: zeromq.Dealer | zeromq.Request): Measure => (body, forMs) =>
-  medianTripUs(async () => {
+const roundTrips = (socket: zeromq.Dealer | zeromq.Request): ZmtpMeasure => (body, forMs) =>
+  medianRoundTripUs(async () => {
     await socket.send(body);
     await socket.receive();
   }, forMs);
 
-const window = (socket: zeromq.Dealer): Measure => async (body, forMs) => {
+const window = (socket: zeromq.Dealer): ZmtpMeasure => async (body, forMs) => {
   const startMs = performance.now();
   let outstanding = 0;
   let acked = 0;
   let nowMs = startMs;
   while (nowMs < startMs + forMs || outstanding > 0) {
-    for (; nowMs < startMs + forMs && outstanding < outstandingMax; outstanding++) await socket.send(body);
+    for (; nowMs < startMs + forMs && outstanding < zmtpOutstandingMax; outstanding++) await socket.send(body);
     await socket.receive();
     outstanding--;
     acked++;
@@ -67,7 +74,7 @@ const window = (socket: zeromq.Dealer): Measure => async (body, forMs) => {
   return acked * 1000 / (nowMs - startMs);
 };
 
-const oneWay = (socket: zeromq.Dealer): Measure => async (body, forMs) => {
+const oneWay = (socket: zeromq.Dealer): ZmtpMeasure => async (body, forMs) => {
   const startMs = performance.now();
   let sent = 0;
   for (; sent % 64 !== 0 || performance.now() < startMs + forMs; sent++) await socket.send(body);
@@ -79,8 +86,8 @@ const oneWay = (socket: zeromq.Dealer): Measure => async (body, forMs) => {
 const roles: Record<string, () => Promise<void>> = {
   rep: async () => answer(await bound(new zmq.Reply(), endpoint), Infinity),
   echo: async () => answer(await bound(new zmq.Router(), endpoint), Infinity),
-  ack: async () => answer(await bound(new zmq.Router(), endpoint), ackBytes),
-  worker: () => answer(connected(new zmq.Dealer()), ackBytes),
+  ack: async () => answer(await bound(new zmq.Router(), endpoint), zmtpAckBytes),
+  worker: () => answer(connected(new zmq.Dealer()), zmtpAckBytes),
   sink: async () => swallow(await bound(new zmq.Dealer(), endpoint)),
   proxy: async () => {
     const front = await bound(new zmq.Router(), endpoint);

@@ -11,7 +11,14 @@ import { x25519Secret } from "../../src/base/support/x25519.ts";
 import { decodeZ85 } from "../../src/base/wire/z85.ts";
 import { curveClient } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
 import { curveServer } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
-import { ackBytes, keyNames, type Measure, measureWarm, medianTripUs, outstandingMax } from "./zmtp_roles.ts";
+import {
+  curveKeyVariables,
+  measureWarm,
+  medianRoundTripUs,
+  zmtpAckBytes,
+  type ZmtpMeasure,
+  zmtpOutstandingMax,
+} from "./zmtp_roles.ts";
 import { messagesOf } from "../../test/support/messages_of.ts";
 
 const [role = "", endpoint = "", ...rest] = process.argv.slice(2);
@@ -20,9 +27,9 @@ type Duplex = RouterSocket | DealerSocket;
 
 function options(isServer: boolean): SocketOptions {
   const heartbeat = { everyMs: 0, timeoutMs: 0 }; // libzmq has none unless told to
-  const server = process.env[keyNames.server];
+  const server = process.env[curveKeyVariables.server];
   if (server === undefined) return { heartbeat };
-  const own = { key: x25519Secret(keyOf(process.env[keyNames.secretKey] ?? "")), randomBytes: random };
+  const own = { key: x25519Secret(keyOf(process.env[curveKeyVariables.secretKey] ?? "")), randomBytes: random };
   return { heartbeat, security: isServer ? curveServer(own) : curveClient({ ...own, serverKey: keyOf(server) }) };
 }
 
@@ -72,13 +79,13 @@ async function swallow(socket: DealerSocket): Promise<void> {
   }
 }
 
-const roundTrips = (socket: DealerSocket | RequestSocket): Measure => (body, forMs) =>
-  medianTripUs(async () => {
+const roundTrips = (socket: DealerSocket | RequestSocket): ZmtpMeasure => (body, forMs) =>
+  medianRoundTripUs(async () => {
     await socket.send([body]);
     await socket.receive();
   }, forMs);
 
-const window = (socket: DealerSocket): Measure => async (body, forMs) => {
+const window = (socket: DealerSocket): ZmtpMeasure => async (body, forMs) => {
   const message = [body];
   const startMs = performance.now();
   let outstanding = 0;
@@ -92,7 +99,7 @@ const window = (socket: DealerSocket): Measure => async (body, forMs) => {
     nowMs = performance.now();
     const isOver = nowMs >= startMs + forMs;
     if (isOver && outstanding === 0) break;
-    while (!isOver && outstanding < outstandingMax) {
+    while (!isOver && outstanding < zmtpOutstandingMax) {
       if (!socket.trySend(message)) await socket.send(message);
       outstanding++;
     }
@@ -100,7 +107,7 @@ const window = (socket: DealerSocket): Measure => async (body, forMs) => {
   return acked * 1000 / (nowMs - startMs);
 };
 
-const oneWay = (socket: DealerSocket): Measure => async (body, forMs) => {
+const oneWay = (socket: DealerSocket): ZmtpMeasure => async (body, forMs) => {
   const message = [body];
   const startMs = performance.now();
   let sent = 0;
@@ -113,7 +120,7 @@ const oneWay = (socket: DealerSocket): Measure => async (body, forMs) => {
 };
 
 /** The cipher alone, and nothing of CURVE around it: what the slower one of sealing and opening does in a second. */
-const cipher: Measure = (body, forMs) => {
+const cipher: ZmtpMeasure = (body, forMs) => {
   const key = random(32);
   const nonce = random(24);
   const box = xsalsa20poly1305(key, nonce).encrypt(body);
@@ -130,8 +137,8 @@ const cipher: Measure = (body, forMs) => {
 const roles: Record<string, () => Promise<void>> = {
   rep: async () => reply(await bound(new ReplySocket(options(true)), endpoint)),
   echo: async () => answer(await bound(new RouterSocket(options(true)), endpoint), Infinity),
-  ack: async () => answer(await bound(new RouterSocket(options(true)), endpoint), ackBytes),
-  worker: () => answer(connected(new DealerSocket(options(false))), ackBytes),
+  ack: async () => answer(await bound(new RouterSocket(options(true)), endpoint), zmtpAckBytes),
+  worker: () => answer(connected(new DealerSocket(options(false))), zmtpAckBytes),
   sink: async () => swallow(await bound(new DealerSocket(options(true)), endpoint)),
   proxy: async () => {
     const front = await bound(new RouterSocket(options(true)), endpoint);

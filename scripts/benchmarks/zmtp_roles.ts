@@ -18,19 +18,26 @@
  */
 
 /** Messages on their way. */
-export const outstandingMax = 256;
-export const ackBytes = 8;
+export const zmtpOutstandingMax = 256;
+export const zmtpAckBytes = 8;
 
 /** The environment has the keys, in Z85, where everything is to be encrypted. */
-export const keyNames = { server: "CURVE_SERVER", publicKey: "CURVE_PUBLIC", secretKey: "CURVE_SECRET" } as const;
+export const curveKeyVariables = {
+  server: "CURVE_SERVER",
+  publicKey: "CURVE_PUBLIC",
+  secretKey: "CURVE_SECRET",
+} as const;
 
 /** A just-in-time compiler of a busy machine takes most of it; those that need none get it as well. */
 const warmMs = 1000;
 
-export type Measure = (body: Uint8Array, forMs: number) => Promise<number>;
+export type ZmtpMeasure = (body: Uint8Array, forMs: number) => Promise<number>;
 
 /** Runs it twice, as said above. */
-export async function measureWarm(measure: Measure, [bytes = "", milliseconds = ""]: readonly string[]): Promise<void> {
+export async function measureWarm(
+  measure: ZmtpMeasure,
+  [bytes = "", milliseconds = ""]: readonly string[],
+): Promise<void> {
   const body = new Uint8Array(Number(bytes)).fill(0x78);
   await measure(body, warmMs);
   const result = await measure(body, Number(milliseconds));
@@ -38,7 +45,7 @@ export async function measureWarm(measure: Measure, [bytes = "", milliseconds = 
 }
 
 /** The median of the time that one takes, in microseconds. */
-export async function medianTripUs(trip: () => Promise<void>, forMs: number): Promise<number> {
+export async function medianRoundTripUs(trip: () => Promise<void>, forMs: number): Promise<number> {
   const trips: number[] = [];
   const endMs = performance.now() + forMs;
   for (let startMs = performance.now(); startMs < endMs;) {

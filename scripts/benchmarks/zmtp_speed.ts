@@ -10,9 +10,9 @@ import { createInterface } from "node:readline";
 import { client, server } from "../../test/fixtures/zeromq_keys.ts";
 import { probeLine } from "./machine.ts";
 import { measureInTurn, tryPeer } from "./peers.ts";
-import { short, summarize, table } from "./statistics.ts";
+import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 import { type ZmtpContestant, zmtpContestants } from "./zmtp_contestants.ts";
-import { keyNames } from "./zmtp_roles.ts";
+import { curveKeyVariables } from "./zmtp_roles.ts";
 
 interface Figure {
   readonly title: string;
@@ -112,11 +112,11 @@ async function measured(contestants: readonly ZmtpContestant[], figure: Figure, 
   );
   const own = [...results].find(([{ isOwn }]) => isOwn);
   const rows = [...results].map(([{ name }, all]) => {
-    const { min, p50, max } = summarize(all);
-    const ratio = own === undefined ? "–" : short(summarize(own[1]).p50 / p50);
-    return [name, ...[min, p50, max].map(short), ratio];
+    const { min, p50, max } = summarizeMeasurements(all);
+    const ratio = own === undefined ? "–" : formatFigure(summarizeMeasurements(own[1]).p50 / p50);
+    return [name, ...[min, p50, max].map(formatFigure), ratio];
   });
-  return table([[run.title, "min", "median", "max", "baton ÷ it"], ...rows]);
+  return alignedTable([[run.title, "min", "median", "max", "baton ÷ it"], ...rows]);
 }
 
 /** How long a program may take to start, and how much longer than it measures it may run, in milliseconds. */
@@ -159,9 +159,9 @@ class Peers {
   #start(words: readonly string[], keys: { publicKey: string; secretKey: string }): ChildProcess {
     const [program = "", ...args] = [...this.#contestant.command, ...words];
     const curve = {
-      [keyNames.server]: server.publicKey,
-      [keyNames.publicKey]: keys.publicKey,
-      [keyNames.secretKey]: keys.secretKey,
+      [curveKeyVariables.server]: server.publicKey,
+      [curveKeyVariables.publicKey]: keys.publicKey,
+      [curveKeyVariables.secretKey]: keys.secretKey,
     };
     const env = { ...process.env, ...(this.#isEncrypted ? curve : {}) };
     return spawn(program, args, { env, stdio: ["ignore", "pipe", "inherit"] });

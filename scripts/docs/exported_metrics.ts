@@ -1,5 +1,5 @@
 /** The metrics of `baton metrics`, as its code exports them for a reading in which everything is used. */
-import { metricsOfUse } from "../../commands/operator/use_metrics.ts";
+import { buildUseMetrics } from "../../commands/operator/use_metrics.ts";
 import { useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
 import { countHistoryRecord, noHistoryCounters } from "../../src/coordination/history/history_counters.ts";
 import { historyKinds } from "../../src/coordination/history/history_log.ts";
@@ -18,7 +18,7 @@ export function exportedMetrics(): ExportedMetric[] {
     beganMs: 2,
     endedMs: 3,
   });
-  const metrics = metricsOfUse({
+  const metrics = buildUseMetrics({
     atMs: 1,
     tookMs: 1,
     clockOffsetMs: 1,
@@ -35,7 +35,7 @@ export function exportedMetrics(): ExportedMetric[] {
 }
 
 /** Mistakes of an expression: names of metrics and labels that are not exported. */
-export function mistakesOf(expression: string, metrics: readonly ExportedMetric[]): string[] {
+export function findExpressionMistakes(expression: string, metrics: readonly ExportedMetric[]): string[] {
   const found = [...expression.matchAll(/\b(baton_\w+)(?:\{([^}]*)\})?/g)];
   return found.flatMap(([, name = "", selector = ""]) => {
     const metric = metrics.find((one) =>

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
-import { allShapes, type JsonShape } from "../../commands/json_shapes/all_shapes.ts";
+import { allJsonShapes, type JsonShape } from "../../commands/json_shapes/all_shapes.ts";
 
 const goldens = join(import.meta.dirname ?? ".", "../../test/fixtures/json");
 
@@ -19,7 +19,7 @@ interface Schema {
 }
 
 export function jsonPage(table: (head: string[], rows: string[][]) => string[]): string[] {
-  return allShapes.flatMap((shape) => section(shape, table)).slice(0, -1);
+  return allJsonShapes.flatMap((shape) => section(shape, table)).slice(0, -1);
 }
 
 function section(

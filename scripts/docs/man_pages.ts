@@ -1,15 +1,15 @@
 /** All man pages: one for each command, one for each group of commands, and the topics of `baton help`. */
-import { type Command, type CommandLoaders, commonSettings } from "../../commands/command.ts";
+import { type Command, type CommandLoaders, commonCommandSettings } from "../../commands/command.ts";
 import { listSubcommands } from "../../commands/command_names.ts";
 import { commandPage } from "../../commands/program/help/command_page.ts";
 import { loadHelpTopics } from "../../commands/program/help/help_topics.ts";
-import { loadSettings, products } from "../../commands/products.ts";
+import { loadProductSettings, products } from "../../commands/products.ts";
 import type { HelpPage } from "../../commands/help_page.ts";
-import { optionEntries } from "../../commands/option_text.ts";
+import { optionHelpEntries } from "../../commands/option_text.ts";
 import { commandGroupPage, commandOverviewPage } from "../../commands/program/help/command_lists.ts";
 import type { ManPage } from "./roff.ts";
 
-const helpTopics = await loadHelpTopics(products, await loadSettings());
+const helpTopics = await loadHelpTopics(products, await loadProductSettings());
 
 /** Topics are pages of section 7; the page of the configuration file is called after it. */
 const topicPages: Readonly<Record<string, { readonly name: string; readonly section: 5 | 7 }>> = {
@@ -69,7 +69,7 @@ async function mainPage(loaders: CommandLoaders): Promise<ManPage> {
         // The last block names other pages, as SEE ALSO does.
         ...nameManPages({ ...page, blocks }, loaders).blocks.slice(0, -1),
         { kind: "heading", text: "Options of all commands" },
-        { kind: "entries", entries: optionEntries(commonSettings) },
+        { kind: "entries", entries: optionHelpEntries(commonCommandSettings) },
         { kind: "heading", text: "Files" },
         {
           kind: "entries",

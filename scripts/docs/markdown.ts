@@ -3,7 +3,7 @@ import { posix } from "node:path";
 import type { HelpBlock, HelpEntry, HelpPage } from "../../commands/help_page.ts";
 
 /** The pages of the topics of `baton help`, below docs. */
-export const topicPaths: Readonly<Record<string, string>> = {
+export const helpTopicPaths: Readonly<Record<string, string>> = {
   connection: "connection.md",
   times: "times.md",
   "exit-codes": "exit_codes.md",
@@ -12,11 +12,11 @@ export const topicPaths: Readonly<Record<string, string>> = {
 };
 
 /** The page of a command, below docs. */
-export function commandPath(name: string): string {
+export function commandPagePath(name: string): string {
   return `commands/${name.replaceAll(" ", "-")}.md`;
 }
 
-export function page(title: string, lead: string, body: readonly string[]): string {
+export function markdownPage(title: string, lead: string, body: readonly string[]): string {
   return [
     `# ${title}`,
     "",
@@ -29,19 +29,19 @@ export function page(title: string, lead: string, body: readonly string[]): stri
   ].join("\n");
 }
 
-export function table(head: string[], rows: string[][]): string[] {
+export function markdownTable(head: string[], rows: string[][]): string[] {
   const line = (cells: string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
   return [line(head), line(head.map(() => "---")), ...rows.map(line)];
 }
 
-export const code = (text: string | null): string => text ? `\`${text}\`` : "";
+export const markdownCode = (text: string | null): string => text ? `\`${text}\`` : "";
 
 /** The page of a command or topic. `path`: its place below docs. */
-export function helpMarkdown({ name, summary, usage, blocks }: HelpPage, path: string): string {
+export function helpPageMarkdown({ name, summary, usage, blocks }: HelpPage, path: string): string {
   const isCommand = usage.length > 0;
   const lead = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
   const body = blocks.flatMap((block) => [...blockLines(block, path), ""]);
-  return page(
+  return markdownPage(
     isCommand ? `baton ${name}` : name.charAt(0).toUpperCase() + name.slice(1),
     lead,
     [...(isCommand ? ["```", ...usage, "```", ""] : []), ...body.slice(0, -1)],
@@ -55,23 +55,23 @@ function blockLines(block: HelpBlock, path: string): string[] {
     case "text":
       return [linked(block.text, path)];
     case "entries":
-      return entryTable("option", block.entries);
+      return helpEntryTable("option", block.entries);
     case "examples":
       return ["```sh", ...block.examples.flatMap(([line, does]) => [`# ${does}`, line]), "```"];
   }
 }
 
-export function entryTable(term: string, entries: readonly HelpEntry[]): string[] {
-  return table(
+export function helpEntryTable(term: string, entries: readonly HelpEntry[]): string[] {
+  return markdownTable(
     [term, "meaning", "default"],
-    entries.map((entry) => [code(entry.term), entry.meaning, entry.standard ?? ""]),
+    entries.map((entry) => [markdownCode(entry.term), entry.meaning, entry.standard ?? ""]),
   );
 }
 
 /** Texts name other pages as `baton help TOPIC`; a page of docs has a link. */
 function linked(text: string, path: string): string {
   return text.replaceAll(/\bsee baton help ([a-z-]+)/g, (all, topic: string) => {
-    const target = topicPaths[topic];
+    const target = helpTopicPaths[topic];
     return target === undefined ? all : `see [${topic}](${posix.relative(posix.dirname(path), target)})`;
   });
 }

@@ -1,7 +1,7 @@
 /**
  * What attacks have found when they ran last, as docs/proof_figures.json records it, and its tables in docs/proof.md.
  */
-import { table } from "./markdown.ts";
+import { markdownTable } from "./markdown.ts";
 
 export interface AttackFigures {
   readonly name: string;
@@ -60,7 +60,7 @@ export interface SeedsSummary {
 }
 
 /** The lines, added up by world and commit. They take the place of what `known` has for the same world and commit. */
-export function sumOfSeeds(lines: readonly SeedsSummary[], known: readonly SeedsFigures[]): SeedsFigures[] {
+export function sumSeedsFigures(lines: readonly SeedsSummary[], known: readonly SeedsFigures[]): SeedsFigures[] {
   const sums = new Map<string, SeedsFigures>();
   for (const { world, commit, date, seeds, failed, simulated_hours, faults } of lines) {
     if (!/^[0-9a-f]{8}$/.test(commit)) throw new Error(`A run of ${world} is not of a commit, but of "${commit}"`);
@@ -109,12 +109,12 @@ export function proofTables({ attacks, seeds, mutants }: ProofFigures): Readonly
     one.commit,
   ]);
   return {
-    figures: table(["layer", "command", "amount", "violations", "seed", "time", "date", "commit"], rows),
-    seeds: table(
+    figures: markdownTable(["layer", "command", "amount", "violations", "seed", "time", "date", "commit"], rows),
+    seeds: markdownTable(
       ["world", "seeds", "simulated hours", "faults that took effect", "failed", "commits"],
       seedsRows(seeds),
     ),
-    mutants: table(
+    mutants: markdownTable(
       ["defect that is put back", "found as", "seed that finds it", "time"],
       mutants.map(({ defect, foundAs, seed, seconds }) => [defect, foundAs, String(seed), `${number(seconds)} s`]),
     ),
@@ -122,7 +122,7 @@ export function proofTables({ attacks, seeds, mutants }: ProofFigures): Readonly
 }
 
 /** The page with the tables between their marks. Throws for a mark without a table, and a table without a mark. */
-export function withTables(page: string, tables: Readonly<Record<string, readonly string[]>>): string {
+export function replaceProofTables(page: string, tables: Readonly<Record<string, readonly string[]>>): string {
   const left = new Set(Object.keys(tables));
   const text = page.replace(/<!-- (\w+): begin -->\n[\s\S]*?<!-- \1: end -->/g, (_all, name: string) => {
     const lines = tables[name];

@@ -1,5 +1,5 @@
 /** Man pages: a page of help in the man(7) macros, which groff and mandoc read. */
-import { fullMeaning, type HelpBlock, type HelpPage } from "../../commands/help_page.ts";
+import { type HelpBlock, helpEntryText, type HelpPage } from "../../commands/help_page.ts";
 
 export interface ManPage {
   /** `baton-lock`. */
@@ -16,7 +16,7 @@ export interface ManIssue {
   readonly date: string;
 }
 
-export function manPage({ name, section, page, seeAlso }: ManPage, { version, date }: ManIssue): string {
+export function roffManPage({ name, section, page, seeAlso }: ManPage, { version, date }: ManIssue): string {
   const isCommand = page.usage.length > 0;
   const lines = [
     `.\\" Written by scripts/gen_man.ts from the tables of the code.`,
@@ -24,7 +24,7 @@ export function manPage({ name, section, page, seeAlso }: ManPage, { version, da
     ".nh", // names and options must not be hyphenated
     ".ad l",
     ".SH NAME",
-    `${escaped(name)} \\- ${escaped(page.summary)}`,
+    `${escapedRoff(name)} \\- ${escapedRoff(page.summary)}`,
     ...(isCommand ? [".SH SYNOPSIS", ...synopsis(page.usage)] : []),
     ...(page.blocks[0]?.kind === "heading" ? [] : [".SH DESCRIPTION"]),
     ...page.blocks.flatMap((block, index) =>
@@ -33,7 +33,7 @@ export function manPage({ name, section, page, seeAlso }: ManPage, { version, da
         : blockLines(block, { isFirst: (page.blocks[index - 1]?.kind ?? "heading") === "heading" })
     ),
     ".SH SEE ALSO",
-    seeAlso.map((one) => `.BR ${escaped(one).replace("(", " (")}`).join(",\n"),
+    seeAlso.map((one) => `.BR ${escapedRoff(one).replace("(", " (")}`).join(",\n"),
   ];
   return lines.join("\n") + "\n";
 }
@@ -66,15 +66,15 @@ function blockLines(block: Exclude<HelpBlock, Heading>, { isFirst }: { readonly 
       return block.entries.flatMap((entry) => [
         ".TP",
         `.B ${breakable(entry.term).replaceAll('"', "\\(dq")}`,
-        request(prose(fullMeaning(entry))),
+        request(prose(helpEntryText(entry))),
       ]);
     case "examples":
       return block.examples.flatMap(([line, does], index) => [
         ...(isFirst && index === 0 ? [] : [".PP"]),
-        request(escaped(`${does}:`)),
+        request(escapedRoff(`${does}:`)),
         ".RS 4",
         ".nf",
-        ...line.split("\n").map((one) => request(escaped(one))),
+        ...line.split("\n").map((one) => request(escapedRoff(one))),
         ".fi",
         ".RE",
       ]);
@@ -87,7 +87,7 @@ function request(text: string): string {
 }
 
 /** Text whose dashes and quotation marks can be copied to a shell. */
-export function escaped(text: string): string {
+export function escapedRoff(text: string): string {
   const special: Readonly<Record<string, string>> = {
     "\\": "\\e",
     "-": "\\-",
@@ -106,7 +106,7 @@ function codePoint(one: string): string {
 
 /** The same, with places at which a long word may be broken without a hyphen. */
 function breakable(text: string): string {
-  return escaped(text).replaceAll(/[|,/](?=\S)/g, "$&\\:");
+  return escapedRoff(text).replaceAll(/[|,/](?=\S)/g, "$&\\:");
 }
 
 /** The length of words that may not fit into a line of a narrow terminal. */
@@ -114,10 +114,10 @@ const longWord = 30;
 
 /** A paragraph; its long words may be broken. */
 function prose(text: string): string {
-  return text.split(" ").map((word) => word.length < longWord ? escaped(word) : breakable(word)).join(" ");
+  return text.split(" ").map((word) => word.length < longWord ? escapedRoff(word) : breakable(word)).join(" ");
 }
 
 /** An argument of a macro. */
 function quoted(text: string): string {
-  return `"${escaped(text).replaceAll('"', "\\(dq")}"`;
+  return `"${escapedRoff(text).replaceAll('"', "\\(dq")}"`;
 }

@@ -4,19 +4,23 @@ import { dirname } from "node:path";
 import process from "node:process";
 import { executableFormat } from "./executable_format.ts";
 import { checkMachSignature, signMach } from "./mach_signature.ts";
-import { type Platform, platformOfThisMachine } from "./platforms.ts";
-import { type Project, ReleaseError } from "./project.ts";
-import { runChecked } from "./run_tool.ts";
+import { platformOfThisMachine, type ReleasePlatform } from "./platforms.ts";
+import { ReleaseError, type ReleaseProject } from "./project.ts";
+import { runToolOrThrow } from "./run_tool.ts";
 import { runtimeExecutable } from "./runtime_executable.ts";
 
 /** Writes the binary of the platform into a file. */
-export async function compileBinary(project: Project, platform: Platform, outFile: string): Promise<void> {
+export async function compileBinary(
+  project: ReleaseProject,
+  platform: ReleasePlatform,
+  outFile: string,
+): Promise<void> {
   mkdirSync(dirname(outFile), { recursive: true });
   const here = platform.name === platformOfThisMachine()?.name;
   const runtime = here ? process.execPath : await runtimeExecutable(project.root, platform);
   const script = '. scripts/compile.sh && compile_baton "$1" "$2" "" "$3"';
   const env = { SOURCE_DATE_EPOCH: String(project.epoch) };
-  await runChecked(["sh", "-c", script, "sh", outFile, platform.target, runtime], { cwd: project.root, env });
+  await runToolOrThrow(["sh", "-c", script, "sh", outFile, platform.target, runtime], { cwd: project.root, env });
   const binary = readFileSync(outFile);
   const { os, cpu, loader } = executableFormat(binary);
   const musl = loader?.includes("musl") ?? false;

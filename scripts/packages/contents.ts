@@ -2,8 +2,8 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 import { thirdPartyNotices } from "./bundled_packages.ts";
-import type { Project } from "./project.ts";
-import { runChecked } from "./run_tool.ts";
+import type { ReleaseProject } from "./project.ts";
+import { runToolOrThrow } from "./run_tool.ts";
 import { billOfMaterials } from "./sbom.ts";
 import type { PackedFile } from "./tar_archive.ts";
 
@@ -21,7 +21,7 @@ export interface SharedContents {
 const completionFiles = { bash: "baton.bash", zsh: "_baton", fish: "baton.fish" };
 
 /** `scratch` is an empty folder. */
-export async function sharedContents(project: Project, scratch: string): Promise<SharedContents> {
+export async function sharedContents(project: ReleaseProject, scratch: string): Promise<SharedContents> {
   const read = (name: string) => readFileSync(join(project.root, name));
   const texts = ["LICENSE", "README.md", "CHANGELOG.md"].map((path) => ({ path, content: read(path) }));
   const notices = { path: "THIRD_PARTY_NOTICES.md", content: Buffer.from(thirdPartyNotices(project.root)) };
@@ -32,7 +32,7 @@ export async function sharedContents(project: Project, scratch: string): Promise
     completions: await Promise.all(
       Object.entries(completionFiles).map(async ([shell, name]) => ({
         path: `completions/${name}`,
-        content: Buffer.from(await runChecked([join(project.root, "dist/baton"), "completion", shell])),
+        content: Buffer.from(await runToolOrThrow([join(project.root, "dist/baton"), "completion", shell])),
       })),
     ),
     units: examples.map((name) => ({ path: `systemd/${name}`, content: read(`docs/examples/${name}`) })),
@@ -40,20 +40,20 @@ export async function sharedContents(project: Project, scratch: string): Promise
 }
 
 /** The pages that scripts/gen_man.ts writes. */
-async function manPages({ root, epoch }: Project, folder: string): Promise<PackedFile[]> {
+async function manPages({ root, epoch }: ReleaseProject, folder: string): Promise<PackedFile[]> {
   if (!existsSync(join(root, "scripts/gen_man.ts"))) return [];
-  await runChecked(["bun", "scripts/gen_man.ts", folder], { cwd: root, env: { SOURCE_DATE_EPOCH: String(epoch) } });
+  await runToolOrThrow(["bun", "scripts/gen_man.ts", folder], { cwd: root, env: { SOURCE_DATE_EPOCH: String(epoch) } });
   const pages = filesBelow(folder);
   rmSync(folder, { recursive: true });
   return pages;
 }
 
 /** The paths of all files of a folder and of the folders below it. */
-export function pathsBelow(folder: string): string[] {
+export function filePathsBelow(folder: string): string[] {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return entries.map((entry) => relative(folder, join(entry.parentPath, entry.name))).sort();
 }
 
 export function filesBelow(folder: string): PackedFile[] {
-  return pathsBelow(folder).map((path) => ({ path, content: readFileSync(join(folder, path)) }));
+  return filePathsBelow(folder).map((path) => ({ path, content: readFileSync(join(folder, path)) }));
 }

@@ -1,14 +1,14 @@
 /** The Homebrew formula, which installs the archive of the machine's platform. */
 import { archiveName } from "./archives.ts";
-import { platforms } from "./platforms.ts";
-import type { Project } from "./project.ts";
+import { releasePlatforms } from "./platforms.ts";
+import type { ReleaseProject } from "./project.ts";
 
 const blocks = { darwin: "on_macos", linux: "on_linux", x64: "on_intel", arm64: "on_arm" };
 
 /** `checksumOf` returns the SHA-256 of an archive; null for one that was not built. */
-export function homebrewFormula(project: Project, checksumOf: (archive: string) => string | null): string {
+export function homebrewFormula(project: ReleaseProject, checksumOf: (archive: string) => string | null): string {
   const { version, homepage, license } = project;
-  const archives = platforms.filter(({ libc }) => libc !== "musl").flatMap((platform) => {
+  const archives = releasePlatforms.filter(({ libc }) => libc !== "musl").flatMap((platform) => {
     const name = archiveName(project, platform);
     const checksum = checksumOf(name);
     return checksum === null ? [] : [{ platform, name, checksum }];

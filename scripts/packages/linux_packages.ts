@@ -7,11 +7,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, utimesSyn
 import { dirname, join } from "node:path";
 import process from "node:process";
 import type { SharedContents } from "./contents.ts";
-import type { Platform } from "./platforms.ts";
-import { type Project, ReleaseError } from "./project.ts";
-import { inPath, runChecked } from "./run_tool.ts";
+import type { ReleasePlatform } from "./platforms.ts";
+import { ReleaseError, type ReleaseProject } from "./project.ts";
+import { isProgramInPath, runToolOrThrow } from "./run_tool.ts";
 import { releaseCache } from "./runtime_executable.ts";
-import { gzipped } from "./tar_archive.ts";
+import { gzipReproducibly } from "./tar_archive.ts";
 
 export type PackageFormat = "deb" | "rpm";
 
@@ -19,14 +19,14 @@ const debArchitectures = { x64: "amd64", arm64: "arm64" };
 const rpmArchitectures = { x64: "x86_64", arm64: "aarch64" };
 
 /** The names that the tools of the distributions expect. */
-export function linuxPackageFile({ version }: Project, { cpu }: Platform, format: PackageFormat): string {
+export function linuxPackageFile({ version }: ReleaseProject, { cpu }: ReleasePlatform, format: PackageFormat): string {
   if (format === "deb") return `baton_${version}_${debArchitectures[cpu]}.deb`;
   return `baton-${version}-1.${rpmArchitectures[cpu]}.rpm`;
 }
 
 /** Whether nfpm is in the cache, or can be built. */
 export function canMakeLinuxPackages(root: string): boolean {
-  return existsSync(nfpmPath(root)) || inPath("go");
+  return existsSync(nfpmPath(root)) || isProgramInPath("go");
 }
 
 function nfpmPath(root: string): string {
@@ -48,7 +48,7 @@ async function nfpm(root: string): Promise<string> {
 }
 
 async function buildNfpm(root: string, path: string): Promise<void> {
-  if (!inPath("go")) {
+  if (!isProgramInPath("go")) {
     throw new ReleaseError(
       69,
       "deb and rpm packages need Go 1.24 or later, which builds nfpm; go was not found in PATH",
@@ -56,7 +56,7 @@ async function buildNfpm(root: string, path: string): Promise<void> {
   }
   mkdirSync(dirname(path), { recursive: true });
   const next = `${path}.${process.pid}`;
-  await runChecked(
+  await runToolOrThrow(
     ["go", "build", "-mod=readonly", "-trimpath", "-o", next, "github.com/goreleaser/nfpm/v2/cmd/nfpm"],
     {
       cwd: join(root, "scripts/packages/nfpm"),
@@ -80,7 +80,7 @@ export function packagedUnit(text: string): string {
 }
 
 /** Where each file is installed. */
-async function installedFiles(project: Project, binary: Uint8Array, shared: SharedContents): Promise<Content[]> {
+async function installedFiles(project: ReleaseProject, binary: Uint8Array, shared: SharedContents): Promise<Content[]> {
   const file = (dst: string, content: Uint8Array): Content => ({ dst, content, mode: 0o644 });
   const name = (path: string) => path.slice(path.lastIndexOf("/") + 1);
   const doc = (path: string) => `/usr/share/doc/baton/${name(path)}`;
@@ -98,7 +98,9 @@ async function installedFiles(project: Project, binary: Uint8Array, shared: Shar
     }),
     file("/usr/lib/sysusers.d/baton.conf", readFileSync(join(project.root, "scripts/packages/linux/sysusers.conf"))),
     ...await Promise.all(
-      shared.manPages.map(async ({ path, content }) => file(`/usr/share/man/${path}.gz`, await gzipped(content))),
+      shared.manPages.map(async ({ path, content }) =>
+        file(`/usr/share/man/${path}.gz`, await gzipReproducibly(content))
+      ),
     ),
     file("/usr/share/bash-completion/completions/baton", completion("baton.bash")),
     file("/usr/share/fish/vendor_completions.d/baton.fish", completion("baton.fish")),
@@ -112,9 +114,9 @@ async function installedFiles(project: Project, binary: Uint8Array, shared: Shar
 
 /** Writes the files and nfpm's configuration into `scratch`, and the packages into `outFolder`. */
 export async function linuxPackages(
-  project: Project,
+  project: ReleaseProject,
   { platform, binary, shared, scratch, outFolder }: {
-    platform: Platform;
+    platform: ReleasePlatform;
     binary: Uint8Array;
     shared: SharedContents;
     scratch: string;
@@ -141,11 +143,11 @@ export async function linuxPackages(
   await Promise.all((["deb", "rpm"] as const).map(async (format) => {
     const target = join(outFolder, linuxPackageFile(project, platform, format));
     const words = ["package", "--config", configuration, "--packager", format, "--target", target];
-    await runChecked([program, ...words], { env, cwd: scratch });
+    await runToolOrThrow([program, ...words], { env, cwd: scratch });
   }));
 }
 
-function packageDescription(project: Project, { cpu }: Platform, contents: readonly object[]): object {
+function packageDescription(project: ReleaseProject, { cpu }: ReleasePlatform, contents: readonly object[]): object {
   const script = (name: string) => join(project.root, "scripts/packages/linux", `${name}.sh`);
   return {
     name: "baton",

@@ -4,16 +4,16 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import { makeRelease } from "./make_release.ts";
 import { writeChecksums, writeManifest } from "./manifest.ts";
-import { type Platform, platforms } from "./platforms.ts";
-import { type Project, readProject, ReleaseError } from "./project.ts";
-import { checkPublishable, publications, publish } from "./publish.ts";
+import { type ReleasePlatform, releasePlatforms } from "./platforms.ts";
+import { readReleaseProject, ReleaseError, type ReleaseProject } from "./project.ts";
+import { checkPublishable, listPublications, publishRelease } from "./publish.ts";
 import { verifyRelease } from "./verify_release.ts";
 
 const root = join(import.meta.dirname ?? ".", "../..");
 
 interface Words {
   readonly dryRun: boolean;
-  readonly chosen: readonly Platform[];
+  readonly chosen: readonly ReleasePlatform[];
   readonly outFolder: string;
 }
 
@@ -26,10 +26,10 @@ function readWords(words: readonly string[]): Words {
       into: { type: "string", default: join(root, "dist/release") },
     },
   });
-  const names = values.platform ?? platforms.map(({ name }) => name);
-  const unknown = names.find((name) => !platforms.some((each) => each.name === name));
+  const names = values.platform ?? releasePlatforms.map(({ name }) => name);
+  const unknown = names.find((name) => !releasePlatforms.some((each) => each.name === name));
   if (unknown !== undefined) {
-    const known = platforms.map(({ name }) => name).join(", ");
+    const known = releasePlatforms.map(({ name }) => name).join(", ");
     throw new ReleaseError(64, `"${unknown}" is not a platform of baton; the platforms are ${known}`);
   }
   if (values.platform !== undefined && !values["dry-run"]) {
@@ -37,13 +37,13 @@ function readWords(words: readonly string[]): Words {
   }
   return {
     dryRun: values["dry-run"],
-    chosen: platforms.filter(({ name }) => names.includes(name)),
+    chosen: releasePlatforms.filter(({ name }) => names.includes(name)),
     outFolder: values.into,
   };
 }
 
 async function run({ dryRun, chosen, outFolder }: Words): Promise<void> {
-  const project: Project = readProject(root);
+  const project: ReleaseProject = readReleaseProject(root);
   if (!dryRun) await checkPublishable(project);
   const say = (line: string) => process.stderr.write(`scripts/release: ${line}\n`);
   const work = { dryRun, chosen, outFolder, say };
@@ -51,8 +51,8 @@ async function run({ dryRun, chosen, outFolder }: Words): Promise<void> {
   const artefacts = await verifyRelease(project, work);
   console.log(writeManifest(artefacts, outFolder));
   writeChecksums(outFolder);
-  const steps = publications(project, outFolder);
-  if (!dryRun) return await publish(steps, say);
+  const steps = listPublications(project, outFolder);
+  if (!dryRun) return await publishRelease(steps, say);
   console.log("\nNothing was published. Without --dry-run:");
   for (const { command } of steps) console.log(`  ${command.join(" ")}`);
 }

@@ -1,18 +1,18 @@
 /** MANIFEST and SHA256SUMS: what a release consists of, how large it is, and what was done with it on this machine. */
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { pathsBelow } from "./contents.ts";
-import { sha256 } from "./make_release.ts";
-import type { Verdict } from "./use_binary.ts";
+import { filePathsBelow } from "./contents.ts";
+import { sha256OfFile } from "./make_release.ts";
+import type { VerificationVerdict } from "./use_binary.ts";
 
-export interface Artefact {
+export interface ReleaseArtefact {
   /** The path in the release's folder. */
   readonly path: string;
-  readonly verdict: Verdict;
+  readonly verdict: VerificationVerdict;
 }
 
 /** Writes MANIFEST, and returns its text. */
-export function writeManifest(artefacts: readonly Artefact[], outFolder: string): string {
+export function writeManifest(artefacts: readonly ReleaseArtefact[], outFolder: string): string {
   const rows = artefacts.map(({ path, verdict }) => [
     path,
     formatSize(statSync(join(outFolder, path)).size),
@@ -28,10 +28,10 @@ export function writeManifest(artefacts: readonly Artefact[], outFolder: string)
 
 /** The format that `sha256sum --check` reads. */
 export function writeChecksums(outFolder: string): void {
-  const names = pathsBelow(outFolder).filter((path) => path !== "SHA256SUMS");
+  const names = filePathsBelow(outFolder).filter((path) => path !== "SHA256SUMS");
   writeFileSync(
     join(outFolder, "SHA256SUMS"),
-    names.map((name) => `${sha256(join(outFolder, name))}  ${name}\n`).join(""),
+    names.map((name) => `${sha256OfFile(join(outFolder, name))}  ${name}\n`).join(""),
   );
 }
 

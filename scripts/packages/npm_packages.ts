@@ -5,25 +5,25 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { filesBelow, type SharedContents } from "./contents.ts";
-import { type Platform, platforms } from "./platforms.ts";
-import type { Project } from "./project.ts";
-import { runChecked } from "./run_tool.ts";
-import { type PackedFile, tarGz } from "./tar_archive.ts";
+import { type ReleasePlatform, releasePlatforms } from "./platforms.ts";
+import type { ReleaseProject } from "./project.ts";
+import { runToolOrThrow } from "./run_tool.ts";
+import { type PackedFile, tarGzArchive } from "./tar_archive.ts";
 
-export function mainPackageName({ scope }: Project): string {
+export function npmMainPackageName({ scope }: ReleaseProject): string {
   return `${scope}/baton`;
 }
 
-export function platformPackageName(project: Project, platform: Platform): string {
-  return `${mainPackageName(project)}-${platform.name}`;
+export function npmPlatformPackageName(project: ReleaseProject, platform: ReleasePlatform): string {
+  return `${npmMainPackageName(project)}-${platform.name}`;
 }
 
 /** The file name that `npm pack` would give it. */
-export function packageFile(project: Project, name: string): string {
+export function npmPackageFile(project: ReleaseProject, name: string): string {
   return `npm/${name.slice(1).replace("/", "-")}-${project.version}.tgz`;
 }
 
-function commonFields({ version, description, license, author, homepage }: Project): Record<string, unknown> {
+function commonFields({ version, description, license, author, homepage }: ReleaseProject): Record<string, unknown> {
   const repository = { type: "git", url: `git+${homepage}.git` };
   return { version, description, license, author, homepage, repository };
 }
@@ -33,16 +33,16 @@ function json(value: unknown): Uint8Array {
 }
 
 /** The package with the binary of one platform. */
-export async function platformPackage(
-  project: Project,
-  { platform, binary, shared }: { platform: Platform; binary: Uint8Array; shared: SharedContents },
+export async function npmPlatformPackage(
+  project: ReleaseProject,
+  { platform, binary, shared }: { platform: ReleasePlatform; binary: Uint8Array; shared: SharedContents },
 ): Promise<Uint8Array> {
-  const name = platformPackageName(project, platform);
+  const name = npmPlatformPackageName(project, platform);
   const description = {
     name,
     ...commonFields(project),
     description: `The ${platform.name} binary of baton. Install ${
-      mainPackageName(project)
+      npmMainPackageName(project)
     }, which chooses the platform.`,
     os: [platform.os],
     cpu: [platform.cpu],
@@ -51,7 +51,7 @@ export async function platformPackage(
     preferUnplugged: true,
   };
   const readme = `# ${name}\n\nThe ${platform.name} binary of [baton](${project.homepage}).\n`;
-  return await tarGz("package", [
+  return await tarGzArchive("package", [
     { path: "package.json", content: json(description) },
     { path: "README.md", content: Buffer.from(readme) },
     { path: "bin/baton", content: binary, executable: true },
@@ -60,24 +60,28 @@ export async function platformPackage(
 }
 
 /** The package that users install: the library, and the command that starts the platform's binary. */
-export async function mainPackage(project: Project, shared: SharedContents, scratch: string): Promise<Uint8Array> {
+export async function npmMainPackage(
+  project: ReleaseProject,
+  shared: SharedContents,
+  scratch: string,
+): Promise<Uint8Array> {
   const library = await libraryPackage(project, join(scratch, "library"));
   const description = {
     ...library.description,
-    name: mainPackageName(project),
+    name: npmMainPackageName(project),
     ...commonFields(project),
     type: "module",
     bin: { baton: "bin/baton.js" },
     ...(shared.manPages.length === 0 ? {} : { man: shared.manPages.map(({ path }) => `./${path}`) }),
     engines: { node: ">=22" },
     optionalDependencies: Object.fromEntries(
-      platforms.map((platform) => [platformPackageName(project, platform), project.version]),
+      releasePlatforms.map((platform) => [npmPlatformPackageName(project, platform), project.version]),
     ),
     // The archive has exactly what belongs to the package.
     files: undefined,
   };
   const shim = readFileSync(join(project.root, "scripts/packages/npm/baton.js"));
-  return await tarGz("package", [
+  return await tarGzArchive("package", [
     { path: "package.json", content: json(description) },
     { path: "bin/baton.js", content: shim, executable: true },
     ...shared.texts,
@@ -94,9 +98,9 @@ interface LibraryPackage {
 }
 
 /** What scripts/build_library makes. */
-async function libraryPackage({ root }: Project, folder: string): Promise<LibraryPackage> {
+async function libraryPackage({ root }: ReleaseProject, folder: string): Promise<LibraryPackage> {
   if (!existsSync(join(root, "scripts/build_library"))) return { description: {}, files: [] };
-  await runChecked(["sh", "scripts/build_library", folder], { cwd: root });
+  await runToolOrThrow(["sh", "scripts/build_library", folder], { cwd: root });
   const description = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Record<string, unknown>;
   const files = filesBelow(folder).filter(({ path }) => path.startsWith("lib/"));
   rmSync(folder, { recursive: true });

@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
 
-export interface LocalRegistry extends AsyncDisposable {
+export interface LocalNpmRegistry extends AsyncDisposable {
   /** The address with a slash at the end: http://127.0.0.1:4873/. */
   readonly url: string;
 }
@@ -15,7 +15,7 @@ interface Served {
 }
 
 /** The package.json of an npm archive, which is below "package/". */
-export function packageDescription(archive: Uint8Array): Served["description"] {
+export function npmPackageDescription(archive: Uint8Array): Served["description"] {
   const bytes = gunzipSync(archive);
   for (let at = 0; at < bytes.length;) {
     const path = bytes.toString("latin1", at, at + 100).replace(/\0.*$/s, "");
@@ -28,9 +28,9 @@ export function packageDescription(archive: Uint8Array): Served["description"] {
 }
 
 /** Listens on a free port of this machine until it is disposed. */
-export async function startRegistry(archives: readonly Uint8Array[]): Promise<LocalRegistry> {
+export async function startNpmRegistry(archives: readonly Uint8Array[]): Promise<LocalNpmRegistry> {
   const served = new Map(archives.map((bytes): [string, Served] => {
-    const description = packageDescription(bytes);
+    const description = npmPackageDescription(bytes);
     return [description.name, { description, bytes }];
   }));
   const server = createServer((request, response) => {

@@ -3,7 +3,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 import process from "node:process";
 import { executableFormat } from "./executable_format.ts";
 
-export interface Platform {
+export interface ReleasePlatform {
   /** The name in file names and npm packages, as in "linux-x64-musl". */
   readonly name: string;
   readonly os: "linux" | "darwin";
@@ -16,7 +16,7 @@ export interface Platform {
   readonly target: string;
 }
 
-export const platforms: readonly Platform[] = [
+export const releasePlatforms: readonly ReleasePlatform[] = [
   platform("linux", "x64", "glibc"),
   platform("linux", "arm64", "glibc"),
   platform("linux", "x64", "musl"),
@@ -25,7 +25,11 @@ export const platforms: readonly Platform[] = [
   platform("darwin", "arm64", null),
 ];
 
-function platform(os: Platform["os"], cpu: Platform["cpu"], libc: Platform["libc"]): Platform {
+function platform(
+  os: ReleasePlatform["os"],
+  cpu: ReleasePlatform["cpu"],
+  libc: ReleasePlatform["libc"],
+): ReleasePlatform {
   const musl = libc === "musl" ? "-musl" : "";
   return {
     name: `${os}-${cpu}${musl}`,
@@ -38,10 +42,10 @@ function platform(os: Platform["os"], cpu: Platform["cpu"], libc: Platform["libc
 }
 
 /** The platform of `dist/baton`, which is that of Bun; null where baton is not released for this machine. */
-export function platformOfThisMachine(): Platform | null {
+export function platformOfThisMachine(): ReleasePlatform | null {
   const { os, cpu, loader } = executableFormat(readStart(process.execPath));
   const musl = loader?.includes("musl") ?? false;
-  return platforms.find((each) => each.os === os && each.cpu === cpu && (each.libc === "musl") === musl) ?? null;
+  return releasePlatforms.find((each) => each.os === os && each.cpu === cpu && (each.libc === "musl") === musl) ?? null;
 }
 
 /** The part of an executable that says which machine it is for. */

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 
-export interface Project {
+export interface ReleaseProject {
   readonly root: string;
   readonly version: string;
   readonly description: string;
@@ -37,7 +37,7 @@ interface PackageJson {
   readonly config: { readonly npmScope: string };
 }
 
-export function readProject(root: string): Project {
+export function readReleaseProject(root: string): ReleaseProject {
   const { version, description, license, author, homepage, config } = JSON.parse(
     readFileSync(join(root, "package.json"), "utf8"),
   ) as PackageJson;

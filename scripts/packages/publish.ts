@@ -1,14 +1,14 @@
 /** Publishes a verified release: the npm packages, then everything as a release of the repository. */
 import { join } from "node:path";
-import { pathsBelow } from "./contents.ts";
-import { mainPackageName, packageFile, platformPackageName } from "./npm_packages.ts";
-import { platforms } from "./platforms.ts";
-import { type Project, ReleaseError } from "./project.ts";
-import { runChecked, runTool } from "./run_tool.ts";
+import { filePathsBelow } from "./contents.ts";
+import { npmMainPackageName, npmPackageFile, npmPlatformPackageName } from "./npm_packages.ts";
+import { releasePlatforms } from "./platforms.ts";
+import { ReleaseError, type ReleaseProject } from "./project.ts";
+import { runTool, runToolOrThrow } from "./run_tool.ts";
 
 /** Throws unless this is a commit with the version's tag, and npm knows who publishes. */
-export async function checkPublishable({ root, version }: Project): Promise<void> {
-  const git = async (...words: string[]) => (await runChecked(["git", ...words], { cwd: root })).trim();
+export async function checkPublishable({ root, version }: ReleaseProject): Promise<void> {
+  const git = async (...words: string[]) => (await runToolOrThrow(["git", ...words], { cwd: root })).trim();
   if (await git("status", "--porcelain") !== "") {
     throw new ReleaseError(78, "there are changes that are not committed; a release is made of a commit");
   }
@@ -20,20 +20,25 @@ export async function checkPublishable({ root, version }: Project): Promise<void
   if (who.code !== 0) throw new ReleaseError(77, "npm has no login that can publish; see npm help login");
 }
 
-export interface Publication {
+export interface ReleasePublication {
   readonly command: readonly string[];
   /** The npm package, as NAME@VERSION; null for the release of the repository. */
   readonly npmPackage: string | null;
 }
 
 /** The platform packages come first: when the main package appears, all that it names are there. */
-export function publications(project: Project, outFolder: string): Publication[] {
-  const names = [...platforms.map((platform) => platformPackageName(project, platform)), mainPackageName(project)];
+export function listPublications(project: ReleaseProject, outFolder: string): ReleasePublication[] {
+  const names = [
+    ...releasePlatforms.map((platform) => npmPlatformPackageName(project, platform)),
+    npmMainPackageName(project),
+  ];
   const tag = `v${project.version}`;
-  const files = pathsBelow(outFolder).filter((path) => !path.startsWith("npm/")).map((path) => join(outFolder, path));
+  const files = filePathsBelow(outFolder).filter((path) => !path.startsWith("npm/")).map((path) =>
+    join(outFolder, path)
+  );
   return [
     ...names.map((name) => ({
-      command: ["npm", "publish", "--access", "public", join(outFolder, packageFile(project, name))],
+      command: ["npm", "publish", "--access", "public", join(outFolder, npmPackageFile(project, name))],
       npmPackage: `${name}@${project.version}`,
     })),
     {
@@ -44,13 +49,13 @@ export function publications(project: Project, outFolder: string): Publication[]
 }
 
 /** A release that failed halfway can be repeated: npm packages that are already there are left out. */
-export async function publish(all: readonly Publication[], say: (line: string) => void): Promise<void> {
+export async function publishRelease(all: readonly ReleasePublication[], say: (line: string) => void): Promise<void> {
   for (const { command, npmPackage } of all) {
     if (npmPackage !== null && (await runTool(["npm", "view", npmPackage, "version"])).stdout.trim() !== "") {
       say(`${npmPackage} is already published`);
       continue;
     }
     say(command.join(" "));
-    await runChecked(command, { minutesMax: 30 });
+    await runToolOrThrow(command, { minutesMax: 30 });
   }
 }

@@ -43,12 +43,12 @@ export function runTool(command: readonly string[], options: ToolOptions = {}): 
 }
 
 /** The standard output of a program that has to succeed. */
-export async function runChecked(command: readonly string[], options: ToolOptions = {}): Promise<string> {
+export async function runToolOrThrow(command: readonly string[], options: ToolOptions = {}): Promise<string> {
   const { code, signal, stdout, stderr } = await runTool(command, options);
   if (code === 0) return stdout;
   throw new ReleaseError(70, `${command.join(" ")} failed (${signal ?? `exit ${code}`}):\n${stdout}${stderr}`);
 }
 
-export function inPath(program: string): boolean {
+export function isProgramInPath(program: string): boolean {
   return (process.env["PATH"] ?? "").split(delimiter).some((folder) => existsSync(join(folder, program)));
 }

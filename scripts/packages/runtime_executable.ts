@@ -7,9 +7,9 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs
 import { homedir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import type { Platform } from "./platforms.ts";
+import type { ReleasePlatform } from "./platforms.ts";
 import { ReleaseError } from "./project.ts";
-import { runChecked } from "./run_tool.ts";
+import { runToolOrThrow } from "./run_tool.ts";
 
 /** Tools and runtimes of a release, for all clones of this user. */
 export function releaseCache(): string {
@@ -30,7 +30,7 @@ function pinned(root: string, name: string): { version: string; integrity: strin
 }
 
 /** The path of the platform's Bun executable. Downloads it with npm if it is not in the cache. */
-export async function runtimeExecutable(root: string, platform: Platform): Promise<string> {
+export async function runtimeExecutable(root: string, platform: ReleasePlatform): Promise<string> {
   const name = platform.runtimePackage;
   const { version, integrity } = pinned(root, name);
   const folder = join(releaseCache(), `${name.replace("@oven/", "")}-${version}`);
@@ -39,7 +39,7 @@ export async function runtimeExecutable(root: string, platform: Platform): Promi
   const next = `${folder}.${process.pid}`;
   mkdirSync(next, { recursive: true });
   try {
-    const packed = await runChecked(
+    const packed = await runToolOrThrow(
       ["npm", "pack", "--silent", "--pack-destination", next, `${name}@${version}`],
       { cwd: next, minutesMax: 10 },
     );
@@ -51,7 +51,7 @@ export async function runtimeExecutable(root: string, platform: Platform): Promi
         `${name}@${version} from npm has the checksum ${found}; package-lock.json has ${integrity}`,
       );
     }
-    await runChecked(["tar", "-xzf", archive, "-C", next]);
+    await runToolOrThrow(["tar", "-xzf", archive, "-C", next]);
     rmSync(archive);
     if (!existsSync(folder)) renameSync(next, folder);
     return executable;

@@ -1,9 +1,9 @@
 /** The software bill of materials: CycloneDX 1.6 as JSON. What is in the binary, with version, license and checksum. */
 import { createHash } from "node:crypto";
 import { type BundledPackage, bundledPackages, bundledRuntime } from "./bundled_packages.ts";
-import type { Project } from "./project.ts";
+import type { ReleaseProject } from "./project.ts";
 
-export function billOfMaterials(project: Project): string {
+export function billOfMaterials(project: ReleaseProject): string {
   const packages = [...bundledPackages(project.root), bundledRuntime(project.root)];
   const main = { name: `${project.scope}/baton`, version: project.version };
   const document = {
@@ -51,7 +51,7 @@ function component(each: BundledPackage): object {
  * The largest library that Bun links statically, and the one whose license asks for a notice. Bun names no version of
  * it.
  */
-function javaScriptCore({ root }: Project): object {
+function javaScriptCore({ root }: ReleaseProject): object {
   return {
     type: "library",
     "bom-ref": "javascriptcore",

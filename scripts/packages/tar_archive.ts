@@ -16,16 +16,16 @@ const blockBytes = 512;
 const namePartBytes = 100;
 
 /** A .tar.gz of the files, below a folder. */
-export async function tarGz(folder: string, files: readonly PackedFile[], epoch: number): Promise<Uint8Array> {
-  return await gzipped(tar(files.map((file) => ({ ...file, path: `${folder}/${file.path}` })), epoch));
+export async function tarGzArchive(folder: string, files: readonly PackedFile[], epoch: number): Promise<Uint8Array> {
+  return await gzipReproducibly(tarArchive(files.map((file) => ({ ...file, path: `${folder}/${file.path}` })), epoch));
 }
 
 /** The gzip header has no name and no time. */
-export function gzipped(bytes: Uint8Array): Promise<Uint8Array> {
+export function gzipReproducibly(bytes: Uint8Array): Promise<Uint8Array> {
   return promisify(gzip)(bytes, { level: 6 });
 }
 
-export function tar(files: readonly PackedFile[], epoch: number): Uint8Array {
+export function tarArchive(files: readonly PackedFile[], epoch: number): Uint8Array {
   const sorted = files.toSorted((a, b) => a.path < b.path ? -1 : 1);
   const folders = new Set(sorted.flatMap(({ path }) => foldersOf(path)));
   const parts: Uint8Array[] = [...folders].sort().map((path) =>

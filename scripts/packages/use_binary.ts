@@ -7,10 +7,10 @@ import { ReleaseError } from "./project.ts";
 import { runTool } from "./run_tool.ts";
 
 /** The reason why nothing was run, or what was done. */
-export type Verdict = { readonly used: string } | { readonly notRun: string };
+export type VerificationVerdict = { readonly used: string } | { readonly notRun: string };
 
 /** A new folder for each use; removed afterwards. */
-export async function inScratch<T>(body: (folder: string) => Promise<T>): Promise<T> {
+export async function inScratchFolder<T>(body: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), "baton-release-"));
   try {
     return await body(folder);
@@ -20,7 +20,7 @@ export async function inScratch<T>(body: (folder: string) => Promise<T>): Promis
 }
 
 /** The environment of a login without settings of baton, with a keeper of its own in `folder`. */
-export function cleanEnvironment(folder: string): Record<string, string | undefined> {
+export function cleanLoginEnvironment(folder: string): Record<string, string | undefined> {
   const inherited = Object.keys(process.env).filter((name) => /^(BATON_|npm_)/i.test(name));
   const home = join(folder, "home");
   mkdirSync(home, { recursive: true });
@@ -32,22 +32,22 @@ export function cleanEnvironment(folder: string): Record<string, string | undefi
   };
 }
 
-export interface UseOptions {
+export interface BinaryUseOptions {
   readonly folder: string;
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /** Throws if `command lock …` does not do what baton promises: token, input, exit code. */
-export async function useLock(
+export async function useBinaryLock(
   command: readonly string[],
-  { folder, cwd = folder, env = {} }: UseOptions,
+  { folder, cwd = folder, env = {} }: BinaryUseOptions,
 ): Promise<void> {
   const script = 'read -r line; echo "$line: token $BATON_FENCING_TOKEN"; exit 7';
   const words = [...command, "lock", "release check", "--", "sh", "-c", script];
   const result = await runTool(words, {
     cwd,
-    env: { ...cleanEnvironment(folder), ...env },
+    env: { ...cleanLoginEnvironment(folder), ...env },
     input: "input\n",
     minutesMax: 2,
   });

@@ -3,14 +3,14 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { archiveFolder, archiveName } from "./archives.ts";
-import { pathsBelow } from "./contents.ts";
-import { type Platform, platformOfThisMachine } from "./platforms.ts";
-import { type Project, ReleaseError } from "./project.ts";
-import { inPath, runChecked, runTool } from "./run_tool.ts";
-import { inScratch, useLock, type Verdict } from "./use_binary.ts";
+import { filePathsBelow } from "./contents.ts";
+import { platformOfThisMachine, type ReleasePlatform } from "./platforms.ts";
+import { ReleaseError, type ReleaseProject } from "./project.ts";
+import { isProgramInPath, runTool, runToolOrThrow } from "./run_tool.ts";
+import { inScratchFolder, useBinaryLock, type VerificationVerdict } from "./use_binary.ts";
 
 /** The reason why binaries of this platform, a musl one, do not start on this machine; null where they do. */
-export function whyNoMusl({ os, cpu, libc }: Platform): string | null {
+export function whyMuslCannotRun({ os, cpu, libc }: ReleasePlatform): string | null {
   const here = platformOfThisMachine();
   if (libc !== "musl" || here?.os !== os || here.cpu !== cpu) return otherMachine;
   if (here.libc === "musl") return null;
@@ -26,13 +26,17 @@ export function whyNoMusl({ os, cpu, libc }: Platform): string | null {
 
 const otherMachine = "no machine of this platform was at hand";
 
-export async function verifyArchive(project: Project, platform: Platform, outFolder: string): Promise<Verdict> {
-  const reason = platform.name === platformOfThisMachine()?.name ? null : whyNoMusl(platform);
+export async function verifyArchive(
+  project: ReleaseProject,
+  platform: ReleasePlatform,
+  outFolder: string,
+): Promise<VerificationVerdict> {
+  const reason = platform.name === platformOfThisMachine()?.name ? null : whyMuslCannotRun(platform);
   if (reason !== null) return { notRun: reason };
-  return await inScratch(async (folder) => {
-    await runChecked(["tar", "-xzf", join(outFolder, archiveName(project, platform)), "-C", folder]);
+  return await inScratchFolder(async (folder) => {
+    await runToolOrThrow(["tar", "-xzf", join(outFolder, archiveName(project, platform)), "-C", folder]);
     const unpacked = join(folder, archiveFolder(project, platform));
-    await useLock([join(unpacked, "baton")], { folder });
+    await useBinaryLock([join(unpacked, "baton")], { folder });
     const also = [
       ...await verifyCompletions(join(unpacked, "completions")),
       ...await verifyManPages(unpacked),
@@ -49,17 +53,17 @@ async function verifyCompletions(folder: string): Promise<string[]> {
     zsh: ["zsh", "-n", "_baton"],
     fish: ["fish", "-n", "baton.fish"],
   };
-  const shells = Object.entries(checks).filter(([shell]) => inPath(shell));
+  const shells = Object.entries(checks).filter(([shell]) => isProgramInPath(shell));
   await Promise.all(
-    shells.map(([, [program = "", option = "", file = ""]]) => runChecked([program, option, join(folder, file)])),
+    shells.map(([, [program = "", option = "", file = ""]]) => runToolOrThrow([program, option, join(folder, file)])),
   );
   return shells.length === 0 ? [] : [`completions read by ${shells.map(([shell]) => shell).join(", ")}`];
 }
 
 /** groff reads the pages without a warning. */
 async function verifyManPages(folder: string): Promise<string[]> {
-  const pages = pathsBelow(folder).filter((path) => /^man\d\//.test(path));
-  if (pages.length === 0 || !inPath("groff")) return [];
+  const pages = filePathsBelow(folder).filter((path) => /^man\d\//.test(path));
+  if (pages.length === 0 || !isProgramInPath("groff")) return [];
   for (const page of pages) {
     const { code, stderr } = await runTool(["groff", "-man", "-Tutf8", "-wall", "-z", join(folder, page)]);
     if (code !== 0 || stderr !== "") throw new ReleaseError(70, `groff reports about ${page}:\n${stderr}`);
@@ -69,9 +73,9 @@ async function verifyManPages(folder: string): Promise<string[]> {
 
 /** `root` has what the units start, as usr/bin/baton or baton. */
 export async function verifyUnits(folder: string, root: string): Promise<string[]> {
-  if (!inPath("systemd-analyze")) return [];
+  if (!isProgramInPath("systemd-analyze")) return [];
   const units = readdirSync(folder).filter((name) => /^baton.*\.(service|timer)$/.test(name));
-  return await inScratch(async (copies) => {
+  return await inScratchFolder(async (copies) => {
     for (const name of units) {
       const text = readFileSync(join(folder, name), "utf8")
         .replaceAll("/usr/local/bin/baton", join(root, "baton"))

@@ -3,30 +3,34 @@ import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { archiveName } from "./archives.ts";
-import { type Platform, platformOfThisMachine, platforms } from "./platforms.ts";
-import type { Project } from "./project.ts";
-import { inPath, runChecked, runTool } from "./run_tool.ts";
-import { inScratch, useLock, type Verdict } from "./use_binary.ts";
+import { platformOfThisMachine, type ReleasePlatform, releasePlatforms } from "./platforms.ts";
+import type { ReleaseProject } from "./project.ts";
+import { isProgramInPath, runTool, runToolOrThrow } from "./run_tool.ts";
+import { inScratchFolder, useBinaryLock, type VerificationVerdict } from "./use_binary.ts";
 
 /** Ruby reads the formula; `brew` alone could install it, and only from its published address. */
-export async function verifyFormula(file: string): Promise<Verdict> {
-  if (!inPath("ruby")) return { notRun: "this machine has neither Homebrew nor Ruby" };
-  await runChecked(["ruby", "-c", file]);
+export async function verifyFormula(file: string): Promise<VerificationVerdict> {
+  if (!isProgramInPath("ruby")) return { notRun: "this machine has neither Homebrew nor Ruby" };
+  await runToolOrThrow(["ruby", "-c", file]);
   return { notRun: "its syntax was read by Ruby; brew installs from published addresses only" };
 }
 
 /** Builds the image and uses it, where a container engine runs and can get the base image. */
-export async function verifyImage(project: Project, built: readonly Platform[], outFolder: string): Promise<Verdict> {
+export async function verifyImage(
+  project: ReleaseProject,
+  built: readonly ReleasePlatform[],
+  outFolder: string,
+): Promise<VerificationVerdict> {
   const here = platformOfThisMachine();
-  const platform = platforms.find(({ libc, cpu }) => libc === "musl" && cpu === here?.cpu);
+  const platform = releasePlatforms.find(({ libc, cpu }) => libc === "musl" && cpu === here?.cpu);
   if (platform === undefined || !built.includes(platform)) {
     return { notRun: "the musl binary of this machine was not built" };
   }
-  const engine = ["docker", "podman"].find(inPath);
+  const engine = ["docker", "podman"].find(isProgramInPath);
   if (engine === undefined) return { notRun: "this machine has no container engine" };
   const info = await runTool([engine, "info"], { minutesMax: 1 });
   if (info.code !== 0) return { notRun: `${engine} is installed and does not run here` };
-  return await inScratch(async (context) => {
+  return await inScratchFolder(async (context) => {
     copyFileSync(join(outFolder, archiveName(project, platform)), join(context, archiveName(project, platform)));
     copyFileSync(join(outFolder, "Dockerfile"), join(context, "Dockerfile"));
     const tag = `baton-release-check:${project.version}`;
@@ -40,7 +44,7 @@ export async function verifyImage(project: Project, built: readonly Platform[], 
       throw new Error(`${build.join(" ")} failed:\n${result.stdout}${result.stderr}`);
     }
     try {
-      await useLock([engine, "run", "--rm", "--interactive", tag], {
+      await useBinaryLock([engine, "run", "--rm", "--interactive", tag], {
         folder: context,
         env: { HOME: process.env["HOME"] },
       });

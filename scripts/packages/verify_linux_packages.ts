@@ -3,23 +3,27 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { linuxPackageFile } from "./linux_packages.ts";
-import { type Platform, platformOfThisMachine } from "./platforms.ts";
-import { type Project, ReleaseError } from "./project.ts";
-import { inPath, runChecked, runTool } from "./run_tool.ts";
-import { inScratch, useLock, type Verdict } from "./use_binary.ts";
+import { platformOfThisMachine, type ReleasePlatform } from "./platforms.ts";
+import { ReleaseError, type ReleaseProject } from "./project.ts";
+import { isProgramInPath, runTool, runToolOrThrow } from "./run_tool.ts";
+import { inScratchFolder, useBinaryLock, type VerificationVerdict } from "./use_binary.ts";
 import { verifyUnits } from "./verify_archive.ts";
 
 const keeperUnit = "usr/lib/systemd/system/baton-keeper.service";
 
 /** dpkg installs, configures and removes the package in an empty root; its scripts get DPKG_ROOT. */
-export async function verifyDeb(project: Project, platform: Platform, outFolder: string): Promise<Verdict> {
+export async function verifyDeb(
+  project: ReleaseProject,
+  platform: ReleasePlatform,
+  outFolder: string,
+): Promise<VerificationVerdict> {
   if (platform.name !== platformOfThisMachine()?.name) return { notRun: "no machine of this platform was at hand" };
-  if (!inPath("dpkg")) return { notRun: "this machine has no dpkg" };
+  if (!isProgramInPath("dpkg")) return { notRun: "this machine has no dpkg" };
   const file = join(outFolder, linuxPackageFile(project, platform, "deb"));
-  return await inScratch(async (folder) => {
+  return await inScratchFolder(async (folder) => {
     const root = join(folder, "root");
     if (process.getuid?.() !== 0) {
-      await runChecked(["dpkg-deb", "--extract", file, root]);
+      await runToolOrThrow(["dpkg-deb", "--extract", file, root]);
       return { used: `unpacked without root's rights, its scripts did not run; ${await useInstalled(root, folder)}` };
     }
     for (const name of ["etc", "var/lib/dpkg/info", "var/lib/dpkg/updates"]) {
@@ -27,13 +31,13 @@ export async function verifyDeb(project: Project, platform: Platform, outFolder:
     }
     for (const name of ["status", "available"]) writeFileSync(join(root, "var/lib/dpkg", name), "");
     const dpkg = ["dpkg", `--root=${root}`, "--force-script-chrootless", "--force-depends", "--force-not-root"];
-    await runChecked([...dpkg, "--install", file]);
+    await runToolOrThrow([...dpkg, "--install", file]);
     const used = await useInstalled(root, folder);
     const user = existsSync(join(root, "etc/passwd")) ? readFileSync(join(root, "etc/passwd"), "utf8") : "";
-    if (inPath("systemd-sysusers") && !/^baton:/m.test(user)) {
+    if (isProgramInPath("systemd-sysusers") && !/^baton:/m.test(user)) {
       throw new ReleaseError(70, "the deb did not create the user baton");
     }
-    await runChecked([...dpkg, "--remove", "baton"]);
+    await runToolOrThrow([...dpkg, "--remove", "baton"]);
     const left = [keeperUnit, "usr/bin/baton"].filter((name) => existsSync(join(root, name)));
     if (left.length > 0) throw new ReleaseError(70, `dpkg --remove left ${left.join(", ")}`);
     return { used: `installed by dpkg into a root of its own; ${used}; removed by dpkg` };
@@ -41,19 +45,23 @@ export async function verifyDeb(project: Project, platform: Platform, outFolder:
 }
 
 /** The scripts of the rpm are those of the deb: in a root without a shell rpm cannot run them. */
-export async function verifyRpm(project: Project, platform: Platform, outFolder: string): Promise<Verdict> {
+export async function verifyRpm(
+  project: ReleaseProject,
+  platform: ReleasePlatform,
+  outFolder: string,
+): Promise<VerificationVerdict> {
   if (platform.name !== platformOfThisMachine()?.name) return { notRun: "no machine of this platform was at hand" };
-  if (!inPath("rpm")) return { notRun: "this machine has no rpm" };
+  if (!isProgramInPath("rpm")) return { notRun: "this machine has no rpm" };
   const file = join(outFolder, linuxPackageFile(project, platform, "rpm"));
-  return await inScratch(async (folder) => {
+  return await inScratchFolder(async (folder) => {
     const root = join(folder, "root");
     mkdirSync(root);
-    await runChecked(["rpm", "--checksig", "--nosignature", file]);
+    await runToolOrThrow(["rpm", "--checksig", "--nosignature", file]);
     const rpm = ["rpm", "--root", root, "--nodeps", "--noscripts", "--nosignature"];
-    await runChecked([...rpm, "--ignorearch", "--install", file]);
-    await runChecked([...rpm, "--verify", "baton"]);
+    await runToolOrThrow([...rpm, "--ignorearch", "--install", file]);
+    await runToolOrThrow([...rpm, "--verify", "baton"]);
     const used = await useInstalled(root, folder);
-    await runChecked([...rpm, "--erase", "baton"]);
+    await runToolOrThrow([...rpm, "--erase", "baton"]);
     if (existsSync(join(root, "usr/bin/baton"))) throw new ReleaseError(70, "rpm --erase left usr/bin/baton");
     return { used: `installed by rpm into a root of its own; ${used}; removed by rpm` };
   });
@@ -61,7 +69,7 @@ export async function verifyRpm(project: Project, platform: Platform, outFolder:
 
 /** The binary takes a lock, the units are valid, and no unit is enabled. */
 async function useInstalled(root: string, folder: string): Promise<string> {
-  await useLock([join(root, "usr/bin/baton")], { folder });
+  await useBinaryLock([join(root, "usr/bin/baton")], { folder });
   if (existsSync(join(root, "etc/systemd/system"))) {
     throw new ReleaseError(70, "the package enables a unit; it must not start a service by itself");
   }

@@ -4,24 +4,24 @@ import { join } from "node:path";
 import { archiveName } from "./archives.ts";
 import { linuxPackageFile } from "./linux_packages.ts";
 import { containerFiles, type ReleaseWork, sbomFile } from "./make_release.ts";
-import type { Artefact } from "./manifest.ts";
-import { mainPackageName, packageFile, platformPackageName } from "./npm_packages.ts";
-import { packageDescription } from "./npm_registry.ts";
-import { type Platform, platformOfThisMachine } from "./platforms.ts";
-import { type Project, ReleaseError } from "./project.ts";
-import { type Verdict } from "./use_binary.ts";
-import { verifyArchive, whyNoMusl } from "./verify_archive.ts";
+import type { ReleaseArtefact } from "./manifest.ts";
+import { npmMainPackageName, npmPackageFile, npmPlatformPackageName } from "./npm_packages.ts";
+import { npmPackageDescription } from "./npm_registry.ts";
+import { platformOfThisMachine, type ReleasePlatform } from "./platforms.ts";
+import { ReleaseError, type ReleaseProject } from "./project.ts";
+import { type VerificationVerdict } from "./use_binary.ts";
+import { verifyArchive, whyMuslCannotRun } from "./verify_archive.ts";
 import { verifyFormula, verifyImage } from "./verify_files.ts";
 import { verifyDeb, verifyRpm } from "./verify_linux_packages.ts";
 import { verifyNpm } from "./verify_npm.ts";
 
-const otherMachine: Verdict = { notRun: "no machine of this platform was at hand" };
+const otherMachine: VerificationVerdict = { notRun: "no machine of this platform was at hand" };
 
 /** Throws when something that can be run here does not work. */
-export async function verifyRelease(project: Project, work: ReleaseWork): Promise<Artefact[]> {
+export async function verifyRelease(project: ReleaseProject, work: ReleaseWork): Promise<ReleaseArtefact[]> {
   const { chosen, outFolder, say } = work;
-  const artefacts: Artefact[] = [];
-  const verified = async (path: string, check: () => Verdict | Promise<Verdict>) => {
+  const artefacts: ReleaseArtefact[] = [];
+  const verified = async (path: string, check: () => VerificationVerdict | Promise<VerificationVerdict>) => {
     say(`verifying ${path}`);
     artefacts.push({ path, verdict: await check() });
   };
@@ -30,12 +30,14 @@ export async function verifyRelease(project: Project, work: ReleaseWork): Promis
     await verified(archiveName(project, platform), () => verifyArchive(project, platform, outFolder));
   }
   const npmVerdict = here !== null && chosen.includes(here) ? await verifyNpm(project, here, outFolder) : otherMachine;
-  await verified(packageFile(project, mainPackageName(project)), () => npmVerdict);
+  await verified(npmPackageFile(project, npmMainPackageName(project)), () => npmVerdict);
   for (const platform of chosen) {
-    const file = packageFile(project, platformPackageName(project, platform));
+    const file = npmPackageFile(project, npmPlatformPackageName(project, platform));
     await verified(file, () => {
       checkPlatformFields(join(outFolder, file), platform);
-      return platform === here ? npmVerdict : { notRun: whyNoMusl(platform) ?? "npm installs it on musl systems only" };
+      return platform === here
+        ? npmVerdict
+        : { notRun: whyMuslCannotRun(platform) ?? "npm installs it on musl systems only" };
     });
   }
   for (const platform of chosen.filter(({ libc }) => libc === "glibc")) {
@@ -52,8 +54,11 @@ export async function verifyRelease(project: Project, work: ReleaseWork): Promis
 }
 
 /** npm chooses the package by these fields. */
-function checkPlatformFields(file: string, platform: Platform): void {
-  const { os, cpu, libc } = packageDescription(readFileSync(file)) as unknown as Record<string, string[] | undefined>;
+function checkPlatformFields(file: string, platform: ReleasePlatform): void {
+  const { os, cpu, libc } = npmPackageDescription(readFileSync(file)) as unknown as Record<
+    string,
+    string[] | undefined
+  >;
   const expected = [platform.os, platform.cpu, platform.libc ?? undefined];
   if (expected.some((value, index) => value !== [os, cpu, libc][index]?.[0])) {
     throw new ReleaseError(70, `${file} is for ${os} ${cpu} ${libc}, not for ${platform.name}`);
@@ -61,7 +66,7 @@ function checkPlatformFields(file: string, platform: Platform): void {
 }
 
 /** Every component has a name, a license and a reference of its own. */
-function checkBill(text: string): Verdict {
+function checkBill(text: string): VerificationVerdict {
   const { bomFormat, components } = JSON.parse(text) as {
     bomFormat: string;
     components: { name: string; "bom-ref": string; licenses: unknown[] }[];

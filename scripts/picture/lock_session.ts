@@ -110,12 +110,12 @@ function endKeeper(folder: string): void {
 }
 
 /** The description of a picture: what its terminals show at the end. */
-export function transcriptOf(svg: string): string {
+export function readTranscript(svg: string): string {
   const text = /<desc>([^]*?)<\/desc>/.exec(svg)?.[1] ?? "";
   return text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }
 
 /** A transcript without what differs from recording to recording. */
-export function comparable(transcript: string): string {
+export function comparableTranscript(transcript: string): string {
   return transcript.replace(/\bfor \d+(\.\d+)? (ms|s)\b/g, "for TIME").replace(/\b\d{2,}\b/g, "PID");
 }

@@ -3,13 +3,13 @@
  * that it models: "Models: docs/protocol/lock.md, src/…". Pure.
  */
 import { posix } from "node:path";
-import { loadedBy } from "../tidy/start.ts";
+import { listLoadedFiles } from "../tidy/start.ts";
 
 /** The text of a file of the project, by its path from the root; null if there is none. */
-export type ReadFile = (path: string) => string | null;
+export type ReadProjectFile = (path: string) => string | null;
 
 /** The files that the header of a model names. */
-export function namedFiles(model: string): string[] {
+export function filesNamedByModel(model: string): string[] {
   const [header = ""] = /^\/\*\*[^]*?\*\//.exec(model) ?? [];
   const [, named = ""] = /^ \* Models: ([^]*?)(?:\n \*\n|\*\/)/m.exec(header) ?? [];
   return named.split(/[\s,*]+/).filter((word) => word !== "");
@@ -26,10 +26,10 @@ export function modelPath(test: string): string {
 }
 
 /** The files of the model's own folder that a test loads, itself included. */
-export function ownFiles(test: string, read: ReadFile): string[] {
+export function ownFilesOfModel(test: string, read: ReadProjectFile): string[] {
   const found = new Set([test]);
   for (const path of found) {
-    for (const loaded of loadedBy({ path, text: read(path) ?? "" })) {
+    for (const loaded of listLoadedFiles({ path, text: read(path) ?? "" })) {
       if (posix.dirname(loaded) === posix.dirname(test)) found.add(loaded);
     }
   }
@@ -37,9 +37,9 @@ export function ownFiles(test: string, read: ReadFile): string[] {
 }
 
 /** The tests of models whose own files, or the files that they model, have changed. */
-export function concernedModels(tests: readonly string[], changed: readonly string[], read: ReadFile): string[] {
+export function concernedModels(tests: readonly string[], changed: readonly string[], read: ReadProjectFile): string[] {
   return tests.filter((test) => {
-    const files = new Set([...ownFiles(test, read), ...namedFiles(read(modelPath(test)) ?? "")]);
+    const files = new Set([...ownFilesOfModel(test, read), ...filesNamedByModel(read(modelPath(test)) ?? "")]);
     return changed.some((path) => files.has(path));
   });
 }

@@ -1,14 +1,14 @@
 /** Runs one command of a test run, with all processes that it starts, and ends them with it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import process from "node:process";
-import { readSummary, type Summary } from "./summary.ts";
+import { readTestSummary, type TestSummary } from "./summary.ts";
 
-export interface Run {
+export interface TestCommand {
   readonly name: string;
   readonly command: readonly string[];
 }
 
-export interface RunSurroundings {
+export interface TestCommandOptions {
   readonly root: string;
   readonly env: NodeJS.ProcessEnv;
   /** The run is stopped when none of its tests has ended for this long. Milliseconds. */
@@ -26,7 +26,10 @@ const endingMs = 2000;
 const testEnd = /^(?:\((?:pass|fail|skip|todo)\) | \d+ (?:pass|fail)$)/m;
 
 /** Runs one command, shows what it says, and reads the numbers at its end. */
-export function runCommand(run: Run, { root, env, silentMsMax, signal, show }: RunSurroundings): Promise<Summary> {
+export function runTestCommand(
+  run: TestCommand,
+  { root, env, silentMsMax, signal, show }: TestCommandOptions,
+): Promise<TestSummary> {
   const { name, command: [program = "", ...args] } = run;
   return new Promise((resolve) => {
     // A group of its own: what the tests have started ends with them.
@@ -57,7 +60,7 @@ export function runCommand(run: Run, { root, env, silentMsMax, signal, show }: R
       clearTimeout(timer);
       signal.removeEventListener("abort", stopBySignal);
       if (isStopped) signalGroup(child, "SIGKILL");
-      resolve(readSummary(name, said, code));
+      resolve(readTestSummary(name, said, code));
     });
   });
 }

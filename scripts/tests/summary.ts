@@ -1,6 +1,6 @@
 /** Reads what `bun test` or the gate said at its end. Numbers only; whoever runs it shows the text. */
 
-export interface Summary {
+export interface TestSummary {
   readonly name: string;
   readonly passed: number;
   readonly failed: number;
@@ -12,7 +12,7 @@ export interface Summary {
 }
 
 /** What a tier's output and exit code amount to. An end that does not fit its numbers is one more failure. */
-export function readSummary(name: string, said: string, exitCode: number | null): Summary {
+export function readTestSummary(name: string, said: string, exitCode: number | null): TestSummary {
   const lines = said.split("\n");
   const last = (pattern: RegExp): number => {
     const found = lines.findLast((line) => pattern.test(line));

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { readWords, type TestCall, UnknownWordError } from "./words.ts";
+import { readTestWords, type TestCall, UnknownWordError } from "./words.ts";
 
 /** The paths below `test` from the project's root. */
 export function listTestFiles(root: string): string[] {
@@ -11,10 +11,10 @@ export function listTestFiles(root: string): string[] {
 }
 
 /** Ends the process with a usage error if a word asks for nothing that there is. */
-export function readCall(root: string, words: readonly string[]): TestCall {
+export function readTestCall(root: string, words: readonly string[]): TestCall {
   const files = listTestFiles(root).filter((path) => path.endsWith("_test.ts"));
   try {
-    return readWords(words, files, (path) => existsSync(join(root, path)) || existsSync(path));
+    return readTestWords(words, files, (path) => existsSync(join(root, path)) || existsSync(path));
   } catch (error) {
     if (!(error instanceof UnknownWordError)) throw error;
     console.error(`scripts/test: ${error.message}; sh scripts/test --help prints how it is used`);

@@ -1,7 +1,7 @@
 /** Which files of tests a run consists of. Pure. */
 
-export const products = ["base", "coordination", "pubsub", "retry", "operator", "program"] as const;
-export type TestedProduct = typeof products[number];
+export const testedProducts = ["base", "coordination", "pubsub", "retry", "operator", "program"] as const;
+export type TestedProduct = typeof testedProducts[number];
 
 /** What leaves the everyday gate, and under which name the summary counts it. */
 const nightly: readonly { readonly name: string; readonly path: RegExp }[] = [
@@ -56,9 +56,9 @@ export function concernedProducts(changed: readonly string[]): TestedProduct[] {
       path.startsWith(prefix)
     ).sort((a, b) => b.length - a.length)[0];
     const tested = key !== undefined ? concerned[key] : path.endsWith(".md") ? [] : "all";
-    for (const product of tested === "all" || tested === undefined ? products : tested) found.add(product);
+    for (const product of tested === "all" || tested === undefined ? testedProducts : tested) found.add(product);
   }
-  return products.filter((product) => found.has(product));
+  return testedProducts.filter((product) => found.has(product));
 }
 
 export interface TestRun {
@@ -79,7 +79,7 @@ export interface TestChoice {
 }
 
 /** The files of some products. `files`: all paths from the project's root. */
-export function planRun(files: readonly string[], { chosen, isNightly, again }: TestChoice): TestRun {
+export function planTestRun(files: readonly string[], { chosen, isNightly, again }: TestChoice): TestRun {
   const together: string[] = [];
   const alone: string[] = [];
   const leftOut = new Map<string, number>();
@@ -97,7 +97,7 @@ export function planRun(files: readonly string[], { chosen, isNightly, again }: 
 }
 
 /** The tests of these products whose paths have one of these parts. The ones for every night are among them. */
-export function matchingFiles(
+export function matchingTestFiles(
   files: readonly string[],
   { chosen, parts }: { readonly chosen: readonly TestedProduct[]; readonly parts: readonly string[] },
 ): string[] {
@@ -110,5 +110,5 @@ export function matchingFiles(
 /** What the tests of checkers, of the simulated world, and of test supports belong to. */
 function productOf(path: string): TestedProduct {
   const [, name] = path.split("/");
-  return products.find((product) => product === name) ?? "base";
+  return testedProducts.find((product) => product === name) ?? "base";
 }

@@ -1,5 +1,5 @@
 /** What the words of `sh scripts/test` ask for. Pure. */
-import { matchingFiles, products, type TestedProduct } from "./test_files.ts";
+import { matchingTestFiles, type TestedProduct, testedProducts } from "./test_files.ts";
 
 export interface TestCall {
   readonly named: readonly TestedProduct[];
@@ -60,7 +60,7 @@ const withoutValue = new Set(
 );
 
 /** `files`: the paths of all tests. `exists`: whether there is such a file or folder. Throws UnknownWordError. */
-export function readWords(
+export function readTestWords(
   words: readonly string[],
   files: readonly string[],
   exists: (path: string) => boolean,
@@ -72,21 +72,23 @@ export function readWords(
   let isNightly = false;
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? "";
-    const product = products.find((name) => name === word);
+    const product = testedProducts.find((name) => name === word);
     if (product !== undefined) named.push(product);
     else if (word === "changed") isChanged = true;
     else if (word === "--nightly") isNightly = true;
     else if (withValue.has(word)) options.push(word, optionValue(word, words[++at]));
     else if (word.startsWith("-")) options.push(knownOption(word));
-    else if (files.some((path) => path.includes(plainPath(word))) || exists(word)) paths.push(word);
+    else if (files.some((path) => path.includes(plainTestPath(word))) || exists(word)) paths.push(word);
     else {
       throw new UnknownWordError(
-        `"${word}" is neither a product (${products.join(", ")}), nor "changed", nor a part of the path of a test`,
+        `"${word}" is neither a product (${
+          testedProducts.join(", ")
+        }), nor "changed", nor a part of the path of a test`,
       );
     }
   }
-  const parts = paths.map(plainPath);
-  if (named.length > 0 && !isChanged && matchingFiles(files, { chosen: named, parts }).length === 0) {
+  const parts = paths.map(plainTestPath);
+  if (named.length > 0 && !isChanged && matchingTestFiles(files, { chosen: named, parts }).length === 0) {
     throw new UnknownWordError(`no test of ${named.join(", ")} has ${paths.join(" or ")} in its path`);
   }
   return { named, isChanged, isNightly, paths, options };
@@ -104,6 +106,6 @@ function knownOption(word: string): string {
 }
 
 /** A path as it stands in the list of tests. */
-export function plainPath(path: string): string {
+export function plainTestPath(path: string): string {
   return path.replace(/^\.\//, "");
 }

@@ -26,7 +26,7 @@ function topFolder(path: string): string {
 }
 
 /** The findings of a rule without those of the folders that are known. */
-export function checkLeft(
+export function checkFoldersLeft(
   rule: string,
   findings: readonly Finding[],
   known: KnownCounts = left[rule] ?? {},

@@ -16,7 +16,7 @@ const methodStart =
 const classStart = /^(\s*)(?:export )?(?:abstract )?class (\w+)/;
 const statement = /^\s*(?:if|for|while|switch|catch|return|await|throw|new|super|describe\w*|test)\b/;
 
-export function functionsOf(file: SourceFile): FoundFunction[] {
+export function listFunctions(file: SourceFile): FoundFunction[] {
   const lines = codeLines(file);
   const owners: FoundFunction[] = [];
   const functions: FoundFunction[] = [];

@@ -3,7 +3,7 @@
  */
 import { posix } from "node:path";
 import { checkCounted, type KnownCounts } from "./counted.ts";
-import { findInCode, type Finding, importsOf, type SourceFile } from "./source_file.ts";
+import { findInCode, type Finding, listImports, type SourceFile } from "./source_file.ts";
 
 /** Errors, and pieces that know nothing of baton. */
 const ground = ["src/base", "src/base/support"];
@@ -451,7 +451,7 @@ export function checkLayers(file: SourceFile): Finding[] {
       message: `"${layer}" is not a layer: give it a place in scripts/tidy/layers.ts`,
     }];
   }
-  return importsOf(file).filter(({ specifier }) => !/^(\.\.\/)+package\.json$/.test(specifier)).flatMap(
+  return listImports(file).filter(({ specifier }) => !/^(\.\.\/)+package\.json$/.test(specifier)).flatMap(
     ({ specifier, line }) => {
       const message = specifier.startsWith(".")
         ? complaintAboutFile(layer, allowed, posix.join(posix.dirname(file.path), specifier))
@@ -475,7 +475,7 @@ export function checkCycles(files: readonly SourceFile[]): Finding[] {
   const product = new Map(
     files.filter((file) => layerOf(file.path) !== null).map((file) => [
       file.path,
-      importsOf(file).filter(({ specifier }) => specifier.startsWith("."))
+      listImports(file).filter(({ specifier }) => specifier.startsWith("."))
         .map(({ specifier }) => posix.join(posix.dirname(file.path), specifier)),
     ]),
   );
@@ -589,7 +589,7 @@ function packageOf(specifier: string): string {
 export function checkDependencies(packageJson: string, files: readonly SourceFile[]): Finding[] {
   const { dependencies } = JSON.parse(packageJson) as { dependencies: Record<string, string> };
   const product = files.filter((file) => layerOf(file.path) !== null);
-  const imported = new Set(product.flatMap(importsOf).map(({ specifier }) => packageOf(specifier)));
+  const imported = new Set(product.flatMap(listImports).map(({ specifier }) => packageOf(specifier)));
   return Object.keys(dependencies).filter((name) => !imported.has(name)).map((name) => ({
     path: "package.json",
     line: 1,

@@ -1,6 +1,6 @@
 /** How files look from outside: their names, their length, and what must not stand in them. */
 import { posix } from "node:path";
-import { functionsOf } from "./functions.ts";
+import { listFunctions } from "./functions.ts";
 import { findInCode, type Finding, type SourceFile } from "./source_file.ts";
 
 const fileLinesMax = 800;
@@ -8,7 +8,7 @@ const functionLinesMax = 70;
 const drawers = /\/(utils?|helpers?|common|misc|index)\.ts$/;
 
 /** Names and length of a TypeScript file, and of its functions. */
-export function checkShape(file: SourceFile): Finding[] {
+export function checkFileShape(file: SourceFile): Finding[] {
   const findings: Finding[] = [];
   const say = (line: number, message: string) => findings.push({ path: file.path, line, message });
   if (drawers.test(file.path)) say(1, "a file is named after what is in it, not after a drawer");
@@ -19,7 +19,7 @@ export function checkShape(file: SourceFile): Finding[] {
     say(1, "a module opens with a comment that says what it owns");
   }
   // What describes a suite is long without being one function.
-  for (const { start, end } of file.path.startsWith("test/") ? [] : functionsOf(file)) {
+  for (const { start, end } of file.path.startsWith("test/") ? [] : listFunctions(file)) {
     const length = end - start + 1;
     if (length > functionLinesMax) {
       say(start + 1, `the function has ${length} lines; ${functionLinesMax} are the limit`);

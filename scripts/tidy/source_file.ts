@@ -33,7 +33,7 @@ export function findInCode(file: SourceFile, pattern: RegExp, message: string): 
 }
 
 /** What a file imports, types and dynamic imports included, and in which line. */
-export function importsOf(file: SourceFile): { specifier: string; line: number }[] {
+export function listImports(file: SourceFile): { specifier: string; line: number }[] {
   return file.text.split("\n").flatMap((text, index) =>
     [...text.matchAll(/(?:\bfrom\s+|^\s*import\s+|\bimport\()"([^"]+)"/g)].map((match) => ({
       specifier: match[1] ?? "",

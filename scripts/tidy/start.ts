@@ -16,7 +16,7 @@ const limits: StartLimits = {
 };
 
 /** The files that this one loads when it starts, without types and without `import()`. */
-export function loadedBy(file: SourceFile): string[] {
+export function listLoadedFiles(file: SourceFile): string[] {
   const statements = file.text.matchAll(
     /^(?:import|export)\s+(?!type\s)([^;]*?)\s*from\s+"(\.[^"]+)";|^import\s+"(\.[^"]+)";/gm,
   );
@@ -28,7 +28,7 @@ export function loadedBy(file: SourceFile): string[] {
 }
 
 /** A finding for each entry that loads more than its limit. */
-export function checkStart(files: readonly SourceFile[], allowed: StartLimits = limits): Finding[] {
+export function checkStartLimits(files: readonly SourceFile[], allowed: StartLimits = limits): Finding[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   return Object.entries(allowed).flatMap(([path, limit]) => {
     const loaded = new Set<string>();
@@ -37,7 +37,7 @@ export function checkStart(files: readonly SourceFile[], allowed: StartLimits = 
       const file = byPath.get(next);
       if (file === undefined || loaded.has(next)) continue;
       loaded.add(next);
-      waiting.push(...loadedBy(file));
+      waiting.push(...listLoadedFiles(file));
     }
     const lines = [...loaded].flatMap((name) => codeLines(byPath.get(name) as SourceFile));
     const kilobytes = Math.ceil(lines.reduce((sum, line) => sum + line.trim().length, 0) / 1000);

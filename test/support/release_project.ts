@@ -1,7 +1,7 @@
 /** A project of which release files are made in tests. */
-import type { Project } from "../../scripts/packages/project.ts";
+import type { ReleaseProject } from "../../scripts/packages/project.ts";
 
-export const projectIn = (root: string): Project => ({
+export const projectIn = (root: string): ReleaseProject => ({
   root,
   version: "1.2.3",
   description: "Locks",

@@ -1,5 +1,5 @@
 /** Which known defects stand in a function that has changed. Pure. */
-import { functionsOf } from "../../scripts/tidy/functions.ts";
+import { listFunctions } from "../../scripts/tidy/functions.ts";
 import type { Mutant, MutantChange } from "./mutant.ts";
 
 /** What a file is and was; null where it is not there. */
@@ -31,7 +31,7 @@ export function changedMutants(
 
 /** The text of a function; null if there is not exactly one of this name. */
 function functionText(file: { readonly path: string; readonly text: string }, name: string): string | null {
-  const [found, second] = functionsOf(file).filter((other) => other.name === name);
+  const [found, second] = listFunctions(file).filter((other) => other.name === name);
   if (found === undefined || second !== undefined) return null;
   return file.text.split("\n").slice(found.start, found.end + 1).join("\n");
 }

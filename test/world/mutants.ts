@@ -18,7 +18,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { type ChangeBase, findChangeBase, listChangedFiles, readTextAt } from "../../scripts/tests/changes.ts";
-import { functionsOf } from "../../scripts/tidy/functions.ts";
+import { listFunctions } from "../../scripts/tidy/functions.ts";
 import type { SourceFile } from "../../scripts/tidy/source_file.ts";
 import { changedMutants } from "./changed_mutants.ts";
 import type { Mutant, MutantChange } from "./mutant.ts";
@@ -202,7 +202,7 @@ function changedText(file: SourceFile, name: string | undefined, change: MutantC
   const lines = file.text.split("\n");
   let [start, end] = [0, lines.length - 1];
   if (name !== undefined) {
-    const found = functionsOf(file).filter((other) => other.name === name);
+    const found = listFunctions(file).filter((other) => other.name === name);
     const [first] = found;
     if (first === undefined || found.length > 1) throw new Error(`there are ${found.length} functions ${change.in}`);
     ({ start, end } = first);

@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { loadedBy } from "../../scripts/tidy/start.ts";
+import { listLoadedFiles } from "../../scripts/tidy/start.ts";
 import { mutants } from "./mutant_table.ts";
 import { checkChanges, copied } from "./mutants.ts";
 
@@ -18,7 +18,7 @@ test("the copy has each file that a simulation loads", () => {
   const loaded = new Set(["test/world/main.ts"]);
   for (const path of loaded) {
     if (!path.endsWith(".ts")) continue;
-    for (const next of loadedBy({ path, text: readFileSync(join(root, path), "utf8") })) loaded.add(next);
+    for (const next of listLoadedFiles({ path, text: readFileSync(join(root, path), "utf8") })) loaded.add(next);
   }
   const isCopied = (path: string) => copied.some((place) => path === place || path.startsWith(`${place}/`));
   expect([...loaded].filter((path) => !isCopied(path))).toEqual([]);

@@ -19,8 +19,8 @@ import {
 } from "../../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { type Io, printJson, sayTo } from "../../../src/base/terminal/io.ts";
-import { type Call, commandAfterOneName, defineCommand } from "../../command.ts";
-import { announceCoordination, runConnected } from "../../connected.ts";
+import { type CommandCall, defineCommand, oneNameCommandSyntax } from "../../command.ts";
+import { chooseCoordinationServers, runInCoordinationSession } from "../../coordination_session.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
 import type { GateJson } from "../../json_shapes/election_shapes.ts";
 import {
@@ -86,12 +86,12 @@ export const barrierCommand = defineCommand({
     ["baton barrier maintenance --wait -w 10m && ./work.sh", "work when the gate is open"],
   ],
   settings: barrierCommandSettings,
-  syntax: commandAfterOneName,
+  syntax: oneNameCommandSyntax,
   completes: "barriers",
   run: barrier,
 });
 
-async function barrier(call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
+async function barrier(call: CommandCall<typeof barrierCommandSettings>): Promise<ExitCode> {
   const options = readBarrierOptions(call);
   if ("do" in options) return await runGate(options, call);
   const guard = startGuard(sayTo(call.io)); // it takes some milliseconds to start, in parallel with the following work
@@ -99,7 +99,7 @@ async function barrier(call: Call<typeof barrierCommandSettings>): Promise<ExitC
 }
 
 /** `--set`, `--lift`, `--wait`: closes, opens, or waits for a gate. */
-async function runGate(gate: GateCommandOptions, call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
+async function runGate(gate: GateCommandOptions, call: CommandCall<typeof barrierCommandSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const { name } = gate;
   using stop = new StopSignalListener(processSignals());
@@ -108,7 +108,7 @@ async function runGate(gate: GateCommandOptions, call: Call<typeof barrierComman
   using limit = callDeadline(clock, values.within, { values, stop: stop.signal });
   const waitsFor = waitsForServer(values.within, values) ? what : undefined;
   try {
-    const changed = await runConnected(call, async (zk, place) => {
+    const changed = await runInCoordinationSession(call, async (zk, place) => {
       requireScope(values.scope, place);
       const { acl } = place.connect;
       const options = { root: values.root, clock, signal: limit.signal, ...(acl === undefined ? {} : { acl }) };
@@ -158,7 +158,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
   let zk: ZooKeeper | null = null;
   try {
     const what = JSON.stringify(options.name);
-    const place = announceCoordination(options, io, {
+    const place = chooseCoordinationServers(options, io, {
       what: `barrier ${what}`,
       scope: values.scope,
       signal: limit.signal,

@@ -6,7 +6,7 @@ import { connectionSettings, traceSettings } from "../../../src/coordination/set
 import { textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { objectPath } from "../../../src/coordination/nodes/node_paths.ts";
-import { type Call, writeDashesFirst } from "../../command.ts";
+import { type CommandCall, dashesBeforeCommandHint } from "../../command.ts";
 import { findGivenFlag, shellLineSettings } from "../../command.ts";
 import { commandFlags, commandSettings, conflictExitCode } from "../../../src/coordination/job/leased_command_flags.ts";
 
@@ -41,7 +41,7 @@ const flagsOfCommands = { maxHold, foreground, passAuth, ...childSettings } sati
 /** Flags of a barrier; gates refuse them. */
 const flagsOfRuns = { onMemberLost, ...flagsOfCommands, ...reportFlags } satisfies SettingTable;
 
-export type BarrierValues = SettingValues<typeof barrierCommandSettings>;
+export type BarrierSettingValues = SettingValues<typeof barrierCommandSettings>;
 
 export interface BarrierCommandOptions {
   readonly name: string;
@@ -50,7 +50,7 @@ export interface BarrierCommandOptions {
   readonly command: readonly [string, ...string[]] | null;
   readonly quiet: boolean;
   readonly verbose: boolean;
-  readonly values: BarrierValues;
+  readonly values: BarrierSettingValues;
   readonly sources: ConfigSources;
 }
 
@@ -61,14 +61,14 @@ export interface GateCommandOptions {
 
 /** Throws USAGE for an invalid combination of options. */
 export function readBarrierOptions(
-  call: Call<typeof barrierCommandSettings>,
+  call: CommandCall<typeof barrierCommandSettings>,
 ): BarrierCommandOptions | GateCommandOptions {
   const { values, names, command, sources } = call;
   const example = "as in: baton barrier NAME -N 3 COMMAND";
   const [name, ...more] = names;
   if (name === undefined || more.length > 0) {
     const given = name === undefined ? "none was given" : `"${names.join('", "')}" were given`;
-    const hint = name === undefined ? "" : `; ${writeDashesFirst}`;
+    const hint = name === undefined ? "" : `; ${dashesBeforeCommandHint}`;
     throw new BatonError("USAGE", `baton barrier needs one name, but ${given}, ${example}${hint}`);
   }
   objectPath("barriers", name); // refuses an invalid name
@@ -100,7 +100,7 @@ export function readBarrierOptions(
 
 function refuseBesideGate(
   gates: readonly string[],
-  { command, sources }: Call<typeof barrierCommandSettings>,
+  { command, sources }: CommandCall<typeof barrierCommandSettings>,
 ): void {
   const [one = "", other] = gates;
   const refuse = (what: string) => new BatonError("USAGE", `--${one} and ${what} cannot be used together`);

@@ -10,7 +10,7 @@ import { durationType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
-import { type Call, defineCommand } from "../../command.ts";
+import { type CommandCall, defineCommand } from "../../command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { type OuterLocks, requireOuterLocks } from "../../../src/coordination/job/outer_locks.ts";
@@ -46,7 +46,7 @@ export const checkCommand = defineCommand({
   run: check,
 });
 
-async function check(call: Call<typeof settings>): Promise<ExitCode> {
+async function check(call: CommandCall<typeof settings>): Promise<ExitCode> {
   const { values, io } = call;
   if (call.names.length > 0) {
     throw new BatonError(
@@ -90,7 +90,10 @@ async function remainingLeaseMs(note: string | undefined, holderId: string): Pro
 }
 
 /** True if the server has a holder's node of this command for each of its locks. */
-async function isOnServer({ values, sources }: Call<typeof settings>, { locks, ids }: OuterLocks): Promise<boolean> {
+async function isOnServer(
+  { values, sources }: CommandCall<typeof settings>,
+  { locks, ids }: OuterLocks,
+): Promise<boolean> {
   const { startServer: _starts, ...options } = readCoordinationServers(values, sources).connect;
   await using zk = await connect(options);
   const held = await Promise.all(locks.map(({ path }) => ownHolder(zk, path, ids)));

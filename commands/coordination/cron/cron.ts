@@ -11,11 +11,11 @@ import { printCrontabProblems, readCrontab, requireValidCrontab } from "../../..
 import type { CronJob } from "../../../src/coordination/cron/crontab.ts";
 import { forgetSchedules } from "../../../src/coordination/tick/forget_ticks.ts";
 import { resetFutureTicks } from "../../../src/coordination/tick/reset_ticks.ts";
-import { type Call, defineCommand } from "../../command.ts";
-import { runConnected } from "../../connected.ts";
+import { type CommandCall, defineCommand } from "../../command.ts";
+import { runInCoordinationSession } from "../../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { CronCheckJson, CronForgetJson, CronNextJson, CronResetJson } from "../../json_shapes/cron_shapes.ts";
-import { cronForms, cronSettings, type CronValues, readCronOperation } from "./cron_options.ts";
+import { cronForms, cronSettings, type CronSettingValues, readCronOperation } from "./cron_options.ts";
 
 export const cronCommand = defineCommand({
   name: "cron",
@@ -63,7 +63,7 @@ export const cronCommand = defineCommand({
   run: cron,
 });
 
-async function cron(call: Call<typeof cronSettings>): Promise<ExitCode> {
+async function cron(call: CommandCall<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const { operation, subject } = readCronOperation(call);
   if (operation === "check") return checkCrontab(subject, values, io);
@@ -73,7 +73,7 @@ async function cron(call: Call<typeof cronSettings>): Promise<ExitCode> {
   return await (await import("./run_cron.ts")).runCron(subject, call);
 }
 
-function checkCrontab(file: string, values: CronValues, io: Io): ExitCode {
+function checkCrontab(file: string, values: CronSettingValues, io: Io): ExitCode {
   const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
   const { jobs, mistakes, warnings } = crontab;
   if (values.json) {
@@ -94,7 +94,7 @@ function checkCrontab(file: string, values: CronValues, io: Io): ExitCode {
   return mistakes.length === 0 ? exitCodes.SUCCESS : exitCodes.CONFIG;
 }
 
-function showNextTicks(file: string, values: CronValues, io: Io): ExitCode {
+function showNextTicks(file: string, values: CronSettingValues, io: Io): ExitCode {
   const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
   requireValidCrontab(io, file, crontab, values.quiet);
   const ticks = crontab.jobs.flatMap((job) =>
@@ -161,10 +161,10 @@ function localTime(ms: number, timeZone: string): string {
 
 const isoOf = (ms: number) => new Date(ms).toISOString();
 
-async function resetSchedules(name: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
+async function resetSchedules(name: string, call: CommandCall<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
   encodeLockName(name); // throws before a server is asked
-  const schedules = await runConnected(call, (zk) => resetFutureTicks(zk, name, values.root));
+  const schedules = await runInCoordinationSession(call, (zk) => resetFutureTicks(zk, name, values.root));
   if (schedules.length === 0) throw new BatonError("NOT_FOUND", `Lock "${name}" has no schedules`);
   if (values.json) {
     printJson<CronResetJson>(io, {
@@ -188,10 +188,10 @@ async function resetSchedules(name: string, call: Call<typeof cronSettings>): Pr
   return schedules.some(({ resetToMs }) => resetToMs !== null) ? exitCodes.SUCCESS : exitCodes.FALSE;
 }
 
-async function forgetUnused(name: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
+async function forgetUnused(name: string, call: CommandCall<typeof cronSettings>): Promise<ExitCode> {
   const { values: { root, json, quiet }, io } = call;
   encodeLockName(name); // throws before a server is asked
-  const schedules = await runConnected(call, (zk) => forgetSchedules(zk, name, { root, acl: zk.acl }));
+  const schedules = await runInCoordinationSession(call, (zk) => forgetSchedules(zk, name, { root, acl: zk.acl }));
   if (schedules.length === 0) throw new BatonError("NOT_FOUND", `Lock "${name}" has no schedules`);
   if (json) {
     printJson<CronForgetJson>(io, {

@@ -9,7 +9,7 @@ import {
 import { durationType, integerType, textType, type ValueType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { isInstant } from "../../../src/base/support/instant.ts";
-import { type Call, findGivenFlag } from "../../command.ts";
+import { type CommandCall, findGivenFlag } from "../../command.ts";
 import { commandSettings } from "../../../src/coordination/job/leased_command_flags.ts";
 
 const timezone = flag("--timezone", textType("zone"), {
@@ -95,14 +95,14 @@ export const cronForms = {
   forget: { refuses: { ...serviceSettings, timezone, ...nextSettings }, runsNothing: true },
 } as const;
 
-export type CronValues = Call<typeof cronSettings>["values"];
+export type CronSettingValues = CommandCall<typeof cronSettings>["values"];
 
 export type CronOperation = keyof typeof cronForms;
 const operations = ["check", "next", "reset", "forget"] as const satisfies readonly CronOperation[];
 
 /** Returns the operation and its only argument; `run` for a file. Throws USAGE. */
 export function readCronOperation(
-  { names, sources }: Pick<Call<typeof cronSettings>, "names" | "sources">,
+  { names, sources }: Pick<CommandCall<typeof cronSettings>, "names" | "sources">,
 ): { readonly operation: CronOperation | "run"; readonly subject: string } {
   const [first, ...others] = names;
   const operation = operations.find((one) => one === first) ?? "run";

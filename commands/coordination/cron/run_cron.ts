@@ -6,12 +6,12 @@ import { wantsTraces } from "../../../src/coordination/settings/coordination_set
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { LineSink } from "../../../src/base/terminal/log_sink.ts";
 import { loggedIo, processLog } from "../../../src/base/terminal/process_log.ts";
-import type { Call } from "../../command.ts";
-import { announceCoordination } from "../../connected.ts";
+import type { CommandCall } from "../../command.ts";
+import { chooseCoordinationServers } from "../../coordination_session.ts";
 import type { cronSettings } from "./cron_options.ts";
 
 /** Throws as readCrontab does, CONFIG for a file with mistakes, and for servers that cannot be used. */
-export async function runCron(file: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
+export async function runCron(file: string, call: CommandCall<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const stderr = new LineSink(io);
   const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
@@ -21,13 +21,13 @@ export async function runCron(file: string, call: Call<typeof cronSettings>): Pr
   const logged = loggedIo(io, { log, quiet });
   const folder = values.outputDir === undefined ? null : new JobOutputFolder(values.outputDir, values.outputKeep);
   const { scope } = values;
-  const place = announceCoordination({ ...call, quiet, verbose }, logged, { what: `crontab ${file}`, scope });
+  const place = chooseCoordinationServers({ ...call, quiet, verbose }, logged, { what: `crontab ${file}`, scope });
   await using traces = wantsTraces(io.env, values) ? await openTraces(logged, quiet) : null;
   const context = { file, settings: values, io: logged, stderr, log, folder, place, traces };
   return await runCronService(crontab, context) === "breach" ? exitCodes.FENCE_BREACH : exitCodes.SUCCESS;
 }
 
-async function openTraces(io: Call["io"], quiet: boolean) {
+async function openTraces(io: CommandCall["io"], quiet: boolean) {
   const { openTraceSource } = await import("../../../src/coordination/job/job_trace.ts");
   return await openTraceSource(io, { quiet, passAuth: false });
 }

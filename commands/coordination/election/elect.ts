@@ -12,11 +12,11 @@ import { leaderStatus } from "../../../src/coordination/election/leader_status.t
 import { abortable } from "../../../src/base/support/abort.ts";
 import { sleep } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
-import { announceCoordination } from "../../connected.ts";
+import { chooseCoordinationServers } from "../../coordination_session.ts";
 import { CandidateSession } from "../../../src/coordination/connect/candidate_session.ts";
 import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
 import { electCommandSettings, type ElectOptions, readElectOptions } from "./elect_options.ts";
-import { decideNextStep } from "./next_step.ts";
+import { decideElectionNextStep } from "./election_next_step.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import {
   commandEnvironment,
@@ -32,7 +32,7 @@ import { openSession, reportOutages, warnOfTimeout } from "../../../src/coordina
 import { showLockWait } from "../../../src/coordination/job/wait_display.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { type SignalSource, StoppedBySignal, stopSignals } from "../../../src/base/process/supervise/signal_source.ts";
-import { commandAfterOneName, defineCommand } from "../../command.ts";
+import { defineCommand, oneNameCommandSyntax } from "../../command.ts";
 import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
 import { shellHealthCheck, watchHealth } from "../../../src/base/process/supervise/health_watch.ts";
 import { hookFailure, runHook } from "../../../src/base/process/supervise/run_hook.ts";
@@ -46,7 +46,7 @@ async function runElect(options: ElectOptions, io: Io): Promise<ExitCode> {
   const facts = new StatusReportFacts();
   const about = { verb: "elect", names: [options.name], conflicts: [] };
   return await runWithStatusReport({ ...options, ...about, io, facts }, () => {
-    const place = announceCoordination(options, io, {
+    const place = chooseCoordinationServers(options, io, {
       what: `election "${options.name}"`,
       scope: options.values.scope,
     });
@@ -94,12 +94,12 @@ class ElectionRun {
     const { values } = this.#options;
     const { clock, signals } = this.#deps;
     if (values.leaderFile !== undefined) this.#file = this.#openFile(values.leaderFile);
-    let stop = new TermSignals(signals);
+    let stop = new ElectionTermSignals(signals);
     try {
       for (let shortTerms = 0;;) {
         const { term, ending } = await this.#lead(stop.signal);
         const { outcome, isUnhealthy } = term;
-        const next = decideNextStep({
+        const next = decideElectionNextStep({
           restart: values.restart,
           outcome,
           isUnhealthy,
@@ -109,7 +109,8 @@ class ElectionRun {
         if (term.hasBreach) this.#candidate.abandon(); // a process that could not be killed may still run
         if (next.do === "end") return ending;
         shortTerms = next.shortTerms;
-        const listening = new TermSignals(signals); // before the old one is disposed, so that no signal is missed
+        // The new one listens before the old one is disposed, so that no signal is missed.
+        const listening = new ElectionTermSignals(signals);
         stop[Symbol.dispose]();
         stop = listening;
         this.#facts.trace = this.#facts.trace?.next({ ...ending, exit_code: ending.exitCode }, [this.#options.name]);
@@ -257,7 +258,7 @@ function describeLeadership({ name, waitedMs, holderId, fencingToken, sessionTim
 }
 
 /** Collects the signals that baton receives in one term. `signal` aborts with StoppedBySignal at the first one. */
-export class TermSignals implements Disposable {
+export class ElectionTermSignals implements Disposable {
   readonly receivedSignals = new Set<string>();
   readonly #controller = new AbortController();
   readonly #stopListening: () => void;
@@ -449,7 +450,7 @@ export const electCommand = defineCommand({
     ],
   ],
   settings: electCommandSettings,
-  syntax: commandAfterOneName,
+  syntax: oneNameCommandSyntax,
   completes: "elections",
   run: (call) => runElect(readElectOptions(call), call.io),
 });

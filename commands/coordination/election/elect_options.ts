@@ -13,10 +13,10 @@ import { integerType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { checkLeaderValue } from "../../../src/coordination/election/election_state.ts";
 import { electionPath } from "../../../src/coordination/nodes/node_paths.ts";
-import { type Call, shellLineSettings, writeDashesFirst } from "../../command.ts";
+import { type CommandCall, dashesBeforeCommandHint, shellLineSettings } from "../../command.ts";
 import { commandFlags } from "../../../src/coordination/job/leased_command_flags.ts";
 
-export type RestartMode = (typeof electRestartModes)[number];
+export type ElectRestartMode = (typeof electRestartModes)[number];
 
 /** Settings of this command only, and those of the section [elect]. */
 const flags = {
@@ -69,7 +69,7 @@ export interface ElectOptions {
 }
 
 /** Throws USAGE for missing or invalid arguments. */
-export function readElectOptions(call: Call<typeof electCommandSettings>): ElectOptions {
+export function readElectOptions(call: CommandCall<typeof electCommandSettings>): ElectOptions {
   const { values, names, command, sources } = call;
   const example = "as in: baton elect NAME COMMAND";
   const [name, ...more] = names;
@@ -77,7 +77,7 @@ export function readElectOptions(call: Call<typeof electCommandSettings>): Elect
   if (more.length > 0) {
     throw new BatonError(
       "USAGE",
-      `baton elect takes one name before --, not "${names.join('", "')}"; ${writeDashesFirst}`,
+      `baton elect takes one name before --, not "${names.join('", "')}"; ${dashesBeforeCommandHint}`,
     );
   }
   electionPath(name); // throws for an invalid name

@@ -3,10 +3,10 @@ import { electionPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type LeaderChange, LeaderChanges } from "../../../src/coordination/election/election_history.ts";
 import { watchLeader } from "../../../src/coordination/election/leader_status.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import type { ConnectedCall } from "../../connected.ts";
+import type { CoordinationCommandCall } from "../../coordination_session.ts";
 import { followSessions } from "../../follow_sessions.ts";
 
-export interface FollowedChange {
+export interface FollowedLeaderChange {
   readonly change: LeaderChange;
   /** Path of the election's node. */
   readonly path: string;
@@ -14,14 +14,14 @@ export interface FollowedChange {
 
 /** Yields the current leader and every later change once. Rejects with the signal's reason. */
 export async function* followLeader(
-  call: ConnectedCall,
+  call: CoordinationCommandCall,
   name: string,
   { signal = new AbortController().signal, waitsForServer = false }: {
     readonly signal?: AbortSignal;
     /** True: wait for the servers until the signal aborts, also for the first session. */
     readonly waitsForServer?: boolean;
   } = {},
-): AsyncGenerator<FollowedChange, void, void> {
+): AsyncGenerator<FollowedLeaderChange, void, void> {
   const { root } = call.values;
   const path = electionPath(name, root).lock;
   const changes = new LeaderChanges();

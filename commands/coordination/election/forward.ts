@@ -19,7 +19,7 @@ import { defineCommand } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { parseListenFlag } from "../../../src/base/config/listen_address.ts";
 import { followLeader } from "./follow_leader.ts";
-import { onlyName } from "../../name_arguments.ts";
+import { requireOneName } from "../../name_arguments.ts";
 import { networkReach } from "../../../src/base/sockets/socket_reach.ts";
 
 const settings = {
@@ -51,7 +51,7 @@ export const forwardCommand = defineCommand({
   completes: "elections",
   runsNothing: true,
   async run(call): Promise<ExitCode> {
-    const name = onlyName("forward", call.names, "election");
+    const name = requireOneName("forward", call.names, "election");
     const { values, io } = call;
     const say = (sentence: string) => {
       if (!values.quiet) io.err(`baton: ${sentence}\n`);

@@ -9,9 +9,9 @@ import { type LeaderStatus, leaderStatus } from "../../../src/coordination/elect
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { WaitTimeout } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
-import { describeOtherUses, onlyName } from "../../name_arguments.ts";
-import { type Call, defineCommand } from "../../command.ts";
-import { runConnected } from "../../connected.ts";
+import { describeOtherUsesOfName, requireOneName } from "../../name_arguments.ts";
+import { type CommandCall, defineCommand } from "../../command.ts";
+import { runInCoordinationSession } from "../../coordination_session.ts";
 import { callDeadline, waitsForServer } from "../../../src/coordination/connect/command_session.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { followLeader } from "./follow_leader.ts";
@@ -53,7 +53,7 @@ export const leaderCommand = defineCommand({
   completes: "elections",
   runsNothing: true,
   async run(call) {
-    const name = onlyName("leader", call.names, "election");
+    const name = requireOneName("leader", call.names, "election");
     const { values } = call;
     if (values.watch) {
       if (values.wait !== undefined) {
@@ -65,16 +65,16 @@ export const leaderCommand = defineCommand({
   },
 });
 
-type LeaderCall = Call<typeof settings>;
+type LeaderCall = CommandCall<typeof settings>;
 
 async function printLeader(call: LeaderCall, name: string): Promise<ExitCode> {
   const { values, io } = call;
   const { root } = values;
   const isTold = !values.quiet && !values.json;
-  const { status, also } = await runConnected(call, async (zk) => {
+  const { status, also } = await runInCoordinationSession(call, async (zk) => {
     const status = await leaderStatus(zk, name, { root });
     const isUnused = status.leader === null && isTold;
-    return { status, also: isUnused ? await describeOtherUses(zk, { kind: "election", name, root }) : "" };
+    return { status, also: isUnused ? await describeOtherUsesOfName(zk, { kind: "election", name, root }) : "" };
   });
   printStatus(call, status);
   if (status.leader !== null) return exitCodes.SUCCESS;

@@ -9,10 +9,10 @@ import { resign } from "../../../src/coordination/election/campaign.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { userName } from "../../../src/base/support/user_name.ts";
 import { defineCommand } from "../../command.ts";
-import { runConnected } from "../../connected.ts";
+import { runInCoordinationSession } from "../../coordination_session.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
 import type { ResignJson } from "../../json_shapes/election_shapes.ts";
-import { onlyName } from "../../name_arguments.ts";
+import { requireOneName } from "../../name_arguments.ts";
 
 const settings = {
   wait: flag("-w, --wait", durationType(), {
@@ -44,10 +44,10 @@ export const resignCommand = defineCommand({
   runsNothing: true,
   async run(call) {
     const { values, io } = call;
-    const name = onlyName("resign", call.names, "election");
+    const name = requireOneName("resign", call.names, "election");
     const revocation = { by: userName(), reason: values.reason ?? "" };
     const options = { root: values.root, waitMs: values.wait, revocation };
-    const { holder, outcome } = await runConnected(call, (zk) => resign(zk, name, options));
+    const { holder, outcome } = await runInCoordinationSession(call, (zk) => resign(zk, name, options));
     const { holderId: id, value = "", host, pid, user } = holder;
     const resigned = outcome === "released";
     if (values.json) {

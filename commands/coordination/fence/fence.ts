@@ -2,9 +2,9 @@
 import type { SettingTable } from "../../../src/base/config/setting.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
-import { type Call, defineCommand } from "../../command.ts";
+import { type CommandCall, defineCommand } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
-import { fenceForms, fenceSettings, fenceSyntax } from "./fence_options.ts";
+import { fenceCommandSyntax, fenceForms, fenceSettings } from "./fence_options.ts";
 import { findGivenFlag } from "../../command.ts";
 
 const usage = "run --store FILE [options] COMMAND [ARGUMENT…] | zk set|create|delete PATH [DATA] [options]";
@@ -44,21 +44,21 @@ export const fenceCommand = defineCommand({
     ["baton fence zk delete /app/state --version 3", "delete the node only if it has not been changed since"],
   ],
   settings: fenceSettings,
-  syntax: fenceSyntax,
+  syntax: fenceCommandSyntax,
   completesFirst: { run: [], zk: ["set", "create", "delete"] },
   forms: fenceForms,
   run: fence,
 });
 
-async function fence(call: Call<typeof fenceSettings>): Promise<ExitCode> {
+async function fence(call: CommandCall<typeof fenceSettings>): Promise<ExitCode> {
   const [action = "", ...more] = call.names;
   if (action === "run") {
     refuseFlags(call, fenceForms.run.refuses, "zk");
-    return await (await import("./fence_run.ts")).fenceRun(call);
+    return await (await import("./fence_run.ts")).runFenceRun(call);
   }
   if (action === "zk") {
     refuseFlags(call, fenceForms.zk.refuses, "run");
-    return await (await import("./fence_zk.ts")).fenceZk(call);
+    return await (await import("./fence_zk.ts")).runFenceZk(call);
   }
   const given = action === ""
     ? "but none was given"
@@ -70,7 +70,7 @@ async function fence(call: Call<typeof fenceSettings>): Promise<ExitCode> {
   );
 }
 
-function refuseFlags({ sources, names }: Call<typeof fenceSettings>, settings: SettingTable, of: string): void {
+function refuseFlags({ sources, names }: CommandCall<typeof fenceSettings>, settings: SettingTable, of: string): void {
   const flag = findGivenFlag(settings, sources.flags);
   if (flag === null) return;
   throw new BatonError("USAGE", `${flag} is for baton fence ${of}, not for baton fence ${names[0]}`);

@@ -50,7 +50,7 @@ export const fenceSettings = {
 } satisfies SettingTable;
 
 /** A command follows `run`. */
-export const fenceSyntax: CommandSyntax = { commandAfter: ([first]) => first === "run", flagHints: {} };
+export const fenceCommandSyntax: CommandSyntax = { commandAfter: ([first]) => first === "run", flagHints: {} };
 
 /** Flags that each form refuses, because they belong to the other one. */
 export const fenceForms = {

@@ -6,12 +6,14 @@ import { parseFencingToken } from "../../../src/coordination/fence/token_slots.t
 import { BatonError } from "../../../src/base/errors.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { userName } from "../../../src/base/support/user_name.ts";
-import type { Call } from "../../command.ts";
+import type { CommandCall } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { commandStartErrorCodes, signalToMirror } from "../../../src/coordination/job/lock_ending.ts";
 import type { fenceSettings } from "./fence_options.ts";
 
-export async function fenceRun({ values, names, command, io }: Call<typeof fenceSettings>): Promise<ExitCode> {
+export async function runFenceRun(
+  { values, names, command, io }: CommandCall<typeof fenceSettings>,
+): Promise<ExitCode> {
   const example = "as in: baton fence run --store FILE COMMAND";
   if (names.length > 1) {
     throw new BatonError(

@@ -17,7 +17,7 @@ import {
 import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { readAtMost } from "../../../src/base/support/read_at_most.ts";
-import type { Call } from "../../command.ts";
+import type { CommandCall } from "../../command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { fenceSettings } from "./fence_options.ts";
@@ -30,9 +30,9 @@ type Verb = (typeof verbs)[number];
 /** The maximum size of data: ZooKeeper's maximum request (jute.maxbuffer, 1 MiB) without the other fields. */
 const dataBytesMax = 1024 * 1024 - 4096;
 
-type FenceZkCall = Call<typeof fenceSettings>;
+type FenceZkCall = CommandCall<typeof fenceSettings>;
 
-export async function fenceZk(call: FenceZkCall): Promise<ExitCode> {
+export async function runFenceZk(call: FenceZkCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   const [, verb = "", at, data, ...more] = [...call.names, ...call.command ?? []];
   const operation = operationOf(call, { verb, path: at, data, more });

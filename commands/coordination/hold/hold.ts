@@ -25,7 +25,7 @@ import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { isSameFile } from "../../../src/base/support/one_file.ts";
-import { type Call, defineCommand } from "../../command.ts";
+import { type CommandCall, defineCommand } from "../../command.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
 import {
   type HoldOptions,
@@ -74,7 +74,7 @@ export const holdCommand = defineCommand({
 /** How long a holder process that was told to stop may take to leave the queue, in milliseconds. */
 const leaveMsMax = 950;
 
-async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
+async function hold(call: CommandCall<typeof holdSettings>): Promise<ExitCode> {
   if (isTerminal(1)) throw new BatonError("USAGE", promptMessage(call.names));
   const options = readHoldOptions(call);
   if (wasClosed(1)) {

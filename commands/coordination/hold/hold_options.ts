@@ -18,7 +18,7 @@ import {
 import { flag, type SettingTable } from "../../../src/base/config/setting.ts";
 import { integerType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
-import type { Call } from "../../command.ts";
+import type { CommandCall } from "../../command.ts";
 import { type LockCommandOptions, lockCommandSettings, readCommonLockOptions } from "../lock_options.ts";
 
 /** Options about the start or the end of a command have no meaning here. */
@@ -65,7 +65,7 @@ export interface HoldOptions extends LockCommandOptions {
 }
 
 /** Throws USAGE for options that exclude each other, CONFIG and REFUSED for a process that baton cannot stop. */
-export function readHoldOptions(call: Call<typeof holdSettings>): HoldOptions {
+export function readHoldOptions(call: CommandCall<typeof holdSettings>): HoldOptions {
   const example = 'as in: held=$(baton hold NAME --pid $$) || exit; eval "$held"';
   if (call.command !== null) {
     throw new BatonError(

@@ -24,12 +24,12 @@ import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_cod
 import { type PackedLockOptions, unpackLockOptions } from "./hold_options.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
-import { lockAndRun, lockDependencies } from "../locked_job.ts";
+import { lockedJobDependencies, runLockedJob } from "../locked_job.ts";
 
 type LockHolderPipe = HolderPipe<LockEnding>;
 
 /** No process waits for the exit code; it is for logs. */
-export async function runHolder(io: Io): Promise<ExitCode> {
+export async function runHolderProcess(io: Io): Promise<ExitCode> {
   const libc = await loadLibc();
   libc?.setProcessName(holderProcessName);
   // A pipe that stays open here would keep its reader waiting.
@@ -81,10 +81,10 @@ async function acquireAndSupervise(
   }
   // The end of the script ends the wait for the lock.
   using watch = new ScriptWatch(script, systemClock());
-  const dependencies = lockDependencies(startGuard(sayTo(io)));
+  const dependencies = lockedJobDependencies(startGuard(sayTo(io)));
   let isHeld = false;
   watch.ended.then(() => isHeld || stop.abort());
-  return await lockAndRun(options, ownIo, {
+  return await runLockedJob(options, ownIo, {
     facts,
     deps: {
       ...dependencies,

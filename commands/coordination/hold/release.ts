@@ -18,7 +18,7 @@ import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
 import { sleep } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
-import { type Call, defineCommand } from "../../command.ts";
+import { type CommandCall, defineCommand } from "../../command.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
 import { quotedNames } from "../../../src/coordination/job/leased_command.ts";
 
@@ -68,7 +68,7 @@ export const releaseCommand = defineCommand({
 /** Milliseconds between reads of the response. */
 const pollIntervalMs = 5;
 
-async function release(call: Call<typeof settings>): Promise<ExitCode> {
+async function release(call: CommandCall<typeof settings>): Promise<ExitCode> {
   const { values, io } = call;
   const known = knownHolds(call.names, parseHolds(io.env["BATON_HOLD"]));
   const names = call.names.map((name) => nameOf(name, known));
@@ -126,7 +126,7 @@ function isHolderAlive({ path, ids }: HeldLocks): boolean {
 }
 
 /** Throws REFUSED where the holder may be alive. */
-function reportNoHolder({ names, ids }: HeldLocks, call: Call<typeof settings>): ExitCode {
+function reportNoHolder({ names, ids }: HeldLocks, call: CommandCall<typeof settings>): ExitCode {
   if (!isNamespaceInsideJob(ids[0])) return reportNotHeld(names.join(" "), call);
   throw new BatonError(
     "REFUSED",
@@ -136,13 +136,13 @@ function reportNoHolder({ names, ids }: HeldLocks, call: Call<typeof settings>):
   );
 }
 
-function reportNotHeld(name: string, { io, values }: Call<typeof settings>): ExitCode {
+function reportNotHeld(name: string, { io, values }: CommandCall<typeof settings>): ExitCode {
   const why = "it was released before, or never acquired by baton hold";
   if (!values.quiet) io.err(`baton: "${name}" is not held by this script: ${why}\n`);
   return toExitCode("NOT_HELD");
 }
 
-async function releaseOne(hold: HeldLocks, call: Call<typeof settings>): Promise<ExitCode> {
+async function releaseOne(hold: HeldLocks, call: CommandCall<typeof settings>): Promise<ExitCode> {
   const { io, values } = call;
   using client = ReleaseClient.open(hold.path, hold.ids[0]);
   if (client === null) return reportNoHolder(hold, call);

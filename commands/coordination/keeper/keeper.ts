@@ -184,11 +184,11 @@ async function serve(
 
 /** Loads the status page only if it is used: keepers that commands start must be ready soon. */
 async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): Promise<HttpService> {
-  const [{ serveStatusPage }, { keeperStatus }] = await Promise.all([
+  const [{ serveStatusPage }, { keeperStatusSource }] = await Promise.all([
     import("../../../src/base/terminal/status_page.ts"),
     import("./keeper_metrics.ts"),
   ]);
-  return serveStatusPage(listen, keeperStatus(keeper, dataDir));
+  return serveStatusPage(listen, keeperStatusSource(keeper, dataDir));
 }
 
 function logAddresses(log: Log, keeper: Keeper, page: HttpService | null): void {

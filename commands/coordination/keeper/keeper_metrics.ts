@@ -6,7 +6,7 @@ import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_ke
 import type { KeeperLimits } from "../../../src/coordination/keeper/state/keeper_limits.ts";
 import { keeperDatabaseFileName } from "../../../src/coordination/keeper/storage/keeper_rows.ts";
 import { whyNotWritable } from "../../../src/base/storage/write_access.ts";
-import { keeperUse } from "./keeper_use.ts";
+import { keeperUseReader } from "./keeper_use.ts";
 import type { KeeperStatistics } from "../../../src/coordination/keeper/protocol/keeper_report.ts";
 
 const { gauge, counter, histogram } = metricFactory("baton_keeper");
@@ -14,11 +14,11 @@ const { gauge, counter, histogram } = metricFactory("baton_keeper");
 /** The least free space that the next commit may need. */
 const freeBytesMin = 1 << 20;
 
-export function keeperStatus(
+export function keeperStatusSource(
   keeper: Pick<Keeper, "statistics" | "limits" | "readNode">,
   dataDir: string,
 ): StatusSource {
-  const use = keeperUse(keeper);
+  const use = keeperUseReader(keeper);
   return {
     health: () => healthOf(keeper.statistics(), dataDir),
     metrics: async () => [...metricsOf(keeper.statistics(), keeper.limits), ...await use()],

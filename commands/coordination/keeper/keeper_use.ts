@@ -9,9 +9,9 @@ import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
 import type { Metric } from "../../../src/base/terminal/metrics_text.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
-import { CountedNames } from "../../operator/counted_names.ts";
-import { readUse } from "../../operator/read_use.ts";
-import { metricsOfUse, type UseReading } from "../../operator/use_metrics.ts";
+import { CountedMetricNames } from "../../operator/counted_names.ts";
+import { readUseForMetrics } from "../../operator/read_use.ts";
+import { buildUseMetrics, type UseMetricsReading } from "../../operator/use_metrics.ts";
 
 const namesMax = 200;
 /** A reading is used again for this time, in milliseconds: a page that is asked often must not slow the keeper. */
@@ -22,14 +22,14 @@ const readsAtOnce = 100;
 type NodeReader = Pick<Keeper, "readNode">;
 
 /** Returns a function that reads the metrics of everything below /baton. */
-export function keeperUse(keeper: NodeReader, clock: Clock = systemClock()): () => Promise<Metric[]> {
-  let latest: { readonly reading: Promise<UseReading>; readonly atMs: number } | null = null;
-  const counted = new CountedNames(namesMax);
+export function keeperUseReader(keeper: NodeReader, clock: Clock = systemClock()): () => Promise<Metric[]> {
+  let latest: { readonly reading: Promise<UseMetricsReading>; readonly atMs: number } | null = null;
+  const counted = new CountedMetricNames(namesMax);
   return async () => {
     if (latest === null || clock.now() - latest.atMs > readingMs) {
-      latest = { reading: readUse(readerOf(keeper), { root: "/baton", clock }), atMs: clock.now() };
+      latest = { reading: readUseForMetrics(readerOf(keeper), { root: "/baton", clock }), atMs: clock.now() };
     }
-    const metrics = metricsOfUse(await latest.reading, { namesMax, counted, release: "", commit: null });
+    const metrics = buildUseMetrics(await latest.reading, { namesMax, counted, release: "", commit: null });
     return metrics.filter(({ name }) => name !== "baton_up" && name !== "baton_build_info");
   };
 }

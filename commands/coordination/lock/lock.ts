@@ -2,19 +2,19 @@
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
 import { type Io, sayTo } from "../../../src/base/terminal/io.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
-import { type LockCommandOptions, lockCommandSettings, lockSyntax, readLockOptions } from "../lock_options.ts";
+import { type LockCommandOptions, lockCommandSettings, lockCommandSyntax, readLockOptions } from "../lock_options.ts";
 import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
-import { type Call, defineCommand } from "../../command.ts";
-import { lockAndRun, type LockDependencies, lockDependencies } from "../locked_job.ts";
+import { type CommandCall, defineCommand } from "../../command.ts";
+import { type LockedJobDependencies, lockedJobDependencies, runLockedJob } from "../locked_job.ts";
 
 /** Failures that are expected: they have the exit code of -E, and are successes with --skip. */
 const lockConflicts = ["LOCK_BUSY", "LOCK_TIMEOUT", "TICK_DONE_ELSEWHERE", "TICK_NOT_DUE", "TICK_SKIPPED"] as const;
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
-export async function runLock(options: LockCommandOptions, io: Io, deps: LockDependencies): Promise<ExitCode> {
+export async function runLock(options: LockCommandOptions, io: Io, deps: LockedJobDependencies): Promise<ExitCode> {
   const facts = new StatusReportFacts();
   const about = { verb: "lock", conflicts: lockConflicts, skips: options.values.skip } as const;
-  return await runWithStatusReport({ ...options, ...about, io, facts }, () => lockAndRun(options, io, { deps, facts }));
+  return await runWithStatusReport({ ...options, ...about, io, facts }, () => runLockedJob(options, io, { deps, facts }));
 }
 
 export const lockCommand = defineCommand({
@@ -70,12 +70,12 @@ export const lockCommand = defineCommand({
     ["baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly -- ./backup.sh", "for many machines"],
   ],
   settings: lockCommandSettings,
-  syntax: lockSyntax,
+  syntax: lockCommandSyntax,
   completes: "locks",
   run: lock,
 });
 
-async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
+async function lock(call: CommandCall<typeof lockCommandSettings>): Promise<ExitCode> {
   const options = readLockOptions(call);
   if (options.values.tick !== undefined) {
     (await import("./tick_lock.ts")).checkTickOptions(options, call.io.env);
@@ -83,7 +83,7 @@ async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
   if (options.values.onBusyFor !== undefined) {
     (await import("./busy_notice_watch.ts")).parseBusyNotice(options.values.onBusyFor); // throws for an invalid one
   }
-  if (call.names.length > 1) (await import("./program_names.ts")).refuseProgramNames(call, call.io.env["PATH"]);
+  if (call.names.length > 1) (await import("./program_names.ts")).refuseProgramsAsLockNames(call, call.io.env["PATH"]);
   const guard = startGuard(sayTo(call.io)); // starts in a few milliseconds, in parallel with all that follows
-  return await runLock(options, call.io, lockDependencies(guard));
+  return await runLock(options, call.io, lockedJobDependencies(guard));
 }

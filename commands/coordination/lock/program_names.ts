@@ -15,7 +15,7 @@ function standardPath(path: string | undefined): string {
 }
 
 /** Throws USAGE if a name after the first is a program, unless -- is written twice: `a sort -- -- ./run.sh`. */
-export function refuseProgramNames(
+export function refuseProgramsAsLockNames(
   { names, command }: Pick<ParsedArgs, "names" | "command">,
   path: string | undefined,
 ): void {

@@ -18,7 +18,7 @@ export interface HeldTick extends RecordedHold {
 }
 
 /** Returns the schedule of the call. Throws USAGE for an invalid schedule or time zone. */
-export function readSchedule(
+export function readTickSchedule(
   { tick, timezone }: Pick<LockCommandOptions["values"], "tick" | "timezone">,
   env: Readonly<Record<string, string | undefined>>,
 ): Schedule {
@@ -26,7 +26,7 @@ export function readSchedule(
 }
 
 /** Rejects as acquireTick does. */
-export async function takeTick(
+export async function takeLockWithTick(
   zk: ZooKeeper,
   name: string,
   { options, env, common }: {
@@ -40,7 +40,7 @@ export async function takeTick(
   const { lease, run, end, unrecorded } = await acquireTick(zk, name, {
     ...common,
     tick: {
-      schedule: readSchedule(options.values, env),
+      schedule: readTickSchedule(options.values, env),
       lateMsMax: catchUp ?? skewMs + tickLateMsDefault,
       waits: options.waitMs !== 0,
       skewMs,
@@ -81,5 +81,5 @@ export function checkTickOptions(
   }
   if (values.overlap === "skip" && values.wait !== undefined) throw refuse("--overlap skip and -w do not go together");
   if (values.overlap === "wait" && values.try) throw refuse("--overlap wait and -n do not go together");
-  readSchedule(values, env);
+  readTickSchedule(values, env);
 }

@@ -16,11 +16,11 @@ import { printable } from "../../../src/base/support/text.ts";
 import { userName } from "../../../src/base/support/user_name.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { defineCommand } from "../../command.ts";
-import { runConnected } from "../../connected.ts";
+import { runInCoordinationSession } from "../../coordination_session.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
 import { outerHolderIds } from "../../../src/coordination/job/outer_locks.ts";
 import type { BreakJson } from "../../json_shapes/lock_shapes.ts";
-import { describeOtherUses, onlyName } from "../../name_arguments.ts";
+import { describeOtherUsesOfName, requireOneName } from "../../name_arguments.ts";
 import { shortIds } from "../../../src/base/support/short_ids.ts";
 
 const settings = {
@@ -72,13 +72,13 @@ export const breakCommand = defineCommand({
   runsNothing: true,
   async run(call) {
     const { values, io } = call;
-    const name = onlyName("break", call.names);
+    const name = requireOneName("break", call.names);
     const { root, recipe, reason = "" } = values;
     const revocation = { by: userName(), reason };
     if (recipe !== undefined) interopPath(name); // throws for an invalid path
     const options = { force: values.force, waitMs: values.wait, revocation };
     if (values.holder !== undefined) refuseShortId(values.holder);
-    const { holder, outcome } = await runConnected(call, async (zk) => {
+    const { holder, outcome } = await runInCoordinationSession(call, async (zk) => {
       const holderId = values.holder ?? await onlyHolderId(zk, { kind: "lock", name, root, recipe });
       if (values.holder === undefined) refuseOwnLock(name, holderId, io.env);
       return recipe === undefined
@@ -125,7 +125,7 @@ async function onlyHolderId(zk: ZooKeeper, lock: UseStatusOptions & { readonly r
   const { holders } = await readUseStatus(zk, lock);
   const [holder] = holders;
   if (holder === undefined) {
-    const other = recipe === undefined ? await describeOtherUses(zk, lock) : "";
+    const other = recipe === undefined ? await describeOtherUsesOfName(zk, lock) : "";
     throw new BatonError("NOT_FOUND", `Cannot break lock "${name}": no process holds it${other}`);
   }
   if (holders.length === 1 && holder.id !== null) return holder.id;

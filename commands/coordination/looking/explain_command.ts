@@ -11,12 +11,12 @@ import { childNames, readNodes } from "../../../src/coordination/nodes/node_requ
 import { readSchedules } from "../../../src/coordination/tick/tick_report.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { defineCommand } from "../../command.ts";
-import { runConnected } from "../../connected.ts";
+import { runInCoordinationSession } from "../../coordination_session.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
 import type { ExplainJson } from "../../json_shapes/lock_shapes.ts";
-import { type ExplainFacts, explainLock } from "./explain_lock.ts";
-import { formatIso, formatSecond } from "./history_view.ts";
-import { onlyName } from "../../name_arguments.ts";
+import { type ExplainedLockFacts, explainLock } from "./explain_lock.ts";
+import { formatIsoTime, trimIsoToSecond } from "./history_view.ts";
+import { requireOneName } from "../../name_arguments.ts";
 import { printable } from "../../../src/base/support/text.ts";
 
 const settings = {
@@ -43,8 +43,8 @@ export const explainCommand = defineCommand({
   runsNothing: true,
   async run(call) {
     const { values, io } = call;
-    const name = onlyName("explain", call.names);
-    const facts = await runConnected(call, (zk) => readFacts(zk, name, values.root));
+    const name = requireOneName("explain", call.names);
+    const facts = await runInCoordinationSession(call, (zk) => readFacts(zk, name, values.root));
     const { state, events, sentence, unknown } = explainLock(facts);
     const isKnown = events.length > 0;
     if (values.json) {
@@ -52,12 +52,12 @@ export const explainCommand = defineCommand({
         version: 1,
         name,
         state,
-        events: events.map(({ atMs, what, text }) => ({ at: formatIso(atMs), what, event: text })),
+        events: events.map(({ atMs, what, text }) => ({ at: formatIsoTime(atMs), what, event: text })),
         explanation: sentence,
         unknown: [...unknown],
       });
     } else {
-      for (const { atMs, text } of events) io.out(`${formatSecond(formatIso(atMs))}  ${printable(text)}\n`);
+      for (const { atMs, text } of events) io.out(`${trimIsoToSecond(formatIsoTime(atMs))}  ${printable(text)}\n`);
       io.out(`${printable(sentence)}\n`);
       for (const what of unknown) io.out(`  not known: ${printable(what)}\n`);
     }
@@ -65,7 +65,7 @@ export const explainCommand = defineCommand({
   },
 });
 
-async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<ExplainFacts> {
+async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<ExplainedLockFacts> {
   const status = await lockStatus(zk, name, { root });
   const sinceMs = await readTimes(zk, name, root);
   const [history, schedules] = await Promise.all([

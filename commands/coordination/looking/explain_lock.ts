@@ -5,7 +5,7 @@ import type { Revocation } from "../../../src/coordination/nodes/holder_info.ts"
 import { type ScheduleReport, tickOverdueAfterMs } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { printable } from "../../../src/base/support/text.ts";
-import { formatMinute, formatSecond } from "./history_view.ts";
+import { formatUtcMinute, trimIsoToSecond } from "./history_view.ts";
 
 export interface ExplainedHolder {
   readonly host: string;
@@ -26,7 +26,7 @@ export interface ExplainedWaiter {
   readonly sinceMs: number | null;
 }
 
-export interface ExplainFacts {
+export interface ExplainedLockFacts {
   readonly name: string;
   /** Wall clock of this host: the servers tell their time only to writers. */
   readonly nowMs: number;
@@ -38,7 +38,7 @@ export interface ExplainFacts {
   readonly schedules: readonly ScheduleReport[];
 }
 
-export interface ExplainedEvent {
+export interface LockTimelineEvent {
   /** Time on the servers' clock. */
   readonly atMs: number;
   readonly what: "ended" | "left out" | "held" | "waits" | "refused" | "next";
@@ -46,10 +46,10 @@ export interface ExplainedEvent {
   readonly text: string;
 }
 
-export interface Explanation {
+export interface LockExplanation {
   readonly state: "free" | "held" | "contended";
   /** Oldest first. */
-  readonly events: readonly ExplainedEvent[];
+  readonly events: readonly LockTimelineEvent[];
   readonly sentence: string;
   readonly unknown: readonly string[];
 }
@@ -59,7 +59,7 @@ const recordsShownMax = 8;
 /** Number of records from which on their usual time is told. */
 const usualMin = 3;
 
-export function explainLock(facts: ExplainFacts): Explanation {
+export function explainLock(facts: ExplainedLockFacts): LockExplanation {
   const { holders, waiters } = facts;
   return {
     state: holders.length > 0 ? "held" : waiters.length > 0 ? "contended" : "free",
@@ -69,16 +69,18 @@ export function explainLock(facts: ExplainFacts): Explanation {
   };
 }
 
-function eventsOf({ holders, waiters, history: { records, refusals }, schedules }: ExplainFacts): ExplainedEvent[] {
+function eventsOf(
+  { holders, waiters, history: { records, refusals }, schedules }: ExplainedLockFacts,
+): LockTimelineEvent[] {
   const named = (one: { readonly host: string; readonly pid: number }) => nameOf(one);
   return [
     ...records.slice(-recordsShownMax).map(eventOf),
-    ...holders.flatMap((holder): ExplainedEvent[] => {
+    ...holders.flatMap((holder): LockTimelineEvent[] => {
       if (holder.sinceMs === null) return [];
       const why = holder.reason === "" ? "" : `, reason "${printable(holder.reason)}"`;
       return [{ atMs: holder.sinceMs, what: "held", text: `${named(holder)} began to hold it${why}` }];
     }),
-    ...waiters.flatMap((waiter): ExplainedEvent[] =>
+    ...waiters.flatMap((waiter): LockTimelineEvent[] =>
       waiter.sinceMs === null ? [] : [{
         atMs: waiter.sinceMs,
         what: "waits",
@@ -90,15 +92,15 @@ function eventsOf({ holders, waiters, history: { records, refusals }, schedules 
       what: "refused" as const,
       text: `${named(refusals)} found it busy, as ${refusals.count === 1 ? "the first" : `number ${refusals.count}`}`,
     }]),
-    ...schedules.flatMap(({ nextMs, schedule }): ExplainedEvent[] =>
+    ...schedules.flatMap(({ nextMs, schedule }): LockTimelineEvent[] =>
       nextMs === null ? [] : [{ atMs: nextMs, what: "next", text: `next tick of ${schedule}` }]
     ),
   ];
 }
 
-function eventOf(record: HistoryRecord): ExplainedEvent {
+function eventOf(record: HistoryRecord): LockTimelineEvent {
   const { result, tickMs, untilMs, beganMs, endedMs, count, why } = record;
-  const tick = tickMs === null ? "" : `, tick ${formatMinute(tickMs)}`;
+  const tick = tickMs === null ? "" : `, tick ${formatUtcMinute(tickMs)}`;
   const because = why === "" ? "" : `: ${printable(why)}`;
   if (result === "missed" || result === "skipped") {
     const what = count === 1 ? "a tick was" : `${count} ticks were`;
@@ -112,7 +114,7 @@ function eventOf(record: HistoryRecord): ExplainedEvent {
 }
 
 /** Returns the sentence about the present state. */
-function stateOf(facts: ExplainFacts): string {
+function stateOf(facts: ExplainedLockFacts): string {
   const { name, holders, waiters, nowMs, limit, history: { records } } = facts;
   const [oldest] = holders.toSorted((left, right) => (left.sinceMs ?? 0) - (right.sinceMs ?? 0));
   if (oldest === undefined) {
@@ -122,14 +124,14 @@ function stateOf(facts: ExplainFacts): string {
     const last = records.findLast(({ beganMs }) => beganMs !== null);
     if (last === undefined) return `"${name}" is free.`;
     const event = eventOf(last);
-    return `"${name}" is free: ${event.text}, ${formatSecond(new Date(event.atMs).toISOString())}.`;
+    return `"${name}" is free: ${event.text}, ${trimIsoToSecond(new Date(event.atMs).toISOString())}.`;
   }
   const usually = usualMs(records);
   const usual = usually === null ? "" : `; usually ${formatDuration(usually)}`;
   const heldMs = oldest.sinceMs === null ? null : Math.max(0, nowMs - oldest.sinceMs);
   const since = oldest.sinceMs === null || heldMs === null
     ? ""
-    : `, since ${formatSecond(new Date(oldest.sinceMs).toISOString())}, ${formatDuration(heldMs)}${usual}`;
+    : `, since ${trimIsoToSecond(new Date(oldest.sinceMs).toISOString())}, ${formatDuration(heldMs)}${usual}`;
   const who = `${nameOf(oldest)}${since}`;
   const others = holders.length === 1 ? "" : ` and ${holders.length - 1} more`;
   const permits = limit === null || limit === 1 ? "" : `, with ${holders.length} of ${limit} permits`;
@@ -151,10 +153,10 @@ function livenessOf({ revoke, sessionTimeoutMs }: ExplainedHolder): string {
   return `It was asked to stop${by}${why}, and its command has not ended. ${alive}`;
 }
 
-function tickSentences({ schedules, nowMs, holders }: ExplainFacts): string[] {
+function tickSentences({ schedules, nowMs, holders }: ExplainedLockFacts): string[] {
   return schedules.map(({ schedule, nextMs, open, zone, isZoneKnown }) => {
     if (open !== null && !open.isHeld) {
-      return `The tick ${formatMinute(open.tickMs)} of ${schedule} is lost: its holder on ${open.host} is gone.`;
+      return `The tick ${formatUtcMinute(open.tickMs)} of ${schedule} is lost: its holder on ${open.host} is gone.`;
     }
     if (!isZoneKnown) {
       return `The next tick of ${schedule} is not known: this machine does not know the time zone "${
@@ -164,12 +166,12 @@ function tickSentences({ schedules, nowMs, holders }: ExplainFacts): string[] {
     if (nextMs === null) return `${schedule} has no next tick.`;
     if (nextMs > nowMs) {
       const skipped = holders.length > 0 ? ", and is skipped if the lock is held then and the call does not wait" : "";
-      return `The next tick of ${schedule} is ${formatMinute(nextMs)}${skipped}.`;
+      return `The next tick of ${schedule} is ${formatUtcMinute(nextMs)}${skipped}.`;
     }
     const lateMs = formatDuration(nowMs - nextMs);
     const isLeft = nowMs - nextMs > tickOverdueAfterMs && holders.length === 0;
     const hint = isLeft ? " If no host has this schedule any longer, use baton cron forget NAME." : "";
-    return `The tick ${formatMinute(nextMs)} of ${schedule} is overdue for ${lateMs}: no host has taken it.${hint}`;
+    return `The tick ${formatUtcMinute(nextMs)} of ${schedule} is overdue for ${lateMs}: no host has taken it.${hint}`;
   });
 }
 
@@ -181,7 +183,7 @@ function usualMs(records: readonly HistoryRecord[]): number | null {
   return times.length < usualMin ? null : Math.max(0, times[times.length >> 1] ?? 0);
 }
 
-function unknownOf({ holders, history: { records, refusals }, waiters }: ExplainFacts): string[] {
+function unknownOf({ holders, history: { records, refusals }, waiters }: ExplainedLockFacts): string[] {
   return [
     ...(holders.length === 0 ? [] : ["whether the command of the holder makes progress: only its session is seen"]),
     ...(holders.every(({ revoke }) => revoke === null) ? [] : ["when the holder was asked to stop"]),

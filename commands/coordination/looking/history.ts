@@ -10,12 +10,12 @@ import { historyRecordTime } from "../../../src/coordination/history/history_rec
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
 import { readSchedules } from "../../../src/coordination/tick/tick_report.ts";
 import { BatonError } from "../../../src/base/errors.ts";
-import { type Call, defineCommand } from "../../command.ts";
-import { runConnected } from "../../connected.ts";
+import { type CommandCall, defineCommand } from "../../command.ts";
+import { runInCoordinationSession } from "../../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { HistoryJson } from "../../json_shapes/lock_shapes.ts";
-import { historyJson, historyLines, historyRows, type ShownHistory, zoneSentence } from "./history_view.ts";
-import { onlyName } from "../../name_arguments.ts";
+import { historyJson, historyLines, historyTableRows, type ShownHistory, unknownZoneSentence } from "./history_view.ts";
+import { requireOneName } from "../../name_arguments.ts";
 import { printable } from "../../../src/base/support/text.ts";
 
 const settings = {
@@ -68,11 +68,11 @@ export const historyCommand = defineCommand({
 
 type Values = SettingValues<typeof settings>;
 
-async function show(call: Call<typeof settings>): Promise<ExitCode> {
+async function show(call: CommandCall<typeof settings>): Promise<ExitCode> {
   const { values, io } = call;
   const { kind, root, since } = values;
-  const name = onlyName("history", call.names, kind);
-  const { schedules, report } = await runConnected(call, async (zk) => ({
+  const name = requireOneName("history", call.names, kind);
+  const { schedules, report } = await runInCoordinationSession(call, async (zk) => ({
     schedules: kind === "lock" ? await readSchedules(zk, name, root) : [],
     report: await readHistoryReport(zk, name, { kind, root }),
   }));
@@ -82,12 +82,12 @@ async function show(call: Call<typeof settings>): Promise<ExitCode> {
   const { running, refusals } = shown;
   const isEmpty = records.length + schedules.length + running.length === 0 && refusals === null;
   for (const schedule of values.json && !values.quiet ? schedules : []) {
-    const sentence = zoneSentence(schedule);
+    const sentence = unknownZoneSentence(schedule);
     if (sentence !== null) io.err(`baton: warning: ${sentence}\n`);
   }
   if (values.json) printJson<HistoryJson>(io, historyJson(shown, Date.now()));
   else {
-    printTable(io, historyRows(records));
+    printTable(io, historyTableRows(records));
     for (const line of historyLines(shown, Date.now())) io.out(`${printable(line)}\n`);
     if (isEmpty && !values.quiet) io.err(`baton: ${kind} "${name}" has no history${hintFor(values)}\n`);
   }
@@ -101,13 +101,13 @@ function hintFor({ kind, since }: Values): string {
   return `; ${command} records it`;
 }
 
-async function forget(call: Call<typeof settings>, names: readonly string[]): Promise<ExitCode> {
+async function forget(call: CommandCall<typeof settings>, names: readonly string[]): Promise<ExitCode> {
   const { values: { kind, root, quiet, since, json }, io } = call;
-  const name = onlyName("history forget", names, kind);
+  const name = requireOneName("history forget", names, kind);
   if (json || since !== undefined) {
     throw new BatonError("USAGE", "baton history forget deletes the whole history: leave out --since and --json");
   }
-  const wasThere = await runConnected(call, (zk) => forgetHistory(zk, name, { kind, root }));
+  const wasThere = await runInCoordinationSession(call, (zk) => forgetHistory(zk, name, { kind, root }));
   if (!wasThere && !quiet) io.err(`baton: ${kind} "${name}" has no history\n`);
   return wasThere ? exitCodes.SUCCESS : exitCodes.FALSE;
 }

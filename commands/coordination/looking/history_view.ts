@@ -15,7 +15,7 @@ export interface ShownHistory extends HistoryReport {
 }
 
 /** Returns the table of the records; with columns for ticks if there are any. */
-export function historyRows(records: readonly HistoryRecord[]): Cell[][] {
+export function historyTableRows(records: readonly HistoryRecord[]): Cell[][] {
   if (records.length === 0) return [];
   const hasTicks = records.some(({ tickMs }) => tickMs !== null);
   const heads = hasTicks
@@ -25,14 +25,14 @@ export function historyRows(records: readonly HistoryRecord[]): Cell[][] {
 }
 
 function tickRow({ result, tickMs, untilMs, count, attempt, host, beganMs, endedMs, why }: HistoryRecord): Cell[] {
-  const first = tickMs === null ? "-" : formatMinute(tickMs);
-  const time = beganMs === null ? "-" : formatIso(beganMs);
+  const first = tickMs === null ? "-" : formatUtcMinute(tickMs);
+  const time = beganMs === null ? "-" : formatIsoTime(beganMs);
   return [
-    count > 1 && untilMs !== null ? `${first} … ${formatMinute(untilMs)} (${count})` : first,
+    count > 1 && untilMs !== null ? `${first} … ${formatUtcMinute(untilMs)} (${count})` : first,
     result,
     attempt === 0 ? "-" : String(attempt),
     host || "-",
-    tickMs === null ? formatSecond(time) : time === "-" ? "-" : time.slice(11, 19),
+    tickMs === null ? trimIsoToSecond(time) : time === "-" ? "-" : time.slice(11, 19),
     tookOf({ beganMs, endedMs }),
     beganMs === null || tickMs === null ? "-" : formatDuration(Math.max(0, beganMs - tickMs)),
     why || "-",
@@ -41,7 +41,7 @@ function tickRow({ result, tickMs, untilMs, count, attempt, host, beganMs, ended
 
 function holdRow({ result, host, pid, waitedMs, beganMs, endedMs, why }: HistoryRecord): Cell[] {
   return [
-    beganMs === null ? "-" : formatSecond(formatIso(beganMs)),
+    beganMs === null ? "-" : trimIsoToSecond(formatIsoTime(beganMs)),
     result,
     host || "-",
     pid === 0 ? "-" : String(pid),
@@ -58,18 +58,22 @@ function tookOf({ beganMs, endedMs }: Pick<HistoryRecord, "beganMs" | "endedMs">
 /** Returns the lines after the table: holds that go on, calls that were refused, and the schedules. */
 export function historyLines({ running, refusals, schedules, name }: ShownHistory, nowMs: number): string[] {
   const lines = running.map(({ host, pid, beganMs }) =>
-    `"${name}" is held by ${host || "an unknown host"} (pid ${pid}) since ${formatSecond(formatIso(beganMs ?? 0))}`
+    `"${name}" is held by ${host || "an unknown host"} (pid ${pid}) since ${
+      trimIsoToSecond(formatIsoTime(beganMs ?? 0))
+    }`
   );
   if (refusals !== null) {
     const { count, lastMs, host } = refusals;
     const times = count === 1 ? "1 call found" : `${count} calls found`;
-    lines.push(`${times} it busy, the last one ${formatSecond(formatIso(lastMs))} on ${host || "an unknown host"}`);
+    lines.push(
+      `${times} it busy, the last one ${trimIsoToSecond(formatIsoTime(lastMs))} on ${host || "an unknown host"}`,
+    );
   }
   return [...lines, ...schedules.flatMap((schedule) => scheduleLines(schedule, nowMs))];
 }
 
 /** Null: this machine knows the zone. */
-export function zoneSentence({ schedule, zone, isZoneKnown }: ScheduleReport): string | null {
+export function unknownZoneSentence({ schedule, zone, isZoneKnown }: ScheduleReport): string | null {
   if (isZoneKnown) return null;
   return `this machine does not know the time zone ${
     JSON.stringify(zone)
@@ -83,20 +87,23 @@ function scheduleLines({ schedule, zone, nextMs, open, isZoneKnown }: ScheduleRe
     : nextMs === null
     ? "no next tick"
     : nextMs > nowMs
-    ? `next ${formatMinute(nextMs)} (in ${formatDuration(nextMs - nowMs)})`
-    : `overdue since ${formatMinute(nextMs)} (${formatDuration(nowMs - nextMs)})`;
+    ? `next ${formatUtcMinute(nextMs)} (in ${formatDuration(nextMs - nowMs)})`
+    : `overdue since ${formatUtcMinute(nextMs)} (${formatDuration(nowMs - nextMs)})`;
   const line = `${schedule} (${zone}): ${when}`;
   if (open === null) return [line];
   const state = open.isHeld ? "runs" : "is lost, which the next call records: it ran";
-  return [line, `  tick ${formatMinute(open.tickMs)} ${state} on ${open.host || "an unknown host"} (pid ${open.pid})`];
+  return [
+    line,
+    `  tick ${formatUtcMinute(open.tickMs)} ${state} on ${open.host || "an unknown host"} (pid ${open.pid})`,
+  ];
 }
 
 /** `2026-11-24T02:00Z` */
-export const formatMinute = (ms: number): string => formatIso(ms).replace(/:\d\d\.\d{3}Z$/, "Z");
+export const formatUtcMinute = (ms: number): string => formatIsoTime(ms).replace(/:\d\d\.\d{3}Z$/, "Z");
 /** `2026-11-24T02:00:00Z` */
-export const formatSecond = (iso: string): string => iso.replace(/\.\d{3}Z$/, "Z");
-export const formatIso = (ms: number): string => new Date(ms).toISOString();
-const isoOrNull = (ms: number | null): string | null => (ms === null ? null : formatIso(ms));
+export const trimIsoToSecond = (iso: string): string => iso.replace(/\.\d{3}Z$/, "Z");
+export const formatIsoTime = (ms: number): string => new Date(ms).toISOString();
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : formatIsoTime(ms));
 
 export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
   const { name, kind, schedules, records, running, refusals, counters, sinceMs } = shown;
@@ -110,11 +117,11 @@ export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
       pid,
       user,
       token: token || null,
-      began: formatIso(beganMs ?? 0),
+      began: formatIsoTime(beganMs ?? 0),
     })),
     refused: refusals === null
       ? { count: 0, last: null }
-      : { count: refusals.count, last: { at: formatIso(refusals.lastMs), host: refusals.host, pid: refusals.pid } },
+      : { count: refusals.count, last: { at: formatIsoTime(refusals.lastMs), host: refusals.host, pid: refusals.pid } },
     counters: {
       since: isoOrNull(sinceMs),
       results: counters.results,
@@ -123,7 +130,7 @@ export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
       late: durationsJson(counters.late),
       last_done: isoOrNull(counters.lastDoneMs),
     },
-    records: records.map(recordJson),
+    records: records.map(historyRecordJson),
   };
 }
 
@@ -141,21 +148,21 @@ function scheduleJson(
     schedule_id: id,
     schedule,
     time_zone: zone,
-    settled_until: formatIso(uptoMs),
+    settled_until: formatIsoTime(uptoMs),
     next: isoOrNull(nextMs),
     overdue: nextMs !== null && nextMs <= nowMs,
     running: open === null ? null : {
-      tick: formatIso(open.tickMs),
+      tick: formatIsoTime(open.tickMs),
       attempt: open.attempt,
       host: open.host,
       pid: open.pid,
-      began: formatIso(open.beganMs),
+      began: formatIsoTime(open.beganMs),
       lost: !open.isHeld,
     },
   };
 }
 
-export function recordJson(one: HistoryRecord): HistoryJson["records"][number] {
+export function historyRecordJson(one: HistoryRecord): HistoryJson["records"][number] {
   const { tickMs, beganMs } = one;
   return {
     result: one.result,

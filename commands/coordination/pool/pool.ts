@@ -1,14 +1,14 @@
 /** The definition of `baton pool`. run_pool.ts runs items; pool_admin.ts has `status` and `clear`. */
 import { sayTo } from "../../../src/base/terminal/io.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
-import { type Call, defineCommand } from "../../command.ts";
+import { type CommandCall, defineCommand } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { requireInputFile } from "../../input_files.ts";
 import {
   findPoolComponent,
   poolCommandSettings,
+  poolCommandSyntax,
   poolForms,
-  poolSyntax,
   readPoolOperation,
   readPoolOptions,
 } from "./pool_options.ts";
@@ -72,7 +72,7 @@ export const poolCommand = defineCommand({
     ["baton pool clear inbox --items a.xml,b.xml", "let these two items run again within the day"],
   ],
   settings: poolCommandSettings,
-  syntax: poolSyntax,
+  syntax: poolCommandSyntax,
   sectionOf: findPoolComponent,
   completes: "pools",
   completesFirst: { status: [], clear: [] },
@@ -80,7 +80,7 @@ export const poolCommand = defineCommand({
   run: pool,
 });
 
-async function pool(call: Call<typeof poolCommandSettings>): Promise<ExitCode> {
+async function pool(call: CommandCall<typeof poolCommandSettings>): Promise<ExitCode> {
   const admin = readPoolOperation(call);
   if (admin !== null) {
     const { clearPool, showPoolStatus } = await import("./pool_admin.ts");

@@ -21,8 +21,8 @@ import { systemClock } from "../../../src/base/support/clock.ts";
 import { deadlineAfter } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { countWithNoun, printable } from "../../../src/base/support/text.ts";
-import type { Call } from "../../command.ts";
-import { runConnected } from "../../connected.ts";
+import type { CommandCall } from "../../command.ts";
+import { runInCoordinationSession } from "../../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { poolCommandSettings, PoolStatusOptions } from "./pool_options.ts";
 import {
@@ -34,12 +34,12 @@ import {
 
 export async function showPoolStatus(
   options: PoolStatusOptions,
-  call: Call<typeof poolCommandSettings>,
+  call: CommandCall<typeof poolCommandSettings>,
 ): Promise<ExitCode> {
   const { values, io } = call;
   const { component, path } = options;
   const named = await namedItems(options, { path, queryTimeoutMs: values.queryTimeout });
-  const status = await runConnected(call, (zk) => readPoolStatus(zk, component, { path, named }));
+  const status = await runInCoordinationSession(call, (zk) => readPoolStatus(zk, component, { path, named }));
   if (values.json) printJson(io, toJson(status));
   else printStatus(status, { io, quiet: values.quiet, nowMs: Date.now(), templates: path.templates });
   return exitCodes.SUCCESS;
@@ -48,12 +48,15 @@ export async function showPoolStatus(
 /** Clears the results of the given items, or of all items. */
 export async function clearPool(
   options: PoolStatusOptions,
-  call: Call<typeof poolCommandSettings>,
+  call: CommandCall<typeof poolCommandSettings>,
 ): Promise<ExitCode> {
   const { values, io } = call;
   const { component, path } = options;
   const named = await namedItems(options, { path: null, queryTimeoutMs: values.queryTimeout });
-  const count = await runConnected(call, (zk) => clearPoolResults(zk, { path, named, clock: systemClock() }));
+  const count = await runInCoordinationSession(
+    call,
+    (zk) => clearPoolResults(zk, { path, named, clock: systemClock() }),
+  );
   const message = count === 0
     ? `pool "${component}" has no results ${named === null ? "" : "of these items "}to clear`
     : `cleared ${countWithNoun(count, "result")} of pool "${component}"`;

@@ -15,7 +15,7 @@ import type { PoolItemSource } from "../../../src/coordination/pool/pool_source.
 import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
 import { nearestWord } from "../../../src/base/support/did_you_mean.ts";
 import { progressSettings } from "../../../src/base/terminal/progress.ts";
-import { type Call, findGivenFlag, writeDashesFirst } from "../../command.ts";
+import { type CommandCall, dashesBeforeCommandHint, findGivenFlag } from "../../command.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
 import { commandSettings, statusReportFlags } from "../../../src/coordination/job/leased_command_flags.ts";
 
@@ -103,12 +103,12 @@ export const poolForms = {
 const poolOperations = ["status", "clear"] as const satisfies readonly (keyof typeof poolForms)[];
 
 /** A command follows the component. */
-export const poolSyntax: CommandSyntax = {
+export const poolCommandSyntax: CommandSyntax = {
   commandAfter: ([first, ...more]) => first !== undefined && more.length === 0 && !Object.hasOwn(poolForms, first),
   flagHints: {},
 };
 
-export type PoolValues = SettingValues<typeof poolCommandSettings>;
+export type PoolSettingValues = SettingValues<typeof poolCommandSettings>;
 
 export interface PoolCommandOptions {
   readonly component: string;
@@ -123,7 +123,7 @@ export interface PoolCommandOptions {
   readonly conflictExitCode: number;
   readonly quiet: boolean;
   readonly verbose: boolean;
-  readonly values: PoolValues;
+  readonly values: PoolSettingValues;
   readonly sources: ConfigSources;
 }
 
@@ -139,7 +139,7 @@ const example = "as in: baton pool COMPONENT --items a,b,c -j 4 ./work.sh {}";
 
 /** The options of `baton pool status COMPONENT` and `baton pool clear COMPONENT`; null for a call that runs items. */
 export function readPoolOperation(
-  call: Call<typeof poolCommandSettings>,
+  call: CommandCall<typeof poolCommandSettings>,
 ): PoolStatusOptions & { readonly operation: typeof poolOperations[number] } | null {
   const { names: [first, component, ...more], command, values, sources } = call;
   const operation = poolOperations.find((one) => one === first);
@@ -169,14 +169,14 @@ export function readPoolOperation(
 const jsonIsForStatus = "--json is for baton pool status; use --status-file for the report of a run";
 
 /** Throws USAGE for an invalid combination of options, CONFIG for invalid templates. */
-export function readPoolOptions(call: Call<typeof poolCommandSettings>): PoolCommandOptions {
+export function readPoolOptions(call: CommandCall<typeof poolCommandSettings>): PoolCommandOptions {
   const { values, names, command, sources } = call;
   const [component, ...more] = names;
   if (component === undefined) throw new BatonError("USAGE", `baton pool needs the name of a component, ${example}`);
   if (more.length > 0) {
     throw new BatonError(
       "USAGE",
-      `baton pool takes one component before --, but "${names.join('", "')}" were given; ${writeDashesFirst}`,
+      `baton pool takes one component before --, but "${names.join('", "')}" were given; ${dashesBeforeCommandHint}`,
     );
   }
   refuseMistypedOperation(component, call);
@@ -231,7 +231,7 @@ export function configuredPoolPath(
 /** `baton pool staus inbox` has no list of items. Throws USAGE. */
 function refuseMistypedOperation(
   component: string,
-  { values, command }: Pick<Call<typeof poolCommandSettings>, "values" | "command">,
+  { values, command }: Pick<CommandCall<typeof poolCommandSettings>, "values" | "command">,
 ): void {
   if (command?.length !== 1 || values.items !== undefined || values.query !== undefined) return;
   const operation = nearestWord(component, poolOperations);
@@ -242,7 +242,7 @@ function refuseMistypedOperation(
 /** The command of the command line, else that of the component's section; null if there is none. */
 function commandOf(
   typed: readonly string[] | null,
-  { componentCommand: configured, shellLine: line }: Pick<PoolValues, "componentCommand" | "shellLine">,
+  { componentCommand: configured, shellLine: line }: Pick<PoolSettingValues, "componentCommand" | "shellLine">,
 ): Pick<PoolCommandOptions, "command" | "isLine"> | null {
   if (line !== undefined) return { command: ["/bin/sh", "-c", line], isLine: true };
   if (typed === null && typeof configured === "string") return { command: ["/bin/sh", "-c", configured], isLine: true };
@@ -251,7 +251,7 @@ function commandOf(
 }
 
 function itemSourceOf(
-  { items, query: named }: Pick<PoolValues, "items" | "query">,
+  { items, query: named }: Pick<PoolSettingValues, "items" | "query">,
   { flags }: ConfigSources,
 ): PoolItemSource {
   // --items on the command line overrides the query of the component's section.

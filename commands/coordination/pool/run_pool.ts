@@ -14,7 +14,7 @@ import type { PoolWait } from "../../../src/coordination/pool/pool_run_options.t
 import { abortable, onAbort } from "../../../src/base/support/abort.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import { countWithNoun } from "../../../src/base/support/text.ts";
-import { announceCoordination } from "../../connected.ts";
+import { chooseCoordinationServers } from "../../coordination_session.ts";
 import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { type RunDependencies, runDependencies } from "../../../src/coordination/job/leased_command.ts";
@@ -103,7 +103,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
   });
   try {
     const what = `pool "${component}"`;
-    const place = announceCoordination(options, io, { what, scope: values.scope, signal: limit.signal });
+    const place = chooseCoordinationServers(options, io, { what, scope: values.scope, signal: limit.signal });
     const isPatient = waitsForServer(waitMs, values);
     const opening = { isPatient, io, clock, quiet, what: JSON.stringify(component) };
     zk = await openSession(deps.connect, place.connect, opening);

@@ -11,12 +11,12 @@ import {
   type Command,
   type CommandForm,
   type CommandLoaders,
-  commonSettings,
-  type ServedNames,
+  commonCommandSettings,
+  type ServerNameKind,
 } from "../../command.ts";
 import type { Product } from "../../product.ts";
 import { groupCommandFamilies } from "../help/command_families.ts";
-import { countNameWords, findCommandName, firstNameWords, listSubcommands } from "../../command_names.ts";
+import { countCommandNameWords, findCommandName, firstCommandWords, listSubcommands } from "../../command_names.ts";
 import { countLeadingOptions } from "../leading_options.ts";
 import { toFlagSpecs } from "../../run_command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
@@ -27,7 +27,7 @@ const connectTimeoutMs = 1000;
 /** The maximum number of names from the server; no terminal shows more. */
 const namesMax = 1000;
 
-export interface CompletedProgram {
+export interface CompletionContext {
   readonly products: readonly Product[];
   readonly loaders: CommandLoaders;
   /** The settings that a file may contain. */
@@ -35,14 +35,18 @@ export interface CompletedProgram {
 }
 
 /** Loads only the command that the command line selects. */
-export async function printCompletions(program: CompletedProgram, words: readonly string[], io: Io): Promise<ExitCode> {
+export async function printCompletions(
+  program: CompletionContext,
+  words: readonly string[],
+  io: Io,
+): Promise<ExitCode> {
   const { loaders } = program;
   const given = words.slice(0, -1);
   const before = given.slice(countLeadingOptions(given));
   const typed = words.at(-1) ?? "";
   const name = findCommandName(before, loaders) ?? "";
   const command = await loaders[name]?.();
-  const args = before.slice(countNameWords(name));
+  const args = before.slice(countCommandNameWords(name));
   let found = command === undefined ? await commandNames(program, before, typed) : findCandidates(command, args, typed);
   if (command !== undefined && found.kind === "served") {
     const names = await servedNames(found.of, { command, words: args, io }, program).catch(() => []);
@@ -55,16 +59,16 @@ export async function printCompletions(program: CompletedProgram, words: readonl
 }
 
 /** Lists names with the options that were typed so far. Invalid options are ignored. */
-async function servedNames(kind: ServedNames, { command, words, io }: {
+async function servedNames(kind: ServerNameKind, { command, words, io }: {
   readonly command: Command;
   readonly words: readonly string[];
   readonly io: Io;
-}, { products, settings: inFiles }: CompletedProgram): Promise<string[]> {
-  const settings = { ...commonSettings, ...connectionSettings };
+}, { products, settings: inFiles }: CompletionContext): Promise<string[]> {
+  const settings = { ...commonCommandSettings, ...connectionSettings };
   const { flags } = parseArgs(toFlagSpecs({ ...command.settings, ...settings }), words);
   const files = await readConfigFiles(() => inFiles, { named: flags.get("config"), env: io.env });
   const sources = { flags, env: io.env, files };
-  const wanted = flags.get("kind") === undefined ? kind : `${flags.get("kind")}s` as ServedNames;
+  const wanted = flags.get("kind") === undefined ? kind : `${flags.get("kind")}s` as ServerNameKind;
   const found = await Promise.all(products.map(async (product) => {
     const names = (await product.completions())[wanted];
     if (names === undefined) return [];
@@ -75,7 +79,7 @@ async function servedNames(kind: ServedNames, { command, words, io }: {
 }
 
 async function onServer<T>(read: (zk: ZooKeeper, root: string) => Promise<T>, sources: ConfigSources): Promise<T> {
-  const settings = { ...commonSettings, ...connectionSettings };
+  const settings = { ...commonCommandSettings, ...connectionSettings };
   const values = resolveSettings(settings, sources) as SettingValues<typeof settings>;
   const { startServer: _starts, ...options } = readCoordinationServers(values, sources).connect;
   await using zk = await connect({ ...options, connectTimeoutMs, retries: 0 });
@@ -90,7 +94,7 @@ type Candidate = string | { readonly word: string; readonly meaning: string };
 type Candidates =
   | { readonly kind: "words"; readonly words: readonly Candidate[] }
   /** Names from the server, and fixed words. */
-  | { readonly kind: "served"; readonly of: ServedNames; readonly words: readonly Candidate[] }
+  | { readonly kind: "served"; readonly of: ServerNameKind; readonly words: readonly Candidate[] }
   /** The shell completes a file name or the name of a program. */
   | { readonly kind: "files" | "commands" };
 
@@ -113,14 +117,14 @@ const ownFlags = ["--help", "--version"];
 
 /** Names of commands, or the second words of a group. Loads those commands whose summary is needed. */
 async function commandNames(
-  { products, loaders }: CompletedProgram,
+  { products, loaders }: CompletionContext,
   before: readonly string[],
   typed: string,
 ): Promise<Candidates> {
   const names = (await groupCommandFamilies(products, Object.keys(loaders))).flatMap((family) => family.names);
   const [first] = before;
   if (before.length > 1) return nothing;
-  const words = first === undefined ? firstNameWords(names) : listSubcommands(first, names);
+  const words = first === undefined ? firstCommandWords(names) : listSubcommands(first, names);
   const found = words.filter((word) => word.startsWith(typed)).map(async (word): Promise<Candidate> => {
     const command = await loaders[first === undefined ? word : `${first} ${word}`]?.();
     return { word, meaning: command?.summary ?? listSubcommands(word, names).join(", ") };
@@ -209,7 +213,7 @@ function candidateLine(candidate: Candidate): string {
 }
 
 function completedFlags(command: Command): CompletedFlag[] {
-  return Object.entries({ ...command.settings, ...commonSettings }).flatMap((
+  return Object.entries({ ...command.settings, ...commonCommandSettings }).flatMap((
     [name, { flag, aliases = "", type, help }],
   ) =>
     flag === undefined ? [] : [{

@@ -1,5 +1,5 @@
 /** The commands by what they are for: the order of the help. A test requires that each command has a place here. */
-import { firstNameWords, listSubcommands } from "../../command_names.ts";
+import { firstCommandWords, listSubcommands } from "../../command_names.ts";
 import type { CommandFamily, Product } from "../../product.ts";
 
 const ownFamilies: readonly CommandFamily[] = [
@@ -15,7 +15,7 @@ export async function groupCommandFamilies(
   const help = await Promise.all(products.map((product) => product.help()));
   const families = [...help.flatMap((one) => one.families), ...ownFamilies];
   const known = new Set(families.flatMap((family) => family.names));
-  const others = firstNameWords(names).filter((name) => !known.has(name));
+  const others = firstCommandWords(names).filter((name) => !known.has(name));
   return [...families, { heading: "Others", names: others }]
     .map(({ heading, names: members }) => ({ heading, names: members.flatMap((name) => commandsOf(name, names)) }))
     .filter((family) => family.names.length > 0);

@@ -1,6 +1,6 @@
 /** The pages that list commands: `baton` alone in about ten lines, `baton help`, and the commands of a group. */
 import type { Command, CommandLoaders } from "../../command.ts";
-import { firstNameWords, listSubcommands } from "../../command_names.ts";
+import { firstCommandWords, listSubcommands } from "../../command_names.ts";
 import { groupCommandFamilies } from "./command_families.ts";
 import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
 import type { Product } from "../../product.ts";
@@ -12,10 +12,10 @@ const purpose =
 const wordsMax = 6;
 
 /** Loads no command. */
-export async function briefOverview(products: readonly Product[], names: readonly string[]): Promise<HelpPage> {
+export async function briefOverviewPage(products: readonly Product[], names: readonly string[]): Promise<HelpPage> {
   const entries = (await groupCommandFamilies(products, names)).map(({ heading, names: members }) => ({
     term: heading,
-    meaning: firstNameWords(members).map((word) => {
+    meaning: firstCommandWords(members).map((word) => {
       const words = listSubcommands(word, members);
       const shown = words.length > wordsMax ? [...words.slice(0, wordsMax), "…"] : words;
       return words.length === 0 ? word : `${word} ${shown.join("|")}`;

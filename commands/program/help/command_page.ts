@@ -1,8 +1,8 @@
 /** The help of a command, made from its tables: all options in groups, or those that people need. */
 import type { OptionGroup, SettingTable } from "../../../src/base/config/setting.ts";
-import { type Command, commonSettings } from "../../command.ts";
+import { type Command, commonCommandSettings } from "../../command.ts";
 import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
-import { optionEntries } from "../../option_text.ts";
+import { optionHelpEntries } from "../../option_text.ts";
 
 /** The headings of the groups, in the order of the page. */
 export const optionGroupHeadings: Readonly<Record<OptionGroup, string>> = {
@@ -49,7 +49,7 @@ export function commandPage(command: Command): HelpPage {
 export function shortCommandPage(command: Command): HelpPage {
   const { name, summary, examples } = command;
   const all = Object.keys(flagSettings(command)).length;
-  const shown = mainOptions(command);
+  const shown = shortHelpOptions(command);
   const count = Object.keys(shown).length;
   return {
     name,
@@ -59,7 +59,7 @@ export function shortCommandPage(command: Command): HelpPage {
       { kind: "text", text: `${capitalize(summary)}.` },
       ...(count === 0 ? [] : [
         { kind: "heading", text: count < all ? "Main options" : "Options" } as const,
-        { kind: "entries", entries: optionEntries(shown).map(withoutVariable) } as const,
+        { kind: "entries", entries: optionHelpEntries(shown).map(withoutVariable) } as const,
       ]),
       { kind: "heading", text: "Examples" },
       { kind: "examples", examples: examples.slice(0, shortExamplesMax) },
@@ -69,7 +69,7 @@ export function shortCommandPage(command: Command): HelpPage {
 }
 
 /** The options of the short help, in the table's order: the basic ones, the first of the group `main`, then --json. */
-export function mainOptions(command: Command): SettingTable {
+export function shortHelpOptions(command: Command): SettingTable {
   const all = Object.entries(flagSettings(command));
   const basic = all.filter(([, { basic }]) => basic === true);
   const others = all.filter(([name, one]) => one.basic !== true && groupOf(name, one) === "main");
@@ -90,7 +90,7 @@ export function optionsByGroup(command: Command): [OptionGroup, SettingTable][] 
 /** The settings that the help of a command shows. */
 function flagSettings({ settings, explainedElsewhere = {} }: Command): SettingTable {
   const own = Object.entries(settings).filter(([name]) => !Object.hasOwn(explainedElsewhere, name));
-  const all: SettingTable = { ...Object.fromEntries(own), ...commonSettings };
+  const all: SettingTable = { ...Object.fromEntries(own), ...commonCommandSettings };
   return Object.fromEntries(Object.entries(all).filter(([, { flag }]) => flag !== undefined));
 }
 
@@ -104,13 +104,13 @@ function groupOf(name: string, { group }: SettingTable[string]): OptionGroup {
 /** The connection settings are the same for all commands: the page has the basic ones, and names the others. */
 function groupBlocks(group: OptionGroup, settings: SettingTable): HelpBlock[] {
   const heading = { kind: "heading", text: optionGroupHeadings[group], part: optionGroupHeadings.main } as const;
-  if (group !== "connection") return [heading, { kind: "entries", entries: optionEntries(settings) }];
+  if (group !== "connection") return [heading, { kind: "entries", entries: optionHelpEntries(settings) }];
   const basic = Object.entries(settings).filter(([, one]) => one.basic === true);
   const others = Object.entries(settings).filter(([, one]) => one.basic !== true);
   const flags = others.map(([, { flag = "" }]) => flag.split(", ").at(-1));
   return [
     heading,
-    { kind: "entries", entries: optionEntries(Object.fromEntries(basic)) },
+    { kind: "entries", entries: optionHelpEntries(Object.fromEntries(basic)) },
     { kind: "text", text: `Also ${flags.join(", ")}: see baton help connection.` },
   ];
 }

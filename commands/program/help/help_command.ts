@@ -4,24 +4,24 @@ import type { Io } from "../../../src/base/terminal/io.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { type Command, type CommandLoaders, defineCommand } from "../../command.ts";
-import { countNameWords, findCommandName, firstNameWords, listSubcommands } from "../../command_names.ts";
+import { countCommandNameWords, findCommandName, firstCommandWords, listSubcommands } from "../../command_names.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
-import type { AllSettings, Product } from "../../product.ts";
+import type { AllProductSettings, Product } from "../../product.ts";
 import { commandPage, shortCommandPage } from "./command_page.ts";
 import type { HelpPage } from "../../help_page.ts";
 import { type HelpTopics, loadHelpTopics } from "./help_topics.ts";
-import { briefOverview, commandGroupPage, commandOverviewPage } from "./command_lists.ts";
-import { helpColumns, pageText } from "./page_text.ts";
+import { briefOverviewPage, commandGroupPage, commandOverviewPage } from "./command_lists.ts";
+import { helpColumns, helpPageText } from "./page_text.ts";
 
 export async function helpCommandFor(
   products: readonly Product[],
   loaders: CommandLoaders,
-  settings: AllSettings,
+  settings: AllProductSettings,
 ): Promise<Command> {
   const names = Object.keys(loaders);
   const topics = await loadHelpTopics(products, settings);
   const topicNames = Object.keys(topics);
-  const known = [...new Set([...firstNameWords(names), ...topicNames])];
+  const known = [...new Set([...firstCommandWords(names), ...topicNames])];
   return defineCommand({
     name: "help",
     summary: "print help on a command, or on a topic that concerns all commands",
@@ -60,7 +60,7 @@ async function pageFor(words: readonly string[], { products, loaders, topics, kn
     if (words.length > 1) throw unknownMember(word, words[1] ?? "", members);
     return await commandGroupPage(word, loaders);
   }
-  if (words.length > (name === null ? 1 : countNameWords(name))) {
+  if (words.length > (name === null ? 1 : countCommandNameWords(name))) {
     throw new BatonError("USAGE", `baton help takes one command or topic, not "${words.join(" ")}"`);
   }
   // "config" is a command and a topic. The topic has more text, and it mentions the command.
@@ -73,7 +73,7 @@ async function pageFor(words: readonly string[], { products, loaders, topics, kn
 }
 
 function printPage(page: HelpPage, io: Io, stream: "stdout" | "stderr" = "stdout"): void {
-  const text = pageText(page, choosePainter(io, stream), helpColumns(io));
+  const text = helpPageText(page, choosePainter(io, stream), helpColumns(io));
   if (stream === "stdout") io.out(text);
   else io.err(text, "display");
 }
@@ -92,7 +92,7 @@ export async function printBriefOverview(
   loaders: CommandLoaders,
   { io, stream }: { readonly io: Io; readonly stream: "stdout" | "stderr" },
 ): Promise<void> {
-  printPage(await briefOverview(products, Object.keys(loaders)), io, stream);
+  printPage(await briefOverviewPage(products, Object.keys(loaders)), io, stream);
 }
 
 /**

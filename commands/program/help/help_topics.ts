@@ -4,14 +4,14 @@ import { isPerName, type SettingTable, toVariableName } from "../../../src/base/
 import { proxyVariables } from "../../../src/base/config/http_settings.ts";
 import { colorVariables } from "../../../src/base/terminal/color.ts";
 import { exitCodeTable, signalMeaning } from "../../../src/base/exit_codes.ts";
-import type { AllSettings, Product } from "../../product.ts";
+import type { AllProductSettings, Product } from "../../product.ts";
 import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
-import { defaultForm, flagForm } from "../../option_text.ts";
+import { flagWithPlaceholder, writtenDefault } from "../../option_text.ts";
 
 export type HelpTopics = Readonly<Record<string, () => HelpPage>>;
 
 /** The topics of the products, and those of the program. */
-export async function loadHelpTopics(products: readonly Product[], settings: AllSettings): Promise<HelpTopics> {
+export async function loadHelpTopics(products: readonly Product[], settings: AllProductSettings): Promise<HelpTopics> {
   const help = await Promise.all(products.map((product) => product.help()));
   return {
     ...Object.assign({}, ...help.map(({ topics }) => topics)),
@@ -41,7 +41,7 @@ function exitCodesTopic(): HelpPage {
   };
 }
 
-function environmentTopic({ all }: AllSettings): HelpPage {
+function environmentTopic({ all }: AllProductSettings): HelpPage {
   const read = Object.values(all).flatMap(({ key, help }) =>
     key === undefined ? [] : [{ term: toVariableName(key), meaning: help }]
   );
@@ -65,7 +65,7 @@ function environmentTopic({ all }: AllSettings): HelpPage {
   };
 }
 
-function configTopic({ inFiles }: AllSettings): HelpPage {
+function configTopic({ inFiles }: AllProductSettings): HelpPage {
   const sections = new Map<string, HelpEntry[]>();
   for (const setting of Object.values(inFiles)) {
     if (setting.key === undefined) continue;
@@ -110,11 +110,11 @@ jobs = 4`;
 function keyEntry(setting: SettingTable[string], key: string): HelpEntry {
   const { fileType, placeholder } = setting.type;
   const kind = placeholder === "" ? "true|false" : fileType === "integer" ? placeholder : `"${placeholder}"`;
-  const flag = flagForm(setting)?.split(" <")[0];
+  const flag = flagWithPlaceholder(setting)?.split(" <")[0];
   return {
     term: `${key} = ${kind}`,
     meaning: `${setting.help}${flag === undefined ? "" : `; ${flag}`}`,
-    standard: defaultForm(setting),
+    standard: writtenDefault(setting),
     variable: isPerName(key) ? null : toVariableName(key),
   };
 }

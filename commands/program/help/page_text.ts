@@ -1,7 +1,7 @@
 /** Writes a page of help as text: for a terminal with colors, else without. */
 import type { Paint } from "../../../src/base/terminal/color.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
-import { fullMeaning, type HelpBlock, type HelpEntry, type HelpPage } from "../../help_page.ts";
+import { type HelpBlock, type HelpEntry, helpEntryText, type HelpPage } from "../../help_page.ts";
 
 /** Longer lines are hard to read. */
 const columnsMax = 100;
@@ -12,7 +12,7 @@ export function helpColumns(io: Io): number {
   return io.stdoutIsTerminal ? Math.min(columnsMax, Math.max(columnsMin, io.columns)) : columnsMax;
 }
 
-export function pageText({ usage, blocks }: HelpPage, paint: Paint, columns: number): string {
+export function helpPageText({ usage, blocks }: HelpPage, paint: Paint, columns: number): string {
   const head = usage.map((line) => paint("bold", line));
   const parts = [...(head.length === 0 ? [] : [head]), ...blocks.map((block) => blockLines(block, paint, columns))];
   // A heading stands directly above its block.
@@ -44,7 +44,7 @@ function entryLines(entries: readonly HelpEntry[], paint: Paint, columns: number
   const indent = " ".repeat(termColumns + 4);
   return entries.flatMap((entry, index) => {
     const term = terms[index] ?? "";
-    const [first = "", ...more] = wrapText(fullMeaning(entry), columns - indent.length);
+    const [first = "", ...more] = wrapText(helpEntryText(entry), columns - indent.length);
     const rest = more.map((line) => indent + line);
     const painted = `  ${paint("cyan", term)}`;
     if (term.length > termColumns) return [painted, indent + first, ...rest];

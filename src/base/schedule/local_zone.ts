@@ -70,7 +70,7 @@ function unusable(variable: string, value: string): string {
   return `${variable} is ${JSON.stringify(value)}, which is no time zone that this machine knows`;
 }
 
-/** The time of day in the zone of this process, as 23:59:59. In UTC if TZ means no zone: `warnOfZone` says so. */
+/** The time of day in the zone of this process, as 23:59:59. In UTC if TZ means no zone: `warnOfTimeZone` says so. */
 export function clockTime(ms: number): string {
   const { TZ } = process.env;
   const timeZone = TZ === undefined ? localZone() : zoneOfVariable(TZ) ?? "UTC";

@@ -7,8 +7,8 @@ import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { shownText } from "../ui/shown_text.ts";
 import type { PersonRow, UseRow } from "../ui/ui_rows.ts";
-import { hello } from "./page_state.ts";
-import { askProgram } from "./read_stream.ts";
+import { pageHello } from "./page_state.ts";
+import { requestFromProgram } from "./read_stream.ts";
 import { personText } from "./row_parts.tsx";
 
 export interface ProposedAction {
@@ -38,7 +38,7 @@ export function ActionButton({ label, action }: {
   readonly label: string;
   readonly action: () => ProposedAction;
 }): JSX.Element | null {
-  if (hello.value?.mayAct !== true) return null;
+  if (pageHello.value?.mayAct !== true) return null;
   const open = () => {
     state.value = { kind: "asking", text: "" };
     proposed.value = action();
@@ -109,7 +109,7 @@ async function send(
   }
   state.value = { kind: "sending", text: "" };
   try {
-    const response = await askProgram(`/actions/${action.verb}`, { ...action.body, ...fields });
+    const response = await requestFromProgram(`/actions/${action.verb}`, { ...action.body, ...fields });
     const text = (await response.text()).trim();
     if (proposed.peek() === action) state.value = { kind: response.ok ? "done" : "failed", text };
   } catch {

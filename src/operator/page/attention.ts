@@ -1,41 +1,41 @@
 /** Sentences about what an operator should look at, from the rows of all tables. */
 import { countText, shownText } from "../ui/shown_text.ts";
-import { about, nowMinuteMs, tables, type TableState } from "./page_state.ts";
+import { aboutProgram, type PageTable, pageTables, programNowMinuteMs } from "./page_state.ts";
 import { tickState, type ViewName } from "./views.tsx";
 
-export interface Attention {
+export interface AttentionItem {
   readonly view: ViewName;
   readonly text: string;
 }
 
 const attentionsMax = 50;
 
-const rowsOf = <Row>({ keys, rows }: TableState<Row>): Row[] =>
+const rowsOf = <Row>({ keys, rows }: PageTable<Row>): Row[] =>
   keys.value.flatMap((key) => rows.get(key)?.value ?? []) as Row[];
 
 /** Reads all rows: called by a computed signal, so that it runs after a change only. */
-export function attentions(): readonly Attention[] {
-  const found: Attention[] = [];
+export function listAttentionItems(): readonly AttentionItem[] {
+  const found: AttentionItem[] = [];
   const add = (view: ViewName, text: string) => void found.push({ view, text });
-  for (const problem of about()?.problems ?? []) add("overview", shownText(problem));
-  for (const row of rowsOf(tables.ticks)) {
-    const { kind, text } = tickState(row, nowMinuteMs.value);
+  for (const problem of aboutProgram()?.problems ?? []) add("overview", shownText(problem));
+  for (const row of rowsOf(pageTables.ticks)) {
+    const { kind, text } = tickState(row, programNowMinuteMs.value);
     if (kind === "bad") add("ticks", `Tick ${shownText(row.name)} (${shownText(row.schedule)}): ${shownText(text)}`);
   }
-  for (const { name, dead } of rowsOf(tables.stores)) {
+  for (const { name, dead } of rowsOf(pageTables.stores)) {
     if (dead > 0) {
       add("retry", `Store ${shownText(name)}: ${countText(dead)} dead ${dead === 1 ? "letter" : "letters"}`);
     }
   }
-  for (const { name, failed } of rowsOf(tables.pools)) {
+  for (const { name, failed } of rowsOf(pageTables.pools)) {
     if (failed > 0) add("pools", `Pool ${shownText(name)}: ${countText(failed)} failed`);
   }
-  for (const { server, endpoint, topics } of rowsOf(tables.servers)) {
+  for (const { server, endpoint, topics } of rowsOf(pageTables.servers)) {
     if (endpoint === null) {
       add("servers", `Server ${shownText(server)} is offline and owns ${countText(topics)} topics`);
     }
   }
-  for (const [view, table] of [["locks", tables.locks], ["elections", tables.elections]] as const) {
+  for (const [view, table] of [["locks", pageTables.locks], ["elections", pageTables.elections]] as const) {
     for (const { name, problem, holders } of rowsOf(table)) {
       const what = `${view === "locks" ? "Lock" : "Election"} ${shownText(name)}`;
       if (problem !== null) add(view, `${what}: ${shownText(problem)}`);

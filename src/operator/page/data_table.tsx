@@ -2,9 +2,9 @@
 import { type Signal, signal, useComputed, useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
-import type { TableState } from "./page_state.ts";
+import type { PageTable } from "./page_state.ts";
 
-export interface Column<Row> {
+export interface TableColumn<Row> {
   readonly id: string;
   readonly head: string;
   /** Text for the filter, the order, and the cell if there is no `cell`. */
@@ -18,9 +18,9 @@ export interface Column<Row> {
 interface DataTableProps<Row> {
   /** Heading of the table. */
   readonly caption: string;
-  readonly table: TableState<Row>;
+  readonly table: PageTable<Row>;
   /** The first one has the name of the row, which opens its details. */
-  readonly columns: readonly Column<Row>[];
+  readonly columns: readonly TableColumn<Row>[];
   /** A sentence for a table without rows. */
   readonly empty: string;
   readonly onOpen: (key: string) => void;
@@ -30,7 +30,7 @@ interface DataTableProps<Row> {
 const drawnStep = 200;
 
 /** The text that rows must contain. */
-export const filterText = signal("");
+export const rowFilterText = signal("");
 
 export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataTableProps<Row>): JSX.Element {
   const sort = useSignal<{ readonly id: string; readonly isDown: boolean }>({
@@ -43,7 +43,7 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
   const shown = useComputed(() => {
     const { id, isDown } = sort.value;
     const column = columns.find((one) => one.id === id) ?? columns[0];
-    const wanted = filterText.value.trim().toLowerCase();
+    const wanted = rowFilterText.value.trim().toLowerCase();
     const found = table.keys.value.filter((key) => {
       const row = table.rows.get(key)?.value;
       return row !== undefined &&
@@ -60,7 +60,7 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
   return (
     <section aria-label={caption}>
       <p class="count">
-        {countText(keys.length)} {filterText.value === "" ? "" : `of ${countText(table.keys.value.length)} `}
+        {countText(keys.length)} {rowFilterText.value === "" ? "" : `of ${countText(table.keys.value.length)} `}
         {keys.length === 1 ? "row" : "rows"}
       </p>
       {keys.length === 0
@@ -104,8 +104,8 @@ function keepOrder(before: readonly string[], found: readonly string[]): readonl
 
 function sortKeys<Row>(
   keys: string[],
-  { rows }: TableState<Row>,
-  column: Column<Row> | undefined,
+  { rows }: PageTable<Row>,
+  column: TableColumn<Row> | undefined,
   isDown: boolean,
 ): readonly string[] {
   if (column === undefined) return keys;
@@ -120,7 +120,7 @@ function sortKeys<Row>(
 }
 
 function HeadCell<Row>({ column, sort }: {
-  readonly column: Column<Row>;
+  readonly column: TableColumn<Row>;
   readonly sort: Signal<{ readonly id: string; readonly isDown: boolean }>;
 }): JSX.Element {
   const { id, isDown } = sort.value;
@@ -139,7 +139,7 @@ function HeadCell<Row>({ column, sort }: {
 function Row<Row>({ id, row, columns, onOpen }: {
   readonly id: string;
   readonly row: Signal<Row>;
-  readonly columns: readonly Column<Row>[];
+  readonly columns: readonly TableColumn<Row>[];
   readonly onOpen: (key: string) => void;
 }): JSX.Element {
   const value = row.value;

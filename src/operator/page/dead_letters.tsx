@@ -4,9 +4,9 @@ import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
 import type { DeadLetterPage, DeadLetterRow, StoreRow } from "../ui/ui_rows.ts";
 import { ActionButton, type ProposedAction } from "./action_dialog.tsx";
-import { hello } from "./page_state.ts";
-import { askJson } from "./read_stream.ts";
-import { Age } from "./row_parts.tsx";
+import { pageHello } from "./page_state.ts";
+import { requestJsonFromProgram } from "./read_stream.ts";
+import { AgeText } from "./row_parts.tsx";
 
 interface LetterPlace {
   /** Numbers after which the pages begin, up to this page. */
@@ -39,7 +39,7 @@ function useLetters(store: StoreRow): LettersState {
     const { after, field, value } = wanted;
     const query = new URLSearchParams({ store: store.folder, after: String(after.at(-1) ?? 0), [field]: value });
     try {
-      const found = await askJson<DeadLetterPage>(`/dead?${query}`);
+      const found = await requestJsonFromProgram<DeadLetterPage>(`/dead?${query}`);
       if (place.peek() === wanted) answer.value = found;
       why.value = "";
     } catch (thrown) {
@@ -151,14 +151,14 @@ function LetterRow({ state, letter }: {
       <th scope="row">
         {shownText(id)}{" "}
         {!isForwarded && <ActionButton label="Redrive" action={() => proposedChange(state, "redrive", [letter])} />}
-        {hello.value?.showsBodies === true && (
+        {pageHello.value?.showsBodies === true && (
           <button type="button" onClick={() => void showBody(state, id)}>Body</button>
         )}
       </th>
       <td data-head="Reason">{shownText(reason ?? "-")}{isForwarded ? ", forwarded" : ""}</td>
       <td data-head="Tries">{countText(tries)}</td>
       <td data-head="Age">
-        <Age sinceMs={firstMs} />
+        <AgeText sinceMs={firstMs} />
       </td>
       <td data-head="Key">{shownText(key ?? "-")}</td>
       <td data-head="Last error">{shownText(error ?? "-")}</td>
@@ -170,7 +170,7 @@ function LetterRow({ state, letter }: {
 async function showBody({ store, body }: LettersState, id: string): Promise<void> {
   try {
     const query = new URLSearchParams({ store: store.folder, id });
-    const { text, isCut } = await askJson<{ text: string; isCut: boolean }>(`/body?${query}`);
+    const { text, isCut } = await requestJsonFromProgram<{ text: string; isCut: boolean }>(`/body?${query}`);
     body.value = `${text}${isCut ? "\n… (cut)" : ""}`;
   } catch (thrown) {
     body.value = messageOf(thrown);

@@ -1,11 +1,11 @@
 /** Starts the page. */
 import { render } from "preact";
-import { Page, startView } from "./page.tsx";
-import { tickClock } from "./page_state.ts";
-import { followStream, takeToken } from "./read_stream.ts";
+import { Page, startPageView } from "./page.tsx";
+import { tickPageClock } from "./page_state.ts";
+import { followRowStream, takeTokenFromAddress } from "./read_stream.ts";
 
-takeToken();
-startView();
+takeTokenFromAddress();
+startPageView();
 render(<Page />, document.body);
-followStream();
-setInterval(() => document.hidden || tickClock(), 1000);
+followRowStream();
+setInterval(() => document.hidden || tickPageClock(), 1000);

@@ -1,23 +1,32 @@
 /** The page: its bar, the view that the address names, and the keys. */
 import { computed, type Signal, signal, useComputed, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
-import { countText, shownText, timeText } from "../ui/shown_text.ts";
-import { attentions } from "./attention.ts";
-import { type Column, DataTable, filterText } from "./data_table.tsx";
-import { KeyHelp, watchKeys } from "./page_keys.tsx";
+import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
+import { listAttentionItems } from "./attention.ts";
+import { DataTable, rowFilterText, type TableColumn } from "./data_table.tsx";
+import { KeyHelp, watchPageKeys } from "./page_keys.tsx";
 import { ActionDialog } from "./action_dialog.tsx";
-import { about, hello, nowMs, storedChoice, streamState, streamWhy, tables, type TableState } from "./page_state.ts";
-import { readToken, reconnect, storeToken } from "./read_stream.ts";
-import { type OpenRow, RowDialog } from "./row_details.tsx";
-import { State } from "./row_parts.tsx";
+import {
+  aboutProgram,
+  browserChoice,
+  pageHello,
+  type PageTable,
+  pageTables,
+  programNowMs,
+  streamFailureReason,
+  streamState,
+} from "./page_state.ts";
+import { readPageToken, reconnectRowStream, storePageToken } from "./read_stream.ts";
+import { type OpenRowKey, RowDialog } from "./row_details.tsx";
+import { StateMark } from "./row_parts.tsx";
 import * as views from "./views.tsx";
 
 const view = signal<views.ViewName>("overview");
-const openRow = signal<OpenRow | null>(null);
-const theme = storedChoice("baton-theme", ["auto", "light", "dark"]);
-const needsAttention = computed(attentions);
+const openRow = signal<OpenRowKey | null>(null);
+const theme = browserChoice("baton-theme", ["auto", "light", "dark"]);
+const needsAttention = computed(listAttentionItems);
 
-export function startView(): void {
+export function startPageView(): void {
   const show = () => {
     const name = location.hash.slice(1);
     view.value = views.viewNames.find((one) => one === name) ?? "overview";
@@ -26,7 +35,7 @@ export function startView(): void {
   };
   addEventListener("hashchange", show);
   show();
-  watchKeys();
+  watchPageKeys();
 }
 
 export function Page(): JSX.Element {
@@ -55,7 +64,7 @@ function skipToMain(event: Event): void {
 }
 
 function Bar(): JSX.Element {
-  const state = about();
+  const state = aboutProgram();
   return (
     <header class="bar">
       <h1>baton</h1>
@@ -67,14 +76,14 @@ function Bar(): JSX.Element {
           type="search"
           placeholder="filter"
           id="filter"
-          value={filterText.value}
-          onInput={(event) => filterText.value = event.currentTarget.value}
+          value={rowFilterText.value}
+          onInput={(event) => rowFilterText.value = event.currentTarget.value}
         />
       </label>
       <button type="button" onClick={theme.next} aria-label={`Colours: ${theme.choice.value}. Change`}>
         {theme.choice.value === "auto" ? "Auto" : theme.choice.value === "dark" ? "Dark" : "Light"}
       </button>
-      <p class="mode">{hello.value?.mayAct === true ? "may act" : "read only"}</p>
+      <p class="mode">{pageHello.value?.mayAct === true ? "may act" : "read only"}</p>
     </header>
   );
 }
@@ -83,20 +92,20 @@ function stateText(): string {
   if (streamState.value === "waiting") return "connecting";
   if (streamState.value === "refused") return "no access";
   if (streamState.value === "lost") return "baton ui does not respond";
-  const state = about();
+  const state = aboutProgram();
   if (state?.isConnected !== true) return "no server responds";
   return state.isComplete ? "live" : "reading";
 }
 
-const counts: Partial<Record<views.ViewName, TableState<unknown>>> = {
-  locks: tables.locks,
-  elections: tables.elections,
-  barriers: tables.barriers,
-  pools: tables.pools,
-  ticks: tables.ticks,
-  topics: tables.topics,
-  retry: tables.stores,
-  servers: tables.servers,
+const counts: Partial<Record<views.ViewName, PageTable<unknown>>> = {
+  locks: pageTables.locks,
+  elections: pageTables.elections,
+  barriers: pageTables.barriers,
+  pools: pageTables.pools,
+  ticks: pageTables.ticks,
+  topics: pageTables.topics,
+  retry: pageTables.stores,
+  servers: pageTables.servers,
 };
 
 function Navigation(): JSX.Element {
@@ -115,16 +124,18 @@ function Navigation(): JSX.Element {
   );
 }
 
-function Count({ table }: { readonly table: TableState<unknown> | undefined }): JSX.Element | null {
+function Count({ table }: { readonly table: PageTable<unknown> | undefined }): JSX.Element | null {
   const length = table?.keys.value.length ?? 0;
   return length === 0 ? null : <span class="number">{countText(length)}</span>;
 }
 
 function Connection(): JSX.Element | null {
   if (streamState.value === "lost") {
-    return <p class="notice">The rows are old: {shownText(streamWhy.value)}. The page connects again by itself.</p>;
+    return (
+      <p class="notice">The rows are old: {shownText(streamFailureReason.value)}. The page connects again by itself.</p>
+    );
   }
-  if (streamState.value === "live" && about()?.isConnected === false) {
+  if (streamState.value === "live" && aboutProgram()?.isConnected === false) {
     return <p class="notice">The rows are old: no coordination server responds. baton ui connects again by itself.</p>;
   }
   return null;
@@ -136,14 +147,16 @@ function TokenForm(): JSX.Element {
     event.preventDefault();
     const token = new FormData(event.currentTarget).get("token");
     if (typeof token !== "string" || token.trim() === "") return;
-    storeToken(token.trim());
-    reconnect();
+    storePageToken(token.trim());
+    reconnectRowStream();
   };
   return (
     <form class="token" onSubmit={submit}>
       <h2>Token</h2>
       <p>
-        {readToken() === "" ? "Open the link that baton ui printed, or enter its token." : shownText(streamWhy.value)}
+        {readPageToken() === ""
+          ? "Open the link that baton ui printed, or enter its token."
+          : shownText(streamFailureReason.value)}
       </p>
       <label>
         Token <input name="token" type="password" autoComplete="off" required />
@@ -153,7 +166,7 @@ function TokenForm(): JSX.Element {
   );
 }
 
-const open = (table: OpenRow["table"]) => (key: string) => void (openRow.value = { table, key });
+const open = (table: OpenRowKey["table"]) => (key: string) => void (openRow.value = { table, key });
 
 function View(): JSX.Element {
   switch (view.value) {
@@ -163,7 +176,7 @@ function View(): JSX.Element {
       return (
         <One
           name="locks"
-          table={tables.locks}
+          table={pageTables.locks}
           columns={views.lockColumns}
           empty="No lock is held, and none is waited for."
         />
@@ -172,7 +185,7 @@ function View(): JSX.Element {
       return (
         <One
           name="elections"
-          table={tables.elections}
+          table={pageTables.elections}
           columns={views.electionColumns}
           empty="No election has candidates."
         />
@@ -181,7 +194,7 @@ function View(): JSX.Element {
       return (
         <One
           name="barriers"
-          table={tables.barriers}
+          table={pageTables.barriers}
           columns={views.barrierColumns}
           empty="No barrier is in use, and no gate is closed."
         />
@@ -190,20 +203,20 @@ function View(): JSX.Element {
       return (
         <One
           name="pools"
-          table={tables.pools}
+          table={pageTables.pools}
           columns={views.poolColumns}
           empty="No pool runs, and no results are stored."
         />
       );
     case "ticks":
-      return <One name="ticks" table={tables.ticks} columns={views.tickColumns} empty="No lock has ticks." />;
+      return <One name="ticks" table={pageTables.ticks} columns={views.tickColumns} empty="No lock has ticks." />;
     case "topics":
-      return <One name="topics" table={tables.topics} columns={views.topicColumns} empty="There are no topics." />;
+      return <One name="topics" table={pageTables.topics} columns={views.topicColumns} empty="There are no topics." />;
     case "retry":
       return (
         <One
           name="stores"
-          table={tables.stores}
+          table={pageTables.stores}
           columns={views.storeColumns}
           empty="This machine has no message stores of this user."
         />
@@ -214,9 +227,9 @@ function View(): JSX.Element {
 }
 
 function One<Row>({ name, table, columns, empty }: {
-  readonly name: OpenRow["table"];
-  readonly table: TableState<Row>;
-  readonly columns: readonly Column<Row>[];
+  readonly name: OpenRowKey["table"];
+  readonly table: PageTable<Row>;
+  readonly columns: readonly TableColumn<Row>[];
   readonly empty: string;
 }): JSX.Element {
   const title = views.viewTitles[view.value];
@@ -236,7 +249,7 @@ function One<Row>({ name, table, columns, empty }: {
 }
 
 function Servers(): JSX.Element {
-  const state = about();
+  const state = aboutProgram();
   return (
     <>
       <h2>Coordination</h2>
@@ -261,7 +274,7 @@ function Servers(): JSX.Element {
       <h2>Publish/subscribe</h2>
       <DataTable
         caption="Servers of publish/subscribe"
-        table={tables.servers}
+        table={pageTables.servers}
         columns={views.serverColumns}
         empty="There are no servers of publish/subscribe."
         onOpen={open("servers")}
@@ -269,7 +282,7 @@ function Servers(): JSX.Element {
       <h2>Processes</h2>
       <DataTable
         caption="Processes that serve metrics"
-        table={tables.processes}
+        table={pageTables.processes}
         columns={views.processColumns}
         empty="No process that serves metrics is known; name some with --metrics."
         onOpen={open("processes")}
@@ -309,7 +322,7 @@ function Overview(): JSX.Element {
 
 /** The last actions of all pages. */
 function ActionList(): JSX.Element | null {
-  const actions = about()?.actions ?? [];
+  const actions = aboutProgram()?.actions ?? [];
   if (actions.length === 0) return null;
   const kinds = { running: "idle", done: "good", failed: "bad" } as const;
   return (
@@ -323,10 +336,10 @@ function ActionList(): JSX.Element | null {
         <tbody>
           {actions.map(({ number, atMs, what, state, result }) => (
             <tr key={number}>
-              <th scope="row">{timeText(atMs)}</th>
+              <th scope="row">{utcTimeText(atMs)}</th>
               <td data-head="Action">{shownText(what)}</td>
               <td data-head="Result">
-                <State kind={kinds[state]} text={result === "" ? state : result} />
+                <StateMark kind={kinds[state]} text={result === "" ? state : result} />
               </td>
             </tr>
           ))}
@@ -347,7 +360,7 @@ function Announcements(): JSX.Element {
     const attention = count === 0
       ? ""
       : `, ${countText(count)} ${count === 1 ? "thing needs" : "things need"} attention`;
-    return { text: `${stateText()}${attention}`, atMs: nowMs.value - nowMs.value % announceEveryMs };
+    return { text: `${stateText()}${attention}`, atMs: programNowMs.value - programNowMs.value % announceEveryMs };
   });
   const text = useSlowText(said);
   return <p class="unseen" role="status">{text}</p>;

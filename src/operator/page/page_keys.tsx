@@ -2,9 +2,9 @@
 import { signal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
-import { storedChoice } from "./page_state.ts";
+import { browserChoice } from "./page_state.ts";
 
-const keys = storedChoice("baton-keys", ["on", "off"]);
+const keys = browserChoice("baton-keys", ["on", "off"]);
 const isHelpOpen = signal(false);
 
 const help: readonly (readonly [key: string, does: string])[] = [
@@ -15,7 +15,7 @@ const help: readonly (readonly [key: string, does: string])[] = [
   ["?", "this list"],
 ];
 
-export function watchKeys(): void {
+export function watchPageKeys(): void {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const target = event.target instanceof Element ? event.target : null;

@@ -2,17 +2,17 @@
  * The state of the page: the rows as signals, so that a changed row draws itself alone; and what the user has chosen.
  */
 import { batch, computed, type Signal, signal } from "@preact/signals";
-import type { AboutRow, TableName, UiHello, UiPatch, UiTables } from "../ui/ui_rows.ts";
+import type { AboutRow, UiHello, UiTableName, UiTablePatch, UiTables } from "../ui/ui_rows.ts";
 
 /** The rows of one table. `keys` changes when a row comes or goes. */
-export interface TableState<Row> {
+export interface PageTable<Row> {
   readonly rows: Map<string, Signal<Row>>;
   readonly keys: Signal<readonly string[]>;
 }
 
-const emptyTable = <Row>(): TableState<Row> => ({ rows: new Map(), keys: signal([]) });
+const emptyTable = <Row>(): PageTable<Row> => ({ rows: new Map(), keys: signal([]) });
 
-export const tables: { readonly [Name in TableName]: TableState<UiTables[Name]> } = {
+export const pageTables: { readonly [Name in UiTableName]: PageTable<UiTables[Name]> } = {
   locks: emptyTable(),
   elections: emptyTable(),
   barriers: emptyTable(),
@@ -30,42 +30,42 @@ export type StreamState = "waiting" | "live" | "lost" | "refused";
 
 export const streamState = signal<StreamState>("waiting");
 /** The reason of the last lost or refused connection. */
-export const streamWhy = signal("");
-export const hello = signal<UiHello | null>(null);
+export const streamFailureReason = signal("");
+export const pageHello = signal<UiHello | null>(null);
 /** The program's wall clock, in milliseconds; moves once a second. */
-export const nowMs = signal(Date.now());
+export const programNowMs = signal(Date.now());
 /** The same, once a minute. */
-export const nowMinuteMs = computed(() => nowMs.value - nowMs.value % 60_000);
+export const programNowMinuteMs = computed(() => programNowMs.value - programNowMs.value % 60_000);
 let offsetMs = 0;
 
-export function greet(greeting: UiHello): void {
+export function applyHello(greeting: UiHello): void {
   offsetMs = greeting.nowMs - Date.now();
   batch(() => {
-    hello.value = greeting;
-    tickClock();
+    pageHello.value = greeting;
+    tickPageClock();
   });
 }
 
-export function tickClock(): void {
-  nowMs.value = Date.now() + offsetMs;
+export function tickPageClock(): void {
+  programNowMs.value = Date.now() + offsetMs;
 }
 
 /** Null before the first rows. */
-export function about(): AboutRow | null {
-  void tables.about.keys.value;
-  return tables.about.rows.get("about")?.value ?? null;
+export function aboutProgram(): AboutRow | null {
+  void pageTables.about.keys.value;
+  return pageTables.about.rows.get("about")?.value ?? null;
 }
 
 /** Replaces all rows (`isWhole`), or applies the changed ones. */
-export function applyPatch(patch: UiPatch, isWhole: boolean): void {
+export function applyTablePatch(patch: UiTablePatch, isWhole: boolean): void {
   batch(() => {
-    for (const name of Object.keys(tables) as TableName[]) {
-      applyRows(tables[name] as TableState<unknown>, patch[name] ?? {}, isWhole);
+    for (const name of Object.keys(pageTables) as UiTableName[]) {
+      applyRows(pageTables[name] as PageTable<unknown>, patch[name] ?? {}, isWhole);
     }
   });
 }
 
-function applyRows(table: TableState<unknown>, rows: Readonly<Record<string, unknown>>, isWhole: boolean): void {
+function applyRows(table: PageTable<unknown>, rows: Readonly<Record<string, unknown>>, isWhole: boolean): void {
   const { rows: known, keys } = table;
   let isListChanged = false;
   if (isWhole) {
@@ -84,7 +84,7 @@ function applyRows(table: TableState<unknown>, rows: Readonly<Record<string, unk
 }
 
 /** A setting that this browser keeps. Where it may not store anything, it lasts as long as the page. */
-export function storedChoice<Choice extends string>(
+export function browserChoice<Choice extends string>(
   name: string,
   choices: readonly [Choice, ...Choice[]],
 ): { readonly choice: Signal<Choice>; readonly next: () => void } {

@@ -1,7 +1,7 @@
 /** Reads the stream of rows, and connects again. Owns the connection and the token. */
-import { EventStreamReader, type StreamEvent } from "../ui/event_stream.ts";
-import type { UiHello, UiPatch } from "../ui/ui_rows.ts";
-import { applyPatch, greet, streamState, streamWhy } from "./page_state.ts";
+import { EventStreamReader, type ServerSentEvent } from "../ui/event_stream.ts";
+import type { UiHello, UiTablePatch } from "../ui/ui_rows.ts";
+import { applyHello, applyTablePatch, streamFailureReason, streamState } from "./page_state.ts";
 
 /** A stream that is silent for this long is lost: a comment comes every 15 s. Milliseconds. */
 const silentMsMax = 45_000;
@@ -10,16 +10,16 @@ const againMs = { first: 500, max: 10_000 };
 const tokenKey = "baton-token";
 
 /** The token of the link. It is taken out of the address, and kept for this tab only. */
-export function takeToken(): void {
+export function takeTokenFromAddress(): void {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (token === null) return;
-  storeToken(token);
+  storePageToken(token);
   history.replaceState(null, "", `${location.pathname}#overview`);
 }
 
 let memoryToken = "";
 
-export function storeToken(token: string): void {
+export function storePageToken(token: string): void {
   memoryToken = token;
   try {
     sessionStorage.setItem(tokenKey, token);
@@ -28,7 +28,7 @@ export function storeToken(token: string): void {
   }
 }
 
-export function readToken(): string {
+export function readPageToken(): string {
   try {
     return sessionStorage.getItem(tokenKey) ?? memoryToken;
   } catch {
@@ -37,11 +37,11 @@ export function readToken(): string {
 }
 
 /** Sends a request with the token; with a body it is an action. */
-export async function askProgram(path: string, body?: object): Promise<Response> {
+export async function requestFromProgram(path: string, body?: object): Promise<Response> {
   return await fetch(path, {
     method: body === undefined ? "GET" : "POST",
     headers: {
-      authorization: `Bearer ${readToken() || "none"}`,
+      authorization: `Bearer ${readPageToken() || "none"}`,
       ...(body === undefined ? {} : { "content-type": "application/json" }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -51,8 +51,8 @@ export async function askProgram(path: string, body?: object): Promise<Response>
 }
 
 /** Rejects with the sentence of the program. */
-export async function askJson<T>(path: string): Promise<T> {
-  const response = await askProgram(path);
+export async function requestJsonFromProgram<T>(path: string): Promise<T> {
+  const response = await requestFromProgram(path);
   if (!response.ok) throw new Error((await response.text()).trim().slice(0, 500));
   return await response.json() as T;
 }
@@ -63,13 +63,13 @@ let retryTimer: ReturnType<typeof setTimeout> | null = null;
 let delayMs = againMs.first;
 
 /** Connects while the page is visible. A hidden page is closed: a browser allows few connections to a host. */
-export function followStream(): void {
+export function followRowStream(): void {
   document.addEventListener("visibilitychange", () => document.hidden ? closeStream() : connect());
   if (!document.hidden) connect();
 }
 
 /** Connects now, with the token as it is now. */
-export function reconnect(): void {
+export function reconnectRowStream(): void {
   closeStream();
   delayMs = againMs.first;
   connect();
@@ -90,7 +90,7 @@ function connect(): void {
     if (current !== connection) return; // closed on purpose
     current = null;
     connection.abort();
-    streamWhy.value = thrown instanceof Error ? thrown.message : String(thrown);
+    streamFailureReason.value = thrown instanceof Error ? thrown.message : String(thrown);
     if (thrown instanceof WrongToken) {
       streamState.value = "refused";
       return;
@@ -109,7 +109,7 @@ async function readEvents(connection: AbortController): Promise<never> {
   try {
     const response = await fetch("/stream", {
       headers: {
-        authorization: `Bearer ${readToken() || "none"}`,
+        authorization: `Bearer ${readPageToken() || "none"}`,
         ...(lastEventId === "" ? {} : { "last-event-id": lastEventId }),
       },
       cache: "no-store",
@@ -134,14 +134,14 @@ async function readEvents(connection: AbortController): Promise<never> {
   }
 }
 
-function takeEvent({ event, data, id }: StreamEvent): void {
+function takeEvent({ event, data, id }: ServerSentEvent): void {
   if (event === "hello") {
-    greet(JSON.parse(data) as UiHello);
+    applyHello(JSON.parse(data) as UiHello);
     streamState.value = "live";
-    streamWhy.value = "";
+    streamFailureReason.value = "";
     delayMs = againMs.first;
   } else if (event === "tables" || event === "patch") {
-    applyPatch(JSON.parse(data) as UiPatch, event === "tables");
+    applyTablePatch(JSON.parse(data) as UiTablePatch, event === "tables");
   }
   if (id !== null) lastEventId = id;
 }

@@ -2,7 +2,7 @@
 import { type Signal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useRef } from "preact/hooks";
-import { ageText, countText, shownText, timeText } from "../ui/shown_text.ts";
+import { ageText, countText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type {
   PersonRow,
   PoolRow,
@@ -15,17 +15,17 @@ import type {
 } from "../ui/ui_rows.ts";
 import { HolderActions } from "./action_dialog.tsx";
 import { DeadLetters } from "./dead_letters.tsx";
-import { tables } from "./page_state.ts";
-import { Age, personText, State, TimeLine, whyText } from "./row_parts.tsx";
+import { pageTables } from "./page_state.ts";
+import { AgeText, personText, personWhyText, StateMark, TickTimeLine } from "./row_parts.tsx";
 import { ServerActions, TopicDetails } from "./topic_view.tsx";
 import { tickState } from "./views.tsx";
 
-export interface OpenRow {
-  readonly table: keyof typeof tables;
+export interface OpenRowKey {
+  readonly table: keyof typeof pageTables;
   readonly key: string;
 }
 
-export function RowDialog({ open }: { readonly open: Signal<OpenRow | null> }): JSX.Element {
+export function RowDialog({ open }: { readonly open: Signal<OpenRowKey | null> }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   useSignalEffect(() => {
     if (open.value === null) dialog.current?.close();
@@ -48,7 +48,7 @@ export function RowDialog({ open }: { readonly open: Signal<OpenRow | null> }): 
   );
 }
 
-const titles: Partial<Record<keyof typeof tables, string>> = {
+const titles: Partial<Record<keyof typeof pageTables, string>> = {
   locks: "Lock",
   elections: "Election",
   barriers: "Barrier",
@@ -60,14 +60,14 @@ const titles: Partial<Record<keyof typeof tables, string>> = {
   processes: "Process",
 };
 
-function nameOf({ table, key }: OpenRow): string {
-  const row = tables[table].rows.get(key)?.peek();
+function nameOf({ table, key }: OpenRowKey): string {
+  const row = pageTables[table].rows.get(key)?.peek();
   return row !== undefined && "name" in row ? row.name : key;
 }
 
-function Details({ shown: { table, key } }: { readonly shown: OpenRow }): JSX.Element {
-  void tables[table].keys.value; // the row may go
-  const row = tables[table].rows.get(key)?.value;
+function Details({ shown: { table, key } }: { readonly shown: OpenRowKey }): JSX.Element {
+  void pageTables[table].keys.value; // the row may go
+  const row = pageTables[table].rows.get(key)?.value;
   if (row === undefined) return <p role="status">It is no longer there.</p>;
   if (table === "locks" || table === "elections" || table === "barriers") return <UseDetails row={row as UseRow} />;
   if (table === "pools") return <PoolDetails row={row as PoolRow} />;
@@ -89,7 +89,7 @@ const fieldName = (name: string) => {
 
 function fieldText(name: string, value: unknown): ComponentChildren {
   if (value === null) return "-";
-  if (typeof value === "number") return name.endsWith("Ms") ? timeText(value) : countText(value);
+  if (typeof value === "number") return name.endsWith("Ms") ? utcTimeText(value) : countText(value);
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "object") {
     return Object.entries(value).map(([key, one]) => `${shownText(key)} ${String(one)}`).join(", ") || "-";
@@ -121,7 +121,7 @@ function UseDetails({ row }: { readonly row: UseRow }): JSX.Element {
     <>
       {problem !== null && (
         <p>
-          <State kind="bad" text={problem} />
+          <StateMark kind="bad" text={problem} />
         </p>
       )}
       {limit !== null && <p>{kind === "barrier" ? "Members that it needs" : "Permits"}: {countText(limit)}</p>}
@@ -155,11 +155,11 @@ function PeopleTable({ caption, people, count, row, isQueue }: {
                 {shownText(personText(person))} {!isQueue && <HolderActions row={row} person={person} />}
               </th>
               <td data-head="For">
-                <Age sinceMs={person.sinceMs} />
+                <AgeText sinceMs={person.sinceMs} />
               </td>
               <td data-head="How">{person.mode ?? "-"}</td>
               <td data-head={heads[4]}>{shownText((isQueue ? person.id?.slice(0, 8) : person.token) ?? "-")}</td>
-              <td data-head="Why">{shownText(whyText(person)) || "-"}</td>
+              <td data-head="Why">{shownText(personWhyText(person)) || "-"}</td>
             </tr>
           ))}
         </tbody>
@@ -184,10 +184,10 @@ function PoolDetails({ row: { done, failed, running, items } }: { readonly row: 
               <tr key={`${state} ${item}`}>
                 <th scope="row">{shownText(item)}</th>
                 <td data-head="State">
-                  <State kind={state === "failed" ? "bad" : "good"} text={state} />
+                  <StateMark kind={state === "failed" ? "bad" : "good"} text={state} />
                 </td>
                 <td data-head="For">
-                  <Age sinceMs={sinceMs} />
+                  <AgeText sinceMs={sinceMs} />
                 </td>
                 <td data-head="By">{shownText(by) || "-"}</td>
                 <td data-head="Detail">{shownText(what) || "-"}</td>
@@ -208,12 +208,12 @@ function TickDetails({ row }: { readonly row: TickRow }): JSX.Element {
       <Fields
         fields={[
           ["Schedule", shownText(`${schedule} (${zone})`)],
-          ["State", <State key="state" kind={kind} text={text} />],
-          ["Next", nextMs === null ? "none" : timeText(nextMs)],
-          ...(open === null ? [] : [["Runs since", timeText(open.beganMs)] as const]),
+          ["State", <StateMark key="state" kind={kind} text={text} />],
+          ["Next", nextMs === null ? "none" : utcTimeText(nextMs)],
+          ...(open === null ? [] : [["Runs since", utcTimeText(open.beganMs)] as const]),
         ]}
       />
-      <TimeLine row={row} />
+      <TickTimeLine row={row} />
       {runs.length > 0 && (
         <table>
           <caption>Last ticks, the newest first (UTC)</caption>
@@ -233,13 +233,13 @@ function TickDetails({ row }: { readonly row: TickRow }): JSX.Element {
 
 function RunRow({ run }: { readonly run: TickRunRow }): JSX.Element {
   const { tickMs, untilMs, count, result, attempt, host, beganMs, endedMs, exitCode, signal, why } = run;
-  const range = count > 1 ? ` to ${timeText(untilMs)} (${countText(count)})` : "";
+  const range = count > 1 ? ` to ${utcTimeText(untilMs)} (${countText(count)})` : "";
   const end = signal ?? (exitCode === null || exitCode === 0 ? "" : `exit ${exitCode}`);
   return (
     <tr>
-      <th scope="row">{timeText(tickMs)}{range}</th>
+      <th scope="row">{utcTimeText(tickMs)}{range}</th>
       <td data-head="Result">
-        <State kind={result === "done" ? "good" : result === "skipped" ? "warn" : "bad"} text={result} />
+        <StateMark kind={result === "done" ? "good" : result === "skipped" ? "warn" : "bad"} text={result} />
       </td>
       <td data-head="Try">{attempt === 0 ? "-" : attempt}</td>
       <td data-head="Host">{shownText(host) || "-"}</td>

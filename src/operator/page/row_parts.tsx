@@ -1,19 +1,19 @@
 /** Parts of cells: ages that move by themselves, processes, progress, and the time line of a schedule. */
 import { useComputed } from "@preact/signals";
 import type { JSX } from "preact";
-import { ageText, countText, relativeText, shownText, timeText } from "../ui/shown_text.ts";
+import { ageText, countText, relativeText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type { PersonRow, PoolRow, TickRow, TickRunRow } from "../ui/ui_rows.ts";
-import { nowMinuteMs, nowMs } from "./page_state.ts";
+import { programNowMinuteMs, programNowMs } from "./page_state.ts";
 
 /** Only its text is drawn again when the time moves. */
-export function Age({ sinceMs }: { readonly sinceMs: number }): JSX.Element {
-  const text = useComputed(() => sinceMs === 0 ? "" : ageText(nowMs.value - sinceMs));
-  return <time title={timeText(sinceMs)}>{text}</time>;
+export function AgeText({ sinceMs }: { readonly sinceMs: number }): JSX.Element {
+  const text = useComputed(() => sinceMs === 0 ? "" : ageText(programNowMs.value - sinceMs));
+  return <time title={utcTimeText(sinceMs)}>{text}</time>;
 }
 
-export function Relative({ atMs }: { readonly atMs: number }): JSX.Element {
-  const text = useComputed(() => relativeText(atMs, nowMs.value));
-  return <time title={timeText(atMs)}>{text}</time>;
+export function RelativeTimeText({ atMs }: { readonly atMs: number }): JSX.Element {
+  const text = useComputed(() => relativeText(atMs, programNowMs.value));
+  return <time title={utcTimeText(atMs)}>{text}</time>;
 }
 
 /** `root@db1:812 backup`. */
@@ -22,12 +22,12 @@ export function personText({ user, host, pid, command }: PersonRow): string {
   return `${process}${command === "" ? "" : ` ${command}`}`;
 }
 
-export function whyText({ value, reason, askedBy }: PersonRow): string {
+export function personWhyText({ value, reason, askedBy }: PersonRow): string {
   const asked = askedBy === null ? "" : `asked to release it${askedBy === "" ? "" : ` by ${askedBy}`}`;
   return [value, reason, asked].filter((text) => text !== "").join(", ");
 }
 
-export function People({ people, count }: {
+export function PeopleSummary({ people, count }: {
   readonly people: readonly PersonRow[];
   readonly count: number | null;
 }): JSX.Element {
@@ -38,7 +38,7 @@ export function People({ people, count }: {
 }
 
 /** A state in words with a mark of its own shape, so that colour is not needed. */
-export function State(
+export function StateMark(
   { kind, text }: { readonly kind: "good" | "warn" | "bad" | "idle"; readonly text: string },
 ): JSX.Element {
   const marks = { good: "●", warn: "▲", bad: "✖", idle: "○" };
@@ -50,7 +50,7 @@ export function State(
   );
 }
 
-export function Progress({ row: { done, failed, running } }: { readonly row: PoolRow }): JSX.Element {
+export function PoolProgress({ row: { done, failed, running } }: { readonly row: PoolRow }): JSX.Element {
   const all = done + failed + running;
   const width = (count: number) => all === 0 ? 0 : 100 * count / all;
   const text = `${countText(done)} done, ${countText(failed)} failed, ${countText(running)} running`;
@@ -65,7 +65,7 @@ export function Progress({ row: { done, failed, running } }: { readonly row: Poo
 }
 
 /** The time line shows this time before now. Milliseconds. */
-export const lineMs = 24 * 3_600_000;
+export const timeLineMs = 24 * 3_600_000;
 
 const lineClass = (result: string) =>
   result === "done" ? "good" : result === "failed" || result === "lost" || result === "missed" ? "bad" : "warn";
@@ -73,10 +73,10 @@ const lineClass = (result: string) =>
 /**
  * Each run is a bar from its beginning to its end; runs that failed are low, and ticks that were left out are hollow.
  */
-export function TimeLine({ row: { runs, open } }: { readonly row: TickRow }): JSX.Element {
-  const now = nowMinuteMs.value;
-  const fromMs = now - lineMs;
-  const at = (ms: number) => 240 * Math.min(1, Math.max(0, (ms - fromMs) / lineMs));
+export function TickTimeLine({ row: { runs, open } }: { readonly row: TickRow }): JSX.Element {
+  const now = programNowMinuteMs.value;
+  const fromMs = now - timeLineMs;
+  const at = (ms: number) => 240 * Math.min(1, Math.max(0, (ms - fromMs) / timeLineMs));
   const visible = runs.filter(({ untilMs, endedMs }) => Math.max(untilMs, endedMs ?? 0) >= fromMs);
   const counts = Map.groupBy(visible, ({ result }) => result);
   const words = [...counts].map(([result, all]) => `${all.reduce((sum, { count }) => sum + count, 0)} ${result}`);

@@ -7,8 +7,8 @@ import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
 import type { ServerRow, ShownTopicRow, TopicDetailRow } from "../ui/ui_rows.ts";
 import { ActionButton } from "./action_dialog.tsx";
-import { tables } from "./page_state.ts";
-import { askJson } from "./read_stream.ts";
+import { pageTables } from "./page_state.ts";
+import { requestJsonFromProgram } from "./read_stream.ts";
 
 const readEveryMs = 2000;
 
@@ -28,7 +28,7 @@ function useTopicReading(topic: string): Signal<TopicReading> {
     const look = async () => {
       const before = read.peek().now;
       try {
-        const now = await askJson<TopicDetailRow>(`/topic?${new URLSearchParams({ topic })}`);
+        const now = await requestJsonFromProgram<TopicDetailRow>(`/topic?${new URLSearchParams({ topic })}`);
         read.value = { now, rate: rateBetween(before, now), why: "" };
       } catch (thrown) {
         read.value = { now: before, rate: null, why: thrown instanceof Error ? thrown.message : String(thrown) };
@@ -101,8 +101,8 @@ function Subscribers({ slowest }: Pick<TopicDetailRow, "slowest">): JSX.Element 
 }
 
 function MoveButton({ row: { topic, server, epoch } }: { readonly row: ShownTopicRow }): JSX.Element | null {
-  const others = tables.servers.keys.value.filter((id) => {
-    const other = tables.servers.rows.get(id)?.value;
+  const others = pageTables.servers.keys.value.filter((id) => {
+    const other = pageTables.servers.rows.get(id)?.value;
     return id !== server && other !== undefined && other.endpoint !== null && !other.draining;
   });
   if (others.length === 0) return null;

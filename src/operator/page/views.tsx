@@ -2,9 +2,19 @@
 import type { ComponentChildren } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
 import type { MetricsRow, PoolRow, ServerRow, ShownTopicRow, StoreRow, TickRow, UseRow } from "../ui/ui_rows.ts";
-import type { Column } from "./data_table.tsx";
-import { nowMinuteMs } from "./page_state.ts";
-import { Age, lineMs, People, personText, Progress, Relative, State, TimeLine, whyText } from "./row_parts.tsx";
+import type { TableColumn } from "./data_table.tsx";
+import { programNowMinuteMs } from "./page_state.ts";
+import {
+  AgeText,
+  PeopleSummary,
+  personText,
+  personWhyText,
+  PoolProgress,
+  RelativeTimeText,
+  StateMark,
+  TickTimeLine,
+  timeLineMs,
+} from "./row_parts.tsx";
 
 export const viewNames = [
   "overview",
@@ -31,7 +41,7 @@ export const viewTitles: Readonly<Record<ViewName, string>> = {
   servers: "Servers",
 };
 
-const nameColumn = <Row extends { readonly name: string }>(): Column<Row> => ({
+const nameColumn = <Row extends { readonly name: string }>(): TableColumn<Row> => ({
   id: "name",
   head: "Name",
   text: ({ name }) => name,
@@ -39,24 +49,24 @@ const nameColumn = <Row extends { readonly name: string }>(): Column<Row> => ({
 
 const sinceOf = ({ holders, waiters }: UseRow) => holders[0]?.sinceMs || waiters[0]?.sinceMs || 0;
 
-const whyOf = (row: UseRow) => row.problem ?? (row.holders[0] === undefined ? "" : whyText(row.holders[0]));
+const whyOf = (row: UseRow) => row.problem ?? (row.holders[0] === undefined ? "" : personWhyText(row.holders[0]));
 
 /** Columns of locks, elections and barriers. */
-function useColumns(words: { readonly holder: string; readonly waiting: string }): readonly Column<UseRow>[] {
+function useColumns(words: { readonly holder: string; readonly waiting: string }): readonly TableColumn<UseRow>[] {
   return [
     nameColumn(),
     {
       id: "holder",
       head: words.holder,
       text: ({ holders }) => holders.map(personText).join(" "),
-      cell: ({ holders, holding }) => <People people={holders} count={holding} />,
+      cell: ({ holders, holding }) => <PeopleSummary people={holders} count={holding} />,
     },
     {
       id: "since",
       head: "For",
       text: () => "",
       order: (row) => -sinceOf(row),
-      cell: (row) => <Age sinceMs={sinceOf(row)} />,
+      cell: (row) => <AgeText sinceMs={sinceOf(row)} />,
       isNumber: true,
     },
     {
@@ -72,20 +82,20 @@ function useColumns(words: { readonly holder: string; readonly waiting: string }
 
 function whyCell(row: UseRow): ComponentChildren {
   const isBad = row.problem !== null || row.holders.some(({ askedBy }) => askedBy !== null);
-  return isBad ? <State kind={row.problem === null ? "warn" : "bad"} text={whyOf(row)} /> : shownText(whyOf(row));
+  return isBad ? <StateMark kind={row.problem === null ? "warn" : "bad"} text={whyOf(row)} /> : shownText(whyOf(row));
 }
 
 export const lockColumns = useColumns({ holder: "Holder", waiting: "Waiting" });
 export const electionColumns = useColumns({ holder: "Leader", waiting: "Candidates" });
 
-export const barrierColumns: readonly Column<UseRow>[] = [
+export const barrierColumns: readonly TableColumn<UseRow>[] = [
   nameColumn(),
   { id: "kind", head: "Kind", text: ({ kind }) => kind },
   {
     id: "inside",
     head: "Inside",
     text: ({ holders }) => holders.map(personText).join(" "),
-    cell: ({ holders, holding }) => <People people={holders} count={holding} />,
+    cell: ({ holders, holding }) => <PeopleSummary people={holders} count={holding} />,
   },
   {
     id: "waiting",
@@ -99,30 +109,30 @@ export const barrierColumns: readonly Column<UseRow>[] = [
     head: "For",
     text: () => "",
     order: (row) => -sinceOf(row),
-    cell: (row) => <Age sinceMs={sinceOf(row)} />,
+    cell: (row) => <AgeText sinceMs={sinceOf(row)} />,
     isNumber: true,
   },
   { id: "why", head: "Why", text: whyOf, cell: (row) => whyCell(row) },
 ];
 
-function numberColumn<Row>(id: string, head: string, number: (row: Row) => number): Column<Row> {
+function numberColumn<Row>(id: string, head: string, number: (row: Row) => number): TableColumn<Row> {
   return { id, head, text: (row) => countText(number(row)), order: number, isNumber: true };
 }
 
-export const poolColumns: readonly Column<PoolRow>[] = [
+export const poolColumns: readonly TableColumn<PoolRow>[] = [
   nameColumn(),
   {
     id: "progress",
     head: "Progress",
     text: () => "",
     order: ({ done, failed, running }) => (done + failed) / Math.max(1, done + failed + running),
-    cell: (row) => <Progress row={row} />,
+    cell: (row) => <PoolProgress row={row} />,
   },
   numberColumn("running", "Running", ({ running }) => running),
   numberColumn("done", "Done", ({ done }) => done),
   {
     ...numberColumn<PoolRow>("failed", "Failed", ({ failed }) => failed),
-    cell: ({ failed }) => failed === 0 ? "0" : <State kind="bad" text={countText(failed)} />,
+    cell: ({ failed }) => failed === 0 ? "0" : <StateMark kind="bad" text={countText(failed)} />,
   },
 ];
 
@@ -144,36 +154,36 @@ export function tickState({ open, nextMs, runs }: TickRow, now: number): {
   return { kind, text: `last ${last.result}` };
 }
 
-export const tickColumns: readonly Column<TickRow>[] = [
+export const tickColumns: readonly TableColumn<TickRow>[] = [
   nameColumn(),
   { id: "schedule", head: "Schedule", text: ({ schedule, zone }) => `${schedule} (${zone})` },
   {
     id: "state",
     head: "State",
-    text: (row) => tickState(row, nowMinuteMs.value).text,
+    text: (row) => tickState(row, programNowMinuteMs.value).text,
     cell: (row) => {
-      const { kind, text } = tickState(row, nowMinuteMs.value);
-      return <State kind={kind} text={text} />;
+      const { kind, text } = tickState(row, programNowMinuteMs.value);
+      return <StateMark kind={kind} text={text} />;
     },
   },
   {
     id: "line",
-    head: `Last ${lineMs / 3_600_000} hours`,
+    head: `Last ${timeLineMs / 3_600_000} hours`,
     text: () => "",
     order: ({ runs }) => runs.at(-1)?.tickMs ?? 0,
-    cell: (row) => <TimeLine row={row} />,
+    cell: (row) => <TickTimeLine row={row} />,
   },
   {
     id: "next",
     head: "Next",
     text: () => "",
     order: ({ nextMs }) => nextMs ?? Infinity,
-    cell: ({ nextMs }) => nextMs === null ? "none" : <Relative atMs={nextMs} />,
+    cell: ({ nextMs }) => nextMs === null ? "none" : <RelativeTimeText atMs={nextMs} />,
     isNumber: true,
   },
 ];
 
-export const topicColumns: readonly Column<ShownTopicRow>[] = [
+export const topicColumns: readonly TableColumn<ShownTopicRow>[] = [
   { id: "topic", head: "Topic", text: ({ topic }) => topic },
   { id: "server", head: "Owner", text: ({ server }) => server },
   {
@@ -181,19 +191,19 @@ export const topicColumns: readonly Column<ShownTopicRow>[] = [
     head: "State",
     text: ({ state }) => state,
     cell: ({ state }) => (
-      <State kind={state === "offline" ? "bad" : state === "stored" ? "good" : "warn"} text={state} />
+      <StateMark kind={state === "offline" ? "bad" : state === "stored" ? "good" : "warn"} text={state} />
     ),
   },
   numberColumn("epoch", "Epoch", ({ epoch }) => epoch),
 ];
 
-export const storeColumns: readonly Column<StoreRow>[] = [
+export const storeColumns: readonly TableColumn<StoreRow>[] = [
   nameColumn(),
   numberColumn("waiting", "Waiting", ({ waiting }) => waiting),
   numberColumn("flight", "In flight", ({ inFlight }) => inFlight),
   {
     ...numberColumn<StoreRow>("dead", "Dead letters", ({ dead }) => dead),
-    cell: ({ dead }) => dead === 0 ? "0" : <State kind="bad" text={countText(dead)} />,
+    cell: ({ dead }) => dead === 0 ? "0" : <StateMark kind="bad" text={countText(dead)} />,
   },
   numberColumn("done", "Done", ({ done }) => done),
   {
@@ -208,7 +218,7 @@ export const storeColumns: readonly Column<StoreRow>[] = [
     head: "Oldest",
     text: () => "",
     order: ({ oldestMs }) => -(oldestMs ?? Infinity),
-    cell: ({ oldestMs }) => oldestMs === null ? "-" : <Age sinceMs={oldestMs} />,
+    cell: ({ oldestMs }) => oldestMs === null ? "-" : <AgeText sinceMs={oldestMs} />,
     isNumber: true,
   },
   {
@@ -217,11 +227,11 @@ export const storeColumns: readonly Column<StoreRow>[] = [
     text: ({ isPaused }) => isPaused ? "paused" : "",
     order: ({ nextMs }) => nextMs ?? Infinity,
     cell: ({ isPaused, nextMs }) =>
-      isPaused ? <State kind="warn" text="paused" /> : nextMs === null ? "-" : <Relative atMs={nextMs} />,
+      isPaused ? <StateMark kind="warn" text="paused" /> : nextMs === null ? "-" : <RelativeTimeText atMs={nextMs} />,
   },
 ];
 
-export const serverColumns: readonly Column<ServerRow>[] = [
+export const serverColumns: readonly TableColumn<ServerRow>[] = [
   { id: "server", head: "Server", text: ({ server }) => server },
   {
     id: "state",
@@ -229,8 +239,8 @@ export const serverColumns: readonly Column<ServerRow>[] = [
     text: ({ endpoint, draining }) => endpoint === null ? "offline" : draining ? "draining" : "serving",
     cell: ({ endpoint, draining }) =>
       endpoint === null
-        ? <State kind="bad" text="offline" />
-        : <State kind={draining ? "warn" : "good"} text={draining ? "draining" : "serving"} />,
+        ? <StateMark kind="bad" text="offline" />
+        : <StateMark kind={draining ? "warn" : "good"} text={draining ? "draining" : "serving"} />,
   },
   { id: "endpoint", head: "Endpoint", text: ({ endpoint }) => endpoint ?? "-" },
   numberColumn("topics", "Topics", ({ topics }) => topics),
@@ -239,14 +249,14 @@ export const serverColumns: readonly Column<ServerRow>[] = [
 const numbersText = (numbers: Readonly<Record<string, number>>, unit = "") =>
   Object.entries(numbers).map(([what, number]) => `${what} ${countText(number)}${unit}`).join(", ");
 
-export const processColumns: readonly Column<MetricsRow>[] = [
+export const processColumns: readonly TableColumn<MetricsRow>[] = [
   { id: "address", head: "Metrics at", text: ({ address }) => address },
   {
     id: "process",
     head: "Process",
     text: ({ process, error }) => process ?? error ?? "",
     cell: ({ process, error }) =>
-      process === null ? <State kind="bad" text={error ?? "unreachable"} /> : shownText(process),
+      process === null ? <StateMark kind="bad" text={error ?? "unreachable"} /> : shownText(process),
   },
   { id: "rates", head: "Rates", text: ({ rates }) => numbersText(rates, "/s") },
   { id: "now", head: "Now", text: ({ gauges }) => numbersText(gauges) },

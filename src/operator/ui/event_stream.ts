@@ -3,7 +3,7 @@
  * connection.
  */
 
-export interface StreamEvent {
+export interface ServerSentEvent {
   readonly event: string;
   readonly data: string;
   /** Null: the event has no id. */
@@ -18,8 +18,8 @@ export class EventStreamReader {
   #length = 0;
 
   /** Returns the events that are complete. Throws an Error for an event that is too long. */
-  push(text: string): StreamEvent[] {
-    const events: StreamEvent[] = [];
+  push(text: string): ServerSentEvent[] {
+    const events: ServerSentEvent[] = [];
     let from = 0;
     // An event ends with an empty line. Its first line feed may be the last character of the piece before.
     const last = this.#pieces.at(-1);
@@ -39,7 +39,7 @@ export class EventStreamReader {
     return events;
   }
 
-  #finish(end: string): StreamEvent[] {
+  #finish(end: string): ServerSentEvent[] {
     const lines = (this.#pieces.join("") + end).split("\n");
     this.#pieces = [];
     this.#length = 0;

@@ -7,21 +7,21 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../base/support/clock.ts";
 
 /** The need of a request: the page without data, the data, or an action. */
-export type Access = "page" | "read" | "act";
+export type RequestAccess = "page" | "read" | "act";
 
 export interface GuardedRequest {
   readonly method: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-export interface Refusal {
+export interface RequestRefusal {
   readonly status: 401 | 403 | 405 | 415 | 421 | 429;
   /** A sentence for the user of the page. */
   readonly why: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface GuardOptions {
+export interface RequestGuardOptions {
   /** Names under which a browser reaches this program, without ports, in lower case: `localhost`, `[::1]`. */
   readonly hosts: ReadonlySet<string>;
   readonly readToken: string;
@@ -35,15 +35,15 @@ export const wrongTokensMax = 10;
 const windowMs = 60_000;
 
 export class RequestGuard {
-  readonly #options: GuardOptions;
+  readonly #options: RequestGuardOptions;
   readonly #wrongTokensMs: number[] = [];
 
-  constructor(options: GuardOptions) {
+  constructor(options: RequestGuardOptions) {
     this.#options = options;
   }
 
   /** Null: the request is allowed. */
-  check(request: GuardedRequest, access: Access): Refusal | null {
+  check(request: GuardedRequest, access: RequestAccess): RequestRefusal | null {
     return this.#checkHost(request) ?? checkMethod(request, access) ?? checkSite(request, access) ??
       (access === "page" ? null : this.#checkToken(request, access));
   }
@@ -57,14 +57,14 @@ export class RequestGuard {
    * DNS rebinding: a page of another site whose name resolves to this machine is of the same origin as its own
    * requests, so that only the name in the request gives it away. The port may be that of a tunnel.
    */
-  #checkHost({ headers }: GuardedRequest): Refusal | null {
+  #checkHost({ headers }: GuardedRequest): RequestRefusal | null {
     const name = textOf(headers["host"]).toLowerCase().replace(/:\d+$/, "");
     if (this.#options.hosts.has(name)) return null;
     const why = `This page is not served under the name "${name}"; if it is one of this machine, use --host-name`;
     return { status: 421, why };
   }
 
-  #checkToken({ headers }: GuardedRequest, access: "read" | "act"): Refusal | null {
+  #checkToken({ headers }: GuardedRequest, access: "read" | "act"): RequestRefusal | null {
     const { readToken, actToken } = this.#options;
     const given = headers["authorization"];
     if (isToken(given, actToken)) return null;
@@ -79,7 +79,7 @@ export class RequestGuard {
   }
 
   /** A right token is never refused: else any user of this machine could lock out the operator. */
-  #countWrongToken(): Refusal {
+  #countWrongToken(): RequestRefusal {
     const nowMs = this.#options.clock.now();
     const times = this.#wrongTokensMs;
     while (times.length > 0 && nowMs - (times[0] ?? nowMs) >= windowMs) times.shift();
@@ -97,7 +97,7 @@ export class RequestGuard {
   }
 }
 
-function checkMethod({ method, headers }: GuardedRequest, access: Access): Refusal | null {
+function checkMethod({ method, headers }: GuardedRequest, access: RequestAccess): RequestRefusal | null {
   if (access !== "act") {
     if (method === "GET" || (method === "HEAD" && access === "page")) return null;
     return { status: 405, why: "Only GET", headers: { allow: "GET" } };
@@ -109,8 +109,8 @@ function checkMethod({ method, headers }: GuardedRequest, access: Access): Refus
 }
 
 /** A request that a browser sends for another site is refused. Programs that are no browsers send neither header. */
-function checkSite({ headers }: GuardedRequest, access: Access): Refusal | null {
-  const refusal: Refusal = { status: 403, why: "A page of another site has sent this request" };
+function checkSite({ headers }: GuardedRequest, access: RequestAccess): RequestRefusal | null {
+  const refusal: RequestRefusal = { status: 403, why: "A page of another site has sent this request" };
   const origin = headers["origin"];
   const host = textOf(headers["host"]).toLowerCase();
   if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) return refusal;

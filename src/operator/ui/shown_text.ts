@@ -15,7 +15,7 @@ export function relativeText(atMs: number, nowMs: number): string {
 }
 
 /** UTC with seconds: `2026-11-22 03:00:00Z`. Empty for an unknown time. */
-export function timeText(ms: number): string {
+export function utcTimeText(ms: number): string {
   if (ms === 0 || !Number.isFinite(ms) || Math.abs(ms) > 8.64e15) return "";
   return new Date(ms).toISOString().replace("T", " ").replace(/\.\d+Z$/, "Z");
 }

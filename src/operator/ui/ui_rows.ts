@@ -212,7 +212,7 @@ export interface UiTables {
   readonly about: AboutRow;
 }
 
-export type TableName = keyof UiTables;
+export type UiTableName = keyof UiTables;
 
 /** Rows that changed, and rows that are gone (null), by table and key. */
-export type UiPatch = { readonly [Name in TableName]?: Readonly<Record<string, UiTables[Name] | null>> };
+export type UiTablePatch = { readonly [Name in UiTableName]?: Readonly<Record<string, UiTables[Name] | null>> };

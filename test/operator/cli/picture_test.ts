@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { comparable, recordLockSession, transcriptOf } from "../../../scripts/picture/lock_session.ts";
+import { comparableTranscript, readTranscript, recordLockSession } from "../../../scripts/picture/lock_session.ts";
 import { requireBinary, runtimes } from "../../support/runtimes.ts";
 
 setDefaultTimeout(120_000);
@@ -13,5 +13,7 @@ test.skipIf(process.platform !== "linux")("the session of the picture still goes
   const picture = readFileSync(join(import.meta.dir, "../../../docs/picture/lock.svg"), "utf8");
   const { transcript } = await recordLockSession(runtimes[0]?.command[0] ?? "");
   // If the new session is right: bun scripts/gen_picture.ts
-  expect(comparable(transcript).split("\n")).toEqual(comparable(transcriptOf(picture)).split("\n"));
+  expect(comparableTranscript(transcript).split("\n")).toEqual(
+    comparableTranscript(readTranscript(picture)).split("\n"),
+  );
 });

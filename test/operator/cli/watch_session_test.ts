@@ -1,7 +1,7 @@
 /** `baton who --watch`, `ls --watch`, `-l` and `top`: in a pipe, and on a terminal. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { constants } from "node:os";
-import { allShapes } from "../../../commands/json_shapes/all_shapes.ts";
+import { allJsonShapes } from "../../../commands/json_shapes/all_shapes.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BatonSession, type Running, untilMade } from "../../support/baton_session.ts";
@@ -51,7 +51,7 @@ describe("in a pipe", () => {
     await printed(ls, /Z {2}lock {2}piped {2}0 {2}0\n/);
     await printed(json, /"holders":\[\][^\n]*\n[^]*"holders":\[\][^\n]*\n$/);
     const lines = json.stdout().trimEnd().split("\n").map((line) => JSON.parse(line));
-    const shape = allShapes.find(({ from }) => from.startsWith("baton who"))?.shape;
+    const shape = allJsonShapes.find(({ from }) => from.startsWith("baton who"))?.shape;
     for (const line of lines) expect(shape?.safeParse(line).error?.issues ?? []).toEqual([]);
     expect(who.stdout()).not.toContain("\x1b");
     for (const running of [who, json, ls]) await stop(running);
@@ -169,7 +169,7 @@ describe("top", () => {
       'no row has "nothing-like-it"',
     );
     const json = JSON.parse((await session.run('"$baton" top --json')).stdout);
-    const shape = allShapes.find(({ from }) => from.startsWith("baton top"))?.shape;
+    const shape = allJsonShapes.find(({ from }) => from.startsWith("baton top"))?.shape;
     expect(shape?.safeParse(json).error?.issues ?? []).toEqual([]);
     expect((await session.run('"$baton" top --json --filter first')).code).toBe(64);
     await release("first");

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { allShapes } from "../../../commands/json_shapes/all_shapes.ts";
+import { allJsonShapes } from "../../../commands/json_shapes/all_shapes.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { expectGolden } from "../../support/golden_json.ts";
@@ -21,7 +21,7 @@ afterAll(() => session[Symbol.asyncDispose]());
 const seen = new Set<string>();
 
 function compare(golden: string, line: string): void {
-  const row = allShapes.find(({ goldens }) => goldens.includes(golden));
+  const row = allJsonShapes.find(({ goldens }) => goldens.includes(golden));
   const value: unknown = JSON.parse(line);
   expect([golden, row?.shape.safeParse(value).error?.issues ?? []]).toEqual([golden, []]);
   expectGolden(golden, value, { [session.folder]: "/srv/example" });
@@ -246,6 +246,6 @@ test("publish/subscribe clients", async () => {
 
 test("every golden file is of a shape, and every one was compared", () => {
   const files = readdirSync(join(import.meta.dir, "../../fixtures/json")).map((name) => name.replace(/\.json$/, ""));
-  expect(files.sort()).toEqual(allShapes.flatMap(({ goldens }) => goldens).sort());
+  expect(files.sort()).toEqual(allJsonShapes.flatMap(({ goldens }) => goldens).sort());
   expect([...seen].sort()).toEqual(files);
 });

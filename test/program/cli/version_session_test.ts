@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { versionShape } from "../../../commands/json_shapes/machine_shapes.ts";
+import { versionJsonShape } from "../../../commands/json_shapes/machine_shapes.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 
 setDefaultTimeout(60_000);
@@ -27,7 +27,7 @@ test("version, --version and -V print one line with release and platform", async
 });
 
 test("--json has the same facts", async () => {
-  const facts = versionShape.parse(JSON.parse((await session.run('"$baton" --version --json')).stdout));
+  const facts = versionJsonShape.parse(JSON.parse((await session.run('"$baton" --version --json')).stdout));
   const { stdout } = await session.run('"$baton" version');
   expect(facts.release).toBe(version);
   if (facts.commit !== null) expect(stdout).toContain(`commit ${facts.commit.slice(0, 12)}`);

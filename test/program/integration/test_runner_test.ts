@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { runCommand } from "../../../scripts/tests/run_command.ts";
+import { runTestCommand } from "../../../scripts/tests/run_command.ts";
 import { eventually } from "../../support/eventually.ts";
 import { isAlive } from "../../support/is_alive.ts";
 
@@ -16,10 +16,10 @@ const surroundings = { root, env: process.env, silentMsMax: 60_000, signal: new 
 const parent = `sh -c 'trap "" TERM; echo "child $$"; while :; do sleep 1; echo still here; done' & wait`;
 
 /** Runs the command, and says what it printed and which process it started. */
-function runParent(more: Partial<Parameters<typeof runCommand>[1]>) {
+function runParent(more: Partial<Parameters<typeof runTestCommand>[1]>) {
   let shown = "";
   const show = (text: string) => void (shown += text);
-  const ended = runCommand({ name: "tests", command: ["sh", "-c", parent] }, { ...surroundings, ...more, show });
+  const ended = runTestCommand({ name: "tests", command: ["sh", "-c", parent] }, { ...surroundings, ...more, show });
   const childPid = () => Number(/child (\d+)/.exec(shown)?.[1]);
   return { ended, childPid, started: eventually(() => childPid() > 0), shown: () => shown };
 }
@@ -48,7 +48,11 @@ describe("a run", () => {
   test("goes on while tests end", async () => {
     const command = ["sh", "-c", "for n in 1 2 3 4; do sleep 0.4; echo '(pass) a'; done; echo ' 4 pass'"];
     const show = () => {};
-    const { passed, failed } = await runCommand({ name: "a", command }, { ...surroundings, silentMsMax: 1000, show });
+    const { passed, failed } = await runTestCommand({ name: "a", command }, {
+      ...surroundings,
+      silentMsMax: 1000,
+      show,
+    });
     expect({ passed, failed }).toEqual({ passed: 4, failed: 0 });
   }, 30_000);
 });

@@ -8,20 +8,20 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { linuxPackageFile } from "../../../scripts/packages/linux_packages.ts";
-import { packageDescription } from "../../../scripts/packages/npm_registry.ts";
-import { platformOfThisMachine, platforms } from "../../../scripts/packages/platforms.ts";
-import { readProject } from "../../../scripts/packages/project.ts";
-import { whyNoMusl } from "../../../scripts/packages/verify_archive.ts";
+import { npmPackageDescription } from "../../../scripts/packages/npm_registry.ts";
+import { platformOfThisMachine, releasePlatforms } from "../../../scripts/packages/platforms.ts";
+import { readReleaseProject } from "../../../scripts/packages/project.ts";
+import { whyMuslCannotRun } from "../../../scripts/packages/verify_archive.ts";
 import { describeWithPeer } from "../../support/peers.ts";
 import { requireBinary } from "../../support/runtimes.ts";
 
 setDefaultTimeout(300_000);
 
 const root = join(import.meta.dirname, "../../..");
-const project = readProject(root);
+const project = readReleaseProject(root);
 const { version, scope } = project;
 const here = platformOfThisMachine();
-const muslHere = platforms.find((platform) => platform !== here && whyNoMusl(platform) === null);
+const muslHere = releasePlatforms.find((platform) => platform !== here && whyMuslCannotRun(platform) === null);
 const chosen = [here, muslHere].flatMap((platform) => platform?.name ?? []);
 
 const packageOf = (format: "deb" | "rpm") => here === null ? "" : linuxPackageFile(project, here, format);
@@ -83,10 +83,10 @@ test("the npm packages were installed by npm and used by npx", () => {
   for (const file of [`${prefix}${version}.tgz`, `${prefix}${here?.name}-${version}.tgz`]) {
     expect(states.get(file)).toStartWith("npm install, npx: a lock was taken and given back");
   }
-  const description = packageDescription(readFileSync(join(folder, `${prefix}${version}.tgz`)));
+  const description = npmPackageDescription(readFileSync(join(folder, `${prefix}${version}.tgz`)));
   expect(description).toMatchObject({ name: `${scope}/baton`, version, bin: { baton: "bin/baton.js" } });
   expect(Object.keys((description as unknown as { optionalDependencies: object }).optionalDependencies)).toEqual(
-    platforms.map(({ name }) => `${scope}/baton-${name}`),
+    releasePlatforms.map(({ name }) => `${scope}/baton-${name}`),
   );
 });
 

@@ -4,20 +4,20 @@ import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { archive } from "../../../scripts/packages/archives.ts";
+import { buildArchive } from "../../../scripts/packages/archives.ts";
 import { type SharedContents, sharedContents } from "../../../scripts/packages/contents.ts";
 import { compileBinary } from "../../../scripts/packages/compile_binary.ts";
 import { linuxPackageFile, linuxPackages } from "../../../scripts/packages/linux_packages.ts";
-import { mainPackage, platformPackage } from "../../../scripts/packages/npm_packages.ts";
-import { type Platform, platforms } from "../../../scripts/packages/platforms.ts";
-import { type Project, readProject } from "../../../scripts/packages/project.ts";
+import { npmMainPackage, npmPlatformPackage } from "../../../scripts/packages/npm_packages.ts";
+import { type ReleasePlatform, releasePlatforms } from "../../../scripts/packages/platforms.ts";
+import { readReleaseProject, type ReleaseProject } from "../../../scripts/packages/project.ts";
 import { describeWithPeer } from "../../support/peers.ts";
 
 setDefaultTimeout(300_000);
 
 const root = join(import.meta.dirname, "../../..");
-const project: Project = { ...readProject(root), epoch: 1_700_000_000 };
-const platform = platforms.find(({ name }) => name === "linux-x64") as Platform;
+const project: ReleaseProject = { ...readReleaseProject(root), epoch: 1_700_000_000 };
+const platform = releasePlatforms.find(({ name }) => name === "linux-x64") as ReleasePlatform;
 /** A small file in its place: what packs it does not look into it. */
 const binary = Buffer.from("#!/bin/sh\necho baton\n");
 
@@ -37,9 +37,9 @@ async function sums(name: string): Promise<Record<string, string>> {
   const shared: SharedContents = await sharedContents(project, scratch(name));
   const parts = { platform, binary, shared };
   return {
-    archive: sum(await archive(project, parts)),
-    platformPackage: sum(await platformPackage(project, parts)),
-    mainPackage: sum(await mainPackage(project, shared, join(folder, name))),
+    archive: sum(await buildArchive(project, parts)),
+    platformPackage: sum(await npmPlatformPackage(project, parts)),
+    mainPackage: sum(await npmMainPackage(project, shared, join(folder, name))),
   };
 }
 

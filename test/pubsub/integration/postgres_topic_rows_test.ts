@@ -3,7 +3,7 @@
  * stored.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { databaseFindings } from "../../../commands/operator/database_findings.ts";
+import { findDatabaseProblems } from "../../../commands/operator/database_findings.ts";
 import { pubsubDoctor } from "../../../commands/pubsub/pubsub_doctor.ts";
 import { connectToPrimary, type PrimaryConnection } from "../../../src/base/postgres/primary_connection.ts";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
@@ -252,7 +252,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     await expect(careful.open("news", 2)).rejects.toThrow(/not served \(--on-loss stop\)/);
     const database = { where: "here", address: both, requiresSync: false };
     const doctor = async () =>
-      (await databaseFindings(
+      (await findDatabaseProblems(
         database,
         async (connection) => await pubsubDoctor.inspectDatabase?.(connection, database) ?? [],
       )).map(({ what }) => what).filter((what) => what.includes("topic"));

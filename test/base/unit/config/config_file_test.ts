@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readConfigFiles } from "../../../../src/base/config/config_file.ts";
 import { parseConfigFile } from "../../../support/parse_config_file.ts";
-import { loadSettings } from "../../../../commands/products.ts";
+import { loadProductSettings } from "../../../../commands/products.ts";
 import { errorMessage } from "../../../../src/base/errors.ts";
 
-const { all: allSettings } = await loadSettings();
+const { all: allSettings } = await loadProductSettings();
 
 const folder = mkdtempSync(join(tmpdir(), "baton-config-"));
 afterAll(() => rmSync(folder, { recursive: true }));

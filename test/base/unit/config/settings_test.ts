@@ -21,7 +21,7 @@ import {
 import { keeperTimingDefaults } from "../../../../src/coordination/keeper/lifecycle/keeper_server.ts";
 import { partiesMax } from "../../../../src/coordination/barrier/barrier_state.ts";
 import { retrySettings } from "../../../../src/retry/settings/retry_settings.ts";
-import { loadSettings } from "../../../../commands/products.ts";
+import { loadProductSettings } from "../../../../commands/products.ts";
 import {
   connectionSettings,
   historySettings,
@@ -30,7 +30,7 @@ import {
   traceSettings,
 } from "../../../../src/coordination/settings/coordination_settings.ts";
 
-const { all: allSettings } = await loadSettings();
+const { all: allSettings } = await loadProductSettings();
 
 const settings: Setting<unknown>[] = Object.values(allSettings);
 const variables = settings.flatMap(({ key }) => key === undefined ? [] : [toVariableName(key)]);

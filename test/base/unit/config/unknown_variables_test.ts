@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
-import { loadSettings } from "../../../../commands/products.ts";
+import { loadProductSettings } from "../../../../commands/products.ts";
 import { unknownVariables } from "../../../../src/base/config/unknown_variables.ts";
 
-const { all: allSettings } = await loadSettings();
+const { all: allSettings } = await loadProductSettings();
 
 test("a misspelled variable is named with the one that was meant, and not its value", () => {
   const env = { BATON_SERVRES: "digest:secret", BATON_SERVERS: "a:1", BATON_LOCK_NAME: "a", PATH: "/bin", BATON: "x" };

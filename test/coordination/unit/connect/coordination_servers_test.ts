@@ -13,13 +13,13 @@ import {
 } from "../../../../src/coordination/connect/coordination_servers.ts";
 import { parseConfigFile } from "../../../support/parse_config_file.ts";
 import { resolveSettings } from "../../../../src/base/config/resolve_settings.ts";
-import { loadSettings } from "../../../../commands/products.ts";
+import { loadProductSettings } from "../../../../commands/products.ts";
 import { connectionSettings } from "../../../../src/coordination/settings/coordination_settings.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
 import { currentTls, type TlsOptions } from "../../../../src/base/sockets/connection.ts";
 import { tlsFixture } from "../../../support/tls_fixture.ts";
 
-const { all: allSettings } = await loadSettings();
+const { all: allSettings } = await loadProductSettings();
 
 const folder = mkdtempSync(join(tmpdir(), "baton-coordination-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { dialAddress } from "../../../../commands/operator/fetch_metrics.ts";
-import { parseMetrics } from "../../../../commands/operator/parse_metrics.ts";
+import { localDialAddress } from "../../../../commands/operator/fetch_metrics.ts";
+import { parseProcessMetrics } from "../../../../commands/operator/parse_metrics.ts";
 import { metricFactory, metricsText } from "../../../../src/base/terminal/metrics_text.ts";
 
 test("counters of each label, and gauges, of the processes of baton", () => {
@@ -10,7 +10,7 @@ test("counters of each label, and gauges, of the processes of baton", () => {
     counter("requests_total", "requests", { name: { PUT: 10, GET: 3 } }),
     gauge("other", "not shown", 1),
   ]);
-  expect(parseMetrics("db1:9102", text)).toEqual({
+  expect(parseProcessMetrics("db1:9102", text)).toEqual({
     ...{ address: "db1:9102", process: "pubsub server", error: null },
     counters: { "PUT requests": 10, "GET requests": 3 },
     gauges: { "in flight": 4 },
@@ -20,13 +20,17 @@ test("counters of each label, and gauges, of the processes of baton", () => {
 test("a counter without a label is the sum of its samples; other programs have none", () => {
   const text =
     "# TYPE baton_keeper_requests_total counter\nbaton_keeper_requests_total 12\nbaton_keeper_sessions NaN\n";
-  expect(parseMetrics("a:1", text)).toMatchObject({ process: "keeper", counters: { requests: 12 }, gauges: {} });
-  expect(parseMetrics("a:1", "node_load1 0.5\n")).toBeNull();
+  expect(parseProcessMetrics("a:1", text)).toMatchObject({ process: "keeper", counters: { requests: 12 }, gauges: {} });
+  expect(parseProcessMetrics("a:1", "node_load1 0.5\n")).toBeNull();
 });
 
 test("a process that listens on all addresses is reached at the loopback address", () => {
-  expect(dialAddress({ kind: "tcp", host: "0.0.0.0", port: 1 })).toEqual({ kind: "tcp", host: "127.0.0.1", port: 1 });
-  expect(dialAddress({ kind: "tcp", host: "::", port: 1 })).toEqual({ kind: "tcp", host: "::1", port: 1 });
-  expect(dialAddress({ kind: "tcp", host: "db1", port: 1 })).toEqual({ kind: "tcp", host: "db1", port: 1 });
-  expect(dialAddress({ kind: "unix", path: "/a" })).toEqual({ kind: "unix", path: "/a" });
+  expect(localDialAddress({ kind: "tcp", host: "0.0.0.0", port: 1 })).toEqual({
+    kind: "tcp",
+    host: "127.0.0.1",
+    port: 1,
+  });
+  expect(localDialAddress({ kind: "tcp", host: "::", port: 1 })).toEqual({ kind: "tcp", host: "::1", port: 1 });
+  expect(localDialAddress({ kind: "tcp", host: "db1", port: 1 })).toEqual({ kind: "tcp", host: "db1", port: 1 });
+  expect(localDialAddress({ kind: "unix", path: "/a" })).toEqual({ kind: "unix", path: "/a" });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readFromTimeToTime } from "../../../../commands/operator/run_top.ts";
+import { readPeriodically } from "../../../../commands/operator/run_top.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import { Event } from "../../../../src/base/support/event.ts";
 import { ZooKeeperError } from "../../../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -20,7 +20,7 @@ function startReadings(tookMs: readonly number[]) {
     await sleep(clock, Math.abs(ms), stop.signal);
     if (ms < 0) throw new ZooKeeperError("CONNECTIONLOSS", "read");
   };
-  const readings = readFromTimeToTime(read, {
+  const readings = readPeriodically(read, {
     ...{ ended: new AbortController().signal, clock, signal: stop.signal, everyMs: 2000 },
     ...{ onLate: (message: string) => late.push(message), nextWish: () => new Event() },
   });

@@ -1,6 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { firstUi } from "../../../../commands/operator/top_keys.ts";
-import { noRates, ratesBetween, type TopReading, type TopUse } from "../../../../commands/operator/top_reading.ts";
+import { initialTopUi } from "../../../../commands/operator/top_keys.ts";
+import {
+  noTopRates,
+  topRatesBetween,
+  type TopReading,
+  type TopUse,
+} from "../../../../commands/operator/top_reading.ts";
 import { topScreen, topText } from "../../../../commands/operator/top_view.ts";
 import type { UseHolder } from "../../../../src/coordination/admin/use_status.ts";
 
@@ -43,7 +48,7 @@ const full: TopReading = {
   ],
 };
 
-const frame = (reading: TopReading) => ({ reading, rates: noRates, ui: firstUi, nowMs, message: "" });
+const frame = (reading: TopReading) => ({ reading, rates: noTopRates, ui: initialTopUi, nowMs, message: "" });
 
 describe("all sections", () => {
   test("locks with their first holder, servers, topics, stores, processes", () => {
@@ -62,7 +67,7 @@ describe("all sections", () => {
 
   test("a section without rows is left out; with nothing at all it says so", () => {
     expect(topText(frame(empty), plain).slice(2)).toEqual(["nothing is in use below /baton"]);
-    const filtered = { ...frame(full), ui: { ...firstUi, filter: "zzz" } };
+    const filtered = { ...frame(full), ui: { ...initialTopUi, filter: "zzz" } };
     expect(topText(filtered, plain).slice(2)).toEqual(['no row has "zzz"']);
   });
 
@@ -74,8 +79,8 @@ describe("all sections", () => {
 });
 
 describe("order and filter", () => {
-  const names = (ui: Partial<typeof firstUi>) =>
-    topText({ ...frame(full), ui: { ...firstUi, ...ui } }, plain).filter((line) => /^(lock|election) /.test(line))
+  const names = (ui: Partial<typeof initialTopUi>) =>
+    topText({ ...frame(full), ui: { ...initialTopUi, ...ui } }, plain).filter((line) => /^(lock|election) /.test(line))
       .map((line) => line.split(/ {2,}/)[1]);
 
   test("by kind as read, by name, by waiters, by age, reversed", () => {
@@ -106,15 +111,15 @@ describe("screen", () => {
   });
 
   test("an offset beyond the end shows the end", () => {
-    const { lines } = topScreen({ ...frame(many), ui: { ...firstUi, offset: 99 } }, { size, paint: plain });
+    const { lines } = topScreen({ ...frame(many), ui: { ...initialTopUi, offset: 99 } }, { size, paint: plain });
     expect(lines[1]).toBe("lines 8 to 11 of 11");
     expect(lines[2]).toStartWith("KIND  NAME");
     expect(lines[6]).toContain("n9");
   });
 
   test("shows what is being typed, help, and a message", () => {
-    const second = (ui: Partial<typeof firstUi>, message = "") =>
-      topScreen({ ...frame(empty), ui: { ...firstUi, ...ui }, message }, { size, paint: plain }).lines;
+    const second = (ui: Partial<typeof initialTopUi>, message = "") =>
+      topScreen({ ...frame(empty), ui: { ...initialTopUi, ...ui }, message }, { size, paint: plain }).lines;
     expect(second({ isTyping: true, filter: "ab" })[1]).toBe("filter: ab_");
     expect(second({ isHelp: true }).join("\n")).toContain("next order");
     expect(second({}, "no server responds")[1]).toBe("no server responds");
@@ -143,7 +148,7 @@ describe("rates", () => {
   });
 
   test("are those between two readings", () => {
-    const rates = ratesBetween(full, later(103, 150));
+    const rates = topRatesBetween(full, later(103, 150));
     expect(rates.stores.get("/srv/orders")).toBe(1.5);
     expect(rates.processes.get("db1:9102")).toEqual({ requests: 50 });
     const text = topText({ ...frame(later(103, 150)), rates }, plain).join("\n");
@@ -152,9 +157,9 @@ describe("rates", () => {
   });
 
   test("a counter that starts again has none", () => {
-    const rates = ratesBetween(full, later(1, 2));
+    const rates = topRatesBetween(full, later(1, 2));
     expect(rates.stores.size).toBe(0);
     expect(rates.processes.get("db1:9102")).toEqual({});
-    expect(ratesBetween(full, full)).toBe(noRates);
+    expect(topRatesBetween(full, full)).toBe(noTopRates);
   });
 });

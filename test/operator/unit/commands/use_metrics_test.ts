@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
-import { CountedNames } from "../../../../commands/operator/counted_names.ts";
-import { metricsOfUse, type UseReading } from "../../../../commands/operator/use_metrics.ts";
+import { CountedMetricNames } from "../../../../commands/operator/counted_names.ts";
+import { buildUseMetrics, type UseMetricsReading } from "../../../../commands/operator/use_metrics.ts";
 import { countHistoryRecord, noHistoryCounters } from "../../../../src/coordination/history/history_counters.ts";
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 import { metricsText } from "../../../../src/base/terminal/metrics_text.ts";
 
 const options = { namesMax: 10, release: "1.2.3", commit: "abc" };
 const noUses = { lock: [], election: [], barrier: [], gate: [], pool: [] };
-const empty: UseReading = {
+const empty: UseMetricsReading = {
   atMs: 1_000_000,
   tookMs: 20,
   clockOffsetMs: 250,
@@ -16,8 +16,8 @@ const empty: UseReading = {
   schedules: [],
 };
 
-const linesOf = (reading: UseReading | null, more = {}) =>
-  metricsText(metricsOfUse(reading, { ...options, ...more })).split("\n").filter((line) => !line.startsWith("#"));
+const linesOf = (reading: UseMetricsReading | null, more = {}) =>
+  metricsText(buildUseMetrics(reading, { ...options, ...more })).split("\n").filter((line) => !line.startsWith("#"));
 
 const record = (fields: Partial<HistoryRecord>): HistoryRecord => ({
   ...{ result: "done", schedule: "", tickMs: null, untilMs: null, count: 1, attempt: 0, host: "h", pid: 1, user: "u" },
@@ -85,7 +85,7 @@ test("the counters of a history: results, refusals, cumulative buckets in second
 });
 
 test("counters of names above the limit never go back: not when another name is used more, and not when a history is deleted", () => {
-  const counted = new CountedNames(2);
+  const counted = new CountedMetricNames(2);
   const history = (name: string, results: Partial<Record<"done" | "lost", number>>) => ({
     ...{ kind: "lock" as const, name, refusals: null },
     counters: { ...noHistoryCounters, results: { ...noHistoryCounters.results, ...results } },
@@ -122,7 +122,7 @@ test("a tick is overdue 90 s after its time, unless a host runs one", () => {
   const at = (nextMs: number, isRunning = false) => ({
     ...{ id: "i", name: "backup", schedule: "0 3 * * *", uptoMs: 900_000, nextMs, isRunning },
   });
-  const overdue = (schedule: UseReading["schedules"][number]) =>
+  const overdue = (schedule: UseMetricsReading["schedules"][number]) =>
     linesOf({ ...empty, schedules: [schedule] }).find((line) => line.startsWith("baton_tick_overdue"));
   expect(overdue(at(910_000))).toBe('baton_tick_overdue{name="backup",schedule="0 3 * * *"} 0');
   expect(overdue(at(909_999))).toBe('baton_tick_overdue{name="backup",schedule="0 3 * * *"} 1');

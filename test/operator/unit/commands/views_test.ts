@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { lsLines, lsTable, unlistedLine } from "../../../../commands/operator/ls_view.ts";
+import { lsLines, lsTable, unlistedObjectLine } from "../../../../commands/operator/ls_view.ts";
 import { shortIds } from "../../../../src/base/support/short_ids.ts";
-import { jsonChanges, lineChanges, type UseView } from "../../../../commands/operator/watch_use.ts";
-import { goneLine, whoLines, whoTable } from "../../../../commands/operator/who_view.ts";
+import { jsonChangePrinter, lineChangePrinter, type WatchedUseView } from "../../../../commands/operator/watch_use.ts";
+import { goneParticipantLine, whoLines, whoTable } from "../../../../commands/operator/who_view.ts";
 import type { UseHolder, UseStatus, UseWaiter } from "../../../../src/coordination/admin/use_status.ts";
 import type { UseList } from "../../../../src/coordination/admin/list_in_use.ts";
 import { tableLines } from "../../../../src/base/terminal/table.ts";
@@ -82,15 +82,15 @@ describe("who", () => {
   });
 });
 
-const view: UseView<UseStatus> = {
+const view: WatchedUseView<UseStatus> = {
   ...{ empty: () => "free", table: () => [], json: ({ name, holders }) => ({ name, holders: holders.length }) },
-  ...{ lines: whoLines, gone: goneLine },
+  ...{ lines: whoLines, gone: goneParticipantLine },
 };
 
 describe("changes", () => {
   test("as lines: what is new, what has changed, what is gone, each once", () => {
     const io = fakeIo();
-    const show = lineChanges(io, view);
+    const show = lineChangePrinter(io, view);
     show(status);
     show(status);
     const granted: UseHolder = { ...holder, id: "bbbbbbbbbbbb", pid: 8, reason: "" };
@@ -107,7 +107,7 @@ describe("changes", () => {
 
   test("as JSON lines: each state once", () => {
     const io = fakeIo();
-    const show = jsonChanges(io, view);
+    const show = jsonChangePrinter(io, view);
     show(status);
     show({ ...status });
     show({ ...status, holders: [] });
@@ -132,7 +132,7 @@ describe("ls", () => {
   });
 
   test("what is no longer listed has no holders", () => {
-    expect(unlistedLine(lsLines({ found, details: null }).get("pool papers") ?? "")).toBe("pool  papers  0  0");
+    expect(unlistedObjectLine(lsLines({ found, details: null }).get("pool papers") ?? "")).toBe("pool  papers  0  0");
   });
 });
 

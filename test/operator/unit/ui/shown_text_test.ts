@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ageText, countText, relativeText, shownText, timeText } from "../../../../src/operator/ui/shown_text.ts";
+import { ageText, countText, relativeText, shownText, utcTimeText } from "../../../../src/operator/ui/shown_text.ts";
 
 test("an age has whole seconds, and none of a time in the future", () => {
   expect([0, 59.9, 60, 3660, 90_000].map((age) => ageText(age * 1000))).toEqual([
@@ -18,8 +18,8 @@ test("a time relative to now says on which side it is", () => {
 });
 
 test("a time that no date has is empty", () => {
-  expect(timeText(Date.UTC(2026, 10, 22, 3))).toBe("2026-11-22 03:00:00Z");
-  expect([0, NaN, Infinity, 9e15].map(timeText)).toEqual(["", "", "", ""]);
+  expect(utcTimeText(Date.UTC(2026, 10, 22, 3))).toBe("2026-11-22 03:00:00Z");
+  expect([0, NaN, Infinity, 9e15].map(utcTimeText)).toEqual(["", "", "", ""]);
 });
 
 test("a name with control and direction characters shows them as escapes, and other scripts as they are", () => {

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
-import { patchesKeptMax, rowsMax, TableModel } from "../../../../src/operator/ui/table_model.ts";
+import { tablePatchesKeptMax, tableRowsMax, UiTableModel } from "../../../../src/operator/ui/table_model.ts";
 import type { ShownTopicRow } from "../../../../src/operator/ui/ui_rows.ts";
 
 const topic = (name: string, epoch = 1): ShownTopicRow => ({ topic: name, server: "s1", epoch, state: "stored" });
 const parse = (patch: { text: string } | null) => patch === null ? null : JSON.parse(patch.text) as unknown;
 
 test("a patch has the changed rows only, and a row that was set to the same value is not one", () => {
-  const model = new TableModel();
+  const model = new UiTableModel();
   model.set("topics", "a", topic("a"));
   model.set("topics", "b", topic("b"));
   expect(parse(model.takePatch())).toEqual({ topics: { a: topic("a"), b: topic("b") } });
@@ -17,7 +17,7 @@ test("a patch has the changed rows only, and a row that was set to the same valu
 });
 
 test("a table that is replaced loses the rows that are missing, and sends the others only if they changed", () => {
-  const model = new TableModel();
+  const model = new UiTableModel();
   model.replace("topics", new Map([["a", topic("a")], ["b", topic("b")]]));
   model.takePatch();
   model.replace("topics", new Map([["b", topic("b")], ["c", topic("c")]]));
@@ -27,7 +27,7 @@ test("a table that is replaced loses the rows that are missing, and sends the ot
 });
 
 test("a page that applies the snapshot and all patches after it has the rows of the model", () => {
-  const model = new TableModel();
+  const model = new UiTableModel();
   model.set("topics", "__proto__", topic("__proto__"));
   model.takePatch();
   const page = new Map(Object.entries((parse(model.snapshot()) as { topics: object }).topics));
@@ -46,13 +46,13 @@ test("a page that applies the snapshot and all patches after it has the rows of 
 });
 
 test("a page that was away for longer than the patches are kept needs a snapshot, and so does one with an unknown number", () => {
-  const model = new TableModel();
-  for (let epoch = 1; epoch <= patchesKeptMax + 10; epoch++) {
+  const model = new UiTableModel();
+  for (let epoch = 1; epoch <= tablePatchesKeptMax + 10; epoch++) {
     model.set("topics", "a", topic("a", epoch));
     model.takePatch();
   }
   expect(model.patchesAfter(model.number)).toEqual([]);
-  expect(model.patchesAfter(10)).toHaveLength(patchesKeptMax);
+  expect(model.patchesAfter(10)).toHaveLength(tablePatchesKeptMax);
   expect(model.patchesAfter(9)).toBeNull();
   expect(model.patchesAfter(model.number + 1)).toBeNull();
   expect(model.patchesAfter(-1)).toBeNull();
@@ -60,7 +60,7 @@ test("a page that was away for longer than the patches are kept needs a snapshot
 });
 
 test("the kept patches have a total size, so that large ones do not fill the memory", () => {
-  const model = new TableModel();
+  const model = new UiTableModel();
   for (let epoch = 1; epoch <= 10; epoch++) {
     model.set("topics", "a", { ...topic("a", epoch), state: "x".repeat(1 << 20) });
     model.takePatch();
@@ -70,8 +70,8 @@ test("the kept patches have a total size, so that large ones do not fill the mem
 });
 
 test("a full table refuses further rows, and takes changes and removals of its own", () => {
-  const model = new TableModel();
-  for (let index = 0; index < rowsMax; index++) model.set("topics", `t${index}`, topic(`t${index}`));
+  const model = new UiTableModel();
+  for (let index = 0; index < tableRowsMax; index++) model.set("topics", `t${index}`, topic(`t${index}`));
   expect(model.set("topics", "one more", topic("one more"))).toBe(false);
   expect(model.set("topics", "t0", topic("t0", 2))).toBe(true);
   expect(model.set("topics", "t1", null)).toBe(true);

@@ -1,14 +1,18 @@
 /**
  * A command as it was called, by way of everything that stands before it: words, settings, configuration. Runs nothing.
  */
-import { type Call, defineCommand } from "../../../../commands/command.ts";
+import { type CommandCall, defineCommand } from "../../../../commands/command.ts";
 import { runCommand } from "../../../../commands/run_command.ts";
 import { exitCodes } from "../../../../src/base/exit_codes.ts";
 import type { Io } from "../../../../src/base/terminal/io.ts";
 import type { SettingTable } from "../../../../src/base/config/setting.ts";
 
-export async function callOf<S extends SettingTable>(settings: S, words: readonly string[], io: Io): Promise<Call<S>> {
-  const calls: Call<S>[] = [];
+export async function callOf<S extends SettingTable>(
+  settings: S,
+  words: readonly string[],
+  io: Io,
+): Promise<CommandCall<S>> {
+  const calls: CommandCall<S>[] = [];
   const command = defineCommand<S>({
     name: "called",
     summary: "",

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { runCommandLine } from "../../../../commands/command_line.ts";
-import { findCommandName, firstNameWords, listSubcommands } from "../../../../commands/command_names.ts";
+import { findCommandName, firstCommandWords, listSubcommands } from "../../../../commands/command_names.ts";
 import { exitCodes } from "../../../../src/base/exit_codes.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
@@ -13,7 +13,7 @@ test("a name of two words is found before one of the first alone", () => {
   expect(findCommandName(["toString"], commands)).toBeNull();
   expect(findCommandName([], commands)).toBeNull();
   expect(listSubcommands("box", Object.keys(commands))).toEqual(["open", "shut"]);
-  expect(firstNameWords(Object.keys(commands))).toEqual(["lock", "box"]);
+  expect(firstCommandWords(Object.keys(commands))).toEqual(["lock", "box"]);
 });
 
 test("a group without a command of it is 64 and lists them; with --help it is 0", async () => {

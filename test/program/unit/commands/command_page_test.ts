@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
-import { type Command, commonSettings, defineCommand } from "../../../../commands/command.ts";
+import { type Command, commonCommandSettings, defineCommand } from "../../../../commands/command.ts";
 import { commandLoaders } from "../../../../commands/products.ts";
 import {
   commandPage,
-  mainOptions,
   optionGroupHeadings,
   optionsByGroup,
   shortCommandPage,
+  shortHelpOptions,
 } from "../../../../commands/program/help/command_page.ts";
 import type { HelpPage } from "../../../../commands/help_page.ts";
 import { inGroup, setting } from "../../../../src/base/config/setting.ts";
@@ -21,7 +21,7 @@ const headingsOf = ({ blocks }: HelpPage) => blocks.flatMap((block) => block.kin
 test("every option of every command belongs to one group, and the full help names each once", () => {
   for (const command of commands) {
     const { name, settings, explainedElsewhere = {} } = command;
-    const flags = Object.entries({ ...settings, ...commonSettings }).flatMap(([key, { flag }]) =>
+    const flags = Object.entries({ ...settings, ...commonCommandSettings }).flatMap(([key, { flag }]) =>
       flag === undefined || Object.hasOwn(explainedElsewhere, key) ? [] : [flag]
     );
     const grouped = optionsByGroup(command).flatMap(([, members]) => Object.values(members).map(({ flag }) => flag));
@@ -45,8 +45,8 @@ test("a group is short enough to be read: a table with more options than that na
 
 test("the short help has at most ten options, all basic ones among them, and two examples", () => {
   for (const command of commands) {
-    const shown = mainOptions(command);
-    const basic = Object.entries({ ...command.settings, ...commonSettings }).filter(([key, one]) =>
+    const shown = shortHelpOptions(command);
+    const basic = Object.entries({ ...command.settings, ...commonCommandSettings }).filter(([key, one]) =>
       one.basic === true && !Object.hasOwn(command.explainedElsewhere ?? {}, key)
     );
     expect([command.name, Object.keys(shown).length <= 10]).toEqual([command.name, true]);
@@ -100,6 +100,6 @@ test("an option without a group is one of the command's own; --json and --log ar
     ["limits", "max"],
     ["security", "key"],
     ["output", "json"],
-    ["general", ...Object.keys(commonSettings)],
+    ["general", ...Object.keys(commonCommandSettings)],
   ]);
 });

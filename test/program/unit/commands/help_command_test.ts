@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { runCommandLine } from "../../../../commands/command_line.ts";
-import { commandLoaders, loadSettings, products } from "../../../../commands/products.ts";
+import { commandLoaders, loadProductSettings, products } from "../../../../commands/products.ts";
 import { exitCodes } from "../../../../src/base/exit_codes.ts";
 import { groupCommandFamilies } from "../../../../commands/program/help/command_families.ts";
 import { loadHelpTopics } from "../../../../commands/program/help/help_topics.ts";
@@ -47,7 +47,7 @@ test("-h prints less than --help, and says where the rest is", async () => {
 });
 
 test("help on a topic prints what it is called after", async () => {
-  for (const topic of Object.keys(await loadHelpTopics(products, await loadSettings()))) {
+  for (const topic of Object.keys(await loadHelpTopics(products, await loadProductSettings()))) {
     const { code, stdout } = await printed(`help ${topic}`);
     expect([topic, code]).toEqual([topic, exitCodes.SUCCESS]);
     for (const line of stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(110);

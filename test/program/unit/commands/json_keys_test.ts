@@ -1,7 +1,7 @@
 /** The keys of all JSON output have one style, so that a program never guesses. */
 import { expect, test } from "bun:test";
 import * as z from "zod";
-import { allShapes } from "../../../../commands/json_shapes/all_shapes.ts";
+import { allJsonShapes } from "../../../../commands/json_shapes/all_shapes.ts";
 
 /** The names of all properties in a JSON schema. */
 function keysIn(schema: unknown): string[] {
@@ -13,7 +13,7 @@ function keysIn(schema: unknown): string[] {
 }
 
 test("keys are snake_case", () => {
-  const keys = new Set(allShapes.flatMap(({ shape }) => keysIn(z.toJSONSchema(shape))));
+  const keys = new Set(allJsonShapes.flatMap(({ shape }) => keysIn(z.toJSONSchema(shape))));
   expect(keys.size).toBeGreaterThan(50);
   expect([...keys].filter((key) => !/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(key))).toEqual([]);
 });

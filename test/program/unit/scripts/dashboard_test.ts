@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { alertRules } from "../../../../scripts/docs/alert_rules.ts";
 import { dashboardFile, dashboardPanels, dashboardRows } from "../../../../scripts/docs/dashboard.ts";
-import { exportedMetrics, mistakesOf } from "../../../../scripts/docs/exported_metrics.ts";
+import { exportedMetrics, findExpressionMistakes } from "../../../../scripts/docs/exported_metrics.ts";
 import { describeWithPeer } from "../../../support/peers.ts";
 
 const metrics = exportedMetrics();
@@ -11,8 +11,13 @@ const panels = dashboardPanels(dashboardRows);
 const expressions = [...alertRules, ...panels.flatMap(({ targets = [] }) => targets)].map(({ expr }) => expr);
 
 test("each metric and label in a rule or a panel is exported, and a wrong one is found", () => {
-  expect(expressions.flatMap((expr) => mistakesOf(expr, metrics))).toEqual([]);
-  expect(mistakesOf('rate(baton_lock_wait_seconds{host="x"}[5m]) + baton_lock_hold_seconds_sum{host!="x"}', metrics))
+  expect(expressions.flatMap((expr) => findExpressionMistakes(expr, metrics))).toEqual([]);
+  expect(
+    findExpressionMistakes(
+      'rate(baton_lock_wait_seconds{host="x"}[5m]) + baton_lock_hold_seconds_sum{host!="x"}',
+      metrics,
+    ),
+  )
     .toEqual([
       "baton_lock_wait_seconds is not exported",
       "baton_lock_hold_seconds_sum has no label host",

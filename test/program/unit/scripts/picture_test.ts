@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { drawPicture } from "../../../../scripts/picture/draw_picture.ts";
-import { comparable, transcriptOf } from "../../../../scripts/picture/lock_session.ts";
+import { comparableTranscript, readTranscript } from "../../../../scripts/picture/lock_session.ts";
 import { TerminalScreen } from "../../../../scripts/picture/terminal_screen.ts";
 
 function screenOf(...outputs: [atMs: number, text: string][]): TerminalScreen {
@@ -59,7 +59,7 @@ describe("the picture", () => {
   test("is XML, with the text and a description for readers that do not see it", () => {
     expect(svg).toContain("<title>two &amp; three</title>");
     expect(svg).toContain(">a &lt; b &amp; c</text>");
-    expect(transcriptOf(svg)).toBe("$ a < b & c");
+    expect(readTranscript(svg)).toBe("$ a < b & c");
   });
 
   test("shows text from the time at which it was written, and without animation the end", () => {
@@ -71,7 +71,7 @@ describe("the picture", () => {
 
   test("process IDs and times are not compared", () => {
     const one = "busy: held for 2.9 s by ops@db1 (pid 4961)";
-    expect(comparable(one)).toBe(comparable("busy: held for 612 ms by ops@db1 (pid 31)"));
-    expect(comparable(one)).not.toBe(comparable("busy: held by ops@db1 (pid 4961)"));
+    expect(comparableTranscript(one)).toBe(comparableTranscript("busy: held for 612 ms by ops@db1 (pid 31)"));
+    expect(comparableTranscript(one)).not.toBe(comparableTranscript("busy: held by ops@db1 (pid 4961)"));
   });
 });

@@ -3,7 +3,12 @@ import { describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type ProofFigures, proofTables, sumOfSeeds, withTables } from "../../../../scripts/docs/proof_figures.ts";
+import {
+  type ProofFigures,
+  proofTables,
+  replaceProofTables,
+  sumSeedsFigures,
+} from "../../../../scripts/docs/proof_figures.ts";
 
 const root = join(import.meta.dirname, "../../../..");
 const page = readFileSync(join(root, "docs/proof.md"), "utf8");
@@ -99,8 +104,8 @@ describe("the figures", () => {
       faults: { cut: 2, kill: 1 },
     });
     const sum = { date: "2026-11-27", failed: 1, simulatedHours: 0.2, faults: 6 };
-    const known = sumOfSeeds([line("lock", "00000001", 5), line("pool", "00000001", 7)], []);
-    const all = sumOfSeeds(
+    const known = sumSeedsFigures([line("lock", "00000001", 5), line("pool", "00000001", 7)], []);
+    const all = sumSeedsFigures(
       [line("lock", "00000001", 10), line("lock", "00000001", 3), line("lock", "00000002", 4)],
       known,
     );
@@ -110,14 +115,16 @@ describe("the figures", () => {
       "lock 00000002 4",
     ]);
     expect(all[1]).toEqual({ world: "lock", commit: "00000001", seeds: 13, ...sum });
-    expect(() => sumOfSeeds([line("lock", "00000001-dirty", 1)], [])).toThrow(
+    expect(() => sumSeedsFigures([line("lock", "00000001-dirty", 1)], [])).toThrow(
       'not of a commit, but of "00000001-dirty"',
     );
   });
 
   test("stand in the page between their marks", () => {
-    expect(withTables(page, proofTables(figures))).toBe(page);
-    expect(() => withTables("<!-- other: begin -->\n<!-- other: end -->", {})).toThrow('no table for the mark "other"');
-    expect(() => withTables("", { figures: [] })).toThrow("no mark for: figures");
+    expect(replaceProofTables(page, proofTables(figures))).toBe(page);
+    expect(() => replaceProofTables("<!-- other: begin -->\n<!-- other: end -->", {})).toThrow(
+      'no table for the mark "other"',
+    );
+    expect(() => replaceProofTables("", { figures: [] })).toThrow("no mark for: figures");
   });
 });

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import process from "node:process";
 import { projectIn } from "../../../support/release_project.ts";
-import { checkPublishable, publications, publish } from "../../../../scripts/packages/publish.ts";
+import { checkPublishable, listPublications, publishRelease } from "../../../../scripts/packages/publish.ts";
 
 let folder = "";
 const path = process.env["PATH"];
@@ -30,7 +30,7 @@ const called = () =>
   existsSync(join(folder, "log")) ? readFileSync(join(folder, "log"), "utf8").trim().split("\n") : [];
 
 describe("publish", () => {
-  const run = async () => await publish(publications(projectIn(folder), join(folder, "out")), () => {});
+  const run = async () => await publishRelease(listPublications(projectIn(folder), join(folder, "out")), () => {});
 
   test("the platforms come first, then the package that names them, then the repository's release", async () => {
     program("npm", "exit 0");

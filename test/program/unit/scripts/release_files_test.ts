@@ -9,7 +9,7 @@ import { bundledPackages, bundledRuntime, thirdPartyNotices } from "../../../../
 import { executableFormat } from "../../../../scripts/packages/executable_format.ts";
 import { homebrewFormula } from "../../../../scripts/packages/homebrew.ts";
 import { packagedUnit } from "../../../../scripts/packages/linux_packages.ts";
-import { platforms } from "../../../../scripts/packages/platforms.ts";
+import { releasePlatforms } from "../../../../scripts/packages/platforms.ts";
 import { billOfMaterials } from "../../../../scripts/packages/sbom.ts";
 import { projectIn } from "../../../support/release_project.ts";
 
@@ -106,7 +106,7 @@ test("npm's names of the platforms are those of the Bun executables that package
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
     packages: Record<string, unknown>;
   };
-  for (const { runtimePackage, os, cpu, libc } of platforms) {
+  for (const { runtimePackage, os, cpu, libc } of releasePlatforms) {
     expect(lock.packages[`node_modules/${runtimePackage}`]).toMatchObject({
       os: [os],
       cpu: [cpu],

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { commandLoaders } from "../../../../commands/products.ts";
 import { manPages } from "../../../../scripts/docs/man_pages.ts";
-import { escaped, manPage } from "../../../../scripts/docs/roff.ts";
+import { escapedRoff, roffManPage } from "../../../../scripts/docs/roff.ts";
 
 test("dashes and quotation marks can be copied from a man page, and nothing is taken for a request", () => {
-  expect(escaped("--wait 'a' `b` \\n …")).toBe("\\-\\-wait \\(aqa\\(aq \\(gab\\(ga \\en ...");
-  expect(escaped("≥")).toBe("\\[u2265]");
-  const text = manPage({
+  expect(escapedRoff("--wait 'a' `b` \\n …")).toBe("\\-\\-wait \\(aqa\\(aq \\(gab\\(ga \\en ...");
+  expect(escapedRoff("≥")).toBe("\\[u2265]");
+  const text = roffManPage({
     name: "baton-x",
     section: 1,
     page: {

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { readSummary } from "../../../../scripts/tests/summary.ts";
+import { readTestSummary } from "../../../../scripts/tests/summary.ts";
 
 const numbers = (said: string, exitCode: number | null) => {
-  const { passed, failed, skipped } = readSummary("unit", said, exitCode);
+  const { passed, failed, skipped } = readTestSummary("unit", said, exitCode);
   return { passed, failed, skipped };
 };
 
@@ -29,7 +29,7 @@ test("a run without any test is a failure", () => {
 });
 
 test("what is missing and what failed is kept", () => {
-  const summary = readSummary(
+  const summary = readTestSummary(
     "fault",
     "MISSING PEER: etcd (x)\nMISSING PEER: etcd (x)\n(fail) a > b [1ms]\n(fail) a > b [1ms]\n 0 pass\n 1 fail\n",
     1,
@@ -60,7 +60,7 @@ test("what failed is told together with why, without source code and what others
     " 1 pass",
     " 2 fail",
   ];
-  const { failures } = readSummary("unit", said.join("\n"), 1);
+  const { failures } = readTestSummary("unit", said.join("\n"), 1);
   expect(failures[0]).toBe("(fail) a > two [1ms]");
   expect(failures.slice(1, 4)).toEqual(["error: expect(received).toBe(expected)", "Expected: 1", "      at 0"]);
   expect(failures.at(-2)).toBe(`Received: ${"2".repeat(290)}`);

@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { tarGz } from "../../../../scripts/packages/tar_archive.ts";
+import { tarGzArchive } from "../../../../scripts/packages/tar_archive.ts";
 
 const epoch = 1_700_000_000;
 const files = [
@@ -18,7 +18,7 @@ beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-tar-")));
 afterEach(() => rmSync(folder, { recursive: true }));
 
 test("tar unpacks the files with their content, permissions and time", async () => {
-  writeFileSync(join(folder, "a.tar.gz"), await tarGz("top", files, epoch));
+  writeFileSync(join(folder, "a.tar.gz"), await tarGzArchive("top", files, epoch));
   const listed = spawnSync("tar", ["-tvzf", "a.tar.gz", "--utc"], { cwd: folder, encoding: "utf8" });
   expect([listed.stderr, listed.status]).toEqual(["", 0]);
   expect(listed.stdout.replaceAll(/ +/g, " ").trim().split("\n")).toEqual([
@@ -33,10 +33,10 @@ test("tar unpacks the files with their content, permissions and time", async () 
 });
 
 test("the order of the files does not change the bytes", async () => {
-  expect(await tarGz("top", files.toReversed(), epoch)).toEqual(await tarGz("top", files, epoch));
+  expect(await tarGzArchive("top", files.toReversed(), epoch)).toEqual(await tarGzArchive("top", files, epoch));
 });
 
 test("a path that ustar cannot store is refused", async () => {
   const path = "a".repeat(101);
-  await expect(tarGz("top", [{ path, content: Buffer.of() }], epoch)).rejects.toThrow("the path is too long");
+  await expect(tarGzArchive("top", [{ path, content: Buffer.of() }], epoch)).rejects.toThrow("the path is too long");
 });

@@ -3,10 +3,21 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { changedFile } from "../../../../scripts/tests/changes.ts";
-import { concernedModels, isModelTest, modelPath, namedFiles, ownFiles } from "../../../../scripts/tests/models.ts";
-import { concernedProducts, matchingFiles, planRun, products } from "../../../../scripts/tests/test_files.ts";
-import { readWords } from "../../../../scripts/tests/words.ts";
-import { loadedBy } from "../../../../scripts/tidy/start.ts";
+import {
+  concernedModels,
+  filesNamedByModel,
+  isModelTest,
+  modelPath,
+  ownFilesOfModel,
+} from "../../../../scripts/tests/models.ts";
+import {
+  concernedProducts,
+  matchingTestFiles,
+  planTestRun,
+  testedProducts,
+} from "../../../../scripts/tests/test_files.ts";
+import { readTestWords } from "../../../../scripts/tests/words.ts";
+import { listLoadedFiles } from "../../../../scripts/tidy/start.ts";
 
 const root = join(import.meta.dir, "../../../..");
 const files = [
@@ -19,7 +30,7 @@ const files = [
 ];
 
 describe("words", () => {
-  const read = (...words: string[]) => readWords(words, files, (path) => path === "elsewhere/a_test.ts");
+  const read = (...words: string[]) => readTestWords(words, files, (path) => path === "elsewhere/a_test.ts");
 
   test("are products, parts of paths, and options of bun test with their values", () => {
     expect(read("retry", "./test/retry", "-t", "changed", "--bail=2", "--nightly", "changed", "unit/")).toEqual({
@@ -51,7 +62,7 @@ describe("words", () => {
 
 describe("a run", () => {
   const plan = (isNightly: boolean, ...again: string[]) =>
-    planRun(files, { chosen: ["coordination"], isNightly, again });
+    planTestRun(files, { chosen: ["coordination"], isNightly, again });
 
   test("leaves out what is for every night, and has faults alone", () => {
     const { together, alone, leftOut } = plan(false);
@@ -63,7 +74,7 @@ describe("a run", () => {
     expect(plan(false, "test/coordination/model/lock_model_test.ts").together).toEqual([
       "test/coordination/model/lock_model_test.ts",
     ]);
-    expect(planRun(files, { chosen: [], isNightly: false, again: [files[3] ?? ""] }).together).toEqual([
+    expect(planTestRun(files, { chosen: [], isNightly: false, again: [files[3] ?? ""] }).together).toEqual([
       files[3] ?? "",
     ]);
     expect(plan(true, files[3] ?? "").together).toEqual([files[3] ?? ""]);
@@ -76,7 +87,7 @@ describe("a run", () => {
   });
 
   test("of a product and parts of paths has the files that both name", () => {
-    const matching = (...parts: string[]) => matchingFiles(files, { chosen: ["retry", "base"], parts });
+    const matching = (...parts: string[]) => matchingTestFiles(files, { chosen: ["retry", "base"], parts });
     expect(matching()).toEqual([files[0] ?? "", files[4] ?? "", files[5] ?? ""]);
     expect(matching("unit/wire", "lease")).toEqual([files[0] ?? "", files[4] ?? ""]);
   });
@@ -84,13 +95,13 @@ describe("a run", () => {
 
 describe("a change", () => {
   test.each([
-    ["src/base/wire/bytes.ts", [...products]],
+    ["src/base/wire/bytes.ts", [...testedProducts]],
     ["src/coordination/lock/lock_state.ts", ["coordination", "operator"]],
-    ["src/coordination/nodes/lease.ts", [...products]],
+    ["src/coordination/nodes/lease.ts", [...testedProducts]],
     ["src/pubsub/client/publisher.ts", ["pubsub", "retry", "operator"]],
     ["docs/hacking.md", []],
     ["README.md", []],
-    ["package.json", [...products]],
+    ["package.json", [...testedProducts]],
   ])("of %s concerns %p", (path, concerned) => {
     expect(concernedProducts([path])).toEqual(concerned as never);
   });
@@ -113,7 +124,7 @@ describe("a model", () => {
   const concerned = (...changed: string[]) => concernedModels(["test/a/model/lock_model_test.ts"], changed, read);
 
   test("runs again when a file that its header names has changed, or one of its own", () => {
-    expect(namedFiles(texts["test/a/model/lock_model.ts"] ?? "")).toEqual([
+    expect(filesNamedByModel(texts["test/a/model/lock_model.ts"] ?? "")).toEqual([
       "docs/lock.md",
       "src/lock.ts",
       "src/queue.ts",
@@ -129,10 +140,12 @@ describe("a model", () => {
   const readProject = (path: string) => existsSync(join(root, path)) ? readFileSync(join(root, path), "utf8") : null;
 
   test.each(models)("%s names files that exist, and those whose decisions it makes", (path) => {
-    const named = namedFiles(readProject(modelPath(path)) ?? "");
+    const named = filesNamedByModel(readProject(modelPath(path)) ?? "");
     expect(named.length).toBeGreaterThan(0);
     expect(named.filter((name) => readProject(name) === null)).toEqual([]);
-    const loaded = ownFiles(path, readProject).flatMap((own) => loadedBy({ path: own, text: readProject(own) ?? "" }));
+    const loaded = ownFilesOfModel(path, readProject).flatMap((own) =>
+      listLoadedFiles({ path: own, text: readProject(own) ?? "" })
+    );
     const imported = loaded.filter((name) => name.startsWith("src/"));
     expect(imported.filter((name) => !named.includes(name))).toEqual([]);
   });

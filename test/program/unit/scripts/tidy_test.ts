@@ -7,9 +7,15 @@ import {
   checkLayers,
   checkPlaces,
 } from "../../../../scripts/tidy/layers.ts";
-import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "../../../../scripts/tidy/shape.ts";
-import { checkLeft } from "../../../../scripts/tidy/folders_left.ts";
-import { checkStart } from "../../../../scripts/tidy/start.ts";
+import {
+  checkFileShape,
+  checkLinks,
+  checkMachinePaths,
+  checkTasks,
+  checkWaits,
+} from "../../../../scripts/tidy/shape.ts";
+import { checkFoldersLeft } from "../../../../scripts/tidy/folders_left.ts";
+import { checkStartLimits } from "../../../../scripts/tidy/start.ts";
 import { checkColumns, checkFunctionNames, checkLineSavers } from "../../../../scripts/tidy/style.ts";
 import { checkUnitFolders } from "../../../../scripts/tidy/test_places.ts";
 import { checkComments, checkTypeNames, checkWords } from "../../../../scripts/tidy/language.ts";
@@ -204,20 +210,20 @@ describe("names and sizes", () => {
   const lines = (count: number) => head + "const a = 1;\n".repeat(count - 1);
   test("drawers, and names in another case", () => {
     for (const name of ["utils", "helpers", "index", "leaderElection"]) {
-      expect(found(checkShape, `src/base/support/${name}.ts`, head).length).toBe(1);
+      expect(found(checkFileShape, `src/base/support/${name}.ts`, head).length).toBe(1);
     }
   });
-  catches(checkShape, "a file that is too long", "src/coordination/keeper/state/tree.ts", {
+  catches(checkFileShape, "a file that is too long", "src/coordination/keeper/state/tree.ts", {
     bad: lines(801),
     good: lines(800),
   });
-  catches(checkShape, "a function that is too long", "src/coordination/keeper/state/tree.ts", {
+  catches(checkFileShape, "a function that is too long", "src/coordination/keeper/state/tree.ts", {
     bad: `${head}export async function a() {\n${"  b();\n".repeat(69)}}\n`,
     good: `${head}export async function a() {\n${"  b();\n".repeat(68)}}\n`,
     line: 2,
   });
   catches(
-    checkShape,
+    checkFileShape,
     "a function whose signature has several lines, and that is too long",
     "src/base/support/tree.ts",
     {
@@ -226,12 +232,12 @@ describe("names and sizes", () => {
       line: 2,
     },
   );
-  catches(checkShape, "a method that is too long", "src/coordination/keeper/state/tree.ts", {
+  catches(checkFileShape, "a method that is too long", "src/coordination/keeper/state/tree.ts", {
     bad: `${head}class A {\n  async #grow(a: number): void {\n${"    b();\n".repeat(69)}  }\n}\n`,
     good: `${head}class A {\n  async #grow(a: number): void {\n${"    b();\n".repeat(68)}  }\n}\n`,
     line: 3,
   });
-  catches(checkShape, "a module that does not say what it owns", "src/coordination/keeper/state/tree.ts", {
+  catches(checkFileShape, "a module that does not say what it owns", "src/coordination/keeper/state/tree.ts", {
     bad: `const a = 1;`,
     good: head,
   });
@@ -305,11 +311,12 @@ describe("style", () => {
       line: 1,
       message: "no",
     }));
-    expect(checkLeft("columns", findings, { "src/pubsub": 2, scripts: 1 })).toEqual([]);
-    expect(checkLeft("columns", findings, { "src/pubsub": 1, scripts: 1 }).length).toBe(2);
-    expect(checkLeft("columns", findings, { "src/pubsub": 3, scripts: 1 }).map(({ message }) => message)).toEqual([
-      `"src/pubsub" has 2 findings: write 2 in place of 3`,
-    ]);
+    expect(checkFoldersLeft("columns", findings, { "src/pubsub": 2, scripts: 1 })).toEqual([]);
+    expect(checkFoldersLeft("columns", findings, { "src/pubsub": 1, scripts: 1 }).length).toBe(2);
+    expect(checkFoldersLeft("columns", findings, { "src/pubsub": 3, scripts: 1 }).map(({ message }) => message))
+      .toEqual([
+        `"src/pubsub" has 2 findings: write 2 in place of 3`,
+      ]);
   });
 });
 
@@ -420,7 +427,7 @@ test("what is loaded at the start is counted: no types, nothing that import() lo
     { path: "src/c.ts", text: 'import "./b.ts";\nexport { x } from "./f.ts";\n/** Not code. */\n' },
     ...["src/d.ts", "src/f.ts", "commands/e.ts"].map((path) => ({ path, text: "const x = 1;\n" })),
   ];
-  const found = (modules: number) => checkStart(files, { "commands/a.ts": { modules, kilobytes: 1 } });
+  const found = (modules: number) => checkStartLimits(files, { "commands/a.ts": { modules, kilobytes: 1 } });
   expect(found(4)).toEqual([]);
   expect(found(3)).toEqual([{
     path: "commands/a.ts",

@@ -6,7 +6,7 @@ import {
   readLockOptions,
 } from "../../../../../commands/coordination/lock_options.ts";
 import { runLock } from "../../../../../commands/coordination/lock/lock.ts";
-import type { LockDependencies } from "../../../../../commands/coordination/locked_job.ts";
+import type { LockedJobDependencies } from "../../../../../commands/coordination/locked_job.ts";
 import type { ChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
 import type { SuperviseOptions } from "../../../../../src/base/process/supervise/supervise_child.ts";
 import type { Guard } from "../../../../../src/base/process/guard/guard.ts";
@@ -36,7 +36,7 @@ class Bench {
   ending: ChildEnding = { kind: "exited", code: 0 };
   send: (signal: NodeJS.Signals) => void = () => {};
 
-  readonly dependencies: LockDependencies = {
+  readonly dependencies: LockedJobDependencies = {
     clock: this.clock,
     signals: {
       hangUpIgnored: false,
@@ -75,7 +75,7 @@ class Bench {
     },
   };
 
-  async run(words: string[], overrides: Partial<LockDependencies> = {}): Promise<number> {
+  async run(words: string[], overrides: Partial<LockedJobDependencies> = {}): Promise<number> {
     const options = await optionsOf(["-z", "zk1:2181/app", ...words, "job", "--", "run", "it"], this.io);
     return await runLock(options, this.io, { ...this.dependencies, ...overrides });
   }
@@ -123,7 +123,7 @@ describe("the order of things", () => {
 });
 
 describe("a session that expires while it waits", () => {
-  const expiry = (bench: Bench, reason: "SESSIONEXPIRED" | "AUTHFAILED"): LockDependencies["takeLocks"] => {
+  const expiry = (bench: Bench, reason: "SESSIONEXPIRED" | "AUTHFAILED"): LockedJobDependencies["takeLocks"] => {
     let tries = 0;
     return (zk, options, context) => {
       if (++tries > 1) return bench.dependencies.takeLocks(zk, options, context);
@@ -168,7 +168,7 @@ describe("busy", () => {
 describe("a request to stop", () => {
   test("reaches the wait, and what was taken in the same moment is given back without a start", async () => {
     const bench = new Bench();
-    const takeLocks: LockDependencies["takeLocks"] = (zk, options, context) => {
+    const takeLocks: LockedJobDependencies["takeLocks"] = (zk, options, context) => {
       bench.send("SIGTERM");
       expect(context.signal.reason).toBeInstanceOf(StoppedBySignal);
       return bench.dependencies.takeLocks(zk, options, context);
@@ -183,7 +183,7 @@ describe("a request to stop", () => {
     const bench = new Bench();
     const close = () => new Promise<void>(() => {});
     const connect = () => Promise.resolve({ close, session: bench.session } as Partial<ZooKeeper> as ZooKeeper);
-    const takeLocks: LockDependencies["takeLocks"] = (_zk, _options, { signal }) => {
+    const takeLocks: LockedJobDependencies["takeLocks"] = (_zk, _options, { signal }) => {
       bench.send("SIGINT");
       return Promise.reject(signal.reason);
     };

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type ExplainFacts, explainLock } from "../../../../../commands/coordination/looking/explain_lock.ts";
+import { type ExplainedLockFacts, explainLock } from "../../../../../commands/coordination/looking/explain_lock.ts";
 import { emptyHistoryRecord, type HistoryRecord } from "../../../../../src/coordination/history/history_record.ts";
 
 const minuteMs = 60_000;
@@ -8,7 +8,7 @@ const hold = (more: Partial<HistoryRecord> = {}): HistoryRecord => {
   const beganMs = nowMs - 26 * 60 * minuteMs;
   return { ...emptyHistoryRecord("done"), host: "db2", pid: 77, beganMs, endedMs: beganMs + 12 * minuteMs, ...more };
 };
-const facts = (more: Partial<ExplainFacts> = {}): ExplainFacts => ({
+const facts = (more: Partial<ExplainedLockFacts> = {}): ExplainedLockFacts => ({
   ...{ name: "job", nowMs, limit: null, holders: [], waiters: [], schedules: [] },
   history: { records: [], refusals: null },
   ...more,

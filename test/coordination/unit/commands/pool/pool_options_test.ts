@@ -2,20 +2,20 @@ import { expect, test } from "bun:test";
 import { toFlagSpecs } from "../../../../../commands/run_command.ts";
 import {
   poolCommandSettings,
-  poolSyntax,
+  poolCommandSyntax,
   readPoolOperation,
   readPoolOptions,
 } from "../../../../../commands/coordination/pool/pool_options.ts";
 import { decidePoolEnding } from "../../../../../commands/coordination/pool/run_pool.ts";
-import { commonSettings } from "../../../../../commands/command.ts";
+import { commonCommandSettings } from "../../../../../commands/command.ts";
 import { parseArgs } from "../../../../../src/base/terminal/parse_args.ts";
 import { resolveSettings } from "../../../../../src/base/config/resolve_settings.ts";
 import { BatonError } from "../../../../../src/base/errors.ts";
 import { fakeIo } from "../../../../support/fake_io.ts";
 
 function callOf(words: string[], env: Record<string, string> = {}) {
-  const settings = { ...commonSettings, ...poolCommandSettings };
-  const { flags, names, command } = parseArgs(toFlagSpecs(settings), words, poolSyntax);
+  const settings = { ...commonCommandSettings, ...poolCommandSettings };
+  const { flags, names, command } = parseArgs(toFlagSpecs(settings), words, poolCommandSyntax);
   const sources = { flags, env, files: [] };
   return { values: resolveSettings(settings, sources), names, command, sources, io: fakeIo() };
 }

@@ -1,9 +1,9 @@
 /** Decides what follows the end of a term: exit, or stand for election again after a pause. Pure. */
 import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
-import type { RestartMode } from "./elect_options.ts";
+import type { ElectRestartMode } from "./elect_options.ts";
 
-export interface EndedTerm {
-  readonly restart: RestartMode;
+export interface EndedElectionTerm {
+  readonly restart: ElectRestartMode;
   readonly outcome: Pick<ChildOutcome, "kind" | "heldMs"> & { readonly isDead?: boolean };
   /** Signals that baton received in this term. */
   readonly signals: ReadonlySet<string>;
@@ -13,34 +13,36 @@ export interface EndedTerm {
   readonly shortTerms: number;
 }
 
-export type NextStep =
+export type ElectionNextStep =
   | { readonly do: "end" }
   | { readonly do: "campaign"; readonly pauseMs: number; readonly shortTerms: number };
 
 /** Limits of the pause between two terms. Milliseconds. */
-export const termPauseMsMin = 1000;
-export const termPauseMsMax = 30_000;
+export const electionPauseMsMin = 1000;
+export const electionPauseMsMax = 30_000;
 /** Minimum length of a term that is not short. Milliseconds. */
-export const longTermMs = 30_000;
+export const longElectionTermMs = 30_000;
 
 /** Signals that stop baton. Others concern only the command: many services read their configuration again at SIGHUP. */
 const askForEnd = ["SIGTERM", "SIGINT", "SIGQUIT"] as const;
 
-export function decideNextStep({ restart, outcome, signals, isUnhealthy, shortTerms }: EndedTerm): NextStep {
+export function decideElectionNextStep(
+  { restart, outcome, signals, isUnhealthy, shortTerms }: EndedElectionTerm,
+): ElectionNextStep {
   const { kind, heldMs } = outcome;
   if (askForEnd.some((signal) => signals.has(signal)) || restart === "never") return { do: "end" };
-  const again = (pauseMs: number, short = 0): NextStep => ({ do: "campaign", pauseMs, shortTerms: short });
-  const short = heldMs < longTermMs ? shortTerms + 1 : 0;
+  const again = (pauseMs: number, short = 0): ElectionNextStep => ({ do: "campaign", pauseMs, shortTerms: short });
+  const short = heldMs < longElectionTermMs ? shortTerms + 1 : 0;
   // The pause doubles from one short term to the next; a long term resets it.
-  const backoffMs = Math.min(termPauseMsMax, termPauseMsMin * 2 ** Math.min(Math.max(0, short - 1), 10));
+  const backoffMs = Math.min(electionPauseMsMax, electionPauseMsMin * 2 ** Math.min(Math.max(0, short - 1), 10));
   // The machine stood still, so that the processes ended too late; they are dead, as after any other loss.
   switch (kind === "breach" && outcome.isDead ? "lost" : kind) {
     case "lost":
       // A term that was lost immediately may be lost again for the same reason.
-      return heldMs < termPauseMsMin ? again(backoffMs, short) : again(0);
+      return heldMs < electionPauseMsMin ? again(backoffMs, short) : again(0);
     case "revoked":
       // The pause lets another candidate lead: this one could be first in the queue again by its priority.
-      return isUnhealthy ? again(backoffMs, short) : again(termPauseMsMin);
+      return isUnhealthy ? again(backoffMs, short) : again(electionPauseMsMin);
     case "exited":
     case "signaled":
       return restart === "always" && !signals.has("SIGHUP") ? again(backoffMs, short) : { do: "end" };

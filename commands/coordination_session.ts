@@ -6,7 +6,7 @@ import { connect } from "../src/protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
 import type { connectionSettings, Scope } from "../src/coordination/settings/coordination_settings.ts";
 import { systemClock } from "../src/base/support/clock.ts";
-import type { Call } from "./command.ts";
+import type { CommandCall } from "./command.ts";
 import {
   type Coordination,
   readCoordinationServers,
@@ -27,7 +27,7 @@ interface AnnouncedPlaceOptions {
  * with --verbose. cron would mail it after each run. `what` is the subject of the message: `lock "nightly"`. Throws
  * USAGE, CONFIG, and SCOPE_MISMATCH for less than `scope`.
  */
-export function announceCoordination(
+export function chooseCoordinationServers(
   { values, sources, quiet, verbose }: AnnouncedPlaceOptions,
   io: Io,
   { what, scope, signal }: {
@@ -45,7 +45,7 @@ export function announceCoordination(
   return place;
 }
 
-export type ConnectedCall = Pick<Call<typeof connectionSettings>, "values" | "sources" | "io">;
+export type CoordinationCommandCall = Pick<CommandCall<typeof connectionSettings>, "values" | "sources" | "io">;
 
 interface ConnectedLimits {
   /** Ends connecting, and the wait for the end of the session. */
@@ -57,14 +57,14 @@ interface ConnectedLimits {
 }
 
 /** Connects, works, closes. */
-export async function runConnected<T>(
-  { values, sources, io }: ConnectedCall,
+export async function runInCoordinationSession<T>(
+  { values, sources, io }: CoordinationCommandCall,
   work: (zk: ZooKeeper, place: Coordination) => Promise<T>,
   { signal = new AbortController().signal, showsScope = false, waitsFor }: ConnectedLimits = {},
 ): Promise<T> {
   const { quiet, verbose } = values;
   const clock = systemClock();
-  const place = announceCoordination({ values, sources, quiet, verbose: verbose || showsScope }, io, { signal });
+  const place = chooseCoordinationServers({ values, sources, quiet, verbose: verbose || showsScope }, io, { signal });
   const opening = { isPatient: waitsFor !== undefined, io, clock, quiet, what: waitsFor ?? "" };
   const zk = await openSession(connect, place.connect, opening);
   try {
