@@ -1,7 +1,7 @@
 /**
- * Chooses the names whose counters have samples of their own; those of all others are one name, `_other`. Its counters
- * must not go back while this process runs: Prometheus takes that for a restart, and adds the whole count again. So a
- * name keeps its place, and the counts of a name whose history was deleted stay in `_other`. Pure, but for this memory.
+ * Chooses which names get counters of their own in the metrics; all other names share the counters of `_other`. Those
+ * must not decrease while this process runs: Prometheus would take a decrease for a restart and add the whole count
+ * again. So a name stays in its group, and the counts of a deleted history stay in `_other`.
  */
 import {
   addHistoryCounters,
@@ -12,16 +12,16 @@ import type { HistoryKind } from "../../src/coordination/history/history_log.ts"
 import { historyResults } from "../../src/coordination/history/history_record.ts";
 import type { CountedHistory } from "../../src/coordination/history/list_histories.ts";
 
-/** A name that stands for all names above the limit. A lock of this name is counted with them. */
+/** The label of all names above the limit. A lock that really has this name is counted with them. */
 export const otherNamesLabel = "_other";
 
-/** The counters of a name: a pool has those of its items. */
+/** All histories that count under one name: those of a pool include its items. */
 type Counted = readonly CountedHistory[];
 
 interface KindNames {
   readonly own: Set<string>;
   readonly others: Map<string, Counted>;
-  /** Counters of other names that no longer exist; null: there are none. */
+  /** The summed counters of names in `others` that no longer exist, or null. */
   gone: CountedHistory | null;
 }
 
@@ -29,12 +29,14 @@ export class CountedMetricNames {
   readonly #namesMax: number;
   readonly #kinds = new Map<HistoryKind, KindNames>();
 
-  /** `namesMax`: maximum number of names of each kind. */
+  /** `namesMax`: the most names of each kind that get counters of their own. */
   constructor(namesMax: number) {
     this.#namesMax = namesMax;
   }
 
-  /** Returns the counters of a reading by label. New names are chosen by the number of their ends. */
+  /**
+   * Returns the histories of a reading by label. Among new names, those with the most ended holds get their own label.
+   */
   group(kind: HistoryKind, histories: Counted): ReadonlyMap<string, Counted> {
     const names = this.#kinds.get(kind) ?? { own: new Set(), others: new Map(), gone: null };
     this.#kinds.set(kind, names);

@@ -8,10 +8,13 @@ import { systemClock } from "../../src/base/support/clock.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import type { CheckedDatabase } from "../product.ts";
 
-/** A lease ends on the clock of the database, and the clocks of machines show when a message is due. Milliseconds. */
+/**
+ * The largest clock difference without a warning, in milliseconds. The database's clock ends leases, while each
+ * machine's clock decides when a message is due.
+ */
 const clockDifferenceMsMax = 2000;
 
-/** `inspect`: what the products check in it. */
+/** Connects to a database and returns what is wrong with it. `inspect` runs the checks of the products. */
 export async function findDatabaseProblems(
   database: CheckedDatabase,
   inspect: (connection: PrimaryConnection) => Promise<readonly Finding[]>,

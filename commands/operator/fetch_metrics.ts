@@ -1,22 +1,22 @@
-/** Fetches /metrics of a process over HTTP. */
+/** Fetches the /metrics page of a baton process over HTTP. */
 import { request } from "node:http";
 import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
 import { errorMessage } from "../../src/base/errors.ts";
 import { parseProcessMetrics } from "./parse_metrics.ts";
 import type { TopProcess } from "./top_reading.ts";
 
-/** Milliseconds: a screen that is drawn every second or two does not wait longer. */
+/** How long to wait for a response, in milliseconds. The screen is redrawn every second or two. */
 const responseMsMax = 1500;
 const bytesMax = 4 << 20;
 
-/** The address at which a process that listens on all addresses is reached from its own machine. */
+/** Returns the address to dial on this machine for a process that may listen on all addresses. */
 export function localDialAddress(address: Address): Address {
   if (address.kind === "unix") return address;
   const host = address.host === "0.0.0.0" ? "127.0.0.1" : address.host === "::" ? "::1" : address.host;
   return { ...address, host };
 }
 
-/** Never rejects. */
+/** Fetches and parses the metrics. Never rejects: a failure is returned as the `error` of the process. */
 export async function fetchProcessMetrics(address: Address, signal: AbortSignal): Promise<TopProcess> {
   const name = formatAddress(address);
   try {

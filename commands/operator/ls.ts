@@ -83,7 +83,7 @@ export const lsCommand = defineCommand({
 });
 
 interface Listed extends LsReading {
-  /** Number of unused objects that are not listed. */
+  /** How many unused objects the listing leaves out. */
   readonly unused: number;
 }
 
@@ -117,7 +117,7 @@ const viewOf = (empty: (reading: LsReading) => string): WatchedUseView<WithCoord
   gone: unlistedObjectLine,
 });
 
-/** Lists the locks of other programs, which may be at any path. */
+/** Lists the locks of Curator or kazoo programs, which may be at any path. */
 async function listInteropLocks(call: LsCall, recipe: InteropRecipe): Promise<ExitCode> {
   const { values, io, names } = call;
   const { all, json, quiet, kind = "lock" } = values;

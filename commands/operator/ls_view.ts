@@ -7,7 +7,7 @@ import { holdStartText, sessionIdText, useHolderJson, useWaiterJson, type WithCo
 
 export interface LsReading {
   readonly found: UseList;
-  /** Only with --long; see `readDetails`. */
+  /** The holders and waiters by `useDetailsKey`; null without --long. */
   readonly details: ReadonlyMap<string, UseStatus> | null;
 }
 
@@ -15,7 +15,7 @@ interface LsRow extends UseSummary {
   readonly kind: UseKind;
 }
 
-/** True also if an ACL hides the numbers. */
+/** Also returns true if an ACL hides the numbers. */
 export function hasHoldersOrWaiters({ holders, waiters }: UseSummary): boolean {
   return holders !== 0 || waiters !== 0;
 }
@@ -23,7 +23,7 @@ export function hasHoldersOrWaiters({ holders, waiters }: UseSummary): boolean {
 const rowsOf = ({ found }: LsReading): LsRow[] =>
   useKinds.flatMap((kind) => found[kind].map((one) => ({ ...one, kind })));
 
-/** The table; empty if nothing is listed. */
+/** Returns the table of `baton ls`; empty if nothing is listed. */
 export function lsTable(reading: LsReading): Cell[][] {
   const rows = rowsOf(reading);
   if (rows.length === 0) return [];
@@ -54,7 +54,7 @@ function holderCells(holder: UseHolder): Cell[] {
   return [...cells, sessionIdText(holder)].map((text) => text || "-");
 }
 
-/** A line for each object, by kind and name. */
+/** Returns a line for each object, by its `useDetailsKey`. */
 export function lsLines(reading: LsReading): Map<string, string> {
   return new Map(
     rowsOf(reading).map(({ kind, name, holders, waiters }) => {
@@ -66,7 +66,7 @@ export function lsLines(reading: LsReading): Map<string, string> {
   );
 }
 
-/** The line for an object that is no longer listed. */
+/** Returns the line of `--watch` for an object that is no longer listed. */
 export function unlistedObjectLine(line: string): string {
   const [kind = "", name = ""] = line.split("  ");
   return `${kind}  ${name}  0  0`;

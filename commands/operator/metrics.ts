@@ -105,7 +105,7 @@ async function exportOnce(call: MetricsCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** Keeps a session and reads from time to time. Ends with a signal. */
+/** Keeps a session and reads at intervals until a signal arrives; always rejects with that signal. */
 async function follow(
   call: MetricsCall,
   metrics: MetricsOf,
@@ -145,7 +145,7 @@ async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
   const clock = systemClock();
   const metrics = await metricsFor(call);
   let latest: { readonly reading: UseMetricsReading; readonly atMs: number } | null = null;
-  // A reading stays valid while the next one is late once.
+  // A reading stays valid for three intervals, so that one late reading does no harm.
   const valid = () => (latest !== null && clock.now() - latest.atMs <= 3 * everyMs ? latest.reading : null);
   await using page = await serveStatusPage(listen, {
     health: () => valid() === null ? `the servers were not read for ${formatDuration(3 * everyMs)}` : null,
@@ -160,7 +160,7 @@ async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
   });
 }
 
-/** Replaces a file in one step: a reader sees the old or the new content. Throws CANNOT_CREATE. */
+/** Replaces a file atomically: a reader sees either the old or the new content. Throws CANNOT_CREATE. */
 function replaceFile(path: string, text: string): void {
   const draft = `${resolve(path)}.${process.pid}`;
   try {

@@ -1,4 +1,4 @@
-/** The commands of operators, which show all products. */
+/** The commands for operators, which work across all products. */
 import type { CommandLoaders } from "../command.ts";
 import type { Product } from "../product.ts";
 

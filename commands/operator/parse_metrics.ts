@@ -1,11 +1,12 @@
-/** Reads the metrics of baton's own processes in Prometheus' text format, as far as `baton top` shows them. Pure. */
+/** Parses the metrics of baton's own processes (Prometheus text format) that `baton top` shows. Pure. */
 import type { MetricsProcessName, TopProcess } from "./top_reading.ts";
 
 interface ProcessKind {
   readonly process: MetricsProcessName;
   readonly prefix: string;
   /**
-   * Suffix of a counter, and what it counts. With a label each of its values is a counter of its own: `PUT requests`.
+   * The counters by the suffix of their name. If `label` is set, each value of that label is shown as a separate
+   * counter, such as `PUT requests`.
    */
   readonly counters: Readonly<Record<string, { readonly what: string; readonly label: string | null }>>;
   readonly gauges: Readonly<Record<string, string>>;
@@ -40,7 +41,7 @@ const kinds: readonly ProcessKind[] = [
 
 const samplePattern = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 
-/** Null: the text has no metrics of a process of baton. */
+/** Returns null if the text contains no metrics of a baton process. */
 export function parseProcessMetrics(address: string, text: string): TopProcess | null {
   const kind = kinds.find(({ prefix }) => text.includes(`\n${prefix}`) || text.startsWith(prefix));
   if (kind === undefined) return null;

@@ -1,4 +1,4 @@
-/** Reads the objects below the root as rows of the page. Owns no connection. */
+/** Reads the objects below the root as rows of the page of `baton ui`. Owns no connection. */
 import { countUses } from "../../src/coordination/admin/list_in_use.ts";
 import { type FollowedFolder, withWatchedLists } from "../../src/coordination/admin/follow_folders.ts";
 import {
@@ -20,7 +20,7 @@ import { BatonError } from "../../src/base/errors.ts";
 import type { PersonRow, PoolRow, TickRow, UseRow } from "../../src/operator/ui/ui_rows.ts";
 import type { Watcher, ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 
-/** The rows of one object, by key. */
+/** The rows of one object on the page, by key, and the table they belong to. */
 export type UiObjectRows =
   | { readonly table: "locks" | "elections" | "barriers"; readonly rows: ReadonlyMap<string, UseRow> }
   | { readonly table: "pools"; readonly rows: ReadonlyMap<string, PoolRow> }
@@ -31,7 +31,7 @@ const peopleMax = 20;
 const failuresMax = 100;
 const runsMax = 60;
 
-/** Every folder that the page shows. */
+/** Returns the folders that the page follows, with a function that reads each object as rows. */
 export function uiFollowedFolders(root: string): readonly FollowedFolder<UiObjectRows>[] {
   const folder = (
     kind: string,
@@ -54,7 +54,10 @@ export function uiFollowedFolders(root: string): readonly FollowedFolder<UiObjec
   ];
 }
 
-/** A node that this version of baton does not know must not hide all others: `baton doctor` reports it. */
+/**
+ * Returns null for a node whose format this version does not know, so that it does not hide the others. `baton doctor`
+ * reports such nodes.
+ */
 async function nullIfUnknown<T>(reading: Promise<T>): Promise<T | null> {
   try {
     return await reading;
@@ -73,7 +76,7 @@ interface RowRequest<Kind extends UseRow["kind"] = UseRow["kind"]> {
 
 const tables = { lock: "locks", election: "elections", barrier: "barriers", gate: "barriers" } as const;
 
-/** Barriers and gates share a table. */
+/** Barriers and gates share a table, so a gate's key needs a prefix. */
 const keyOf = (kind: UseRow["kind"], name: string) => kind === "gate" ? `gate ${name}` : name;
 
 const useRows = (row: UseRow): UiObjectRows => ({
@@ -81,13 +84,13 @@ const useRows = (row: UseRow): UiObjectRows => ({
   rows: new Map([[keyOf(row.kind, row.name), row]]),
 });
 
-/** A lock or an election; null if it is free. */
+/** Reads a lock or an election; returns null if it is free. */
 async function readQueue(
   zk: ZooKeeper,
   { kind, name, root }: Omit<RowRequest<"lock" | "election">, "watch">,
 ): Promise<UiObjectRows | null> {
   const path = kind === "election" ? electionPath(name, root) : lockPath(name, root);
-  // The list of the lock itself changes when `h` or `q` is created.
+  // The lock's own list is read because it changes when its child `h` or `q` is created.
   const read = Promise.all([path.lock, path.holders, path.queue].map((node) => childNames(zk, node)));
   const found = await hiddenIfNoAuth(read);
   const empty = { kind, name, limit: null, holders: [], waiters: [], problem: null };
@@ -108,7 +111,7 @@ async function readQueue(
   });
 }
 
-/** A barrier or a gate; null if it is empty. */
+/** Reads a barrier or a gate; returns null if it is empty. */
 async function readNode(zk: ZooKeeper, request: RowRequest<"barrier" | "gate">): Promise<UiObjectRows | null> {
   const { kind, name, root, watch } = request;
   const path = objectPath(kind === "gate" ? "gates" : "barriers", name, root);
@@ -132,7 +135,7 @@ async function readNode(zk: ZooKeeper, request: RowRequest<"barrier" | "gate">):
   return row !== undefined && row.problem === null && row.holding === 0 && row.waiting === 0 ? null : rows;
 }
 
-/** Another layout of nodes, or another program's node, is a problem of this row alone. */
+/** Turns an unknown node layout, or another program's node, into a problem of this row only. */
 async function rowOrProblem(row: UseRow, read: () => Promise<UseRow>): Promise<UiObjectRows> {
   try {
     return useRows(await read());
@@ -142,7 +145,7 @@ async function rowOrProblem(row: UseRow, read: () => Promise<UseRow>): Promise<U
   }
 }
 
-/** Sends neither the session nor the arguments of the command, which may contain secrets. */
+/** Leaves out the session and the command's arguments, which may contain secrets. */
 function personRow(
   info: NodeInfo & { readonly mode: UseStatus["holders"][number]["mode"] },
   { id, token, place }: Pick<PersonRow, "id" | "place"> & { readonly token: bigint | null },
@@ -183,7 +186,7 @@ async function readTicks(zk: ZooKeeper, { name, root, watch }: FolderRequest): P
   const ids = await childNames(zk, folder, { watch });
   await Promise.all([
     ...ids.map((id) => nullIfNoNode(zk.getData(`${folder}/${id}`, { watch }))),
-    childNames(zk, lockPath(name, root).holders, { watch }), // the host that runs a tick may be lost
+    childNames(zk, lockPath(name, root).holders, { watch }), // watched because the host that runs a tick may be lost
   ]);
   const schedules = await readSchedules(zk, name, root);
   const { records } = await readHistoryReport(zk, name, { kind: "lock", root });

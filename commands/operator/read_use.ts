@@ -1,4 +1,4 @@
-/** Reads what `baton metrics` exports. */
+/** Reads the state and histories that `baton metrics` exports. */
 import { listInUse } from "../../src/coordination/admin/list_in_use.ts";
 import { serversTime } from "../../src/coordination/history/busy_notice.ts";
 import { listHistories } from "../../src/coordination/history/list_histories.ts";
@@ -10,7 +10,7 @@ import type { Clock } from "../../src/base/support/clock.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { UseMetricsReading } from "./use_metrics.ts";
 
-/** Number of locks whose schedules are read at the same time. */
+/** How many locks have their schedules read at the same time. */
 const batchSize = 100;
 
 export async function readUseForMetrics(
@@ -27,7 +27,7 @@ export async function readUseForMetrics(
   return { atMs: Date.now(), tookMs: clock.now() - startMs, uses, histories, schedules, clockOffsetMs };
 }
 
-/** How far the servers' clock is ahead of the own one; null where this client may not create a node. */
+/** Returns how far the servers' clock is ahead of this machine's, or null if this client may not create a node. */
 async function readClockOffset(zk: ZooKeeper, root: string): Promise<number | null> {
   const beforeMs = Date.now();
   const serversMs = await serversTime(zk, { root, acl: zk.acl }).catch((thrown: unknown) => {
@@ -47,7 +47,7 @@ async function listSchedules(zk: ZooKeeper, root: string): Promise<UseMetricsRea
         isRunning: open?.isHeld ?? false,
       }));
     } catch (thrown) {
-      // Hidden by an ACL, or of another version, which baton doctor names.
+      // Hidden by an ACL, or written by another version; baton doctor reports it.
       if (isRefusal(thrown, "NOAUTH") || thrown instanceof BatonError && /^(CONFIG|USAGE)$/.test(thrown.code)) {
         return [];
       }

@@ -1,4 +1,4 @@
-/** Runs `baton top`: reads from time to time, and draws after each reading, each key and each second. */
+/** Runs `baton top`: reads at intervals, and redraws after each reading, on each key press, and every second. */
 import process from "node:process";
 import { restMsAfterRead } from "../../src/coordination/admin/follow_reads.ts";
 import { isTransient } from "../../src/coordination/nodes/node_requests.ts";
@@ -44,7 +44,7 @@ async function printOnce(call: TopCall, sources: TopSources): Promise<ExitCode> 
   return exitCodes.SUCCESS;
 }
 
-/** The reason of the end after `q`. */
+/** Ends the live screen after the user has pressed `q`. */
 class UserQuit extends Error {}
 
 async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
@@ -64,7 +64,7 @@ async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
       nextWish: () => screen.nextWish(),
     });
   try {
-    // Messages about servers that do not respond go to the screen, once there is one.
+    // As soon as the screen exists, it shows the messages about servers that do not respond.
     const io = { ...call.io, err: (text: string) => screen.showMessage(printableLines(text)) };
     const what = "their response";
     for await (const reading of followSessions({ ...call, io }, follow, { what, signal })) screen.showReading(reading);
@@ -75,18 +75,18 @@ async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
   }
 }
 
-/** Yields readings until the signal aborts. Throws the reason of `ended`. */
+/** Yields a reading every `everyMs` until the signal aborts. Throws the reason of `ended` when the session ends. */
 export async function* readPeriodically<T>(
   read: () => Promise<T>,
   { ended, clock, signal, everyMs, onLate, nextWish }: {
-    /** The end of the session. */
+    /** Aborts when the session ends. */
     readonly ended: AbortSignal;
     readonly clock: Clock;
     readonly signal: AbortSignal;
     readonly everyMs: number;
-    /** Called with the reason why there is no new reading. */
+    /** Called with a message if a reading fails for the moment. */
     readonly onLate: (message: string) => void;
-    /** The event of the user's next wish for a reading. */
+    /** Returns an event that is set when the user asks for a reading before the interval is over. */
     readonly nextWish: () => Event;
   },
 ): AsyncGenerator<T, void, void> {
@@ -114,10 +114,10 @@ export async function* readPeriodically<T>(
   }
 }
 
-/** Times are drawn again this often, in milliseconds. */
+/** How often the screen is redrawn so that its times move, in milliseconds. */
 const tickMs = 1000;
 
-/** The screen, from the first reading on. Before that, messages go to stderr. */
+/** The live screen, which opens with the first reading. Messages before that go to stderr. */
 class LiveScreen implements Disposable {
   readonly #call: TopCall;
   readonly #clock: Clock;
@@ -156,7 +156,7 @@ class LiveScreen implements Disposable {
     this.#draw();
   }
 
-  /** The event that is set when the user wishes a reading now. */
+  /** Returns an event that is set when the user asks for a reading now. */
   nextWish(): Event {
     this.#wish = new Event();
     return this.#wish;
@@ -198,8 +198,8 @@ class LiveScreen implements Disposable {
 }
 
 /**
- * The target of ^Z: this process and a script around it, as the terminal would choose. Group 1 is the init of a
- * container: -1 would mean all.
+ * Returns what ^Z suspends: this process's group, as the terminal would. Group 1 belongs to a container's init, and a
+ * signal to -1 would reach every process; then only this process is suspended.
  */
 function suspendTarget(): number {
   const group = readProcess(process.pid)?.group ?? 0;

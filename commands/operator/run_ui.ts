@@ -25,7 +25,7 @@ import { isLoopback, networkReach } from "../../src/base/sockets/socket_reach.ts
 
 type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
 
-/** Rejects with StoppedBySignal: it ends in no other way than by a signal or an error. */
+/** Serves the page until a signal arrives. Always rejects: with StoppedBySignal or an error. */
 export async function runUi(call: UiCall): Promise<ExitCode> {
   const { values, io } = call;
   const clock = systemClock();
@@ -83,14 +83,16 @@ const lower = (name: string) => name.toLowerCase();
 
 const hostText = ({ host }: TcpAddress) => lower(host.includes(":") ? `[${host}]` : host);
 
-/** Throws USAGE. */
+/** Returns the address of --listen. Throws USAGE for a unix socket. */
 function listenAddressOf({ values, sources }: UiCall): TcpAddress {
   const address = addOriginToErrors("listen", uiSettings.listen, sources, () => parseListenFlag(values.listen));
   if (address.kind === "tcp") return address;
   throw new BatonError("USAGE", `--listen ${values.listen}: a browser cannot open a unix socket; write host:port`);
 }
 
-/** Throws USAGE or CONFIG for files that cannot be used. */
+/**
+ * Returns the TLS files of the settings, or null without them. Throws USAGE or CONFIG for files that cannot be used.
+ */
 function tlsOf({ values, sources }: UiCall, warn: (text: string) => void): TlsFiles | null {
   const { listenCert: cert, listenKey: key } = values;
   if (cert === undefined && key === undefined) return null;
@@ -101,12 +103,11 @@ function tlsOf({ values, sources }: UiCall, warn: (text: string) => void): TlsFi
   });
 }
 
-/** 256 random bits. */
 const newToken = () => randomBytes(32).toString("base64url");
 
 const tokenCharactersMin = 32;
 
-/** New tokens, or those of the file. Throws CONFIG. */
+/** Returns the tokens of --token-file, or new random ones. Throws CONFIG for an unsuitable file. */
 function tokensOf({ tokenFile, allowActions }: UiCall["values"]): {
   readonly readToken: string;
   readonly actToken: string | null;
@@ -122,7 +123,7 @@ function tokensOf({ tokenFile, allowActions }: UiCall["values"]): {
   );
 }
 
-/** The lines of a file that only this user can read. Throws CONFIG. */
+/** Reads the lines of the token file. Throws CONFIG if other users can read it. */
 function linesOf(file: string): string[] {
   let text: string;
   try {
@@ -144,7 +145,7 @@ function tokenOf(token: string | undefined, file: string, line: "first" | "secon
   );
 }
 
-/** The address for a link: an address of all interfaces is none of a browser. */
+/** Returns the host and port for the printed link. A browser cannot open 0.0.0.0, so a host name replaces it. */
 function linkHost(address: Address, [name]: readonly string[] = []): string {
   if (address.kind === "unix") return formatAddress(address);
   const isAll = address.host === "0.0.0.0" || address.host === "::";

@@ -1,17 +1,17 @@
-/** The keys of `baton top`, and what they change. Pure. */
+/** The key bindings of `baton top`, and how each key changes the display. Pure. */
 
 export const topSortKeys = ["kind", "name", "hold", "wait", "age"] as const;
 export type TopSortKey = (typeof topSortKeys)[number];
 
-/** The user's choices. */
+/** What the user has chosen on the screen: order, filter, scroll position, help. */
 export interface TopUiState {
   readonly sort: TopSortKey;
   readonly isReversed: boolean;
-  /** Only rows with this text are shown; empty: all. */
+  /** Only rows that contain this text are shown. Empty shows all rows. */
   readonly filter: string;
-  /** The filter is being typed. */
+  /** True while the user is typing the filter. */
   readonly isTyping: boolean;
-  /** The first line of the body that is shown. */
+  /** Number of the first visible line of the body, from 0. */
   readonly offset: number;
   readonly isHelp: boolean;
 }
@@ -27,7 +27,7 @@ export const initialTopUi: TopUiState = {
 
 const escape = "\x1b";
 
-/** Sequences of terminals, in both of their modes for cursor keys. */
+/** The escape sequences of keys, in both cursor-key modes of terminals. */
 const sequences: Readonly<Record<string, string>> = {
   "[A": "up",
   OA: "up",
@@ -55,7 +55,7 @@ const controls: Readonly<Record<string, string>> = {
   "\x04": "^D",
 };
 
-/** The keys in a text that a terminal has sent. A character stands for itself; unknown sequences are left out. */
+/** Splits terminal input into key names. A printable character is its own name; unknown sequences are skipped. */
 export function parseTerminalKeys(text: string): string[] {
   const keys: string[] = [];
   for (let rest = text; rest !== "";) {
@@ -75,13 +75,13 @@ export function parseTerminalKeys(text: string): string[] {
   return keys;
 }
 
-/** The numbers of lines of the body: all of them, and those that the screen has room for. */
+/** How many lines the body has, and how many of them fit on the screen. */
 export interface TopBodySize {
   readonly lines: number;
   readonly room: number;
 }
 
-/** An action of the program that a key requests. */
+/** What the program must do after a key; null if only the display changes. */
 export type TopAction = "quit" | "interrupt" | "suspend" | "refresh" | null;
 
 export interface TopKeyResult {
@@ -89,7 +89,7 @@ export interface TopKeyResult {
   readonly action: TopAction;
 }
 
-/** Returns the change that a key makes. */
+/** Returns the display after a key press, and the action that the key requests. */
 export function applyTopKey(ui: TopUiState, key: string, size: TopBodySize): TopKeyResult {
   if (key === "^C") return { ui, action: "interrupt" };
   if (key === "^Z") return { ui, action: "suspend" };

@@ -8,10 +8,10 @@ import { choiceType, durationType, listType, textType } from "../../src/base/con
 import type { CommandCall } from "../command.ts";
 import { topSortKeys } from "./top_keys.ts";
 
-/** Addresses that processes of this machine listen on: from files and variables only, the flag is theirs. */
+/** Removes the flag of a setting: `baton top` reads another command's listen address from files and variables only. */
 const configured = <T>({ flag: _flag, ...declaration }: Setting<T>): Setting<T> => declaration;
 
-/** Where `baton top` and `baton ui` read. */
+/** The settings that name what `baton top` and `baton ui` read. */
 export const topSourcesSettings = {
   metrics: flag("--metrics", listType("host:port|unix:PATH,…"), {
     once: true,

@@ -9,7 +9,7 @@ export interface TopUse {
   /** Null if an ACL hides the number. */
   readonly holders: number | null;
   readonly waiters: number | null;
-  /** The first holder, and the first waiter; null if there is none, or if its details were not read. */
+  /** The first holder and the first waiter. Null if there is none, or if the details were not read. */
   readonly holder: UseHolder | null;
   readonly next: UseWaiter | null;
 }
@@ -21,7 +21,7 @@ export interface TopStore {
   readonly waiting: number;
   readonly inFlight: number;
   readonly dead: number;
-  /** Messages that were delivered since the store was created. */
+  /** Messages delivered since the store was created. */
   readonly done: number;
   /** Wall clock, in milliseconds. */
   readonly oldestMs: number | null;
@@ -30,20 +30,20 @@ export interface TopStore {
 
 export type MetricsProcessName = "keeper" | "pubsub server" | "pubsub proxy" | "retry";
 
-/** A process whose metrics were read. */
+/** The metrics of one baton process, or the reason why they could not be read. */
 export interface TopProcess {
   readonly address: string;
   /** Null if it could not be read. */
   readonly process: MetricsProcessName | null;
   /** Why it could not be read. */
   readonly error: string | null;
-  /** Counters that only grow, by what they count: `requests`. */
+  /** Counters by what they count, such as `requests`. */
   readonly counters: Readonly<Record<string, number>>;
-  /** Present numbers: `requests in flight`. */
+  /** Current values by what they measure, such as `in flight`. */
   readonly gauges: Readonly<Record<string, number>>;
 }
 
-/** Publish/subscribe, message stores and processes. */
+/** One reading of publish/subscribe, message stores and processes. */
 export interface ServicesReading {
   /** Wall clock, in milliseconds. */
   readonly atMs: number;
@@ -51,28 +51,31 @@ export interface ServicesReading {
   readonly pubsubServers: readonly PubsubServerRow[];
   readonly stores: readonly TopStore[];
   readonly processes: readonly TopProcess[];
-  /** Sentences about parts that could not be read. */
+  /** Messages about what could not be read. */
   readonly problems: readonly string[];
 }
 
 export interface TopReading extends ServicesReading {
-  /** The servers in the form of --servers. */
+  /** The coordination servers, written as for --servers. */
   readonly servers: string;
   readonly root: string;
   readonly uses: readonly TopUse[];
 }
 
-/** Rates per second between two readings, by what they belong to; empty before the second reading. */
+/** Rates per second between two readings; empty before the second reading. */
 export interface TopRates {
-  /** Delivered messages of a store, by its folder. */
+  /** Messages delivered per second, by the folder of the store. */
   readonly stores: ReadonlyMap<string, number>;
-  /** Counters of a process by address, then by what they count. */
+  /** The rate of each counter, by the address of the process and then by what it counts. */
   readonly processes: ReadonlyMap<string, Readonly<Record<string, number>>>;
 }
 
 export const noTopRates: TopRates = { stores: new Map(), processes: new Map() };
 
-/** A counter that has become lower is that of a new process or store: it has no rate yet. */
+/**
+ * Returns the rates between two readings. A counter that has decreased belongs to a restarted process or a new store,
+ * and gets no rate.
+ */
 export function topRatesBetween(before: ServicesReading, after: ServicesReading): TopRates {
   const seconds = (after.atMs - before.atMs) / 1000;
   if (seconds <= 0) return noTopRates;

@@ -1,5 +1,5 @@
 /**
- * Reads what `baton top` shows: the coordination data, the message stores of this machine, and metrics of processes.
+ * Reads what `baton top` and `baton ui` show: coordination data, this machine's message stores, and process metrics.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -27,10 +27,10 @@ import type { CommandCall } from "../command.ts";
 import type { topSourcesSettings } from "./top_options.ts";
 import type { ServicesReading, TopProcess, TopReading, TopStore, TopUse } from "./top_reading.ts";
 
-/** Holders are read of this many objects, those with the longest queues. */
+/** How many objects have their holders read: those with the longest queues. */
 const detailsMax = 500;
 
-/** The part of a call that names the sources. */
+/** The part of a command call that names what to read. */
 export type TopSourcesCall = Pick<CommandCall<typeof topSourcesSettings>, "values" | "sources">;
 
 export class TopSources implements AsyncDisposable {
@@ -45,7 +45,7 @@ export class TopSources implements AsyncDisposable {
     if (isStoreNamed(call)) readStoreLocation(call.values, call.sources);
   }
 
-  /** Rejects for a failure of the coordination service. Other parts that fail are reported as problems. */
+  /** Reads everything. Rejects if the coordination service fails; other failures become `problems` of the reading. */
   async read(zk: ZooKeeper, servers: string, signal: AbortSignal): Promise<TopReading> {
     const { root } = this.#call.values;
     const [uses, services] = await Promise.all([readUses(zk, root), this.readServices(zk, signal)]);
@@ -54,7 +54,7 @@ export class TopSources implements AsyncDisposable {
     return { ...services, servers, root, uses, problems };
   }
 
-  /** Everything but locks, elections, barriers and pools. Rejects as `read` does. */
+  /** Reads everything except locks, elections, barriers and pools. Rejects as `read` does. */
   async readServices(zk: ZooKeeper, signal: AbortSignal): Promise<ServicesReading> {
     const problems: string[] = [];
     const [overview, processes] = await Promise.all([
@@ -72,7 +72,7 @@ export class TopSources implements AsyncDisposable {
     };
   }
 
-  /** A store of the last reading, by its folder; null: there is none. */
+  /** Returns the store that the last reading found in a folder, or null. */
   storeAt(folder: string): { readonly name: string; readonly store: CommandStore } | null {
     return this.#stores.get(folder) ?? null;
   }
@@ -82,7 +82,7 @@ export class TopSources implements AsyncDisposable {
     this.#stores.clear();
   }
 
-  /** A process that is only configured may not run. */
+  /** Reads the processes. One that does not respond is left out, unless the user named it with --metrics. */
   async #readProcesses(signal: AbortSignal): Promise<TopProcess[]> {
     const read = await Promise.all(
       this.#addresses.map(async ({ address, isTyped }) => ({
@@ -137,7 +137,7 @@ async function readUses(zk: ZooKeeper, root: string): Promise<TopUse[]> {
   );
 }
 
-/** The process that runs the oldest job of a pool: the jobs hold the locks of their items. */
+/** Returns the process with a pool's oldest job. Jobs hold the locks of their items. */
 function firstJob(details: ReadonlyMap<string, UseStatus>, pool: string): UseHolder | null {
   const key = useDetailsKey("lock", `${pool}/`);
   const jobs = [...details].flatMap(([name, { holders }]) => name.startsWith(key) ? holders : []);
@@ -146,14 +146,14 @@ function firstJob(details: ReadonlyMap<string, UseStatus>, pool: string): UseHol
 
 async function readPubsub(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
   if (await zk.exists(path.base) === null) return [];
-  // A client that keeps what it has read learns from this list that a shard was created.
+  // This list is read only so that a client that caches reads notices a new shard.
   const [, overview] = await Promise.all([nullIfNoNode(zk.getChildren(path.topics)), readServerOverview(zk, path)]);
   return overview;
 }
 
 const isStoreNamed = ({ sources: { flags } }: TopSourcesCall) => flags.has("retryName") || flags.has("retryStore");
 
-/** The store that --store or --name names; without these the configured store and all stores beside it. */
+/** Returns the store that --store or --name names, or else the configured store and all stores beside it. */
 function storesOf(call: TopSourcesCall): StoreLocation[] {
   const { values, sources } = call;
   if (isStoreNamed(call)) return [readStoreLocation(values, sources)];
@@ -183,7 +183,7 @@ function foldersIn(parent: string): string[] {
   }
 }
 
-/** Addresses of --metrics, and those on which this machine's configuration lets processes listen. */
+/** Returns the addresses of --metrics, or else the metrics addresses of this machine's configuration. */
 function metricsAddresses(
   { values, sources }: TopSourcesCall,
 ): { readonly address: Address; readonly isTyped: boolean }[] {

@@ -1,4 +1,4 @@
-/** Draws `baton top`: a reading and what the user has chosen become lines. Pure. */
+/** Turns a reading and the user's choices into the lines of `baton top`. Pure. */
 import { nameOfHolder } from "../../src/coordination/nodes/holder_info.ts";
 import { clockTime } from "../../src/base/schedule/local_zone.ts";
 import { formatPassedTime } from "../../src/base/support/duration.ts";
@@ -17,7 +17,7 @@ export interface TopFrame {
   readonly ui: TopUiState;
   /** Wall clock, in milliseconds. */
   readonly nowMs: number;
-  /** Shown below the title: no server responds. */
+  /** A message below the title, such as that no server responds; may be empty. */
   readonly message: string;
 }
 
@@ -35,7 +35,7 @@ const helpLines = [
   "q                                          end",
 ];
 
-/** The lines of a screen, exactly as many as it has rows, and the size of the part that scrolls. */
+/** Returns exactly as many lines as the screen has rows, and the size of the part that scrolls. */
 export function topScreen(
   frame: TopFrame,
   { size, paint }: ViewOptions,
@@ -69,7 +69,7 @@ export function topScreen(
   };
 }
 
-/** Everything, for --once. */
+/** Returns all lines, for --once. */
 export function topText(frame: TopFrame, paint: Paint): string[] {
   return [titleLine(frame, paint), "", ...topBody(frame, paint).map(({ text }) => text)];
 }
@@ -96,7 +96,7 @@ interface BodyLine {
   readonly head: string;
 }
 
-/** All sections with rows, separated by empty lines. */
+/** Returns all sections that have rows, with an empty line between them. */
 function topBody(frame: TopFrame, paint: Paint, columnsMax?: number): BodyLine[] {
   const { reading, ui } = frame;
   const sections = [
@@ -131,7 +131,7 @@ const ageMs = ({ holder, next }: TopUse, nowMs: number) => {
   return since === 0 ? -1 : Math.max(0, nowMs - since);
 };
 
-/** The order of rows; equal ones stay in the order of kind and name. */
+/** Sorts the rows as the user chose. Equal rows stay in the order of kind and name. */
 function sortedUses({ reading: { uses }, ui, nowMs }: TopFrame): TopUse[] {
   const compare: Readonly<Record<TopUiState["sort"], (a: TopUse, b: TopUse) => number>> = {
     kind: () => 0,

@@ -1,6 +1,6 @@
 /**
- * The actions of the page: each names its target and what the page showed of it, and is refused if that has changed.
- * Owns the actions in progress and the last results. The functions are those of the commands.
+ * Runs the actions that users request on the page. A request names its target and what the page showed of it; baton
+ * rejects it if the target has changed since. Owns the running actions and the last results.
  */
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { resign } from "../../src/coordination/election/campaign.ts";
@@ -38,16 +38,16 @@ interface UiActionsOptions {
   readonly onChange: (actions: readonly ActionRow[]) => void;
 }
 
-/** Maximum number of actions at the same time, and of results that are kept. */
+/** How many actions may run at the same time, and how many results the page lists. */
 const runningMax = 4;
 const keptMax = 20;
-/** Maximum number of dead letters of one action. */
+/** The most dead letters that one action may change. */
 export const uiActionLettersMax = 100;
 /**
- * The response comes after this time; a longer action goes on, and its result is in the list of actions. Milliseconds.
+ * How long a response may take, in milliseconds. A longer action continues, and the list of actions shows its result.
  */
 const responseMsMax = 8000;
-/** Time to wait for a release. Milliseconds. */
+/** How long to wait for a holder's release, in milliseconds. */
 const releaseMsMax = 10_000;
 
 interface Action {
@@ -69,8 +69,8 @@ export class UiActions {
   }
 
   /**
-   * Resolves with a status and a sentence. Rejects with an HttpError for a request that cannot be understood, or too
-   * many.
+   * Runs an action and resolves with an HTTP status and a sentence. Rejects with an HttpError for an invalid request,
+   * or if too many actions are running.
    */
   async run(verb: string, body: Uint8Array): Promise<{ readonly status: number; readonly text: string }> {
     const parse = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
@@ -88,7 +88,7 @@ export class UiActions {
     return ended ?? { status: 202, text: `${what}: this takes longer; the result will be in the overview` };
   }
 
-  /** Never rejects. */
+  /** Runs the action and records its result. Never rejects. */
   async #finish(row: ActionRow, verb: string, run: Action["run"]): Promise<{ status: number; text: string }> {
     const { log } = this.#options;
     try {
@@ -113,7 +113,7 @@ export class UiActions {
   }
 }
 
-/** 409: the page is old. */
+/** Returns the HTTP status of a failure. 409 means that the page showed an old state. */
 function statusOf(thrown: unknown): number {
   if (thrown instanceof HttpError) return thrown.status;
   if (!(thrown instanceof BatonError)) return 500;
@@ -122,7 +122,7 @@ function statusOf(thrown: unknown): number {
 }
 
 interface ActionContext extends UiActionsOptions {
-  /** Name of the user who runs baton ui, for the holder. */
+  /** Who asks, as the holder sees it. */
   readonly by: string;
 }
 
@@ -175,7 +175,7 @@ function breakOptions({ by, clock, signal }: ActionContext, body: JsonFields) {
   return { clock, signal, waitMs: releaseMsMax, revocation: { by, reason } };
 }
 
-/** The lock may have been granted again since the page was drawn. Throws NOT_FOUND. */
+/** Throws NOT_FOUND if the lock was granted to another holder since the page was drawn. */
 async function demandHolder(
   zk: ZooKeeper,
   name: string,
@@ -201,7 +201,7 @@ function brokenText({ holder, outcome }: BrokenLock, what: string): string {
   return `${who} was asked, and has not released ${what} yet`;
 }
 
-/** Redrives or drops dead letters that have not been tried again since the page was drawn. */
+/** Redrives or drops dead letters, except those that were tried again since the page was drawn. */
 function letterAction(context: ActionContext, body: JsonFields, change: "redrive" | "purge"): Action {
   const folder = textIn(body, "store");
   const letters = lettersIn(body);
@@ -282,7 +282,7 @@ function moveAction(context: ActionContext, body: JsonFields): Action {
   return { what: `move topic "${printable(topic)}" to "${printable(to)}"`, run };
 }
 
-/** Returns the topics that were moved. Throws the reason of the first one that was not. */
+/** Moves topics and returns those that were moved. Throws if one could not be moved. */
 async function runMoves(
   { root, clock, socket, signal }: ActionContext,
   zk: ZooKeeper,
@@ -309,7 +309,7 @@ function demandSession({ zk }: ActionContext): ZooKeeper {
   return session;
 }
 
-/** Throws an HttpError unless the user has typed the name, as the page shows it. */
+/** Throws an HttpError unless the user has typed the name of the target to confirm the action. */
 function demandTyped(body: JsonFields, name: string): void {
   if (body["typed"] !== name && body["typed"] !== shownText(name)) {
     throw new HttpError(400, `"typed" must be the name of the target\n`);
@@ -324,7 +324,7 @@ function textIn(fields: JsonFields, key: string, lengthMin = 1): string {
   throw new HttpError(400, `"${key}" must be a text of ${lengthMin} to ${textLengthMax} characters\n`);
 }
 
-/** A whole id: the beginning of one could be that of a later holder. */
+/** Reads the holder's full id. A prefix could also match a later holder. */
 function holderIn(body: JsonFields): string {
   const id = textIn(body, "holder");
   if (/^[0-9a-z]{32}$/.test(id)) return id;

@@ -1,7 +1,4 @@
-/**
- * Answers what the page asks for only when it shows it: dead letters by pages, a body, and the subscribers of a topic.
- * Owns nothing.
- */
+/** Answers the page's requests for details: pages of dead letters, a message body, the subscribers of a topic. */
 import { HttpError } from "../../src/base/http/http_error.ts";
 import { manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
@@ -24,9 +21,9 @@ export interface UiDetailsOptions {
   readonly clock: Clock;
 }
 
-/** Maximum number of answers at the same time. */
+/** How many answers may be in progress at the same time. */
 const runningMax = 8;
-/** Time for the answer of a server. Milliseconds. */
+/** How long to wait for a server's answer, in milliseconds. */
 const topicMsMax = 5000;
 const bodyBytesMax = 64 << 10;
 
@@ -38,7 +35,10 @@ export class UiDetails {
     this.#options = options;
   }
 
-  /** Null: there is no such path. Rejects with an HttpError, and the errors of stores and servers. */
+  /**
+   * Answers a request, or returns null if the path is unknown. Rejects with an HttpError or an error of a store or
+   * server.
+   */
   answer(path: string, query: URLSearchParams, signal: AbortSignal): Promise<unknown> | null {
     const { showsBodies } = this.#options;
     if (path === "/dead") return this.#limited(() => this.#deadLetters(query));

@@ -1,6 +1,6 @@
 /**
- * Keeps the rows of the page up to date while a page is open. Owns the session, which it closes when no page has been
- * open for a minute, and the rows.
+ * Keeps the rows up to date while a browser has the page open. Owns the rows and the session, and closes the session
+ * when no page has been open for a minute.
  */
 import { type FolderChange, type FolderRound, followFolders } from "../../src/coordination/admin/follow_folders.ts";
 import { WatchedReads } from "../../src/coordination/admin/watched_reads.ts";
@@ -22,27 +22,24 @@ import { TopSources } from "./top_sources.ts";
 import { uiFollowedFolders, type UiObjectRows } from "./read_rows.ts";
 import type { UiCall } from "./ui_options.ts";
 
-/** The session is closed this long after the last page. Milliseconds. */
+/** How long the session stays open after the last page was closed, in milliseconds. */
 const idleMsMax = 60_000;
 /**
- * Reports of changes are read once in this time: a process that wakes up for each one takes twice the processor time.
- * Milliseconds.
+ * How long changes are gathered before they are read, in milliseconds. Waking up for every change would double the
+ * processor time.
  */
 const gatherMs = 900;
-/** Time between two readings of topics, stores and processes. Milliseconds. */
+/** Time between two readings of topics, stores and processes, in milliseconds. */
 const servicesEveryMs = 2000;
-/**
- * Each reading with a number that this divides reads all topics and servers; the others read those whose change was
- * reported.
- */
+/** Every n-th reading reads all topics and servers; the others read only those that have changed. */
 const servicesWholeEvery = 60;
-/** Time until servers that refused the session are tried again. Milliseconds. */
+/** How long to wait before connecting again to servers that refused the session, in milliseconds. */
 const refusedEveryMs = 10_000;
 const poolItemsMax = 100;
 
 type FollowedTable = UiObjectRows["table"];
 
-/** The table of each folder. */
+/** The page's table for each folder of nodes. */
 const followedTables: ReadonlyMap<string, FollowedTable> = new Map([
   ["locks", "locks"],
   ["elections", "elections"],
@@ -59,7 +56,7 @@ interface FeedProblems {
 
 export class UiFeed implements AsyncDisposable {
   readonly model = new UiTableModel();
-  /** Part of the numbers of patches: a page of an earlier process has others. */
+  /** A random part of event ids, by which a page that was connected to an earlier process is recognized. */
   readonly instance = newGuid().slice(0, 8);
   readonly #call: UiCall;
   readonly #clock: Clock;
@@ -71,9 +68,9 @@ export class UiFeed implements AsyncDisposable {
   #zk: ZooKeeper | null = null;
   #about: AboutRow;
   #problems: FeedProblems = { folders: [], services: [] };
-  /** Rows of each object of the current session, by folder and name. */
+  /** The table and row keys of each object that this session has read, by folder and name. */
   #keys = new Map<string, { readonly table: FollowedTable; readonly keys: readonly string[] }>();
-  /** Pools without their jobs, and the locks that may be jobs. */
+  /** Pools as they were read, without their running jobs; and the locks that may be such jobs. */
   readonly #pools = new Map<string, PoolRow>();
   readonly #jobs = new Map<string, UseRow>();
   #before: ServicesReading | null = null;
@@ -109,7 +106,7 @@ export class UiFeed implements AsyncDisposable {
     this.#publish();
   }
 
-  /** Counts a page until it is disposed. */
+  /** Registers an open page until the result is disposed. */
   open(): Disposable {
     this.#readerCount++;
     this.#readers.notify();
@@ -131,7 +128,7 @@ export class UiFeed implements AsyncDisposable {
     await event.wait();
   }
 
-  /** Follows while a page is open, until the signal aborts. */
+  /** Follows the servers whenever a page is open, until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     let isFirst = true;
     while (!signal.aborted) {
@@ -169,7 +166,7 @@ export class UiFeed implements AsyncDisposable {
     }
   }
 
-  /** Aborts after a minute without a page. Returns a function that ends the wait. */
+  /** Aborts `active` after a minute without an open page. Returns a function that cancels this. */
   #endWhenIdle(active: AbortController): () => void {
     let cancel = () => {};
     const look = () => {
@@ -228,7 +225,7 @@ export class UiFeed implements AsyncDisposable {
     this.#publish();
   }
 
-  /** Returns true if a table is full. */
+  /** Applies one change. Returns true if a table is full. */
   #applyChange({ folder, name, value }: FolderChange<UiObjectRows>): boolean {
     const object = `${folder} ${name}`;
     const table = followedTables.get(folder.slice(folder.lastIndexOf("/") + 1));
@@ -239,7 +236,7 @@ export class UiFeed implements AsyncDisposable {
     return [...value?.rows ?? []].map(([key, row]) => this.#set(table, key, row)).includes(false);
   }
 
-  /** Pools wait for the number of their jobs. */
+  /** Sets or removes a row. Pools are only stored here; `#countJobs` publishes them with the number of their jobs. */
   #set(table: FollowedTable, key: string, row: UseRow | PoolRow | TickRow | null): boolean {
     if (table === "pools") {
       if (row === null) this.#pools.delete(key);
@@ -253,7 +250,7 @@ export class UiFeed implements AsyncDisposable {
     return this.model.set(table, key, row as never);
   }
 
-  /** The jobs of a pool hold the locks COMPONENT/ITEM. */
+  /** Adds the running jobs to each pool. A job holds the lock COMPONENT/ITEM. */
   #countJobs(): void {
     for (const [name, pool] of this.#pools) {
       const prefix = `${name}/`;
@@ -269,7 +266,7 @@ export class UiFeed implements AsyncDisposable {
     }
   }
 
-  /** Removes rows of an earlier session whose objects are gone. */
+  /** Removes rows that an earlier session read and whose objects no longer exist. */
   #removeStale(): void {
     for (const table of new Set(followedTables.values())) {
       const known = new Set([...this.#keys.values()].filter((one) => one.table === table).flatMap(({ keys }) => keys));
@@ -277,7 +274,7 @@ export class UiFeed implements AsyncDisposable {
     }
   }
 
-  /** Rejects for a refusal; the end of the session ends the other reader, too. */
+  /** Reads topics, stores and processes at intervals. Rejects if the servers refuse; returns when the session ends. */
   async #pollServices(zk: ZooKeeper, signal: AbortSignal): Promise<void> {
     const reads = new WatchedReads(zk, () => {});
     for (let round = 1; !signal.aborted; round++) {
@@ -327,5 +324,5 @@ export class UiFeed implements AsyncDisposable {
   }
 }
 
-/** One digit after the point: more would change with every reading. */
+/** Rounds to one decimal place; more digits would change with every reading. */
 const rounded = (rate: number | null) => rate === null ? null : Math.round(rate * 10) / 10;

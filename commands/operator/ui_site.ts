@@ -1,4 +1,4 @@
-/** Answers the requests of the page: its files, and the stream of its rows. Owns nothing. */
+/** Answers the HTTP requests of the page: its files, the stream of rows, details and actions. */
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
 import { type HttpRequest, type HttpResponse } from "../../src/base/http/serve_http.ts";
@@ -16,12 +16,12 @@ interface UiSiteOptions {
   readonly guard: RequestGuard;
   readonly clock: Clock;
   readonly details: UiDetails;
-  /** Null: the page only reads. */
+  /** Null if the page is read-only. */
   readonly actions: UiActions | null;
   readonly showsBodies: boolean;
 }
 
-/** Only this program's own script and style; the page cannot be shown in a frame. */
+/** Allows only this program's own script and style, and forbids showing the page in a frame. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -61,7 +61,7 @@ function accessOf(path: string): RequestAccess {
 const plainText = "text/plain; charset=utf-8";
 const notFound = (): HttpResponse => ({ status: 404, headers: securityHeaders, body: "There is no such page\n" });
 
-/** A failure is a response with its sentence, and with the security headers. */
+/** Turns a failure into a response with its message and the security headers. */
 async function withErrors(work: () => Promise<HttpResponse>): Promise<HttpResponse> {
   try {
     return await work();
@@ -79,9 +79,9 @@ function statusOf(thrown: unknown): number | null {
   return thrown.code === "USAGE" || thrown.code === "BAD_DATA" ? 400 : thrown.code === "NOT_FOUND" ? 404 : 503;
 }
 
-/** A comment is sent after this time without a change, so that a page notices a lost connection. Milliseconds. */
+/** After this long without a change, in milliseconds, a comment is sent so that the page notices a lost connection. */
 const commentEveryMs = 15_000;
-/** Bytes of one write: the time limit of the connection is one of each write. */
+/** Size of one write, in bytes. The connection's time limit applies to each write. */
 const pieceBytes = 64 << 10;
 
 export class UiSite {
@@ -139,7 +139,7 @@ export class UiSite {
     };
   }
 
-  /** The number of the last patch that the page has; null: it needs all rows. */
+  /** Returns the number of the last patch that the page has, or null if it needs all rows. */
   #resumeAfter(lastEventId: string): number | null {
     const [instance, number] = lastEventId.split("-");
     return instance === this.#options.feed.instance && number !== undefined && /^\d{1,15}$/.test(number)
@@ -174,7 +174,7 @@ export class UiSite {
   }
 }
 
-/** The text is JSON, and so has no line breaks. */
+/** Writes one server-sent event. `text` is JSON, so it contains no line breaks. */
 async function writeEvent(stream: ResponseStream, event: string, id: string | null, text: string): Promise<void> {
   const bytes = Buffer.from(`event: ${event}\n${id === null ? "" : `id: ${id}\n`}data: ${text}\n\n`);
   for (let at = 0; at < bytes.length; at += pieceBytes) await stream.write(bytes.subarray(at, at + pieceBytes));

@@ -1,4 +1,4 @@
-/** The metrics of everything below a root, from one reading. Pure. */
+/** Builds the metrics of `baton metrics` from one reading. Pure. */
 import { type UseKind, useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
 import {
   durationBoundsMs,
@@ -16,7 +16,7 @@ export interface UseMetricsReading {
   /** Wall clock, in milliseconds. */
   readonly atMs: number;
   readonly tookMs: number;
-  /** How far the servers' clock is ahead of the one of this machine; null: unknown. */
+  /** How far the servers' clock is ahead of this machine's; null if unknown. */
   readonly clockOffsetMs: number | null;
   readonly uses: UseList;
   readonly histories: readonly CountedHistory[];
@@ -37,13 +37,13 @@ const gaugesByKind = {
   pool: [["pool_jobs", "Jobs of a pool that run."], ["pool_waiters", "Jobs that wait for the total limit."]],
 } as const satisfies Record<UseKind, readonly [readonly [string, string], readonly [string, string] | null]>;
 
-/** Returns the metrics of a reading; null: the servers could not be read. */
+/** Returns the metrics. Pass null if the servers could not be read. */
 export function buildUseMetrics(
   reading: UseMetricsReading | null,
   { namesMax, counted = new CountedMetricNames(namesMax), release, commit }: {
-    /** Maximum number of names of each kind; the others are one name, `_other`. */
+    /** The most names of each kind that get their own label; the others share `_other`. */
     readonly namesMax: number;
-    /** The names of the readings before, so that no counter goes back. */
+    /** Remembers the names of earlier readings, so that no counter decreases. */
     readonly counted?: CountedMetricNames;
     readonly release: string;
     readonly commit: string | null;
@@ -93,13 +93,13 @@ function useMetrics({ uses }: UseMetricsReading, kind: UseKind, namesMax: number
   });
 }
 
-/** The items of a pool have locks below its name: they are counted together. */
+/** Returns the name to count under: an item of a pool, whose lock is below the pool's name, counts as the pool. */
 function groupOf(name: string, kind: UseKind, { pool }: UseList): string {
   const [component = name, ...rest] = name.split("/");
   return kind === "lock" && rest.length > 0 && pool.some((one) => one.name === component) ? component : name;
 }
 
-/** Returns a function from a name to its label. The most used names keep theirs. */
+/** Returns a function from a name to its label. The most used names keep their own. */
 function namesToKeep(used: readonly (readonly [name: string, count: number])[], namesMax: number) {
   const counts = new Map<string, number>();
   for (const [name, count] of used) counts.set(name, (counts.get(name) ?? 0) + count);
@@ -210,7 +210,7 @@ function tickMetrics({ atMs, schedules }: UseMetricsReading, namesMax: number, l
   ];
 }
 
-/** The samples of a histogram in seconds. */
+/** Returns the samples of one histogram, in seconds. */
 function durationSamples(labels: Readonly<Record<string, string>>, all: readonly DurationCounts[]): Sample[] {
   let count = 0;
   const buckets = [...durationBoundsMs, Infinity].map((bound, place): Sample => {

@@ -1,4 +1,7 @@
-/** Shows something that changes, until a signal: drawn again on a terminal, as lines elsewhere, or as JSON lines. */
+/**
+ * `--watch`: shows changes until a signal arrives. Redraws a table on a terminal; elsewhere prints lines, or JSON
+ * lines.
+ */
 import { followReads } from "../../src/coordination/admin/follow_reads.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
@@ -23,15 +26,15 @@ export const watchUseSettings = {
   }),
 } satisfies SettingTable;
 
-/** How a value is shown. All functions are pure; `nowMs` is the wall clock. */
+/** How a watched value is shown. All functions are pure; `nowMs` is the wall clock. */
 export interface WatchedUseView<T> {
-  /** A sentence that is shown if the table has no rows. */
+  /** Returns the sentence to show if the table has no rows. */
   readonly empty: (value: T) => string;
   readonly table: (value: T, nowMs: number) => readonly (readonly Cell[])[];
   readonly json: (value: T) => unknown;
-  /** Lines without passing time, by what they stand for. */
+  /** Returns a line for each object, by key. Lines contain no elapsed times, which would change all the time. */
   readonly lines: (value: T) => ReadonlyMap<string, string>;
-  /** The line for something that is gone, from its last line. */
+  /** Returns the line for an object that is gone, from its last line. */
   readonly gone: (line: string) => string;
 }
 
@@ -40,8 +43,8 @@ interface WatchCall extends CoordinationCommandCall {
 }
 
 /**
- * Rejects with StoppedBySignal; it ends in no other way than by a signal or an error. `what` is the subject of
- * messages.
+ * Shows a value and its changes until a signal arrives. Always rejects: with StoppedBySignal or an error. `what` is the
+ * subject of messages.
  */
 export async function watchUseChanges<T>(
   call: WatchCall,
@@ -67,11 +70,11 @@ export async function watchUseChanges<T>(
 /** Shows each value that differs from the previous one. */
 interface ChangeOutput<T> extends Disposable {
   show(value: T): void;
-  /** Shows a message of a whole line: that no server responds. The next value replaces it. */
+  /** Shows a one-line message, such as that no server responds. The next value replaces it. */
   report(message: string): void;
 }
 
-/** Says that the times on the screen are not those of TZ. */
+/** Warns if the time zone in TZ is unknown, so that displayed times are in another zone. */
 export function warnOfTimeZone(isQuiet: boolean, io: Io): void {
   const warning = zoneWarning(io.env);
   if (warning !== null && !isQuiet) io.err(`baton: warning: ${warning}\n`);
@@ -91,7 +94,7 @@ function changeOutput<T>(
   return { show, report: (message) => io.err(message), [Symbol.dispose]() {} };
 }
 
-/** One JSON object per line. */
+/** Returns a function that prints a value as one JSON line if it differs from the last one. */
 export function jsonChangePrinter<T>(io: Io, view: WatchedUseView<T>): (value: T) => void {
   let last = "";
   return (value) => {
@@ -102,7 +105,7 @@ export function jsonChangePrinter<T>(io: Io, view: WatchedUseView<T>): (value: T
   };
 }
 
-/** A line with the time for everything that is new, has changed, or is gone. */
+/** Returns a function that prints a line with the time for each object that is new, changed or gone. */
 export function lineChangePrinter<T>(io: Io, view: WatchedUseView<T>): (value: T) => void {
   let last: ReadonlyMap<string, string> = new Map();
   return (value) => {
@@ -115,10 +118,10 @@ export function lineChangePrinter<T>(io: Io, view: WatchedUseView<T>): (value: T
   };
 }
 
-/** The time that passes is drawn again this often, in milliseconds. */
+/** How often the table is redrawn so that elapsed times move, in milliseconds. */
 const tickMs = 1000;
 
-/** A table that is drawn again in its place. */
+/** Redraws the table in place on a terminal. */
 class ScreenChanges<T> implements ChangeOutput<T> {
   readonly #io: Io;
   readonly #view: WatchedUseView<T>;
@@ -143,7 +146,7 @@ class ScreenChanges<T> implements ChangeOutput<T> {
     this.#draw();
   }
 
-  /** A message on stderr would move the lines that are drawn again. */
+  /** Shows the message above the table, since one on stderr would shift the lines that are redrawn. */
   report(message: string): void {
     if (this.#shown === null || !this.#io.stderrIsTerminal) return this.#io.err(message);
     this.#message = message.replace(/^baton: /, "").trim();

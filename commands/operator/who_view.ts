@@ -18,7 +18,7 @@ const holds: Readonly<Record<StatusKind, string>> = {
 interface WhoRow {
   readonly state: Cell;
   readonly one: UseHolder | UseWaiter;
-  /** Place in the queue; empty for a holder. */
+  /** Place in the queue, from 1; empty for a holder. */
   readonly place: string;
   readonly how: string;
   readonly token: string;
@@ -44,7 +44,7 @@ function whoRows({ kind, holders, waiters }: Pick<UseStatus, "kind" | "holders" 
   ];
 }
 
-/** The table of holders and waiters; empty if there are none. `nowMs` is the wall clock. */
+/** Returns the table of holders and waiters; empty if there are none. `nowMs` is the wall clock. */
 export function whoTable(
   status: UseStatus,
   { nowMs, long }: { readonly nowMs: number; readonly long: boolean },
@@ -96,12 +96,12 @@ function longRow({ state, one, place, how, token }: WhoRow): Cell[] {
   return [state, ...[place, user, ...rest].map((text) => text || "-"), reasonOf(one)];
 }
 
-/** The start in UTC, to the second; empty if it is unknown. */
+/** Returns the start in UTC, to the second; empty if it is unknown. */
 export function holdStartText({ sinceMs }: { readonly sinceMs: number }): string {
   return sinceMs === 0 ? "" : new Date(sinceMs).toISOString().replace(/\.\d+Z$/, "Z");
 }
 
-/** The session as ZooKeeper's own tools write it; empty if there is none. */
+/** Returns the session id as ZooKeeper's own tools write it; empty if there is none. */
 export function sessionIdText({ sessionId }: { readonly sessionId: bigint | null }): string {
   return sessionId === null || sessionId === 0n ? "" : `0x${BigInt.asUintN(64, sessionId).toString(16)}`;
 }
@@ -111,7 +111,7 @@ function reasonOf({ reason, revoke, warning }: UseHolder | UseWaiter): string {
   return [reason, ...notes.map((note) => `(${note})`)].join(" ").trim();
 }
 
-/** A line for each holder and waiter, without the time that passes, by its id. */
+/** Returns a line for each holder and waiter by its id. Lines contain no elapsed times. */
 export function whoLines(status: UseStatus): Map<string, string> {
   const rows = whoRows(status);
   const ids = shortIds(rows.flatMap(({ one }) => one.id ?? []));
@@ -125,7 +125,7 @@ export function whoLines(status: UseStatus): Map<string, string> {
 const idText = ({ id }: UseHolder | UseWaiter, ids: ReadonlyMap<string, string>) =>
   id === null ? "" : ids.get(id) ?? id;
 
-/** The line for a holder or waiter that is gone: its first word is its state. */
+/** Returns the line for a holder or waiter that is gone, by replacing the state, which is its first word. */
 export function goneParticipantLine(line: string): string {
   return line.replace(/^\S+/, "gone ");
 }
@@ -144,7 +144,7 @@ function describeWaiting(kind: StatusKind, { mode, priority, value }: UseWaiter)
   return [...(first ? [first] : []), ...(priority === undefined ? [] : [`priority ${priority}`])];
 }
 
-/** A value that was read, and which processes share it. */
+/** A value that was read, with the scope that it applies to: this user, this machine or a cluster. */
 export type WithCoordinationScope<T> = T & Pick<Coordination, "scope">;
 
 export function whoJson(

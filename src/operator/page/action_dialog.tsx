@@ -1,6 +1,6 @@
 /**
- * Repeats an action in words before it is sent, and shows its result. A dangerous one needs the name of its target
- * typed.
+ * The dialog that describes an action before it is sent, and then shows its result. For a dangerous action the user
+ * must type the name of its target.
  */
 import { signal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
@@ -14,13 +14,13 @@ import { personText } from "./row_parts.tsx";
 export interface ProposedAction {
   readonly verb: "break" | "resign" | "redrive" | "drop" | "drain" | "move";
   readonly title: string;
-  /** Consequences, for people. */
+  /** Describes what the action will do. */
   readonly words: string;
-  /** The target and what the page showed of it. */
+  /** The target, and what the page showed of it when the user chose the action. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** The name that must be typed. */
+  /** The name that the user must type to confirm. */
   readonly typed?: string;
-  /** The holder is told a reason. */
+  /** True if the user may enter a reason, which the holder sees. */
   readonly hasReason?: boolean;
   /** Names to choose from, as the field `to` of the body. */
   readonly choices?: readonly string[];
@@ -33,7 +33,7 @@ const state = signal<{ readonly kind: "asking" | "sending" | "done" | "failed"; 
   text: "",
 });
 
-/** A button that opens the dialog; nothing on a page that only reads. */
+/** A button that opens the dialog; null on a read-only page. */
 export function ActionButton({ label, action }: {
   readonly label: string;
   readonly action: () => ProposedAction;
@@ -119,7 +119,7 @@ async function send(
   action.onDone?.();
 }
 
-/** The buttons of a holder or a leader. */
+/** The action buttons beside a holder or a leader. */
 export function HolderActions({ row: { kind, name }, person }: {
   readonly row: Pick<UseRow, "kind" | "name">;
   readonly person: PersonRow;

@@ -1,4 +1,4 @@
-/** Sentences about what an operator should look at, from the rows of all tables. */
+/** Finds what an operator should look at, from the rows of all tables. */
 import { countText, shownText } from "../ui/shown_text.ts";
 import { aboutProgram, type PageTable, pageTables, programNowMinuteMs } from "./page_state.ts";
 import { tickState, type ViewName } from "./views.tsx";
@@ -13,7 +13,9 @@ const attentionsMax = 50;
 const rowsOf = <Row>({ keys, rows }: PageTable<Row>): Row[] =>
   keys.value.flatMap((key) => rows.get(key)?.value ?? []) as Row[];
 
-/** Reads all rows: called by a computed signal, so that it runs after a change only. */
+/**
+ * Returns what needs attention. It reads all rows, so call it from a computed signal, which runs only after a change.
+ */
 export function listAttentionItems(): readonly AttentionItem[] {
   const found: AttentionItem[] = [];
   const add = (view: ViewName, text: string) => void found.push({ view, text });

@@ -1,4 +1,4 @@
-/** A table of rows: sorted, filtered, drawn in parts, and usable by keyboard. A changed row draws itself alone. */
+/** A table of rows that users can sort, filter and operate by keyboard. A changed row redraws only itself. */
 import { type Signal, signal, useComputed, useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
@@ -7,9 +7,9 @@ import type { PageTable } from "./page_state.ts";
 export interface TableColumn<Row> {
   readonly id: string;
   readonly head: string;
-  /** Text for the filter, the order, and the cell if there is no `cell`. */
+  /** The text that is filtered and sorted by, and shown unless there is a `cell`. */
   readonly text: (row: Row) => string;
-  /** Number for the order of numbers and times. */
+  /** The number to sort by, instead of the text. */
   readonly order?: (row: Row) => number;
   readonly cell?: (row: Row) => ComponentChildren;
   readonly isNumber?: boolean;
@@ -19,17 +19,17 @@ interface DataTableProps<Row> {
   /** Heading of the table. */
   readonly caption: string;
   readonly table: PageTable<Row>;
-  /** The first one has the name of the row, which opens its details. */
+  /** The first column shows the name of the row, which opens its details. */
   readonly columns: readonly TableColumn<Row>[];
-  /** A sentence for a table without rows. */
+  /** The sentence for a table without rows. */
   readonly empty: string;
   readonly onOpen: (key: string) => void;
 }
 
-/** Rows that are drawn at first, and with each further step. */
+/** How many rows are drawn at first, and added with each "more". */
 const drawnStep = 200;
 
-/** The text that rows must contain. */
+/** The filter: only rows that contain this text are shown. */
 export const rowFilterText = signal("");
 
 export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataTableProps<Row>): JSX.Element {
@@ -51,7 +51,7 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
     });
     const last = previous.peek();
     const keys = isBusy.value ? keepOrder(last.keys, found) : sortKeys(found, table, column, isDown);
-    // The same list is the same value: then only changed rows are drawn.
+    // An unchanged list keeps its identity, so that only changed rows are redrawn.
     if (keys.length !== last.keys.length || keys.some((key, index) => key !== last.keys[index])) last.keys = keys;
     return last.keys;
   });
@@ -95,7 +95,7 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
   );
 }
 
-/** The order does not change while a row has the focus; new rows are last. */
+/** Keeps the order while a row has the focus; new rows go to the end. */
 function keepOrder(before: readonly string[], found: readonly string[]): readonly string[] {
   const left = new Set(found);
   const kept = before.filter((key) => left.delete(key));

@@ -1,4 +1,4 @@
-/** Dead letters of one store by pages of 100, as the program reads them: the page never has all of them. */
+/** The dead letters of one store. They are loaded 100 at a time, never all of them. */
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
@@ -9,7 +9,7 @@ import { requestJsonFromProgram } from "./read_stream.ts";
 import { AgeText } from "./row_parts.tsx";
 
 interface LetterPlace {
-  /** Numbers after which the pages begin, up to this page. */
+  /** For each page up to this one, the number of the message before its first one. */
   readonly after: readonly number[];
   readonly field: string;
   readonly value: string;
@@ -21,7 +21,7 @@ interface LettersState {
   readonly store: StoreRow;
   readonly place: Signal<LetterPlace>;
   readonly answer: Signal<DeadLetterPage | null>;
-  /** Reason why they could not be read. */
+  /** Why the dead letters could not be read; empty if they could. */
   readonly why: Signal<string>;
   readonly body: Signal<string>;
   readonly read: () => Promise<void>;

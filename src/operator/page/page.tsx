@@ -1,4 +1,4 @@
-/** The page: its bar, the view that the address names, and the keys. */
+/** The page of `baton ui`: the bar, and the view that the URL names. */
 import { computed, type Signal, signal, useComputed, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
@@ -57,7 +57,7 @@ export function Page(): JSX.Element {
   );
 }
 
-/** The address keeps the name of the view. */
+/** Moves the focus to the rows without changing the URL, which names the view. */
 function skipToMain(event: Event): void {
   event.preventDefault();
   document.getElementById("main")?.focus();
@@ -141,7 +141,7 @@ function Connection(): JSX.Element | null {
   return null;
 }
 
-/** Shown on a page that was opened without its link. */
+/** Asks for the token if the page was opened without the printed link. */
 function TokenForm(): JSX.Element {
   const submit = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }) => {
     event.preventDefault();
@@ -320,7 +320,7 @@ function Overview(): JSX.Element {
   );
 }
 
-/** The last actions of all pages. */
+/** The last actions that any page has requested. */
 function ActionList(): JSX.Element | null {
   const actions = aboutProgram()?.actions ?? [];
   if (actions.length === 0) return null;
@@ -350,7 +350,8 @@ function ActionList(): JSX.Element | null {
 }
 
 /**
- * A screen reader hears of the connection and of what needs attention, at most this often; never of rows. Milliseconds.
+ * How often a screen reader announces the connection and what needs attention, in milliseconds. Rows are never
+ * announced.
  */
 const announceEveryMs = 10_000;
 
@@ -366,7 +367,7 @@ function Announcements(): JSX.Element {
   return <p class="unseen" role="status">{text}</p>;
 }
 
-/** The text of the last full interval. */
+/** Changes its text at most once per interval. */
 function useSlowText(said: Signal<{ readonly text: string; readonly atMs: number }>): Signal<string> {
   const slow = useComputed(() => ({ current: "", atMs: 0 })).peek();
   return useComputed(() => {

@@ -1,4 +1,7 @@
-/** The keys of the page, and their list. They can be switched off, as they are single characters. */
+/**
+ * The keyboard shortcuts of the page, and the dialog that lists them. Users can turn them off, because they are single
+ * characters.
+ */
 import { signal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
@@ -20,7 +23,7 @@ export function watchPageKeys(): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const target = event.target instanceof Element ? event.target : null;
     const isTyping = target?.matches("input, textarea, select") === true;
-    if (target !== null && target.closest("dialog") !== null) return; // it has its own keys: Escape closes it
+    if (target !== null && target.closest("dialog") !== null) return; // a dialog has its own keys: Escape closes it
     if (event.key === "Escape" && isTyping && target instanceof HTMLElement) {
       event.preventDefault(); // Chromium would empty the field and report no input
       return target.blur();
@@ -40,7 +43,7 @@ const actions: Readonly<Record<string, () => void>> = {
   k: () => moveFocus(-1),
 };
 
-/** Moves the focus between the names of the rows. */
+/** Moves the focus to the next or previous row. */
 function moveFocus(step: 1 | -1): void {
   const names = [...document.querySelectorAll<HTMLElement>("main button.name")];
   const at = names.findIndex((name) => name === document.activeElement);

@@ -1,10 +1,8 @@
-/**
- * The state of the page: the rows as signals, so that a changed row draws itself alone; and what the user has chosen.
- */
+/** The state of the page. Rows are signals, so that a changed row redraws only itself. */
 import { batch, computed, type Signal, signal } from "@preact/signals";
 import type { AboutRow, UiHello, UiTableName, UiTablePatch, UiTables } from "../ui/ui_rows.ts";
 
-/** The rows of one table. `keys` changes when a row comes or goes. */
+/** The rows of one table. `keys` changes when a row is added or removed. */
 export interface PageTable<Row> {
   readonly rows: Map<string, Signal<Row>>;
   readonly keys: Signal<readonly string[]>;
@@ -25,16 +23,16 @@ export const pageTables: { readonly [Name in UiTableName]: PageTable<UiTables[Na
   about: emptyTable(),
 };
 
-/** `waiting`: the first connection; `lost`: the program does not respond; `refused`: the token is wrong. */
+/** `waiting`: not connected yet; `lost`: `baton ui` does not respond; `refused`: the token is wrong. */
 export type StreamState = "waiting" | "live" | "lost" | "refused";
 
 export const streamState = signal<StreamState>("waiting");
-/** The reason of the last lost or refused connection. */
+/** Why the last connection was lost or refused. */
 export const streamFailureReason = signal("");
 export const pageHello = signal<UiHello | null>(null);
-/** The program's wall clock, in milliseconds; moves once a second. */
+/** The wall clock of `baton ui`, in milliseconds; changes once a second. */
 export const programNowMs = signal(Date.now());
-/** The same, once a minute. */
+/** The same time, rounded down to the minute. */
 export const programNowMinuteMs = computed(() => programNowMs.value - programNowMs.value % 60_000);
 let offsetMs = 0;
 
@@ -50,13 +48,13 @@ export function tickPageClock(): void {
   programNowMs.value = Date.now() + offsetMs;
 }
 
-/** Null before the first rows. */
+/** Returns the row about the program itself; null until the first rows have arrived. */
 export function aboutProgram(): AboutRow | null {
   void pageTables.about.keys.value;
   return pageTables.about.rows.get("about")?.value ?? null;
 }
 
-/** Replaces all rows (`isWhole`), or applies the changed ones. */
+/** Applies the changed rows; if `isWhole`, also removes all other rows. */
 export function applyTablePatch(patch: UiTablePatch, isWhole: boolean): void {
   batch(() => {
     for (const name of Object.keys(pageTables) as UiTableName[]) {
@@ -83,7 +81,7 @@ function applyRows(table: PageTable<unknown>, rows: Readonly<Record<string, unkn
   if (isListChanged) keys.value = [...known.keys()];
 }
 
-/** A setting that this browser keeps. Where it may not store anything, it lasts as long as the page. */
+/** A choice that the browser remembers. If it may not store anything, the choice lasts as long as the page. */
 export function browserChoice<Choice extends string>(
   name: string,
   choices: readonly [Choice, ...Choice[]],

@@ -1,15 +1,15 @@
-/** Reads the stream of rows, and connects again. Owns the connection and the token. */
+/** Receives the stream of rows, and reconnects when it is lost. Owns the connection and the token. */
 import { EventStreamReader, type ServerSentEvent } from "../ui/event_stream.ts";
 import type { UiHello, UiTablePatch } from "../ui/ui_rows.ts";
 import { applyHello, applyTablePatch, streamFailureReason, streamState } from "./page_state.ts";
 
-/** A stream that is silent for this long is lost: a comment comes every 15 s. Milliseconds. */
+/** A stream that is silent for this long, in milliseconds, is lost: `baton ui` sends a comment every 15 s. */
 const silentMsMax = 45_000;
 const againMs = { first: 500, max: 10_000 };
 
 const tokenKey = "baton-token";
 
-/** The token of the link. It is taken out of the address, and kept for this tab only. */
+/** Moves the token from the URL into the storage of this tab. */
 export function takeTokenFromAddress(): void {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (token === null) return;
@@ -36,7 +36,7 @@ export function readPageToken(): string {
   }
 }
 
-/** Sends a request with the token; with a body it is an action. */
+/** Sends a request with the token: a GET, or an action if there is a body. */
 export async function requestFromProgram(path: string, body?: object): Promise<Response> {
   return await fetch(path, {
     method: body === undefined ? "GET" : "POST",
@@ -50,7 +50,7 @@ export async function requestFromProgram(path: string, body?: object): Promise<R
   });
 }
 
-/** Rejects with the sentence of the program. */
+/** Requests JSON. Rejects with the error message that `baton ui` sent. */
 export async function requestJsonFromProgram<T>(path: string): Promise<T> {
   const response = await requestFromProgram(path);
   if (!response.ok) throw new Error((await response.text()).trim().slice(0, 500));
@@ -62,13 +62,16 @@ let current: AbortController | null = null;
 let retryTimer: ReturnType<typeof setTimeout> | null = null;
 let delayMs = againMs.first;
 
-/** Connects while the page is visible. A hidden page is closed: a browser allows few connections to a host. */
+/**
+ * Stays connected while the page is visible. A hidden page disconnects, because browsers allow few connections to one
+ * host.
+ */
 export function followRowStream(): void {
   document.addEventListener("visibilitychange", () => document.hidden ? closeStream() : connect());
   if (!document.hidden) connect();
 }
 
-/** Connects now, with the token as it is now. */
+/** Reconnects immediately, with the current token. */
 export function reconnectRowStream(): void {
   closeStream();
   delayMs = againMs.first;
@@ -103,7 +106,7 @@ function connect(): void {
 
 class WrongToken extends Error {}
 
-/** Reads until the connection is lost. Always rejects. */
+/** Reads events until the connection is lost. Always rejects. */
 async function readEvents(connection: AbortController): Promise<never> {
   let silence = setTimeout(() => connection.abort(), silentMsMax);
   try {

@@ -1,4 +1,4 @@
-/** The details of one row, in a dialog that follows the row. */
+/** The dialog with the details of one row. It updates when the row changes. */
 import { type Signal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useRef } from "preact/hooks";

@@ -1,11 +1,11 @@
-/** Parts of cells: ages that move by themselves, processes, progress, and the time line of a schedule. */
+/** Parts of table cells: moving ages, processes, states, progress, and the time line of a schedule. */
 import { useComputed } from "@preact/signals";
 import type { JSX } from "preact";
 import { ageText, countText, relativeText, shownText, utcTimeText } from "../ui/shown_text.ts";
 import type { PersonRow, PoolRow, TickRow, TickRunRow } from "../ui/ui_rows.ts";
 import { programNowMinuteMs, programNowMs } from "./page_state.ts";
 
-/** Only its text is drawn again when the time moves. */
+/** An age that moves with the clock; only its text is redrawn. */
 export function AgeText({ sinceMs }: { readonly sinceMs: number }): JSX.Element {
   const text = useComputed(() => sinceMs === 0 ? "" : ageText(programNowMs.value - sinceMs));
   return <time title={utcTimeText(sinceMs)}>{text}</time>;
@@ -37,7 +37,9 @@ export function PeopleSummary({ people, count }: {
   return <>{shownText(personText(first))}{others > 0 ? ` and ${countText(others)} more` : ""}</>;
 }
 
-/** A state in words with a mark of its own shape, so that colour is not needed. */
+/**
+ * A state in words with a mark. Each kind has a mark of its own shape, so that color is not needed to tell them apart.
+ */
 export function StateMark(
   { kind, text }: { readonly kind: "good" | "warn" | "bad" | "idle"; readonly text: string },
 ): JSX.Element {
@@ -64,14 +66,14 @@ export function PoolProgress({ row: { done, failed, running } }: { readonly row:
   );
 }
 
-/** The time line shows this time before now. Milliseconds. */
+/** How far back the time line reaches, in milliseconds. */
 export const timeLineMs = 24 * 3_600_000;
 
 const lineClass = (result: string) =>
   result === "done" ? "good" : result === "failed" || result === "lost" || result === "missed" ? "bad" : "warn";
 
 /**
- * Each run is a bar from its beginning to its end; runs that failed are low, and ticks that were left out are hollow.
+ * Draws each run as a bar from its start to its end. Failed runs are low bars, and skipped or missed ticks are hollow.
  */
 export function TickTimeLine({ row: { runs, open } }: { readonly row: TickRow }): JSX.Element {
   const now = programNowMinuteMs.value;

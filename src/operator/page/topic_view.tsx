@@ -1,7 +1,4 @@
-/**
- * Details of a topic and of a server of publish/subscribe, with their actions. The subscribers are read while the topic
- * is shown.
- */
+/** The details and actions of a topic and of a publish/subscribe server. */
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
@@ -14,12 +11,12 @@ const readEveryMs = 2000;
 
 interface TopicReading {
   readonly now: TopicDetailRow | null;
-  /** Puts a second; null before the second reading. */
+  /** Puts per second; null before the second reading. */
   readonly rate: number | null;
   readonly why: string;
 }
 
-/** Reads the topic again and again while it is shown. */
+/** Reads the details of a topic at intervals while it is shown. */
 function useTopicReading(topic: string): Signal<TopicReading> {
   const read = useSignal<TopicReading>({ now: null, rate: null, why: "" });
   useSignalEffect(() => {

@@ -136,10 +136,10 @@ export const poolColumns: readonly TableColumn<PoolRow>[] = [
   },
 ];
 
-/** A tick is overdue after this time. Milliseconds. */
+/** A tick that has not run for this long is overdue, in milliseconds. */
 const overdueMsMin = 60_000;
 
-/** The state of a schedule in words. */
+/** Returns the state of a schedule, in words and as a kind of mark. */
 export function tickState({ open, nextMs, runs }: TickRow, now: number): {
   readonly kind: "good" | "warn" | "bad" | "idle";
   readonly text: string;

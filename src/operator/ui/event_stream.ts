@@ -1,12 +1,9 @@
-/**
- * Splits the text of a stream of server-sent events into events. The source: WHATWG HTML, "Server-sent events". Owns no
- * connection.
- */
+/** Parses a stream of server-sent events, as WHATWG HTML defines them. Owns no connection. */
 
 export interface ServerSentEvent {
   readonly event: string;
   readonly data: string;
-  /** Null: the event has no id. */
+  /** Null if the event has no id. */
   readonly id: string | null;
 }
 
@@ -17,11 +14,11 @@ export class EventStreamReader {
   #pieces: string[] = [];
   #length = 0;
 
-  /** Returns the events that are complete. Throws an Error for an event that is too long. */
+  /** Adds received text and returns the events that are now complete. Throws an Error if an event is too long. */
   push(text: string): ServerSentEvent[] {
     const events: ServerSentEvent[] = [];
     let from = 0;
-    // An event ends with an empty line. Its first line feed may be the last character of the piece before.
+    // An empty line ends an event. The first of its two line feeds may be the last character of the previous piece.
     const last = this.#pieces.at(-1);
     if (last?.endsWith("\n") && text.startsWith("\n")) {
       events.push(...this.#finish(""));

@@ -1,12 +1,12 @@
 /**
- * Decides whether a request may see the page, its data, or act. A page of another site must not use the browser of an
- * operator to read or to act, and another user of this machine must not read: the address alone lets both connect. No
- * cookie is used, since cookies are shared between the ports of a host. Owns the counter of wrong tokens.
+ * Decides whether an HTTP request may load the page, read its data, or act. The address lets other sites connect
+ * through an operator's browser, and other users of this machine connect directly; neither may read or act. There is no
+ * cookie, because all ports of a host share cookies. Owns the counter of wrong tokens.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../base/support/clock.ts";
 
-/** The need of a request: the page without data, the data, or an action. */
+/** What a request asks for: the page without data, the data, or an action. */
 export type RequestAccess = "page" | "read" | "act";
 
 export interface GuardedRequest {
@@ -25,12 +25,12 @@ export interface RequestGuardOptions {
   /** Names under which a browser reaches this program, without ports, in lower case: `localhost`, `[::1]`. */
   readonly hosts: ReadonlySet<string>;
   readonly readToken: string;
-  /** Null: there are no actions. This token may also read. */
+  /** The token for actions, which may also read; null if there are no actions. */
   readonly actToken: string | null;
   readonly clock: Clock;
 }
 
-/** More wrong tokens than this within the window are answered with 429. */
+/** After this many wrong tokens within `windowMs`, further ones are answered with 429. */
 export const wrongTokensMax = 10;
 const windowMs = 60_000;
 
@@ -42,20 +42,20 @@ export class RequestGuard {
     this.#options = options;
   }
 
-  /** Null: the request is allowed. */
+  /** Returns null if the request is allowed. */
   check(request: GuardedRequest, access: RequestAccess): RequestRefusal | null {
     return this.#checkHost(request) ?? checkMethod(request, access) ?? checkSite(request, access) ??
       (access === "page" ? null : this.#checkToken(request, access));
   }
 
-  /** Whether the token of an allowed request may act. */
+  /** Returns whether the token of a request may act. */
   mayAct({ headers }: GuardedRequest): boolean {
     return isToken(headers["authorization"], this.#options.actToken);
   }
 
   /**
-   * DNS rebinding: a page of another site whose name resolves to this machine is of the same origin as its own
-   * requests, so that only the name in the request gives it away. The port may be that of a tunnel.
+   * Prevents DNS rebinding. If another site's name resolves to this machine, its page and its requests have the same
+   * origin, and only the Host header reveals it. The port is ignored, because it may belong to a tunnel.
    */
   #checkHost({ headers }: GuardedRequest): RequestRefusal | null {
     const name = textOf(headers["host"]).toLowerCase().replace(/:\d+$/, "");
@@ -78,7 +78,7 @@ export class RequestGuard {
     return this.#countWrongToken();
   }
 
-  /** A right token is never refused: else any user of this machine could lock out the operator. */
+  /** Limits wrong tokens only. If right ones were limited too, any user of this machine could lock out the operator. */
   #countWrongToken(): RequestRefusal {
     const nowMs = this.#options.clock.now();
     const times = this.#wrongTokensMs;
@@ -103,12 +103,12 @@ function checkMethod({ method, headers }: GuardedRequest, access: RequestAccess)
     return { status: 405, why: "Only GET", headers: { allow: "GET" } };
   }
   if (method !== "POST") return { status: 405, why: "Only POST", headers: { allow: "POST" } };
-  // A form of another site can send three content types, and this is none of them.
+  // A form of another site can send only three content types, and this is not one of them.
   const type = textOf(headers["content-type"]).toLowerCase().replace(/\s*;.*$/, "");
   return type === "application/json" ? null : { status: 415, why: "The body must be application/json" };
 }
 
-/** A request that a browser sends for another site is refused. Programs that are no browsers send neither header. */
+/** Rejects a request that a browser sends for another site. Programs other than browsers send neither header. */
 function checkSite({ headers }: GuardedRequest, access: RequestAccess): RequestRefusal | null {
   const refusal: RequestRefusal = { status: 403, why: "A page of another site has sent this request" };
   const origin = headers["origin"];
@@ -116,7 +116,7 @@ function checkSite({ headers }: GuardedRequest, access: RequestAccess): RequestR
   if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) return refusal;
   const site = headers["sec-fetch-site"];
   if (site === undefined || site === "same-origin") return null;
-  // A link or a typed address opens the page, which has no data; its own requests are then of the same origin.
+  // A link or a typed address may open the page, which has no data. The page's own requests have the same origin.
   const isNavigation = headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document";
   return access === "page" && isNavigation ? null : refusal;
 }
@@ -125,7 +125,7 @@ const textOf = (header: string | readonly string[] | undefined): string => (type
 
 const digestOf = (text: string) => createHash("sha256").update(text).digest();
 
-/** Takes the same time for every wrong token. */
+/** Compares in constant time. */
 function isToken(header: string | readonly string[] | undefined, token: string | null): boolean {
   const given = /^Bearer +(\S+)$/i.exec(textOf(header))?.[1];
   return token !== null && given !== undefined && timingSafeEqual(digestOf(given), digestOf(token));

@@ -1,26 +1,26 @@
-/**
- * Texts of the page: times and counts for people, and names from outside without characters that could mislead. Pure.
- */
+/** Formats times and counts for people, and makes misleading characters in names visible. Pure. */
 
 import { formatPassedTime } from "../../base/support/duration.ts";
 
-/** Whole seconds, so that it does not change more often. A time in the future is 0 s: clocks of machines differ. */
+/**
+ * Formats an age. It changes at most once a second. A time in the future gives 0 s, because machines' clocks differ.
+ */
 export function ageText(ms: number): string {
   return ms < 1000 ? "0 s" : formatPassedTime(ms);
 }
 
-/** `in 4 h`, or `12 m ago`. */
+/** Formats a time relative to now: `in 4 h`, or `12 m ago`. */
 export function relativeText(atMs: number, nowMs: number): string {
   return atMs >= nowMs ? `in ${ageText(atMs - nowMs)}` : `${ageText(nowMs - atMs)} ago`;
 }
 
-/** UTC with seconds: `2026-11-22 03:00:00Z`. Empty for an unknown time. */
+/** Formats a time in UTC: `2026-11-22 03:00:00Z`. Empty for an unknown time. */
 export function utcTimeText(ms: number): string {
   if (ms === 0 || !Number.isFinite(ms) || Math.abs(ms) > 8.64e15) return "";
   return new Date(ms).toISOString().replace("T", " ").replace(/\.\d+Z$/, "Z");
 }
 
-/** Shows control, format and direction characters as escapes: `a\u{202e}b`. */
+/** Escapes control, format and direction characters: `a\u{202e}b`. */
 export function shownText(text: string): string {
   return text.replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Cs}]/gu,
@@ -28,7 +28,7 @@ export function shownText(text: string): string {
   );
 }
 
-/** 1,234. The same on every machine. */
+/** Formats a count as `1,234`, regardless of the machine's locale; `?` for null. */
 export function countText(count: number | null): string {
   return count === null ? "?" : String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 }

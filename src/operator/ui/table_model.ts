@@ -1,6 +1,6 @@
 /**
- * The rows of all tables as they were sent last, and the rows that changed since. A page gets the whole tables first,
- * then patches with the changed rows only. Owns no connection and no clock.
+ * The rows of all tables, and which of them changed since the last patch. A page first gets all rows, then patches with
+ * only the changed ones. Owns no connection and no clock.
  */
 import type { UiTableName, UiTables } from "./ui_rows.ts";
 
@@ -8,11 +8,11 @@ export const uiTableNames = [
   ...["locks", "elections", "barriers", "pools", "ticks", "topics", "servers", "stores", "processes", "about"] as const,
 ] satisfies UiTableName[];
 
-/** The maximum number of rows in a table; further ones are refused, and the reader of the rows reports that. */
+/** The most rows that a table can have. `set` rejects further ones, and its caller reports that. */
 export const tableRowsMax = 10_000;
-/** Number of patches that are kept for pages that come back. */
+/** How many patches are kept for pages that reconnect. */
 export const tablePatchesKeptMax = 256;
-/** Total size of the kept patches, in characters. */
+/** The most characters that all kept patches may have together. */
 const patchCharactersMax = 4 << 20;
 
 /** The text of one event for a page, and its number. */
@@ -23,7 +23,7 @@ export interface NumberedTablePatch {
 }
 
 export class UiTableModel {
-  /** JSON of each row. */
+  /** Each row as JSON. */
   readonly #rows = new Map<UiTableName, Map<string, string>>(uiTableNames.map((name) => [name, new Map()]));
   readonly #changed = new Map<UiTableName, Map<string, string | null>>();
   readonly #patches: NumberedTablePatch[] = [];
@@ -64,7 +64,7 @@ export class UiTableModel {
     return text === undefined ? null : JSON.parse(text) as UiTables[Name];
   }
 
-  /** The rows that changed since the last call, as a new patch; null: none has. */
+  /** Returns the rows that changed since the last call as a new patch, or null if none changed. */
   takePatch(): NumberedTablePatch | null {
     if (this.#changed.size === 0) return null;
     const patch = { number: ++this.#number, text: jsonOf(this.#changed) };
@@ -77,12 +77,14 @@ export class UiTableModel {
     return patch;
   }
 
-  /** All rows as they are in the last patch. Rows that changed later are in it with their newest values. */
+  /**
+   * Returns all rows, with the number of the last patch. Rows that changed after that patch have their newest values.
+   */
   snapshot(): NumberedTablePatch {
     return { number: this.#number, text: jsonOf(this.#rows) };
   }
 
-  /** The patches after this number; null if some are no longer kept, or the number is not of this model. */
+  /** Returns the patches after this number, or null if some are no longer kept or the number is unknown. */
   patchesAfter(number: number): readonly NumberedTablePatch[] | null {
     if (number === this.#number) return [];
     const first = this.#patches[0]?.number ?? Infinity;
@@ -97,7 +99,7 @@ export class UiTableModel {
   }
 }
 
-/** The rows are JSON already, and are not parsed for this. */
+/** Joins rows, which are JSON texts already, into one JSON object. */
 function jsonOf(tables: ReadonlyMap<UiTableName, ReadonlyMap<string, string | null>>): string {
   const parts = [...tables].map(([name, rows]) => {
     const fields = [...rows].map(([key, text]) => `${JSON.stringify(key)}:${text ?? "null"}`);

@@ -1,8 +1,8 @@
-/** The rows of the page: what `baton ui` sends of each object. Shared by the program and the page; only types. */
+/** The types of the rows that `baton ui` sends to its page. Shared by the program and the page. */
 
-/** A process that holds something or waits for it. */
+/** A process that holds an object or waits for it. */
 export interface PersonRow {
-  /** Id for `break`; null for a gate. */
+  /** The id for `baton break --holder`; null for a gate. */
   readonly id: string | null;
   readonly user: string;
   readonly host: string;
@@ -14,13 +14,13 @@ export interface PersonRow {
   /** `exclusive`, `shared`, `permit`; null for a barrier or a gate. */
   readonly mode: string | null;
   readonly reason: string;
-  /** Value of a candidate of an election. */
+  /** The value of an election candidate; else empty. */
   readonly value: string;
   /** Fencing token in decimal digits; null for a waiter. */
   readonly token: string | null;
   /** Place in the queue, or rank in a barrier; null for a holder. */
   readonly place: number | null;
-  /** The user who asked for the release; null: no user has. */
+  /** The user who asked for the release, or null. */
   readonly askedBy: string | null;
 }
 
@@ -33,10 +33,10 @@ export interface UseRow {
   readonly waiting: number | null;
   /** Number of permits, or of members that a barrier needs. */
   readonly limit: number | null;
-  /** The first ones; `holding` and `waiting` count all. */
+  /** The first holders and waiters; `holding` and `waiting` count all of them. */
   readonly holders: readonly PersonRow[];
   readonly waiters: readonly PersonRow[];
-  /** The reason why it could not be read. */
+  /** Why the object could not be read, or null. */
   readonly problem: string | null;
 }
 
@@ -45,7 +45,7 @@ export interface PoolRow {
   readonly running: number;
   readonly done: number;
   readonly failed: number;
-  /** Items that run, and items that failed: the first ones of each. */
+  /** The first running items and the first failed items. */
   readonly items: readonly PoolItemRow[];
 }
 
@@ -54,11 +54,11 @@ export interface PoolItemRow {
   readonly state: "running" | "failed";
   readonly by: string;
   readonly sinceMs: number;
-  /** The end of the command: `exited with 3`. */
+  /** How the command ended: `exited with 3`. */
   readonly what: string;
 }
 
-/** One try of a tick, or ticks that were left out. */
+/** One try of a tick, or a range of ticks that were skipped or missed. */
 export interface TickRunRow {
   readonly result: string;
   readonly tickMs: number;
@@ -114,7 +114,7 @@ export interface StoreRow {
   readonly done: number;
   readonly oldestMs: number | null;
   readonly nextMs: number | null;
-  /** Messages a second that were delivered since the previous reading; null before the second one. */
+  /** Messages delivered per second since the previous reading; null before the second reading. */
   readonly rate: number | null;
 }
 
@@ -124,7 +124,7 @@ export interface MetricsRow {
   readonly process: string | null;
   readonly error: string | null;
   readonly gauges: Readonly<Record<string, number>>;
-  /** Rates a second. */
+  /** The rates of counters, per second. */
   readonly rates: Readonly<Record<string, number>>;
 }
 
@@ -136,15 +136,15 @@ export interface DeadLetterRow {
   readonly reason: string | null;
   readonly tries: number;
   readonly firstMs: number;
-  /** The end of the last try: a dead letter that was tried again has another one. */
+  /** When the last try ended. A later try changes it, which shows that the page is old. */
   readonly lastMs: number | null;
   readonly error: string | null;
   readonly bytes: number;
-  /** True: delivered elsewhere, and no longer to be redriven. */
+  /** True if the dead letter was delivered to the sink and can no longer be redriven. */
   readonly isForwarded: boolean;
 }
 
-/** Dead letters, 100 at most, the oldest first. */
+/** At most 100 dead letters, the oldest first. */
 export interface DeadLetterPage {
   readonly letters: readonly DeadLetterRow[];
   readonly hasMore: boolean;
@@ -154,19 +154,19 @@ export interface DeadLetterPage {
 export interface TopicDetailRow {
   readonly topic: string;
   readonly owner: string;
-  /** Time of the answer: two of them give the rate. */
+  /** When the server answered; two answers give the rate. */
   readonly atMs: number;
   readonly first: number;
   readonly end: number;
   readonly bytes: number;
   readonly clients: number;
   readonly subscribers: number;
-  /** The subscribers that are the furthest behind. */
+  /** The subscribers that are furthest behind. */
   readonly slowest: readonly { readonly client: string; readonly position: number; readonly pending: number }[];
   readonly damage: string | null;
 }
 
-/** An action of a page, and its result. */
+/** An action that a page requested, and its result. */
 export interface ActionRow {
   readonly number: number;
   readonly atMs: number;
@@ -175,14 +175,14 @@ export interface ActionRow {
   readonly result: string;
 }
 
-/** The state of the program itself. */
+/** The state of `baton ui` itself. */
 export interface AboutRow {
   readonly servers: string;
   readonly root: string;
   readonly version: string;
-  /** False while no coordination server responds: the other rows are old. */
+  /** False while no coordination server responds, so that the other rows are old. */
   readonly isConnected: boolean;
-  /** Sentences about parts that could not be read. */
+  /** Messages about what could not be read. */
   readonly problems: readonly string[];
   /** False while the first reading is not complete. */
   readonly isComplete: boolean;
@@ -190,9 +190,9 @@ export interface AboutRow {
   readonly actions: readonly ActionRow[];
 }
 
-/** The first event of a stream: what this page may do. */
+/** The first event of a stream. It says what this page may do. */
 export interface UiHello {
-  /** The program's wall clock, in milliseconds: the page counts ages with it. */
+  /** The wall clock of `baton ui`, in milliseconds, from which the page computes ages. */
   readonly nowMs: number;
   readonly mayAct: boolean;
   readonly showsBodies: boolean;
@@ -214,5 +214,5 @@ export interface UiTables {
 
 export type UiTableName = keyof UiTables;
 
-/** Rows that changed, and rows that are gone (null), by table and key. */
+/** The changed rows by table and key; null for a row that is gone. */
 export type UiTablePatch = { readonly [Name in UiTableName]?: Readonly<Record<string, UiTables[Name] | null>> };
