@@ -18,45 +18,48 @@ export interface Command<S extends SettingTable = SettingTable> {
   /** A command line and what it does. At least one. */
   readonly examples: readonly (readonly [line: string, does: string])[];
   readonly settings: S;
-  /** Settings that the help of this command leaves out, because the help of other commands has them. */
+  /** Settings that this command's help omits, because other commands' help describes them. */
   readonly explainedElsewhere?: SettingTable;
-  /** Mistakes in files and variables do not end the command; it gets all of them. */
+  /** If true, mistakes in files and variables do not end the command; it receives all of them. */
   readonly takesMistakes?: boolean;
-  /** The command runs no program: arguments after `--` are names, which may begin with a dash. */
+  /** If true, the command runs no program: arguments after `--` are names, which may begin with a dash. */
   readonly runsNothing?: boolean;
-  /** True for a command whose own code works a lot for a long time: it is compiled as soon as usual. */
+  /** True for a long-running service. Its code is compiled as early as the runtime usually does. */
   readonly isService?: boolean;
   /** The place where a program begins on the command line, for commands that run one. */
   readonly syntax?: CommandSyntax;
-  /** The arguments after `--` are stored as text and run later. */
+  /** If true, the arguments after `--` are stored as text and run later. */
   readonly storesCommand?: boolean;
-  /** The section of the files that has the settings of this call. */
+  /** Returns the section of the configuration files that has the settings of this call. */
   sectionOf?(names: ParsedArgs["names"], command: ParsedArgs["command"]): string | undefined;
-  /** Runs a call, parsing included. */
+  /** Wraps a whole call, including the parsing of its arguments. */
   around?(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode>;
-  /** Shell completions for a name: words, or names from the server. */
+  /** What a shell completes for a name: words, files, or names from the server. */
   readonly completes?: ServerNameKind | "files" | readonly string[];
-  /** Shell completions for the first argument, each with those of the second one; without any, `completes` is used. */
+  /**
+   * What a shell completes for the first argument, each with what it completes for the second; if empty, `completes` is
+   * used.
+   */
   readonly completesFirst?: Readonly<Record<string, readonly string[]>>;
   /** Restrictions for calls whose first argument is one of these words. */
   readonly forms?: Readonly<Record<string, CommandForm>>;
   run(call: CommandCall<S>): Promise<ExitCode>;
 }
 
-/** The commands by name; each is loaded when it is needed. */
+/** Loads each command, by its name, when it is needed. */
 export type CommandLoaders = Readonly<Record<string, () => Promise<Command>>>;
 
 export interface CommandForm {
   /** Settings whose flags belong to other forms of the command. */
   readonly refuses: SettingTable;
-  /** The same as for a command. */
+  /** As `runsNothing` of a command, for this form. */
   readonly runsNothing?: boolean;
 }
 
-/** Kinds of names on the server. */
+/** The kinds of names that a shell can complete from the server. */
 export type ServerNameKind = "locks" | "elections" | "barriers" | "gates" | "pools" | "topics";
 
-/** One call of a command. */
+/** One call of a command: its parsed settings, arguments and output. */
 export interface CommandCall<S extends SettingTable = SettingTable> {
   readonly values: SettingValues<S & typeof commonCommandSettings>;
   readonly names: ParsedArgs["names"];
@@ -80,17 +83,19 @@ export const commonCommandSettings = inGroup("general", {
   }),
 }) satisfies SettingTable;
 
-/** Flag of the commands that run a program. */
+/** The flag of commands that run a program, to run a shell line instead. */
 export const shellLineSettings = {
   shellLine: flag("-c, --command", textType("line"), {
     help: "run this line with /bin/sh -c; there is no other command then",
   }),
 } satisfies SettingTable;
 
-/** The end of an error about several names: they may be the words of `kubectl exec pod -- rm`. */
+/**
+ * Ends an error message about several names, since they may be the words of a command such as `kubectl exec pod -- rm`.
+ */
 export const dashesBeforeCommandHint = "if a command with a -- of its own is meant, write another -- before it";
 
-/** The first argument after one name begins the command. */
+/** The syntax `NAME COMMAND…`: the first argument after one name begins the command. */
 export const oneNameCommandSyntax: CommandSyntax = { commandAfter: ({ length }) => length === 1, flagHints: {} };
 
 /** Returns `command` and keeps the types of its settings for `run`. */

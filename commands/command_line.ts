@@ -1,4 +1,7 @@
-/** The command line: its first argument selects the command, and each failure becomes one message and one exit code. */
+/**
+ * Runs a command line: selects the command by the first arguments, and turns each failure into one message and an exit
+ * code.
+ */
 import { waitForEndingHelpers } from "../src/base/process/spawn/helper_process.ts";
 import { type Io, systemIo } from "../src/base/terminal/io.ts";
 import { BatonError, errorMessage } from "../src/base/errors.ts";
@@ -30,7 +33,7 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
       io.err(`baton: ${thrown.message}${hint}\n`);
       return code > exitCodes.FALSE ? code : toExitCode(thrown.code);
     }
-    if (code > exitCodes.FALSE) return code; // a failure says more than that its output was lost
+    if (code > exitCodes.FALSE) return code; // the command's own failure matters more than that its output was lost
     if (thrown instanceof Error && endsProcess.has(thrown.name)) throw thrown;
     return printInternalError(thrown, io);
   } finally {
@@ -47,14 +50,14 @@ export function printInternalError(thrown: unknown, io: Io): ExitCode {
 
 const endsProcess: ReadonlySet<string> = new Set(["StoppedBySignal", "ReaderGone"]);
 
-/** Options in the place of a command, and the command that they stand for. */
+/** Options that may stand in place of a command, and the command that they mean. */
 const flagCommands: ReadonlyMap<string, string> = new Map([
   ["--help", "help"],
   ["--version", "version"],
   ["-V", "version"],
 ]);
 
-/** The number of options before the name of the command. `--help` and `--version` in its place are none of them. */
+/** Counts the options before the name of the command. `--help` or `--version` in place of a command does not count. */
 async function countLeadingOptions([first = "", ...rest]: readonly string[]): Promise<number> {
   if (!first.startsWith("-") || first === "--help" || first === "-h") return 0;
   return (await import("./program/leading_options.ts")).countValidLeadingOptions([first, ...rest]);
@@ -110,7 +113,7 @@ function helpArgs(args: readonly string[]): string {
   return name !== null ? `${name} --help` : isGroup ? `${args[0]} --help` : "--help";
 }
 
-/** The message for a first argument that is no command. `commands`: the first words of all commands. */
+/** Returns the message for a first argument that is no command. `commands`: the first words of all commands. */
 export function unknownCommandMessage([first = "", ...rest]: readonly string[], commands: readonly string[]): string {
   const command = rest.find((arg) => commands.includes(arg));
   const isOption = first.startsWith("-");

@@ -1,4 +1,4 @@
-/** Chooses the servers of a command, prints the scope, and opens a session to read or to send a request. */
+/** Chooses the coordination servers of a command, prints the scope, and opens a session for one piece of work. */
 import type { Io } from "../src/base/terminal/io.ts";
 import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
 import type { SettingValues } from "../src/base/config/setting.ts";
@@ -23,9 +23,9 @@ interface AnnouncedPlaceOptions {
 }
 
 /**
- * Chooses the servers. Prints the scope if the user named no servers, and a user sees the message: on a terminal or
- * with --verbose. cron would mail it after each run. `what` is the subject of the message: `lock "nightly"`. Throws
- * USAGE, CONFIG, and SCOPE_MISMATCH for less than `scope`.
+ * Chooses the servers. If the user named none, prints the scope, but only on a terminal or with --verbose, because cron
+ * would mail it after each run. `what` is the subject of the message: `lock "nightly"`. Throws USAGE, CONFIG, and
+ * SCOPE_MISMATCH if the servers reach fewer processes than `scope`.
  */
 export function chooseCoordinationServers(
   { values, sources, quiet, verbose }: AnnouncedPlaceOptions,
@@ -48,15 +48,15 @@ export function chooseCoordinationServers(
 export type CoordinationCommandCall = Pick<CommandCall<typeof connectionSettings>, "values" | "sources" | "io">;
 
 interface ConnectedLimits {
-  /** Ends connecting, and the wait for the end of the session. */
+  /** Ends the attempt to connect, and the wait while the session closes. */
   readonly signal?: AbortSignal;
-  /** True: print the scope wherever stderr goes, because it is a part of the result. */
+  /** If true, prints the scope wherever stderr goes, because it is part of the result. */
   readonly showsScope?: boolean;
-  /** Purpose of the wait. If given, servers that do not respond are waited for until the signal aborts. */
+  /** What the call waits for, for messages. If set, waits for servers that do not respond until the signal aborts. */
   readonly waitsFor?: string | undefined;
 }
 
-/** Connects, works, closes. */
+/** Opens a session, runs `work` in it, and closes it. */
 export async function runInCoordinationSession<T>(
   { values, sources, io }: CoordinationCommandCall,
   work: (zk: ZooKeeper, place: Coordination) => Promise<T>,

@@ -1,4 +1,4 @@
-/** Follows something on the servers over lost connections, expired sessions and unreachable servers. */
+/** Follows something on the servers across lost connections, expired sessions and unreachable servers. */
 import { connect, type ConnectOptions } from "../src/protocols/zookeeper/zookeeper_client.ts";
 import { isSessionEnd } from "../src/protocols/zookeeper/zookeeper_error.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
@@ -12,13 +12,16 @@ export interface FollowSessionsOptions {
   /** The subject of messages: `the leader of "echo"`. */
   readonly what: string;
   readonly signal: AbortSignal;
-  /** True: wait for the servers until the signal aborts, also for the first session. */
+  /** If true, waits for the servers until the signal aborts, even for the first session. */
   readonly waitsForServer?: boolean;
   /** Changes are reported at most once in this time, in milliseconds. */
   readonly gatherEventsMs?: number;
 }
 
-/** Yields what `follow` yields, with a new session when one has ended. Rejects with the signal's reason. */
+/**
+ * Yields what `follow` yields, and calls it again with a new session when one has expired. Rejects with the signal's
+ * reason.
+ */
 export async function* followSessions<T>(
   { values, sources, io }: CoordinationCommandCall,
   follow: (zk: ZooKeeper, place: Coordination) => AsyncIterable<T>,

@@ -1,4 +1,4 @@
-/** A page of help without its form. Renderers write it as text for terminals, as a man page, and as Markdown. */
+/** The content of a help page. Renderers write it as terminal text, as a man page, and as Markdown. */
 
 export interface HelpPage {
   /** The name of a command (`pubsub client`) or of a topic (`exit-codes`). */
@@ -11,7 +11,7 @@ export interface HelpPage {
 }
 
 export type HelpBlock =
-  /** `part`: the chapter of a man page that has this heading and others; text leaves it out. */
+  /** `part`: the chapter of the man page that contains this heading; terminal text omits it. */
   | { readonly kind: "heading"; readonly text: string; readonly part?: string }
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "entries"; readonly entries: readonly HelpEntry[] }
@@ -21,7 +21,7 @@ export type HelpBlock =
 export interface HelpEntry {
   readonly term: string;
   readonly meaning: string;
-  /** The value that is used without the option; empty if there is none. */
+  /** The value if the option is not given; empty if there is none. */
   readonly standard?: string;
   /** The environment variable that sets the same value. */
   readonly variable?: string | null;
@@ -30,7 +30,7 @@ export interface HelpEntry {
 /** A command line, or the lines of a file, and what it does. */
 export type HelpExample = readonly [line: string, does: string];
 
-/** The meaning with the default and the variable, as text. */
+/** Returns the meaning with the default and the variable, as text. */
 export function helpEntryText({ meaning, standard = "", variable = null }: HelpEntry): string {
   return `${meaning}${standard === "" ? "" : ` (default: ${standard})`}${variable === null ? "" : ` [${variable}]`}`;
 }

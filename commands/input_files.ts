@@ -1,8 +1,8 @@
-/** Files that a command reads: checked before it connects, so that a mistyped name is reported without a wait. */
+/** Checks the files that a command reads before it connects, so that a mistyped name is reported without a wait. */
 import { accessSync, constants, statSync } from "node:fs";
 import { BatonError, errorReason } from "../src/base/errors.ts";
 
-/** Throws IO if the file is missing, a folder, or not readable. `advice`: what to do if it is missing. */
+/** Throws IO if the file is missing, a folder or unreadable. `advice` tells the user what to do if it is missing. */
 export function requireInputFile(path: string, advice?: string): void {
   try {
     if (statSync(path).isDirectory()) throw new Error("it is a folder");

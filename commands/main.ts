@@ -19,7 +19,7 @@ if (words[0] === "__guard") {
     },
   });
 } else {
-  // The runtime warns of what these variables would show or turn off in other programs.
+  // Hides the runtime's warnings about these variables, which have no effect on baton.
   const { emitWarning } = process;
   process.emitWarning = (...warning: unknown[]) => {
     const isIdle = /NODE_(DEBUG|TLS_REJECT_UNAUTHORIZED)/.test(String(warning[0]));

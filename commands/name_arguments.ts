@@ -1,15 +1,17 @@
-/** Reads the name arguments of the operator commands. */
+/** Reads the name arguments of commands that look at one object. */
 import { BatonError } from "../src/base/errors.ts";
 import { interopPath, type InteropRecipe } from "../src/coordination/interop/interop_node_names.ts";
 import { encodeLockName } from "../src/coordination/nodes/node_paths.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
 import { findOtherUses, type StatusKind } from "../src/coordination/admin/use_status.ts";
 
-/** Returns the only name. Throws USAGE for none, several, and an invalid one. `kind` is the kind of object named. */
+/**
+ * Returns the only name. Throws USAGE if there is none, more than one, or an invalid one. `kind` is the kind of object.
+ */
 export function requireOneName(command: string, names: readonly string[], kind = "lock"): string {
   const [name, ...more] = names;
   if (name !== undefined && more.length === 0) {
-    encodeLockName(name, `${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind}`); // before anything is asked or started
+    encodeLockName(name, `${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind}`); // throws before baton connects
     return name;
   }
   const given = name === undefined ? "none is given" : `"${names.join('", "')}" are given`;
@@ -19,7 +21,10 @@ export function requireOneName(command: string, names: readonly string[], kind =
   );
 }
 
-/** Returns the only path of a command that reads locks of Curator or kazoo. Throws USAGE for none, several, no path. */
+/**
+ * Returns the only path argument of a command with --recipe. Throws USAGE if there is none, more than one, or no valid
+ * path.
+ */
 export function requireOneInteropPath(
   command: string,
   [path, ...more]: readonly string[],
@@ -33,7 +38,7 @@ export function requireOneInteropPath(
   return path;
 }
 
-/** Returns the end of a message that names another object of the same name; empty if there is none. */
+/** Returns the end of a message that points to an object of another kind with the same name; empty if there is none. */
 export async function describeOtherUsesOfName(
   zk: ZooKeeper,
   { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root: string },

@@ -1,26 +1,26 @@
-/** How an option is written in help pages and in the documentation. */
+/** How help pages and the documentation write an option. */
 import { isPerName, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
 import type { HelpEntry } from "./help_page.ts";
 
-/** The flag with its value: `-w, --wait <duration>`; null for a setting without a flag. */
+/** Returns the flag with its value, `-w, --wait <duration>`; null for a setting without a flag. */
 export function flagWithPlaceholder(setting: Setting<unknown>): string | null {
   if (setting.flag === undefined) return null;
   const { placeholder } = setting.type;
   return placeholder === "" ? setting.flag : `${setting.flag} <${placeholder}>`;
 }
 
-/** The meaning of a setting, and the other forms of its flag. */
+/** Returns the meaning of a setting, with the other forms of its flag. */
 function meaningOf({ help, aliases }: Setting<unknown>): string {
   return aliases === undefined ? help : `${help} (also ${aliases})`;
 }
 
-/** The default of a setting; empty for switches and for settings without a documented default. */
+/** Returns the default of a setting as text; empty for switches and for settings without a documented default. */
 export function writtenDefault(setting: Setting<unknown>): string {
   if (setting.default !== undefined) return setting.type.placeholder === "" ? "" : setting.type.format(setting.default);
   return setting.unset ?? "";
 }
 
-/** The entry of a setting in a list of options; null for a setting without a flag. */
+/** Returns the help entry of a setting; null for a setting without a flag. */
 export function optionHelpEntry(setting: Setting<unknown>): HelpEntry | null {
   const term = flagWithPlaceholder(setting);
   if (term === null) return null;
@@ -28,12 +28,12 @@ export function optionHelpEntry(setting: Setting<unknown>): HelpEntry | null {
   return { term, meaning: meaningOf(setting), standard: writtenDefault(setting), variable };
 }
 
-/** The entries of all settings that have a flag. */
+/** Returns the help entries of all settings that have a flag. */
 export function optionHelpEntries(settings: SettingTable): HelpEntry[] {
   return Object.values(settings).flatMap((setting) => optionHelpEntry(setting) ?? []);
 }
 
-/** Settings by flag; by key if they have none. */
+/** Returns the help entries of all settings, under their flag or, without one, under their key. */
 export function settingHelpEntries(settings: SettingTable): HelpEntry[] {
   return Object.values<Setting<unknown>>(settings).map((setting) => ({
     term: flagWithPlaceholder(setting) ?? `${setting.key} = <${setting.type.placeholder}>`,

@@ -1,5 +1,5 @@
 /**
- * The parts of a product that the program uses. A start reads the names of its commands; each other part is loaded when
+ * What a product provides to the program. A start reads only the names of its commands; every other part is loaded when
  * it is needed.
  */
 import type { ConfigFile, ConfigSources } from "../src/base/config/resolve_settings.ts";
@@ -27,10 +27,7 @@ export interface Product {
   doctor(): Promise<ProductDoctor>;
 }
 
-/**
- * The settings that files and variables can set; each is declared once. Settings that are flags only are declared with
- * their command.
- */
+/** The settings that files and variables can set. Settings that are only flags are declared with their command. */
 export interface ProductSettings {
   readonly all: SettingTable;
   /** Further settings that only a file may contain. */
@@ -46,28 +43,28 @@ export interface AllProductSettings {
 }
 
 /**
- * Checks of values for `baton config check`. Other commands do them only when they use a value. Key files are not
- * checked: they are on the machine that uses them.
+ * Checks of values for `baton config check`. Other commands check a value only when they use it. Key files are not
+ * checked, because they exist only on the machine that uses them.
  */
 export interface ProductChecks<S extends SettingTable = SettingTable> {
   readonly settings: S;
-  /** Checks of single values, since the command line may replace the others. Each throws for an invalid value. */
+  /** Checks of single values. Each throws for an invalid value. */
   readonly values: { readonly [Name in keyof S]?: (value: NonNullable<SettingValues<S>[Name]>) => void };
-  /** Checks of values that belong together. Each throws USAGE or CONFIG with the place of a value. */
+  /** Returns checks of values that belong together. Each throws USAGE or CONFIG with the place of a value. */
   together?(values: SettingValues<S>, sources: ConfigSources): readonly (() => unknown)[];
 }
 
-/** Names on the server, by their kind. */
+/** How a shell completes names of each kind. */
 export type ProductCompletions = {
   readonly [Kind in ServerNameKind]?: {
-    /** Names that the files have. */
+    /** Returns the names in the configuration files. */
     configured?(files: readonly ConfigFile[]): readonly string[];
     list(zk: ZooKeeper, root: string): Promise<string[]>;
   };
 };
 
 export interface ProductHelp {
-  /** The commands by what they are for, in the order of the overview. */
+  /** The commands in groups by purpose, in the order of the overview. */
   readonly families: readonly CommandFamily[];
   /** Topics of `baton help`, by name. */
   readonly topics?: Readonly<Record<string, () => HelpPage>>;
@@ -83,18 +80,18 @@ export interface CommandFamily {
 export interface ProductDoctor<S extends SettingTable = SettingTable> {
   /** Options of `doctor`. */
   readonly settings: S;
-  /** The check of the nodes of this product. Throws USAGE for names that the product does not know. */
+  /** Returns the check of this product's nodes. Throws USAGE for names that the product does not know. */
   inspection?(names: readonly string[], values: SettingValues<S & typeof connectionSettings>): InspectNodes;
-  /** The databases that the settings name. Throws USAGE or CONFIG. */
+  /** Returns the databases that the settings name. Throws USAGE or CONFIG. */
   databases?(values: SettingValues<S>, sources: ConfigSources): readonly CheckedDatabase[];
-  /** The check of a database of any product. */
+  /** Checks a database, which may belong to another product. */
   inspectDatabase?(connection: PrimaryConnection, database: CheckedDatabase): Promise<readonly Finding[]>;
 }
 
 export type InspectNodes = (zk: ZooKeeper, place: Coordination) => Promise<NodeInspection>;
 
 export interface NodeInspection {
-  /** The number of objects that were checked. */
+  /** How many objects were checked. */
   readonly counts: { readonly locks?: number; readonly elections?: number };
   readonly findings: readonly Finding[];
 }
@@ -103,7 +100,7 @@ export interface CheckedDatabase {
   /** The URL without secrets. */
   readonly where: string;
   readonly address: DatabaseAddress;
-  /** A database whose commits do not wait for a standby is a problem. */
+  /** If true, it is a problem when commits of the database do not wait for a standby. */
   readonly requiresSync: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** The list of products, and what the program makes of it. A further product is one more line here. */
+/** The list of products, with their commands and settings. To add a product, add a line here. */
 import type { SettingTable } from "../src/base/config/setting.ts";
 import type { CommandLoaders } from "./command.ts";
 import { coordinationProduct } from "./coordination/coordination_product.ts";
@@ -7,10 +7,10 @@ import type { AllProductSettings, Product } from "./product.ts";
 import { pubsubProduct } from "./pubsub/pubsub_product.ts";
 import { retryProduct } from "./retry/retry_product.ts";
 
-/** Where two settings share a flag, that of the later product takes it in `baton config show`. */
+/** If settings of two products share a flag, `baton config show` gives it to the later product. */
 export const products: readonly Product[] = [coordinationProduct, pubsubProduct, retryProduct];
 
-/** All commands. A command of two words belongs to a group; the first word alone is no command. */
+/** All commands. A command of two words belongs to a group, whose name alone is not a command. */
 export const commandLoaders: CommandLoaders = {
   ...Object.assign({}, ...products.map(({ commands }) => commands)),
   ...operatorCommandsFor(products),

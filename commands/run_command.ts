@@ -1,4 +1,4 @@
-/** Runs one call of a command: arguments, configuration files, variables, then the command itself. */
+/** Runs one call of a command: reads arguments, configuration files and variables, then runs the command. */
 import { type FlagSpec, parseArgs, type ParsedArgs } from "../src/base/terminal/parse_args.ts";
 import type { Io } from "../src/base/terminal/io.ts";
 import { readConfigFiles } from "../src/base/config/config_file.ts";
@@ -13,7 +13,7 @@ export interface RunCommandOptions {
   readonly io: Io;
   /** The settings that a file may contain. */
   readonly loadSettings: () => Promise<SettingTable>;
-  /** Flags before the name of the command, which are checked already. */
+  /** Flags before the name of the command; they are already checked. */
   readonly leading?: readonly string[];
 }
 
@@ -35,8 +35,8 @@ export async function runCommand<S extends SettingTable>(
     printCommandHelp(command, { isShort: !args.includes("--help"), io });
     return 0;
   }
-  // `baton config check` reports them as mistakes. With -q a misspelled BATON_SERVERS would make a lock local in
-  // silence.
+  // `baton config check` reports unknown variables as mistakes. A misspelled BATON_SERVERS would silently make a lock
+  // local, so similar names are reported even with -q.
   if (command.takesMistakes !== true && hasOtherVariables(io.env, settings)) {
     const { unknownVariables } = await import("../src/base/config/unknown_variables.ts");
     const sentences = unknownVariables(io.env, await loadSettings(), { onlySimilar: flags.has("quiet") });
@@ -44,7 +44,7 @@ export async function runCommand<S extends SettingTable>(
   }
   const mistakes: BatonError[] = [];
   const onMistake = command.takesMistakes === true ? (mistake: BatonError) => void mistakes.push(mistake) : undefined;
-  // A mistake in a file must not keep a script from releasing its lock.
+  // Files are read only if a setting needs them: a mistake in a file must not keep a script from releasing its lock.
   const isConfigured = flags.has("config") || Object.values(settings).some(({ key }) => key !== undefined);
   const files = isConfigured
     ? await readConfigFiles(loadSettings, {
@@ -61,7 +61,7 @@ export async function runCommand<S extends SettingTable>(
   return await command.run({ values, names, command: childCommand, sources, mistakes, io });
 }
 
-/** A service runs for long, and has many connections. */
+/** Prepares for a long run with many connections. */
 async function prepareService(): Promise<void> {
   const [{ compileAsUsual }, { raiseOpenFiles }] = await Promise.all([
     import("../src/base/process/spawn/compile_as_usual.ts"),
@@ -71,7 +71,7 @@ async function prepareService(): Promise<void> {
   await raiseOpenFiles();
 }
 
-/** Whether a variable `BATON_…` sets none of these settings. Only then the list of all variables is loaded. */
+/** Returns whether a variable `BATON_…` sets none of these settings. Only then is the list of all variables loaded. */
 function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return false;
@@ -79,10 +79,10 @@ function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
   return given.some((name) => !own.has(name));
 }
 
-/** The setting of commands that run a program, for a line for /bin/sh in place of the program. */
+/** The name of the setting for a shell line in place of a program. */
 const shellLineName = "shellLine" satisfies keyof typeof shellLineSettings;
 
-/** Throws USAGE for both. */
+/** Returns the command to run, from the arguments or from -c. Throws USAGE if both are given. */
 function commandOrLine(command: ParsedArgs["command"], line: string | undefined): ParsedArgs["command"] {
   if (line === undefined) return command;
   if (command === null) return ["/bin/sh", "-c", line];
@@ -100,7 +100,7 @@ function withoutCommand(
   return { names: [...names, ...command ?? []], command: null };
 }
 
-/** The flags of a table of settings, for `parseArgs`. */
+/** Returns the flags of a table of settings, for `parseArgs`. */
 export function toFlagSpecs(settings: SettingTable): Record<string, FlagSpec> {
   const flags: Record<string, FlagSpec> = {};
   for (const [name, { flag, aliases, type, once = false }] of Object.entries(settings)) {

@@ -1,4 +1,4 @@
-/** The names of coordination for completions of a shell. */
+/** How a shell completes the names of locks, elections, barriers, gates and pools. */
 import { sectionNames } from "../../src/base/config/resolve_settings.ts";
 import { decodeLockName, kindFolder } from "../../src/coordination/nodes/node_paths.ts";
 import { poolComponentSettings } from "../../src/coordination/settings/command_settings.ts";

@@ -1,4 +1,4 @@
-/** The checks of `baton doctor` for locks, elections, schedules, and the session that they need. */
+/** The checks of `baton doctor` for locks, elections, schedules and sessions. */
 import { flag, type SettingTable } from "../../src/base/config/setting.ts";
 import { choiceType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";

@@ -1,4 +1,4 @@
-/** The place of coordination in the help, and its topics. */
+/** What coordination adds to the help: its groups of commands, and its topics. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import type { ProductHelp } from "../product.ts";
@@ -50,7 +50,7 @@ function connectionTopic(): HelpPage {
   };
 }
 
-/** The settings of a lock that are durations. */
+/** Returns the topic about durations, with all durations among the settings of a lock. */
 function timesTopic(): HelpPage {
   const durations = Object.entries<SettingTable[string]>(lockCommandSettings)
     .filter(([, { type }]) => type.placeholder === "duration");

@@ -3,7 +3,7 @@ import { addOriginToErrors, type ConfigSources } from "../../src/base/config/res
 import type { SettingTable, SettingValues } from "../../src/base/config/setting.ts";
 import type { Product } from "../product.ts";
 
-/** Calls `collect` with each check. A check throws USAGE or CONFIG with the place of the value. */
+/** Passes each check to `collect`. A check throws USAGE or CONFIG with the place of the value. */
 export async function checkProductSettings(
   products: readonly Product[],
   { values, sources }: { readonly values: SettingValues<SettingTable>; readonly sources: ConfigSources },

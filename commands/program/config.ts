@@ -108,7 +108,7 @@ interface SettingRow {
   readonly origin: Origin;
 }
 
-/** The settings that files contain in sections named by users; other settings have their default. */
+/** Returns the settings that files set in sections named by users, such as [pool.component.import]. */
 function sectionRows(sources: ConfigSources, inFiles: SettingTable): SettingRow[] {
   const settings = Object.entries(inFiles).filter(([, { key }]) => key !== undefined && isPerName(key));
   return sectionNames(Object.fromEntries(settings), sources.files).flatMap((section) =>
@@ -121,7 +121,7 @@ function sectionRows(sources: ConfigSources, inFiles: SettingTable): SettingRow[
   );
 }
 
-/** Prints each message once: one wrong value may fail several checks. */
+/** Prints each message only once, since one wrong value may fail several checks. */
 function printMistakes(mistakes: readonly BatonError[], io: Io): ExitCode {
   for (const message of new Set(mistakes.map(({ message }) => message))) io.err(`baton: ${message}\n`);
   return exitCodes.CONFIG;

@@ -1,7 +1,4 @@
-/**
- * Options before the name of a command, as in `baton -z zk1:2181 who nightly`: those of all or many commands. Loaded
- * only for them.
- */
+/** Options before the name of a command, as in `baton -z zk1:2181 who nightly`. Loaded only if there are any. */
 import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { countLeadingFlags } from "../../src/base/terminal/parse_args.ts";
@@ -17,12 +14,12 @@ const settings = {
   json: toggle("--json", { help: "print one JSON object" }),
 } satisfies SettingTable;
 
-/** The number of arguments before the name of the command. */
+/** Counts the arguments before the name of the command. */
 export function countLeadingOptions(args: readonly string[]): number {
   return countLeadingFlags(toFlagSpecs(settings), args);
 }
 
-/** The same for the arguments of this process. Throws USAGE for an option that is not UTF-8. */
+/** Counts the options among this process's own arguments. Throws USAGE if one is not UTF-8. */
 export function countValidLeadingOptions(args: readonly string[]): number {
   const count = countLeadingOptions(args);
   refuseUnreadableArgs(args, args.length - count);

@@ -30,7 +30,7 @@ export const versionCommand = defineCommand({
   },
 });
 
-/** `baton 0.1.0 (commit 0123456789ab, 2026-01-31, linux-x64)`. */
+/** Returns `baton 0.1.0 (commit 0123456789ab, 2026-01-31, linux-x64)`. */
 export function versionLine({ release, commit, date, platform }: VersionJson): string {
   const facts = [
     ...(commit === null ? [] : [`commit ${commit.replace(/^([0-9a-f]{12})[0-9a-f]*/, "$1")}`]),

@@ -1,4 +1,6 @@
-/** `baton barrier`: connects, enters, runs the command, leaves, reports; and gates. */
+/**
+ * `baton barrier`: enters a barrier, runs the command, leaves with the others. Also closes, opens and waits for gates.
+ */
 import { liftGate, setGate, waitGate } from "../../../src/coordination/barrier/barrier_gate.ts";
 import {
   callDeadline,
@@ -94,11 +96,11 @@ export const barrierCommand = defineCommand({
 async function barrier(call: CommandCall<typeof barrierCommandSettings>): Promise<ExitCode> {
   const options = readBarrierOptions(call);
   if ("do" in options) return await runGate(options, call);
-  const guard = startGuard(sayTo(call.io)); // it takes some milliseconds to start, in parallel with the following work
+  const guard = startGuard(sayTo(call.io)); // starts in some milliseconds, in parallel with the following work
   return await runBarrier(options, call.io, guard);
 }
 
-/** `--set`, `--lift`, `--wait`: closes, opens, or waits for a gate. */
+/** Closes, opens or waits for a gate: `--set`, `--lift`, `--wait`. */
 async function runGate(gate: GateCommandOptions, call: CommandCall<typeof barrierCommandSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const { name } = gate;
@@ -214,8 +216,8 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
 }
 
 /**
- * A rendezvous ends when all have arrived. It waits for no other member to leave: the others have nothing to do but to
- * exit, and a dead one would only delay this call. The caller closes the session, by which this member leaves.
+ * Ends a rendezvous when all have arrived. It does not wait for the others to leave: they only exit, and a dead one
+ * would delay this call. When the caller closes the session, this member leaves.
  */
 async function meet(
   entering: Promise<BarrierMembership>,
@@ -233,14 +235,14 @@ async function meet(
   return { exitCode: exitCodes.SUCCESS, reason: "all_arrived", message: null };
 }
 
-/** Waits for the others, and returns the end of the command, or that the state of the others is unknown. */
+/** Waits for the others. Returns how the command ended, or a failure if the state of the others is unknown. */
 async function leaveTogether(
   member: BarrierMembership,
   ending: LockEnding,
   { options: { verbose }, run: { io, deps }, before }: {
     readonly options: BarrierCommandOptions;
     readonly run: BarrierRun;
-    /** Aborted by the first signal that came so far. */
+    /** Aborts at the first signal that came before this wait. */
     readonly before: AbortSignal;
   },
 ): Promise<LockEnding> {
@@ -261,14 +263,14 @@ async function leaveTogether(
   }
 }
 
-/** Signals that commands use for other purposes do not count. */
+/** Returns whether a signal asks the command to end. SIGUSR1 and SIGUSR2 have other purposes. */
 function asksForEnd(reason: unknown): boolean {
   return reason instanceof StoppedBySignal && reason.signal !== "SIGUSR1" && reason.signal !== "SIGUSR2";
 }
 
 /**
- * Enters the barrier. If a lost member can be replaced, an expired session is replaced by a new one. `opened` is called
- * with each session; the caller closes the last one.
+ * Enters the barrier. With --on-member-lost wait, a new session replaces an expired one. Calls `opened` with each
+ * session; the caller closes the last one.
  */
 async function enterInSession(options: BarrierCommandOptions, { io, deps }: BarrierRun, { place, limit, opened }: {
   readonly place: Coordination;
@@ -308,7 +310,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
   }
 }
 
-/** Refuses a call inside a member of the same barrier, whose IDs the environment has: it would wait for itself. */
+/** Throws USAGE if this call runs inside a member of the same barrier, because it would wait for itself. */
 async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptions, io: Io): Promise<void> {
   const cookies = outerHolderIds(io.env);
   if (cookies.length === 0) return;
@@ -320,7 +322,9 @@ async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptio
   );
 }
 
-/** Shows the number of participants: with --verbose a line for each change, else one updated line, on a terminal. */
+/**
+ * Shows how many participants have arrived: one updated line on a terminal, or with --verbose a line for each change.
+ */
 function showGathered(
   { name, parties, verbose, quiet }: BarrierCommandOptions,
   io: Io,

@@ -10,7 +10,7 @@ import { type CommandCall, dashesBeforeCommandHint } from "../../command.ts";
 import { findGivenFlag, shellLineSettings } from "../../command.ts";
 import { commandFlags, commandSettings, conflictExitCode } from "../../../src/coordination/job/leased_command_flags.ts";
 
-/** Flags of the command line, including those that the section [barrier] can set. */
+/** All flags, including those that the section [barrier] can also set. */
 const flags = {
   ...barrierSettings,
   conflictExitCode,
@@ -32,13 +32,13 @@ export const barrierCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** Flags for the command; a rendezvous and gates refuse them. */
+/** Flags about the command. A rendezvous and gates reject them. */
 const { onMemberLost, maxHold } = flags;
 const { scope: _scope, ...childSettings } = commandSettings;
 const { foreground, passAuth, ...reportFlags } = commandFlags;
 const flagsOfCommands = { maxHold, foreground, passAuth, ...childSettings } satisfies SettingTable;
 
-/** Flags of a barrier; gates refuse them. */
+/** Flags of a barrier. Gates reject them. */
 const flagsOfRuns = { onMemberLost, ...flagsOfCommands, ...reportFlags } satisfies SettingTable;
 
 export type BarrierSettingValues = SettingValues<typeof barrierCommandSettings>;
@@ -71,7 +71,7 @@ export function readBarrierOptions(
     const hint = name === undefined ? "" : `; ${dashesBeforeCommandHint}`;
     throw new BatonError("USAGE", `baton barrier needs one name, but ${given}, ${example}${hint}`);
   }
-  objectPath("barriers", name); // refuses an invalid name
+  objectPath("barriers", name); // throws for an invalid name
   const gates = (["set", "lift", "wait"] as const).filter((flag) => values[flag]);
   const [gate] = gates;
   if (gate !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * `baton cron`: crontab files whose ticks are shared by hosts. `check` and `next` work without a server; run_cron.ts
- * runs the service.
+ * `baton cron`: runs crontab files whose ticks several hosts share. `check` and `next` work without a server;
+ * run_cron.ts runs the service.
  */
 import { countWithNoun, printable } from "../../../src/base/support/text.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
@@ -140,7 +140,7 @@ function jobJson({ line, name, schedule, command }: CronJob) {
   };
 }
 
-/** The civil time, with the weekday and the zone's short name: `Tue 2026-11-24 03:00 CET`. */
+/** Returns the local time with the weekday and the zone's short name: `Tue 2026-11-24 03:00 CET`. */
 function localTime(ms: number, timeZone: string): string {
   const format = new Intl.DateTimeFormat("en-GB", {
     timeZone,

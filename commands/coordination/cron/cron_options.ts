@@ -1,4 +1,4 @@
-/** The options of `baton cron`: settings, and which of them belong to which operation. Pure. */
+/** The settings of `baton cron`, and which operation takes which of them. Pure. */
 import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
 import { logSettings } from "../../../src/coordination/settings/command_settings.ts";
 import {
@@ -73,7 +73,7 @@ export const cronSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** A time with its offset from UTC. The value is in Unix milliseconds. */
+/** The type of a time with its offset from UTC. The value is in Unix milliseconds. */
 function instantTextType(): ValueType<number> {
   return {
     placeholder: "time",
@@ -87,7 +87,7 @@ function instantTextType(): ValueType<number> {
   };
 }
 
-/** The settings that an operation does not use. */
+/** The settings that each operation rejects. */
 export const cronForms = {
   check: { refuses: { ...serviceSettings, ...nextSettings, ...connectionSettings }, runsNothing: true },
   next: { refuses: { ...serviceSettings, ...connectionSettings }, runsNothing: true },
@@ -100,7 +100,7 @@ export type CronSettingValues = CommandCall<typeof cronSettings>["values"];
 export type CronOperation = keyof typeof cronForms;
 const operations = ["check", "next", "reset", "forget"] as const satisfies readonly CronOperation[];
 
-/** Returns the operation and its only argument; `run` for a file. Throws USAGE. */
+/** Returns the operation, `run` if there is only a file, and its argument. Throws USAGE. */
 export function readCronOperation(
   { names, sources }: Pick<CommandCall<typeof cronSettings>, "names" | "sources">,
 ): { readonly operation: CronOperation | "run"; readonly subject: string } {

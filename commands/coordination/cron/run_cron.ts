@@ -10,7 +10,7 @@ import type { CommandCall } from "../../command.ts";
 import { chooseCoordinationServers } from "../../coordination_session.ts";
 import type { cronSettings } from "./cron_options.ts";
 
-/** Throws as readCrontab does, CONFIG for a file with mistakes, and for servers that cannot be used. */
+/** Runs the service. Throws as readCrontab does, and CONFIG for a file with mistakes or servers that cannot be used. */
 export async function runCron(file: string, call: CommandCall<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const stderr = new LineSink(io);

@@ -1,4 +1,4 @@
-/** `baton elect`: stands for election, runs the command while it leads, and stands again. */
+/** `baton elect`: stands for election, runs the command while leading, and stands for election again. */
 import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { type Guard, startGuard } from "../../../src/base/process/guard/guard.ts";
@@ -41,7 +41,9 @@ import { cookieEnvironment, cookieVariable } from "../../../src/base/process/pro
 import { ResignableLease } from "../../../src/base/process/resignable_lease.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 
-/** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
+/**
+ * Runs `baton elect`. Throws BatonError for a failure before the command starts, and StoppedBySignal after a signal.
+ */
 async function runElect(options: ElectOptions, io: Io): Promise<ExitCode> {
   const facts = new StatusReportFacts();
   const about = { verb: "elect", names: [options.name], conflicts: [] };
@@ -62,7 +64,7 @@ class ElectionRun {
   readonly #place: Coordination;
   readonly #candidate: CandidateSession;
   #file: LeaderFile | null = null;
-  /** Leadership of the last term. */
+  /** The leadership of the current or last term. */
   #leadership: Leadership | null = null;
 
   constructor(
@@ -89,7 +91,7 @@ class ElectionRun {
     });
   }
 
-  /** Runs terms until one is the last. */
+  /** Runs terms until `decideElectionNextStep` ends them. */
   async run(): Promise<LockEnding> {
     const { values } = this.#options;
     const { clock, signals } = this.#deps;
@@ -166,7 +168,7 @@ class ElectionRun {
     }
   }
 
-  /** Waits until it leads. If the session expires, another one waits at the end of the queue. */
+  /** Waits until this candidate leads. If its session expires, waits again with a new one, at the end of the queue. */
   async #campaign(
     stop: AbortSignal,
     guard: Guard,
@@ -210,7 +212,9 @@ class ElectionRun {
     }
   }
 
-  /** Refuses an election that is led by the command around this call, which would wait for itself forever. */
+  /**
+   * Throws USAGE if the command around this call leads the election, because the call would wait for itself forever.
+   */
   async #refuseNested(zk: ZooKeeper): Promise<void> {
     const cookies = outerHolderIds(this.#io.env);
     if (cookies.length === 0) return;
@@ -220,7 +224,7 @@ class ElectionRun {
     throw new BatonError("USAGE", `"${name}" is already led by this command: it runs under baton elect ${name}`);
   }
 
-  /** Releases the leadership, or else ends the session: its own node must not block the next try. */
+  /** Releases the leadership. If that fails, closes the session, so that its node does not block the next term. */
   async #giveUp(stop: AbortSignal): Promise<void> {
     try {
       await this.#leadership?.release();
@@ -288,11 +292,11 @@ interface TermDependencies {
 
 interface TermResult {
   readonly outcome: ChildOutcome;
-  /** Aborts with the reason of the loss. */
+  /** Aborts when leadership is lost, with the reason. */
   readonly lost: AbortSignal;
   /** True if the --health check ended the term. */
   readonly isUnhealthy: boolean;
-  /** True if the command or a hook could not be killed: the guard continues alone. */
+  /** True if the command or a hook could not be killed. The guard then continues alone. */
   readonly hasBreach: boolean;
 }
 

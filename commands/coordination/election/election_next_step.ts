@@ -1,4 +1,4 @@
-/** Decides what follows the end of a term: exit, or stand for election again after a pause. Pure. */
+/** Decides what `baton elect` does after a term: exit, or stand for election again after a pause. Pure. */
 import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
 import type { ElectRestartMode } from "./elect_options.ts";
 
@@ -9,7 +9,7 @@ export interface EndedElectionTerm {
   readonly signals: ReadonlySet<string>;
   /** True if the --health check ended the term. */
   readonly isUnhealthy: boolean;
-  /** Number of consecutive short terms before this one that the command ended. */
+  /** How many short terms in a row, each ended by the command, came before this one. */
   readonly shortTerms: number;
 }
 
@@ -17,13 +17,13 @@ export type ElectionNextStep =
   | { readonly do: "end" }
   | { readonly do: "campaign"; readonly pauseMs: number; readonly shortTerms: number };
 
-/** Limits of the pause between two terms. Milliseconds. */
+/** The shortest and longest pause between two terms, in milliseconds. */
 export const electionPauseMsMin = 1000;
 export const electionPauseMsMax = 30_000;
-/** Minimum length of a term that is not short. Milliseconds. */
+/** A term shorter than this, in milliseconds, makes the next pause longer. */
 export const longElectionTermMs = 30_000;
 
-/** Signals that stop baton. Others concern only the command: many services read their configuration again at SIGHUP. */
+/** Signals that stop baton. Others are only for the command; many services read their configuration again at SIGHUP. */
 const askForEnd = ["SIGTERM", "SIGINT", "SIGQUIT"] as const;
 
 export function decideElectionNextStep(
@@ -35,7 +35,7 @@ export function decideElectionNextStep(
   const short = heldMs < longElectionTermMs ? shortTerms + 1 : 0;
   // The pause doubles from one short term to the next; a long term resets it.
   const backoffMs = Math.min(electionPauseMsMax, electionPauseMsMin * 2 ** Math.min(Math.max(0, short - 1), 10));
-  // The machine stood still, so that the processes ended too late; they are dead, as after any other loss.
+  // `isDead`: the machine was suspended and the processes died too late, but they are dead, as after any other loss.
   switch (kind === "breach" && outcome.isDead ? "lost" : kind) {
     case "lost":
       // A term that was lost immediately may be lost again for the same reason.

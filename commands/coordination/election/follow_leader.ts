@@ -1,4 +1,4 @@
-/** Follows an election over lost connections, expired sessions and unreachable servers. */
+/** Follows an election across lost connections, expired sessions and unreachable servers. */
 import { electionPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type LeaderChange, LeaderChanges } from "../../../src/coordination/election/election_history.ts";
 import { watchLeader } from "../../../src/coordination/election/leader_status.ts";
@@ -12,13 +12,13 @@ export interface FollowedLeaderChange {
   readonly path: string;
 }
 
-/** Yields the current leader and every later change once. Rejects with the signal's reason. */
+/** Yields the current leader, then each later change once. Rejects with the signal's reason. */
 export async function* followLeader(
   call: CoordinationCommandCall,
   name: string,
   { signal = new AbortController().signal, waitsForServer = false }: {
     readonly signal?: AbortSignal;
-    /** True: wait for the servers until the signal aborts, also for the first session. */
+    /** If true, waits for the servers until the signal aborts, even for the first session. */
     readonly waitsForServer?: boolean;
   } = {},
 ): AsyncGenerator<FollowedLeaderChange, void, void> {

@@ -1,4 +1,7 @@
-/** File with the value of the current leader. Each update is a new file that is renamed, so that readers see all. */
+/**
+ * Keeps a file with the value of the current leader. Each update renames a new file into place, so that no reader sees
+ * a partial value.
+ */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage, errorReason } from "../../../src/base/errors.ts";
@@ -13,7 +16,7 @@ export interface LeaderFileOptions {
   readonly name: string;
   readonly root: string;
   readonly clock: Clock;
-  /** Called once when the file cannot be written, until it can be written again. */
+  /** Called when the file can no longer be written; not again until a write has succeeded. */
   readonly onProblem: (what: string) => void;
 }
 
@@ -22,17 +25,17 @@ export class LeaderFile {
   readonly #changes = new LeaderChanges();
   readonly #over = new AbortController();
   #hasComplained = false;
-  /** Id of the current leader, as far as known. */
+  /** Id of the current leader; null if there is none or it is unknown. */
   #leader: string | null = null;
 
-  /** Writes an empty file, because the leader is not known yet. Throws CANNOT_CREATE. */
+  /** Writes an empty file, because the leader is unknown so far. Throws CANNOT_CREATE. */
   constructor(options: LeaderFileOptions) {
     this.#options = options;
     const failure = this.#write("");
     if (failure !== null) throw new BatonError("CANNOT_CREATE", failure);
   }
 
-  /** Follows the election by this session until the session ends. */
+  /** Updates the file through this session until the session ends. */
   follow(zk: ZooKeeper): void {
     void this.#follow(zk);
   }
@@ -56,7 +59,7 @@ export class LeaderFile {
         else this.#hasComplained = false;
       }
     } catch (thrown) {
-      // An expired session is replaced by another one; other failures are reported.
+      // The caller replaces an expired session; other failures are reported.
       if (!zk.session.ended.aborted) {
         this.#complain(`Cannot follow the leader for --leader-file: ${errorMessage(thrown)}`);
       }

@@ -1,4 +1,4 @@
-/** The definition of `baton fence`, which refuses work with a stale fencing token. */
+/** `baton fence`: rejects work with a stale fencing token. This file selects between `run` and `zk`. */
 import type { SettingTable } from "../../../src/base/config/setting.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";

@@ -49,10 +49,10 @@ export const fenceSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** A command follows `run`. */
+/** The syntax of `baton fence`: a command follows `run`. */
 export const fenceCommandSyntax: CommandSyntax = { commandAfter: ([first]) => first === "run", flagHints: {} };
 
-/** Flags that each form refuses, because they belong to the other one. */
+/** The flags that each form rejects, because they belong to the other one. */
 export const fenceForms = {
   run: { refuses: { ...zkSettings, ...connectionSettings } },
   zk: { refuses: runSettings },

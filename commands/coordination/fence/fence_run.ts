@@ -1,4 +1,4 @@
-/** `baton fence run`: runs a command unless the store has a higher token. */
+/** `baton fence run`: runs a command, unless the store has seen a higher fencing token. */
 import { hostname } from "node:os";
 import { processSignals, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
 import { type FencedCommandEnd, runFenced } from "../../../src/coordination/fence/run_fenced.ts";

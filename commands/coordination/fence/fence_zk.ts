@@ -27,7 +27,7 @@ import type { FenceJson } from "../../json_shapes/job_shapes.ts";
 const verbs = ["set", "create", "delete"] as const;
 type Verb = (typeof verbs)[number];
 
-/** The maximum size of data: ZooKeeper's maximum request (jute.maxbuffer, 1 MiB) without the other fields. */
+/** The most bytes of data: ZooKeeper's largest request (jute.maxbuffer, 1 MiB) less room for the other fields. */
 const dataBytesMax = 1024 * 1024 - 4096;
 
 type FenceZkCall = CommandCall<typeof fenceSettings>;
@@ -60,7 +60,10 @@ interface FenceZkArgs {
   readonly more: readonly string[];
 }
 
-/** Throws USAGE for invalid arguments, IO for data that cannot be read, BAD_DATA for too much data. */
+/**
+ * Returns the write that the arguments ask for. Throws USAGE for invalid arguments, IO for unreadable data, BAD_DATA
+ * for too much.
+ */
 function operationOf({ values }: FenceZkCall, { verb, path, data, more }: FenceZkArgs): FencedOperation {
   const example = "as in: baton fence zk set /app/state running";
   if (!isVerb(verb)) {
@@ -110,7 +113,7 @@ function refuseFlags(verb: Verb, { version, dataFile, parents, sequential }: Fen
   for (const [is, flag, where] of misplaced) if (is) throw new BatonError("USAGE", `${flag} is for ${where}`);
 }
 
-/** The data; null if none was given. An empty argument is data. */
+/** Returns the data, or null if none was given. An empty argument is data. */
 function dataOf(word: string | undefined, file: string | undefined): Uint8Array | null {
   if (word !== undefined && file !== undefined) {
     throw new BatonError("USAGE", `"${word}" and --data-file cannot be used together`);
@@ -154,7 +157,7 @@ function refuseReservedPath({ path }: FencedOperation, { locks }: OuterLocks, ro
   );
 }
 
-/** The token of each lock; null if it is unknown. */
+/** Returns the token of each lock, or null where it is unknown. */
 function tokensOf({ values, io }: FenceZkCall, { locks }: OuterLocks): readonly (bigint | null)[] {
   if (values.token !== undefined) {
     if (locks.length === 1) return [parseFencingToken(values.token, "--token")];
@@ -167,7 +170,7 @@ function tokensOf({ values, io }: FenceZkCall, { locks }: OuterLocks): readonly 
   });
 }
 
-/** Throws STALE_TOKEN if this job no longer holds one of the locks. */
+/** Returns this job's holder node of each lock. Throws STALE_TOKEN if the job no longer holds one of them. */
 async function heldNodes(
   zk: ZooKeeper,
   { locks, ids }: OuterLocks,

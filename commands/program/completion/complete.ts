@@ -1,4 +1,7 @@
-/** `baton __complete ARG…`: the completions that a shell requests. A failure prints nothing; no keeper is started. */
+/**
+ * `baton __complete ARG…`: prints the completions that a shell requests. Prints nothing on a failure, and starts no
+ * keeper.
+ */
 import { parseArgs } from "../../../src/base/terminal/parse_args.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
@@ -22,9 +25,9 @@ import { toFlagSpecs } from "../../run_command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 
-/** The user waits for the completion. */
+/** Time to connect, in milliseconds; short, because the user waits for the completion. */
 const connectTimeoutMs = 1000;
-/** The maximum number of names from the server; no terminal shows more. */
+/** The most names from the server; no terminal shows more. */
 const namesMax = 1000;
 
 export interface CompletionContext {
@@ -86,7 +89,7 @@ async function onServer<T>(read: (zk: ZooKeeper, root: string) => Promise<T>, so
   return await read(zk, values.root);
 }
 
-// The completions for the last argument, computed from the table of the command.
+// From here on: the completions of the last argument, computed from the command's settings.
 
 /** A word, and what it means. */
 type Candidate = string | { readonly word: string; readonly meaning: string };
@@ -112,10 +115,10 @@ interface CompletedFlag {
 
 const nothing: Candidates = { kind: "words", words: [] };
 
-/** Flags that may be the first argument, like a command. */
+/** Flags that may stand in place of a command. */
 const ownFlags = ["--help", "--version"];
 
-/** Names of commands, or the second words of a group. Loads those commands whose summary is needed. */
+/** Completes the name of a command, or the second word of a group. Loads only commands whose summary is shown. */
 async function commandNames(
   { products, loaders }: CompletionContext,
   before: readonly string[],
@@ -135,7 +138,7 @@ async function commandNames(
   };
 }
 
-/** `words`: the arguments of the command before the one that is being `typed`, which may be empty. */
+/** Completes an argument. `words` are the arguments before the one being `typed`, which may be empty. */
 function findCandidates(command: Command, words: readonly string[], typed: string): Candidates {
   const flags = completedFlags(command);
   const terminator = terminatorIndex(words, flags);
@@ -163,7 +166,7 @@ function findCandidates(command: Command, words: readonly string[], typed: strin
   return nameCandidates(command, operands, typed);
 }
 
-/** The form of the command that the arguments before select. */
+/** Returns the form of the command that the first argument selects. */
 function commandFormOf(
   { forms = {}, runsNothing = false }: Command,
   [first = ""]: readonly string[],
@@ -171,7 +174,7 @@ function commandFormOf(
   return { refuses: {}, runsNothing, ...(Object.hasOwn(forms, first) ? forms[first] : {}) };
 }
 
-/** `operands`: the names before the one that is being typed. */
+/** Completes a name. `operands` are the names before it. */
 function nameCandidates(
   { completes = [], completesFirst = {} }: Command,
   operands: readonly string[],
@@ -201,10 +204,10 @@ function wordsWith(words: readonly Candidate[], typed: string): Candidate[] {
   return words.filter((one) => (typeof one === "string" ? one : one.word).startsWith(typed));
 }
 
-/** Longer descriptions do not fit beside the words. */
+/** The most columns of a description, so that it fits beside the word. */
 const meaningColumns = 72;
 
-/** A word, and its description after a tab. */
+/** Returns the line for a word, with its description after a tab. */
 function candidateLine(candidate: Candidate): string {
   if (typeof candidate === "string") return candidate;
   const [first = ""] = candidate.meaning.split("; ");
@@ -226,19 +229,19 @@ function completedFlags(command: Command): CompletedFlag[] {
   );
 }
 
-/** The index of the `--` that begins the command to run; -1 if there is none. */
+/** Returns the index of the `--` before the command to run, or -1. */
 function terminatorIndex(words: readonly string[], flags: readonly CompletedFlag[]): number {
   return words.findIndex((word, index) => word === "--" && flagAwaitingValue(words.slice(0, index), flags) === null);
 }
 
-/** The arguments that are neither flags nor values of flags. */
+/** Returns the arguments that are neither flags nor values of flags. */
 function operandsIn(words: readonly string[], flags: readonly CompletedFlag[]): string[] {
   return words.filter((word, index) =>
     !word.startsWith("-") && flagAwaitingValue(words.slice(0, index), flags) === null
   );
 }
 
-/** The flag whose value is the next argument; null if there is none. */
+/** Returns the flag whose value is the next argument, or null. */
 function flagAwaitingValue(words: readonly string[], flags: readonly CompletedFlag[]): CompletedFlag | null {
   let asking: CompletedFlag | null = null;
   for (const word of words) {
@@ -250,7 +253,7 @@ function flagAwaitingValue(words: readonly string[], flags: readonly CompletedFl
   return asking;
 }
 
-/** Values of a flag are known if its placeholder lists them: `fail|adopt|set`. */
+/** Completes the value of a flag whose placeholder lists the values, such as `fail|adopt|set`. */
 function valueCandidates({ placeholder }: CompletedFlag, typed: string, prefix = ""): Candidates {
   if (placeholder === "file" || placeholder === "folder") return { kind: "files" };
   const words = placeholder.includes("|") ? placeholder.split("|").filter((word) => /^[a-z]+$/.test(word)) : [];

@@ -1,4 +1,4 @@
-/** The commands by what they are for: the order of the help. A test requires that each command has a place here. */
+/** Groups the commands by purpose, in the order of the help. A test requires a place for each command. */
 import { firstCommandWords, listSubcommands } from "../../command_names.ts";
 import type { CommandFamily, Product } from "../../product.ts";
 
@@ -7,7 +7,7 @@ const ownFamilies: readonly CommandFamily[] = [
   { heading: "Help", names: ["help", "completion", "version"] },
 ];
 
-/** The families that have commands among `names`; commands without a place form the last one. */
+/** Returns the families with commands among `names`. Commands without a place form the last family. */
 export async function groupCommandFamilies(
   products: readonly Product[],
   names: readonly string[],
@@ -21,7 +21,7 @@ export async function groupCommandFamilies(
     .filter((family) => family.names.length > 0);
 }
 
-/** The command of this name, or the commands of this group. */
+/** Returns the command of this name, or all commands of this group. */
 function commandsOf(name: string, names: readonly string[]): string[] {
   if (names.includes(name)) return [name];
   return listSubcommands(name, names).map((word) => `${name} ${word}`);

@@ -8,10 +8,10 @@ import type { Product } from "../../product.ts";
 const purpose =
   "locks, leader election, barriers, job pools, messages and retries for shell scripts, on one machine or on many";
 
-/** The number of commands of a group in the brief overview. */
+/** How many commands of a group the brief overview lists. */
 const wordsMax = 6;
 
-/** Loads no command. */
+/** Returns the page of `baton` alone. Loads no command. */
 export async function briefOverviewPage(products: readonly Product[], names: readonly string[]): Promise<HelpPage> {
   const entries = (await groupCommandFamilies(products, names)).map(({ heading, names: members }) => ({
     term: heading,
@@ -35,7 +35,7 @@ export async function briefOverviewPage(products: readonly Product[], names: rea
   };
 }
 
-/** `topics`: the names of the help's topics. */
+/** Returns the page of `baton help`. `topics`: the names of the help topics. */
 export async function commandOverviewPage(
   products: readonly Product[],
   loaders: CommandLoaders,
@@ -69,7 +69,7 @@ export async function commandOverviewPage(
   };
 }
 
-/** The commands of a group, such as `pubsub`. */
+/** Returns the page that lists the commands of a group, such as `pubsub`. */
 export async function commandGroupPage(group: string, loaders: CommandLoaders): Promise<HelpPage> {
   const names = listSubcommands(group, Object.keys(loaders)).map((word) => `${group} ${word}`);
   return {

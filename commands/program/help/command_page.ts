@@ -1,10 +1,10 @@
-/** The help of a command, made from its tables: all options in groups, or those that people need. */
+/** Builds the help page of a command from its settings: all options in groups, or the main ones. */
 import type { OptionGroup, SettingTable } from "../../../src/base/config/setting.ts";
 import { type Command, commonCommandSettings } from "../../command.ts";
 import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
 import { optionHelpEntries } from "../../option_text.ts";
 
-/** The headings of the groups, in the order of the page. */
+/** The headings of the option groups, in the order of the page. */
 export const optionGroupHeadings: Readonly<Record<OptionGroup, string>> = {
   main: "Options",
   waiting: "Waiting",
@@ -20,16 +20,16 @@ export const optionGroupHeadings: Readonly<Record<OptionGroup, string>> = {
   general: "General",
 };
 
-/** The width of a usage line that is not divided into its forms. */
+/** The most columns of a usage line; a longer one is split into its forms. */
 const usageColumns = 80;
-/** A ` | ` that is not in brackets. */
+/** Matches the ` | ` between two forms, which is not in brackets. */
 const formBoundary = / \| (?![^[]*\])/;
-/** The number of options in the short help. */
+/** The most options in the short help. */
 const shortOptionsMax = 10;
-/** The number of examples in the short help. */
+/** The most examples in the short help. */
 const shortExamplesMax = 2;
 
-/** The page that `baton NAME --help` prints. */
+/** Returns the page that `baton NAME --help` prints. */
 export function commandPage(command: Command): HelpPage {
   const { name, summary, details, examples } = command;
   return {
@@ -45,7 +45,7 @@ export function commandPage(command: Command): HelpPage {
   };
 }
 
-/** The page that `baton NAME -h` prints. */
+/** Returns the page that `baton NAME -h` prints. */
 export function shortCommandPage(command: Command): HelpPage {
   const { name, summary, examples } = command;
   const all = Object.keys(flagSettings(command)).length;
@@ -68,7 +68,10 @@ export function shortCommandPage(command: Command): HelpPage {
   };
 }
 
-/** The options of the short help, in the table's order: the basic ones, the first of the group `main`, then --json. */
+/**
+ * Returns the options of the short help, in the order of the settings: basic ones first, then the group `main`, then
+ * --json, up to the limit.
+ */
 export function shortHelpOptions(command: Command): SettingTable {
   const all = Object.entries(flagSettings(command));
   const basic = all.filter(([, { basic }]) => basic === true);
@@ -78,7 +81,7 @@ export function shortHelpOptions(command: Command): SettingTable {
   return Object.fromEntries(all.filter(([name]) => chosen.has(name)));
 }
 
-/** The options of a command by group, in the order of the page. A group without options is left out. */
+/** Returns the options of a command by group, in the order of the page. Omits groups without options. */
 export function optionsByGroup(command: Command): [OptionGroup, SettingTable][] {
   const all = Object.entries(flagSettings(command));
   return (Object.keys(optionGroupHeadings) as OptionGroup[]).flatMap((group) => {
@@ -87,21 +90,24 @@ export function optionsByGroup(command: Command): [OptionGroup, SettingTable][] 
   });
 }
 
-/** The settings that the help of a command shows. */
+/** Returns the settings that the help of a command shows. */
 function flagSettings({ settings, explainedElsewhere = {} }: Command): SettingTable {
   const own = Object.entries(settings).filter(([name]) => !Object.hasOwn(explainedElsewhere, name));
   const all: SettingTable = { ...Object.fromEntries(own), ...commonCommandSettings };
   return Object.fromEntries(Object.entries(all).filter(([, { flag }]) => flag !== undefined));
 }
 
-/** Many commands declare these options; they need no group of their own in each table. */
+/** The groups of options that many commands declare without a group. */
 const groupsByName: Readonly<Record<string, OptionGroup>> = { json: "output", log: "output" };
 
 function groupOf(name: string, { group }: SettingTable[string]): OptionGroup {
   return group ?? (Object.hasOwn(groupsByName, name) ? groupsByName[name] : undefined) ?? "main";
 }
 
-/** The connection settings are the same for all commands: the page has the basic ones, and names the others. */
+/**
+ * Returns the blocks of one group. All commands share the connection settings, so the page describes only the basic
+ * ones and lists the others.
+ */
 function groupBlocks(group: OptionGroup, settings: SettingTable): HelpBlock[] {
   const heading = { kind: "heading", text: optionGroupHeadings[group], part: optionGroupHeadings.main } as const;
   if (group !== "connection") return [heading, { kind: "entries", entries: optionHelpEntries(settings) }];
@@ -115,7 +121,7 @@ function groupBlocks(group: OptionGroup, settings: SettingTable): HelpBlock[] {
   ];
 }
 
-/** One line; or one line for each form if a single line would be too long. */
+/** Returns one usage line, or one for each form if a single line would be too long. */
 function usageLines({ name, usage }: Command): string[] {
   const line = `baton ${name} ${usage}`.trimEnd();
   return line.length <= usageColumns ? [line] : usage.split(formBoundary).map((form) => `baton ${name} ${form}`);

@@ -1,4 +1,4 @@
-/** `baton help`: the list of commands, the help of one, and topics that concern all commands. */
+/** `baton help`: prints the list of commands, the help of a command, or a topic that concerns all commands. */
 import { choosePainter } from "../../../src/base/terminal/color.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -48,7 +48,7 @@ async function pageFor(words: readonly string[], { products, loaders, topics, kn
   readonly products: readonly Product[];
   readonly loaders: CommandLoaders;
   readonly topics: HelpTopics;
-  /** All words that have help. */
+  /** All words for which help exists. */
   readonly known: readonly string[];
 }): Promise<HelpPage> {
   const [word] = words;
@@ -78,7 +78,7 @@ function printPage(page: HelpPage, io: Io, stream: "stdout" | "stderr" = "stdout
   else io.err(text, "display");
 }
 
-/** Prints the help of a command: all options, or the main ones. */
+/** Prints the help of a command with all options, or with the main ones. */
 export function printCommandHelp(
   command: Command,
   { isShort, io }: { readonly isShort: boolean; readonly io: Io },
@@ -86,7 +86,7 @@ export function printCommandHelp(
   printPage(isShort ? shortCommandPage(command) : commandPage(command), io);
 }
 
-/** `baton` alone, which is a mistake, and `baton -h`. */
+/** Prints the page of `baton` alone, which is a mistake, and of `baton -h`. */
 export async function printBriefOverview(
   products: readonly Product[],
   loaders: CommandLoaders,
@@ -96,8 +96,8 @@ export async function printBriefOverview(
 }
 
 /**
- * Prints the commands of a group: exit code 0 with `--help`, 64 for the name of the group alone. Throws USAGE for a
- * command that the group does not have.
+ * Prints the commands of a group. Returns 0 with `--help`, 64 for the group's name alone. Throws USAGE for an unknown
+ * command.
  */
 export async function printGroupHelp(
   [group = "", word, ...more]: readonly string[],

@@ -1,4 +1,4 @@
-/** The topics of `baton help`: what concerns all commands. Their tables come from the code that uses them. */
+/** The topics of `baton help`, which concern all commands. Their tables come from the code that uses them. */
 import { childVariables, messageVariables } from "../../../src/base/config/child_variables.ts";
 import { isPerName, type SettingTable, toVariableName } from "../../../src/base/config/setting.ts";
 import { proxyVariables } from "../../../src/base/config/http_settings.ts";
@@ -10,7 +10,7 @@ import { flagWithPlaceholder, writtenDefault } from "../../option_text.ts";
 
 export type HelpTopics = Readonly<Record<string, () => HelpPage>>;
 
-/** The topics of the products, and those of the program. */
+/** Returns the topics of the products and of the program. */
 export async function loadHelpTopics(products: readonly Product[], settings: AllProductSettings): Promise<HelpTopics> {
   const help = await Promise.all(products.map((product) => product.help()));
   return {

@@ -1,13 +1,13 @@
-/** Writes a page of help as text: for a terminal with colors, else without. */
+/** Writes a help page as text, with colors on a terminal. */
 import type { Paint } from "../../../src/base/terminal/color.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { type HelpBlock, type HelpEntry, helpEntryText, type HelpPage } from "../../help_page.ts";
 
-/** Longer lines are hard to read. */
+/** The widest lines of a help page; longer ones are hard to read. */
 const columnsMax = 100;
 const columnsMin = 60;
 
-/** The width of help pages, in columns. */
+/** Returns the width of help pages, in columns. */
 export function helpColumns(io: Io): number {
   return io.stdoutIsTerminal ? Math.min(columnsMax, Math.max(columnsMin, io.columns)) : columnsMax;
 }
@@ -36,7 +36,7 @@ function blockLines(block: HelpBlock, paint: Paint, columns: number): string[] {
   }
 }
 
-/** Terms in a column, and their meaning beside it; below a term that is too long. */
+/** Puts terms in one column and their meanings beside them, or below a term that is too long. */
 function entryLines(entries: readonly HelpEntry[], paint: Paint, columns: number): string[] {
   const areOptions = entries.some(({ term }) => term.startsWith("-"));
   const terms = entries.map(({ term }) => areOptions && term.startsWith("--") ? `    ${term}` : term);
@@ -52,7 +52,7 @@ function entryLines(entries: readonly HelpEntry[], paint: Paint, columns: number
   });
 }
 
-/** Wraps text at `width`; only a longer word gives a longer line. */
+/** Wraps text at `width`. Only a word longer than that gives a longer line. */
 export function wrapText(paragraph: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";
