@@ -1,4 +1,4 @@
-/** Options of `baton lock`. Pure. */
+/** The options of `baton lock`, and which of them exclude each other. Pure. */
 import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
 import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../../src/base/config/setting.ts";
 import {
@@ -124,7 +124,7 @@ export const lockCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** One name and a command, or several names, `--` and a command. */
+/** The syntax of `baton lock`: one name and a command, or several names, `--` and a command. */
 export const lockCommandSyntax: CommandSyntax = {
   ...oneNameCommandSyntax,
   flagHints: {
@@ -149,16 +149,16 @@ export interface LockCommandOptions {
   readonly verbose: boolean;
   readonly values: LockValues;
   readonly sources: ConfigSources;
-  /** Process of the script that holds the lock; this process when left out. */
+  /** The script's process for `baton hold`; if not set, this process holds the lock. */
   readonly script?: { readonly pid: number };
 }
 
-/** Call of a verb with the settings of `baton lock`. */
+/** A call of a command that has the settings of `baton lock`. */
 export type LockCommandCall = Pick<CommandCall<typeof lockCommandSettings>, "values" | "names" | "sources">;
 
-/** Default priority. */
+/** The default of --priority. */
 const foregroundPriority = 100;
-/** Priorities from this one on are background calls, which have their own default wait. */
+/** Calls with this priority or a higher number are background calls, which have their own default wait. */
 const backgroundPriority = 200;
 
 /** Throws USAGE for missing or contradictory arguments. */

@@ -1,6 +1,6 @@
 /**
- * A command or a script under locks, for `baton lock` and `baton hold`: takes the locks, supervises, releases. Several
- * locks are taken one after the other in the order of their names.
+ * Runs a command or a script under locks, for `baton lock` and `baton hold`: takes the locks in the order of their
+ * names, supervises, releases.
  */
 import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
 import { LeaseNote } from "../../src/base/process/supervise/lease_note.ts";
@@ -47,7 +47,7 @@ import { holderInfo } from "../../src/coordination/nodes/holder_info.ts";
 import type { ZooKeeperLease } from "../../src/coordination/nodes/zookeeper_lease.ts";
 
 export interface LockedJobDependencies extends RunDependencies {
-  /** Guard that is already started; it is ended here when there is nothing to guard. */
+  /** The guard process, which is already started. `runLockedJob` ends it if there is nothing to guard. */
   readonly guard: Guard;
   takeLocks: TakeLocks;
   supervise(options: SuperviseOptions): Promise<ChildOutcome>;
@@ -58,8 +58,8 @@ export function lockedJobDependencies(guard: Guard): LockedJobDependencies {
 }
 
 /**
- * Runs the command without reporting its end. Throws BatonError for a failure before the command was started, and
- * StoppedBySignal for a signal.
+ * Runs the command and returns how it ended, without reporting it. Throws BatonError for a failure before the command
+ * starts, and StoppedBySignal after a signal.
  */
 export async function runLockedJob(
   options: LockCommandOptions,
@@ -118,7 +118,7 @@ export async function runLockedJob(
       startHint: startHintOf(options.names),
     });
     if (ending === null) throw stop.signal.reason;
-    // A process that could not be killed may still run: the session is not closed, and ends by its timeout.
+    // A process that could not be killed may still run. So the session stays open until its timeout ends it.
     if (outcome.kind === "breach") zk = null;
     return ending;
   } finally {
@@ -129,8 +129,8 @@ export async function runLockedJob(
 }
 
 /**
- * Takes the locks. If the session expires during the wait, because no server responded for T, another session waits at
- * the end of the queue. Calls `opened` for each session; the caller closes the last one.
+ * Takes the locks. If the session expires during the wait, waits again with a new one, at the end of the queue. Calls
+ * `opened` for each session; the caller closes the last one.
  */
 async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened }: {
   readonly deps: LockedJobDependencies;
@@ -182,7 +182,7 @@ export interface TakeLocksContext {
   /** Aborts when the call is stopped or its wait limit is reached. */
   readonly signal: AbortSignal;
   readonly acl: Acl[] | undefined;
-  /** Start of the wait on the clock, possibly in an earlier session. */
+  /** When the wait began, on the clock; possibly in an earlier session. */
   readonly startMs: number;
 }
 
@@ -190,19 +190,19 @@ export interface TakenLocks {
   /** Leases in the order of the names. */
   readonly leases: readonly [Lease, ...Lease[]];
   readonly waitedMs: number;
-  /** Time of the last grant on the clock. */
+  /** When the last lock was granted, on the clock. */
   readonly grantedAtMs: number;
-  /** The tick that the lock was taken with, if any. */
+  /** The tick that was taken together with the lock, if any. */
   readonly tick?: HeldTick | undefined;
-  /** The holds whose end is to be recorded. */
+  /** The holds whose end must be recorded. */
   readonly recorded: readonly RecordedHold[];
   /** Notices whose command may still run. */
   readonly notices: readonly BusyNoticeWatch[];
 }
 
 /**
- * Rejects as acquireLock does, and with USAGE for a lock that the command around this call holds already. The caller
- * closes the session, which releases the locks that were acquired before the failure.
+ * Takes all locks of a call. Rejects as acquireLock does, and with USAGE for a lock that the command around this call
+ * already holds. After a failure the caller closes the session, which releases the locks acquired so far.
  */
 export type TakeLocks = (zk: ZooKeeper, options: LockCommandOptions, context: TakeLocksContext) => Promise<TakenLocks>;
 

@@ -1,6 +1,6 @@
 /**
- * All JSON objects that baton prints: the schema, the command, and the golden files in test/fixtures/json. Tests and
- * docs/json.md use this table. Commands import the types only, so that no start loads a schema.
+ * All JSON objects that baton prints, each with its command, schema and golden files in test/fixtures/json. Tests and
+ * docs/json.md use this table. Commands import only the types, so that no start loads a schema.
  */
 import type * as z from "zod";
 import * as cron from "./cron_shapes.ts";
@@ -13,7 +13,7 @@ import * as retry from "./retry_shapes.ts";
 import * as top from "./top_shapes.ts";
 
 export interface JsonShape {
-  /** The command line. */
+  /** The command line that prints the object. */
   readonly from: string;
   readonly shape: z.ZodType;
   /** Names of golden files without extension; the documentation shows the first one. */

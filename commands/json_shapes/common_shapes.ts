@@ -1,14 +1,14 @@
-/** Values that many objects contain. */
+/** The schemas of values that many JSON objects contain. */
 import * as z from "zod";
 
-/** Fields may be added to a version. A removed field or a changed meaning needs a new version. */
+/** The version of an object. New fields keep it; a removed field or a changed meaning needs a new version. */
 export const versionShape = z.literal(1).describe(
   "version of this object: fields may be added to a version, but not removed",
 );
 
 export const instantShape = z.iso.datetime().describe("UTC, by the wall clock of the host that wrote it");
 
-/** A 64-bit number; JSON numbers have fewer bits. */
+/** A 64-bit number as text, because JSON numbers have fewer bits. */
 export const tokenShape = z.string().regex(/^\d+$/).describe("64-bit number as decimal text");
 
 export const countShape = z.int().min(0);

@@ -1,4 +1,4 @@
-/** JSON of check, fence zk, and --status-fd (`StatusReport` of src/base/terminal/status_report.ts). */
+/** JSON of check, fence zk, and --status-fd. */
 import * as z from "zod";
 import { countShape, tokenShape, versionShape } from "./common_shapes.ts";
 

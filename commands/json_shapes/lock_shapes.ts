@@ -1,4 +1,4 @@
-/** JSON of who, ls, break, history and pool status. */
+/** JSON of who, ls, break, pool status, history and explain. */
 import * as z from "zod";
 import { countShape, instantShape, tokenShape, versionShape } from "./common_shapes.ts";
 
@@ -73,7 +73,7 @@ export const lsJsonShape = z.strictObject({
 });
 export type LsJson = z.infer<typeof lsJsonShape>;
 
-/** Identity of another process. */
+/** Fields that identify another process. */
 export const processIdentityFields = { id: z.string(), host: z.string(), pid: countShape, user: z.string() };
 
 export const breakJsonShape = z.strictObject({

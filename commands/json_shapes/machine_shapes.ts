@@ -1,4 +1,4 @@
-/** JSON output about servers, files, settings, the program: doctor, config, keeper verify, pubsub keygen, version. */
+/** JSON of doctor, config show, keeper verify, pubsub keygen and version. */
 import * as z from "zod";
 import { countShape, tokenShape, versionShape } from "./common_shapes.ts";
 

@@ -1,4 +1,4 @@
-/** JSON output of publish/subscribe: clients, topics, servers. */
+/** JSON of publish/subscribe: clients, topics, servers. */
 import * as z from "zod";
 import { countShape, versionShape } from "./common_shapes.ts";
 

@@ -1,4 +1,4 @@
-/** JSON of top. */
+/** JSON of `baton top`. */
 import * as z from "zod";
 import { countShape, instantShape, versionShape } from "./common_shapes.ts";
 import { useHolderJsonShape, useWaiterJsonShape } from "./lock_shapes.ts";

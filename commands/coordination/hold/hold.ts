@@ -1,4 +1,7 @@
-/** `baton hold`: a lock over several steps of a script. Starts holder.ts and prints the variables that it sends. */
+/**
+ * `baton hold`: holds a lock across several steps of a script. Starts the holder process (holder.ts) and prints the
+ * variables that it sends.
+ */
 import { constants, fstatSync, openSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import process from "node:process";
@@ -71,7 +74,7 @@ export const holdCommand = defineCommand({
   run: hold,
 });
 
-/** How long a holder process that was told to stop may take to leave the queue, in milliseconds. */
+/** How long a holder process may take to leave the queue after baton has told it to stop, in milliseconds. */
 const leaveMsMax = 950;
 
 async function hold(call: CommandCall<typeof holdSettings>): Promise<ExitCode> {
@@ -95,7 +98,7 @@ async function hold(call: CommandCall<typeof holdSettings>): Promise<ExitCode> {
   return await runWithStatusReport({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
 }
 
-/** The message for `baton hold NAME` at a prompt: the shell would hold the lock without getting the variables. */
+/** Returns the message for `baton hold NAME` at a prompt, where the shell would hold the lock without the variables. */
 function promptMessage(names: readonly string[]): string {
   const line = ["baton", ...process.argv.slice(2)].map(shellQuoteIfNeeded).join(" ");
   const all = names.map(shellQuoteIfNeeded).join(" ");
@@ -163,7 +166,7 @@ function holderRequestOf(options: HoldOptions, io: Io): HolderRequest<PackedLock
   };
 }
 
-/** The script may read the variables before the holder process, which supervises already, gets the confirmation. */
+/** Prints the variables, then confirms them to the holder process, which already supervises the script. */
 async function printVariables(
   variables: Readonly<Record<string, string | null>>,
   io: Io,
@@ -184,9 +187,9 @@ async function stopHolder(helper: HelperProcess): Promise<void> {
 }
 
 /**
- * The descriptor to which the holder process reports the loss of the lock when `baton hold` has ended; undefined for
- * none. It is stderr, unless that is a pipe other than the script's own: `$(baton hold … 2>&1)` reads a pipe up to its
- * end, and would wait as long as the lock is held. Then it is the script's stderr.
+ * Returns the descriptor to which the holder process writes after `baton hold` has ended, or undefined. It is stderr,
+ * unless that is a pipe that the script does not have: `$(baton hold … 2>&1)` would read such a pipe for as long as the
+ * lock is held. Then it is the script's own stderr.
  */
 function holderStderr(scriptPid: number): number | undefined {
   try {
@@ -206,7 +209,7 @@ function holderStderr(scriptPid: number): number | undefined {
   }
 }
 
-/** `eval "$(…)"` ignores the exit code of the command, so on failure the output itself is a failing shell command. */
+/** Prints a failing shell command if `run` fails, because `eval "$(…)"` ignores the exit code of `baton hold`. */
 async function runForEval(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode> {
   let code: ExitCode;
   try {
@@ -219,7 +222,7 @@ async function runForEval(run: () => Promise<ExitCode>, io: Io): Promise<ExitCod
   return code;
 }
 
-/** The exit code as a shell reports it; for a signal, 128 plus its number. */
+/** Returns the exit code as a shell reports it; for a signal, 128 plus its number. */
 function codeOfThrown(thrown: unknown): ExitCode {
   if (thrown instanceof StoppedBySignal) return 128 + osConstants.signals[thrown.signal];
   return thrown instanceof BatonError ? toExitCode(thrown.code) : exitCodes.INTERNAL;

@@ -1,6 +1,6 @@
 /**
- * The command line of `baton hold` as data: the options of `baton lock`, for a process that already runs. And the same
- * as JSON, which has neither maps nor functions, for the holder process.
+ * The options of `baton hold`: those of `baton lock`, for a process that already runs. Also converts them to JSON and
+ * back, for the holder process.
  */
 import process from "node:process";
 import {
@@ -21,7 +21,7 @@ import { BatonError } from "../../../src/base/errors.ts";
 import type { CommandCall } from "../../command.ts";
 import { type LockCommandOptions, lockCommandSettings, readCommonLockOptions } from "../lock_options.ts";
 
-/** Options about the start or the end of a command have no meaning here. */
+/** Options about the start or end of a command have no meaning here. */
 const {
   foreground: _foreground,
   passAuth: _passAuth,
@@ -64,7 +64,7 @@ export interface HoldOptions extends LockCommandOptions {
   readonly script: ScriptProcess;
 }
 
-/** Throws USAGE for options that exclude each other, CONFIG and REFUSED for a process that baton cannot stop. */
+/** Throws USAGE for options that exclude each other, CONFIG or REFUSED for a script that baton could not stop. */
 export function readHoldOptions(call: CommandCall<typeof holdSettings>): HoldOptions {
   const example = 'as in: held=$(baton hold NAME --pid $$) || exit; eval "$held"';
   if (call.command !== null) {
@@ -141,7 +141,7 @@ function scriptOf(pid: number | undefined): ScriptProcess {
   return { pid: row.pid, startTicks: row.startTicks };
 }
 
-/** kill(2) with signal 0 checks the permission. */
+/** Returns whether this process may send signals to another. kill(2) with signal 0 only checks the permission. */
 function mayKill(pid: number): boolean {
   try {
     process.kill(pid, 0);

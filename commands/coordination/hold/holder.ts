@@ -28,11 +28,11 @@ import { lockedJobDependencies, runLockedJob } from "../locked_job.ts";
 
 type LockHolderPipe = HolderPipe<LockEnding>;
 
-/** No process waits for the exit code; it is for logs. */
+/** Runs the holder process. No process waits for its exit code, which is only for logs. */
 export async function runHolderProcess(io: Io): Promise<ExitCode> {
   const libc = await loadLibc();
   libc?.setProcessName(holderProcessName);
-  // A pipe that stays open here would keep its reader waiting.
+  // An inherited pipe that stays open would keep its reader waiting.
   if ("Deno" in globalThis && libc !== null) closeInherited(libc, io.inheritedFds);
   const pipe: LockHolderPipe = new HolderPipe(io);
   const stop = new AbortController();
@@ -79,7 +79,7 @@ async function acquireAndSupervise(
     const { names, quiet } = options;
     facts.trace = await openJobTrace({ io: ownIo, verb: "hold", names, quiet, values: { passAuth: true } });
   }
-  // The end of the script ends the wait for the lock.
+  // The wait for the lock ends when the script ends.
   using watch = new ScriptWatch(script, systemClock());
   const dependencies = lockedJobDependencies(startGuard(sayTo(io)));
   let isHeld = false;
@@ -119,7 +119,7 @@ async function acquireAndSupervise(
   });
 }
 
-/** The locks of BATON_HOLD that the script still holds, and those whose hold has ended. */
+/** Splits the locks in BATON_HOLD into those that the script still holds and those whose hold has ended. */
 function splitHolds(text: string | undefined): { ended: HeldLocks[]; held: HeldLocks[] } {
   const ended: HeldLocks[] = [];
   const held: HeldLocks[] = [];
@@ -129,7 +129,7 @@ function splitHolds(text: string | undefined): { ended: HeldLocks[]; held: HeldL
       client = ReleaseClient.open(hold.path, hold.ids[0]);
       (client === null ? ended : held).push(hold);
     } catch {
-      held.push(hold); // another user's: it may be alive
+      held.push(hold); // another user's hold, which may be alive
     } finally {
       client?.[Symbol.dispose]();
     }

@@ -65,7 +65,7 @@ export const releaseCommand = defineCommand({
   run: release,
 });
 
-/** Milliseconds between reads of the response. */
+/** How often to look for the response, in milliseconds. */
 const pollIntervalMs = 5;
 
 async function release(call: CommandCall<typeof settings>): Promise<ExitCode> {
@@ -82,23 +82,25 @@ async function release(call: CommandCall<typeof settings>): Promise<ExitCode> {
   return exitCode;
 }
 
-/** The holds of the environment; if a name is missing there, also those of the processes around this one. */
+/** Returns the holds in the environment. If a name is missing there, adds the holds of this process's ancestors. */
 function knownHolds(names: readonly string[], held: readonly HeldLocks[]): readonly HeldLocks[] {
   const isMissing = names.some((name) => !held.some((one) => one.names.includes(name) && isHolderAlive(one)));
   if (!isMissing || !hasProcessTable()) return held;
   const found = holdsOfAncestors(process.pid).filter(({ path }) => !held.some((one) => one.path === path));
-  // A hold of the environment that has ended stays in the list, before the others: it tells how a lock was lost.
+  // An ended hold stays in the list, before the others, because it tells how the lock was lost.
   return [...held, ...found];
 }
 
-/** The name of the lock whose holder id begins with this text, as baton who prints it; other texts are names. */
+/** Returns the name of the lock whose holder id begins with this text, or else the text itself. */
 function nameOf(text: string, held: readonly HeldLocks[]): string {
   if (!/^[0-9a-f]{6,}$/.test(text) || held.some(({ names }) => names.includes(text))) return text;
   const [name, ...others] = held.flatMap(({ names, ids }) => names.filter((_, at) => ids[at]?.startsWith(text)));
   return name === undefined || others.length > 0 ? text : name;
 }
 
-/** The latest hold of each name. Throws USAGE when only some of the locks that one call acquired are named. */
+/**
+ * Returns the latest hold of each name. Throws USAGE if the call names only some of the locks that one call acquired.
+ */
 function findHolds(names: readonly string[], held: readonly HeldLocks[]): { name: string; hold: HeldLocks | null }[] {
   if (names.length === 0) {
     throw new BatonError("USAGE", "baton release needs the name of a lock, as in: baton release NAME");
@@ -125,7 +127,7 @@ function isHolderAlive({ path, ids }: HeldLocks): boolean {
   return client !== null;
 }
 
-/** Throws REFUSED where the holder may be alive. */
+/** Reports that no holder process was found. Throws REFUSED if it may be alive outside this PID namespace. */
 function reportNoHolder({ names, ids }: HeldLocks, call: CommandCall<typeof settings>): ExitCode {
   if (!isNamespaceInsideJob(ids[0])) return reportNotHeld(names.join(" "), call);
   throw new BatonError(
@@ -149,7 +151,7 @@ async function releaseOne(hold: HeldLocks, call: CommandCall<typeof settings>): 
   const id = newGuid();
   const startTicks = readProcess(process.pid)?.startTicks ?? 0;
   client.send({ id, requester: { pid: process.pid, startTicks }, stopsProcesses: values.stopProcesses });
-  sendSignal(client.holderPid, "SIGCONT"); // makes it check the mailbox now, not within 100 ms
+  sendSignal(client.holderPid, "SIGCONT"); // wakes it up to read the request now, not within 100 ms
   const response = await awaitResponse(client, id, { clock: systemClock(), waitMs: values.wait });
   if (response === "late") {
     throw new BatonError(
@@ -175,7 +177,7 @@ async function awaitResponse(
 ): Promise<ReleaseResponse | "gone" | "late"> {
   const untilMs = clock.now() + waitMs;
   for (;;) {
-    // Checked before the response is read: a holder that has responded and ended counts as one that has responded.
+    // Checked before the response is read, so that a holder that has responded and then ended counts as responding.
     const isGone = !isAlive(client.holderPid);
     const response = client.readResponse();
     if (response !== null && (response.id === id || response.result === "released")) return response;

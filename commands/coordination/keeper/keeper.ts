@@ -1,4 +1,7 @@
-/** `baton keeper`: runs the single-node coordination server in the foreground. Other commands start one on demand. */
+/**
+ * `baton keeper`: runs the keeper in the foreground, verifies its data, or backs it up. Other commands start a keeper
+ * on demand.
+ */
 import { join, resolve } from "node:path";
 import { processSignals } from "../../../src/base/process/supervise/signal_source.ts";
 import { processLog } from "../../../src/base/terminal/process_log.ts";
@@ -58,7 +61,7 @@ const settings = {
   keeperDir: connectionSettings.keeperDir,
 } satisfies SettingTable;
 
-/** Settings that `verify` and `backup` do not take. */
+/** Settings that `verify` and `backup` reject. */
 const { dataDir: _dataDir, json: _json, keeperDir: _keeperDir, progress: _progress, ...flagsOfServing } = settings;
 
 export const keeperCommand = defineCommand({
@@ -103,7 +106,10 @@ export const keeperCommand = defineCommand({
 
 type KeeperValues = SettingValues<typeof settings>;
 
-/** The options that are checked before the keeper starts. Throws USAGE or CONFIG, by the source of the wrong value. */
+/**
+ * Checks options before the keeper starts. Throws USAGE for a wrong flag, CONFIG for a wrong value from a file or
+ * variable.
+ */
 function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log): CheckedServeOptions {
   const listen = addOriginToErrors("listen", settings.listen, sources, () => values.listen?.map(parseListenFlag));
   const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
@@ -113,7 +119,7 @@ function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log):
   if (tls !== undefined && !isTcp) {
     throw new BatonError("USAGE", "--tls-cert is for TCP, but --listen has no host:port; unix sockets do not use TLS");
   }
-  // Only a keeper that was started by hand has a status page; commands may start several keepers.
+  // Only a keeper that a user started has a status page, because commands may start several keepers.
   const metricsListen = values.onDemand ? undefined : values.metricsListen;
   checkListenAddress("metricsListen", settings.metricsListen, metricsListen, sources);
   checkTimes(values, sources);
@@ -143,7 +149,7 @@ interface CheckedServeOptions {
 
 type ServeOptions = Omit<KeeperValues, keyof CheckedServeOptions> & CheckedServeOptions & { readonly quiet: boolean };
 
-/** Serves until a signal arrives or the keeper was idle for long enough. Both are success. */
+/** Serves until a signal arrives or the keeper has been idle for long enough. Both count as success. */
 async function serve(
   options: ServeOptions,
   location: KeeperLocation,
@@ -182,7 +188,7 @@ async function serve(
   return exitCodes.SUCCESS;
 }
 
-/** Loads the status page only if it is used: keepers that commands start must be ready soon. */
+/** Opens the status page. It is loaded only here, because keepers that commands start must be ready quickly. */
 async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): Promise<HttpService> {
   const [{ serveStatusPage }, { keeperStatusSource }] = await Promise.all([
     import("../../../src/base/terminal/status_page.ts"),
@@ -254,7 +260,10 @@ function dataDirOf({ dir, socketPath }: KeeperLocation): string {
   throw new BatonError("CONFIG", `${socketPath} is the machine's keeper; give its data folder with --data-dir`);
 }
 
-/** A volume of a container often belongs to all its users: only the folder itself is refused. */
+/**
+ * Warns if other users can write to a folder above the data. It is no error, because a container's volume often belongs
+ * to all its users.
+ */
 function warnOfFoldersAbove(dataDir: string, log: Log): void {
   for (const folder of safeFoldersAbove(dataDir)) {
     try {
@@ -266,7 +275,7 @@ function warnOfFoldersAbove(dataDir: string, log: Log): void {
   }
 }
 
-/** The location of a folder that the user named. */
+/** Returns the location of the keeper in a folder that the user named. */
 function locationOf(dir: string): KeeperLocation {
   return { dir, socketPath: join(dir, "keeper.sock"), scope: "user" };
 }
@@ -287,7 +296,7 @@ function tlsOf({ tlsCa: ca, tlsCert: cert, tlsKey: key }: KeeperValues, sources:
 
 const onDemandSentencesMax = 10_000;
 
-/** The keeper's log. `isOnDemand`: no user watches it, and it must not fill the disk. */
+/** Opens the keeper's log. If `isOnDemand`, no user watches the log, so it is limited in order not to fill the disk. */
 function keeperLog(io: Io, { format, isOnDemand }: {
   readonly format: "text" | "json";
   readonly isOnDemand: boolean;

@@ -1,4 +1,4 @@
-/** The keeper's /metrics and /healthz. */
+/** The keeper's /metrics and /healthz pages. */
 import { statfsSync } from "node:fs";
 import { type Metric, metricFactory } from "../../../src/base/terminal/metrics_text.ts";
 import type { StatusSource } from "../../../src/base/terminal/status_page.ts";
@@ -11,7 +11,7 @@ import type { KeeperStatistics } from "../../../src/coordination/keeper/protocol
 
 const { gauge, counter, histogram } = metricFactory("baton_keeper");
 
-/** The least free space that the next commit may need. */
+/** Less free space than this, in bytes, counts as a full disk. */
 const freeBytesMin = 1 << 20;
 
 export function keeperStatusSource(
@@ -26,8 +26,8 @@ export function keeperStatusSource(
 }
 
 /**
- * Why the keeper is unhealthy; null when it is healthy. Reads and pings continue meanwhile. The files and the free
- * space are looked at because a keeper without writes does not notice a full or read-only disk.
+ * Returns why the keeper is unhealthy, or null. Checks the files and the free space, because a keeper without writes
+ * does not notice a full or read-only disk.
  */
 function healthOf({ writable }: KeeperStatistics, dataDir: string): string | null {
   if (!writable) return "the disk cannot store data: writes are refused";

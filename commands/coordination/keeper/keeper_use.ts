@@ -1,6 +1,6 @@
 /**
- * The use of a keeper for its own /metrics: the numbers of `baton metrics`, read from the nodes in memory, without a
- * session. They are those that a client without credentials can read.
+ * Adds the numbers of `baton metrics` to a keeper's own /metrics. Reads them from the nodes in memory, without a
+ * session, as a client without credentials would see them.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
@@ -14,9 +14,9 @@ import { readUseForMetrics } from "../../operator/read_use.ts";
 import { buildUseMetrics, type UseMetricsReading } from "../../operator/use_metrics.ts";
 
 const namesMax = 200;
-/** A reading is used again for this time, in milliseconds: a page that is asked often must not slow the keeper. */
+/** How long a reading is reused, in milliseconds, so that frequent requests do not slow the keeper. */
 const readingMs = 5000;
-/** Number of reads after which the requests of clients have a turn. */
+/** After this many reads, the keeper handles requests of clients. */
 const readsAtOnce = 100;
 
 type NodeReader = Pick<Keeper, "readNode">;
@@ -34,7 +34,7 @@ export function keeperUseReader(keeper: NodeReader, clock: Clock = systemClock()
   };
 }
 
-/** The interface of a client that can only read. */
+/** Returns a client that reads the keeper's nodes and rejects everything else. */
 function readerOf(keeper: NodeReader): ZooKeeper {
   let reads = 0;
   const read = async (path: string) => {

@@ -1,6 +1,6 @@
 /**
- * `baton lock --on-busy-for`: runs a line of shell when the lock has been held for a long time. Loaded only with that
- * option.
+ * `baton lock --on-busy-for`: runs a shell line when another process has held the lock for a long time. Loaded only
+ * with that option.
  */
 import type { Io } from "../../../src/base/terminal/io.ts";
 import {
@@ -22,15 +22,15 @@ import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 
 export interface BusyNoticeText {
   readonly afterMs: number;
-  /** A line of shell. */
+  /** The shell line to run. */
   readonly line: string;
 }
 
-/** Maximum time of the line of shell, in milliseconds. */
+/** How long the shell line may run, in milliseconds. */
 const lineMsMax = 30_000;
-/** Time until the next look, in milliseconds, after one that no server answered. */
+/** Time until the next check if no server has answered, in milliseconds. */
 const retryMs = 1000;
-/** Added to a wait, in milliseconds: the servers' clock is known to about this. */
+/** Added to each wait, in milliseconds, because the servers' clock is known only about this precisely. */
 const marginMs = 20;
 
 /** Parses `1h ./tell.sh`. Throws USAGE. */
@@ -66,7 +66,7 @@ export class BusyNoticeWatch {
   readonly #stop = new AbortController();
   readonly #kill = new AbortController();
   #watching: Promise<void> | null = null;
-  /** The servers' time, and the own time at which it was known. */
+  /** The servers' time, and this process's clock time when it was read; null until it is known. */
   #time: { readonly ms: number; readonly atMs: number } | null = null;
 
   constructor(
@@ -84,28 +84,28 @@ export class BusyNoticeWatch {
   /** Watches the holders while the call waits. */
   start(): void {
     this.#watching ??= this.#watch().catch((thrown) => {
-      if (!this.#stop.signal.aborted) this.#tell(errorMessage(thrown)); // else the session may be closed
+      if (!this.#stop.signal.aborted) this.#tell(errorMessage(thrown)); // once stopped, the session may be closed
     });
   }
 
-  /** Looks once more, for a call that did not get the lock. Never rejects. */
+  /** Checks once more, for a call that did not get the lock. Never rejects. */
   async checkOnce(): Promise<void> {
     await this.end();
     await this.#check().catch((thrown) => this.#tell(errorMessage(thrown)));
   }
 
-  /** Ends the watch; a line of shell that runs goes on. */
+  /** Ends the watch. A shell line that is running continues. */
   stop(): void {
     this.#stop.abort();
   }
 
-  /** Ends the watch, and kills its line of shell. */
+  /** Ends the watch, and kills its shell line. */
   async kill(): Promise<void> {
     this.#kill.abort();
     await this.end();
   }
 
-  /** Ends the watch. Resolves when its line of shell, if it runs, has ended: within 30 s. */
+  /** Ends the watch. Resolves when its shell line, if one is running, has ended, which takes at most 30 s. */
   async end(): Promise<void> {
     this.stop();
     await this.#watching;
@@ -123,8 +123,8 @@ export class BusyNoticeWatch {
   }
 
   /**
-   * Runs the line if a hold is too long, and this call is the first to see it. Returns the time until another may be,
-   * in milliseconds.
+   * Runs the line if a hold has lasted too long and no other call has run its line for it. Returns the time until the
+   * next check, in milliseconds.
    */
   async #check(): Promise<number> {
     const { root } = this.#options;

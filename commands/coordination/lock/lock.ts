@@ -1,4 +1,4 @@
-/** `baton lock`: runs a command under locks, and reports its end. */
+/** `baton lock`: runs a command under one or more locks, and reports how it ended. */
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
 import { type Io, sayTo } from "../../../src/base/terminal/io.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
@@ -7,10 +7,10 @@ import { runWithStatusReport, StatusReportFacts } from "../../../src/coordinatio
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { type LockedJobDependencies, lockedJobDependencies, runLockedJob } from "../locked_job.ts";
 
-/** Failures that are expected: they have the exit code of -E, and are successes with --skip. */
+/** Expected failures: -E sets their exit code, and --skip turns them into successes. */
 const lockConflicts = ["LOCK_BUSY", "LOCK_TIMEOUT", "TICK_DONE_ELSEWHERE", "TICK_NOT_DUE", "TICK_SKIPPED"] as const;
 
-/** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
+/** Runs `baton lock`. Throws BatonError for a failure before the command starts, and StoppedBySignal after a signal. */
 export async function runLock(options: LockCommandOptions, io: Io, deps: LockedJobDependencies): Promise<ExitCode> {
   const facts = new StatusReportFacts();
   const about = { verb: "lock", conflicts: lockConflicts, skips: options.values.skip } as const;
@@ -84,6 +84,6 @@ async function lock(call: CommandCall<typeof lockCommandSettings>): Promise<Exit
     (await import("./busy_notice_watch.ts")).parseBusyNotice(options.values.onBusyFor); // throws for an invalid one
   }
   if (call.names.length > 1) (await import("./program_names.ts")).refuseProgramsAsLockNames(call, call.io.env["PATH"]);
-  const guard = startGuard(sayTo(call.io)); // starts in a few milliseconds, in parallel with all that follows
+  const guard = startGuard(sayTo(call.io)); // starts in some milliseconds, in parallel with the following work
   return await runLock(options, call.io, lockedJobDependencies(guard));
 }

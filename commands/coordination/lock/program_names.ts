@@ -1,14 +1,17 @@
 /**
- * `baton lock deploy kubectl exec pod -- rm -rf cache` has two readings: the command of the lock "deploy", or `rm -rf
- * cache` under four locks. The second one would run a part of the command here. So a program among several names is
- * refused.
+ * `baton lock deploy kubectl exec pod -- rm -rf cache` is ambiguous: a command under the lock "deploy", or `rm -rf
+ * cache` under four locks. The second reading would run only the end of the command, on this machine. So baton rejects
+ * a program among several lock names.
  */
 import { BatonError } from "../../../src/base/errors.ts";
 import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
 import { resolveCommand } from "../../../src/base/process/spawn/resolve_command.ts";
 import type { ParsedArgs } from "../../../src/base/terminal/parse_args.ts";
 
-/** PATH and the usual folders: cron's PATH is shorter than a terminal's, and a line must mean the same under both. */
+/**
+ * Returns PATH with the usual folders added. cron's PATH is shorter than a terminal's, and a line must mean the same
+ * under both.
+ */
 function standardPath(path: string | undefined): string {
   const usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
   return [...path === undefined ? [] : [path], ...usual].join(":");

@@ -1,4 +1,4 @@
-/** `baton lock --tick`: the tick of a schedule that the lock is taken with. Loaded only with that option. */
+/** `baton lock --tick`: takes a lock together with a tick of a schedule. Loaded only with that option. */
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { acquireTick } from "../../../src/coordination/tick/acquire_tick.ts";
 import { tickLateMsDefault } from "../../../src/coordination/tick/tick_claim.ts";
@@ -25,7 +25,7 @@ export function readTickSchedule(
   return new Schedule(tick ?? "", scheduleZone(timezone, env));
 }
 
-/** Rejects as acquireTick does. */
+/** Takes the lock together with a tick that is due. Rejects as acquireTick does. */
 export async function takeLockWithTick(
   zk: ZooKeeper,
   name: string,
@@ -69,7 +69,7 @@ export async function takeLockWithTick(
   };
 }
 
-/** Throws USAGE for options that --tick excludes or needs, and for an invalid schedule. */
+/** Throws USAGE for options that do not go with --tick, for missing ones, and for an invalid schedule. */
 export function checkTickOptions(
   { names, values }: Pick<LockCommandOptions, "names" | "values">,
   env: Readonly<Record<string, string | undefined>>,

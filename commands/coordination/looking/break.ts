@@ -110,7 +110,7 @@ export const breakCommand = defineCommand({
   },
 });
 
-/** Throws USAGE for so few characters that the id of a later holder might begin with them, too. */
+/** Throws USAGE if the id has so few characters that a later holder's id might begin with them, too. */
 function refuseShortId(id: string): void {
   if (id.length >= idCharactersMin) return;
   throw new BatonError(
@@ -119,7 +119,7 @@ function refuseShortId(id: string): void {
   );
 }
 
-/** The id of the only holder. Throws NOT_FOUND if there is none, USAGE if there are several. */
+/** Returns the id of the only holder. Throws NOT_FOUND if there is none, USAGE if there are several. */
 async function onlyHolderId(zk: ZooKeeper, lock: UseStatusOptions & { readonly root: string }): Promise<string> {
   const { name, recipe } = lock;
   const { holders } = await readUseStatus(zk, lock);
@@ -136,7 +136,7 @@ async function onlyHolderId(zk: ZooKeeper, lock: UseStatusOptions & { readonly r
   throw new BatonError("USAGE", `${what}; run the same command with one of these options:${choices}`);
 }
 
-/** `baton break` at a prompt that holds the lock would stop the shell. Throws USAGE. */
+/** Throws USAGE if the script or command around this call holds the lock, because `baton break` would stop it. */
 function refuseOwnLock(name: string, id: string, env: Io["env"]): void {
   if (!outerHolderIds(env).includes(id)) return;
   const isHold = parseHolds(env["BATON_HOLD"]).some(({ ids }) => ids.includes(id));

@@ -1,4 +1,4 @@
-/** `baton explain`: prints a time line of a lock, and why it waits. */
+/** `baton explain`: prints a time line of a lock, and why calls wait for it. */
 import { printJson } from "../../../src/base/terminal/io.ts";
 import { type SettingTable, toggle } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
@@ -83,7 +83,7 @@ async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<Exp
   };
 }
 
-/** Returns the start of each hold and of each wait on the servers' clock, by `h` or `q` and the id. */
+/** Returns when each hold and each wait began, on the servers' clock. The key is `h` or `q` and the id. */
 async function readTimes(zk: ZooKeeper, name: string, root: string): Promise<ReadonlyMap<string, number>> {
   const path = lockPath(name, root);
   const holders = (await childNames(zk, path.holders)).map(parseHolder).filter((node) => node !== null);

@@ -1,4 +1,4 @@
-/** Explains the state of a lock: what happened, why it waits, and what cannot be known from the servers. Pure. */
+/** Explains the state of a lock: what happened, why calls wait, and what the servers cannot tell. Pure. */
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
 import type { Revocation } from "../../../src/coordination/nodes/holder_info.ts";
@@ -10,9 +10,9 @@ import { formatUtcMinute, trimIsoToSecond } from "./history_view.ts";
 export interface ExplainedHolder {
   readonly host: string;
   readonly pid: number;
-  /** Purpose, as given by its user. */
+  /** The value of --reason. */
   readonly reason: string;
-  /** Start of the hold on the servers' clock; null if its node is gone. */
+  /** When the hold began, on the servers' clock; null if its node is gone. */
   readonly sinceMs: number | null;
   readonly sessionTimeoutMs: number;
   readonly revoke: Revocation | null;
@@ -21,16 +21,16 @@ export interface ExplainedHolder {
 export interface ExplainedWaiter {
   readonly host: string;
   readonly pid: number;
-  /** 1 is the next. */
+  /** Place in the queue; 1 is the next holder. */
   readonly place: number;
   readonly sinceMs: number | null;
 }
 
 export interface ExplainedLockFacts {
   readonly name: string;
-  /** Wall clock of this host: the servers tell their time only to writers. */
+  /** This host's wall clock, because the servers tell their time only to writers. */
   readonly nowMs: number;
-  /** Number of permits; null for a lock that is no semaphore. */
+  /** The number of permits of a semaphore; else null. */
   readonly limit: number | null;
   readonly holders: readonly ExplainedHolder[];
   readonly waiters: readonly ExplainedWaiter[];
@@ -54,9 +54,9 @@ export interface LockExplanation {
   readonly unknown: readonly string[];
 }
 
-/** Number of records in the time line. */
+/** How many records the time line shows. */
 const recordsShownMax = 8;
-/** Number of records from which on their usual time is told. */
+/** From this many holds on, the explanation names the usual duration. */
 const usualMin = 3;
 
 export function explainLock(facts: ExplainedLockFacts): LockExplanation {
@@ -175,7 +175,7 @@ function tickSentences({ schedules, nowMs, holders }: ExplainedLockFacts): strin
   });
 }
 
-/** Returns the median time of the holds that ended by themselves; null if there are too few. */
+/** Returns the median duration of the holds that ended by themselves; null if there are too few. */
 function usualMs(records: readonly HistoryRecord[]): number | null {
   const times = records.flatMap(({ result, beganMs, endedMs }) =>
     (result === "done" || result === "failed") && beganMs !== null && endedMs !== null ? [endedMs - beganMs] : []

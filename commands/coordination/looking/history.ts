@@ -1,4 +1,4 @@
-/** `baton history`: shows how the holds of a lock, the terms of an election ended. */
+/** `baton history`: shows how the holds of a lock, the terms of an election or the runs of a pool ended. */
 import { printJson } from "../../../src/base/terminal/io.ts";
 import { printTable } from "../../../src/base/terminal/table.ts";
 import { flag, type SettingTable, type SettingValues, toggle } from "../../../src/base/config/setting.ts";

@@ -14,7 +14,7 @@ export interface ShownHistory extends HistoryReport {
   readonly schedules: readonly ScheduleReport[];
 }
 
-/** Returns the table of the records; with columns for ticks if there are any. */
+/** Returns the table of the records, with columns for ticks if there are any. */
 export function historyTableRows(records: readonly HistoryRecord[]): Cell[][] {
   if (records.length === 0) return [];
   const hasTicks = records.some(({ tickMs }) => tickMs !== null);
@@ -55,7 +55,7 @@ function tookOf({ beganMs, endedMs }: Pick<HistoryRecord, "beganMs" | "endedMs">
   return beganMs === null || endedMs === null ? "-" : formatDuration(Math.max(0, endedMs - beganMs));
 }
 
-/** Returns the lines after the table: holds that go on, calls that were refused, and the schedules. */
+/** Returns the lines after the table: current holds, refused calls, and schedules. */
 export function historyLines({ running, refusals, schedules, name }: ShownHistory, nowMs: number): string[] {
   const lines = running.map(({ host, pid, beganMs }) =>
     `"${name}" is held by ${host || "an unknown host"} (pid ${pid}) since ${
@@ -72,7 +72,7 @@ export function historyLines({ running, refusals, schedules, name }: ShownHistor
   return [...lines, ...schedules.flatMap((schedule) => scheduleLines(schedule, nowMs))];
 }
 
-/** Null: this machine knows the zone. */
+/** Returns a sentence about a time zone that this machine does not know; null if it knows the zone. */
 export function unknownZoneSentence({ schedule, zone, isZoneKnown }: ScheduleReport): string | null {
   if (isZoneKnown) return null;
   return `this machine does not know the time zone ${

@@ -1,4 +1,6 @@
-/** The definition of `baton pool`. run_pool.ts runs items; pool_admin.ts has `status` and `clear`. */
+/**
+ * `baton pool`: its help and the choice of what to do. run_pool.ts runs items; pool_admin.ts has `status` and `clear`.
+ */
 import { sayTo } from "../../../src/base/terminal/io.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
@@ -88,7 +90,7 @@ async function pool(call: CommandCall<typeof poolCommandSettings>): Promise<Exit
   }
   const options = readPoolOptions(call);
   if (options.items.kind === "file") requireInputFile(options.items.file);
-  const guard = startGuard(sayTo(call.io)); // it takes some milliseconds to start, in parallel with the following work
+  const guard = startGuard(sayTo(call.io)); // starts in some milliseconds, in parallel with the following work
   const { runPoolCommand } = await import("./run_pool.ts");
   return await runPoolCommand(options, call.io, guard);
 }

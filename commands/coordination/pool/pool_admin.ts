@@ -65,8 +65,8 @@ export async function clearPool(
 }
 
 /**
- * Returns the items of the call; null means all. With `path: null` the lock paths are not checked. Rejects like
- * `readPoolItems`.
+ * Returns the items that the call names; null for all. If `path` is null, does not check their lock paths. Rejects as
+ * `readItems` does.
  */
 async function namedItems(
   { component, items }: PoolStatusOptions,
@@ -81,7 +81,10 @@ async function namedItems(
   });
 }
 
-/** Runs a query without a lock. Rejects IO if it fails or runs longer than `timeoutMs`, BAD_DATA for invalid output. */
+/**
+ * Runs the query without a lock and returns its output. Rejects with IO if it fails or runs longer than `timeoutMs`,
+ * with BAD_DATA for invalid output.
+ */
 async function runQuery(line: string, timeoutMs: number): Promise<string> {
   using stop = new StopSignalListener(processSignals());
   const env = process.env as Record<string, string>;
@@ -111,7 +114,7 @@ async function runQuery(line: string, timeoutMs: number): Promise<string> {
   }
 }
 
-/** Prints the table on stdout, everything else on stderr. `nowMs` is the wall clock. */
+/** Prints the table on stdout, and everything else on stderr. `nowMs` is the wall clock. */
 function printStatus(
   { component, componentHolder, items, conflictingRun }: PoolStatus,
   { io, quiet, nowMs, templates }: {
@@ -131,7 +134,7 @@ function printStatus(
   if (componentHolder !== null && !quiet) {
     const { sinceMs } = componentHolder;
     const since = sinceMs === 0 ? "" : ` (for ${formatDuration(Math.max(0, nowMs - sinceMs))})`;
-    // The holder may also be another program: the stored data does not tell them apart.
+    // The holder may also be a program that does not choose items; the stored data does not tell them apart.
     io.err(
       `baton: ${
         nameOfHolder(componentHolder)
@@ -155,7 +158,6 @@ function itemRowOf({ item, state, holder, lastResult }: PoolItemStatus, nowMs: n
   return [item, state, age, lastResult?.by ?? "-", lastResult?.what ?? ""];
 }
 
-/** Version 1 of the JSON object. 64-bit numbers are decimal texts. */
 function toJson({ component, componentHolder, items, conflictingRun }: PoolStatus) {
   const counts = { free: 0, running: 0, done: 0, failed: 0 };
   for (const { state } of items) counts[state]++;

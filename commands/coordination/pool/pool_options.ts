@@ -1,4 +1,4 @@
-/** The options of `baton pool`: settings, allowed combinations, and the options of a run. Pure. */
+/** The options of `baton pool`, and which of them may be combined. Pure. */
 import { addOriginToErrors, type ConfigSources } from "../../../src/base/config/resolve_settings.ts";
 import { flag, type SettingTable, type SettingValues, toggle } from "../../../src/base/config/setting.ts";
 import { poolComponentSettings, poolSettings } from "../../../src/coordination/settings/command_settings.ts";
@@ -21,7 +21,7 @@ import { commandSettings, statusReportFlags } from "../../../src/coordination/jo
 
 const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
 
-/** Flags of the command line, also those that a component's section can set; the short help has the first ones. */
+/** All flags, including those that a component's section can also set. The short help shows the first ones. */
 const flags = {
   items: flag("--items", textType("-|@FILE|a,b,c"), {
     once: true,
@@ -91,7 +91,7 @@ export const poolCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** Flags for running items; `status` and `clear` refuse them. */
+/** Flags for running items. `status` and `clear` reject them. */
 const { items: _items, query: _query, queryTimeout: _queryTimeout, json: _json, ...runFlags } = flags;
 const flagsOfRuns = { ...runFlags, ...commandSettings } satisfies SettingTable;
 
@@ -102,7 +102,7 @@ export const poolForms = {
 } as const;
 const poolOperations = ["status", "clear"] as const satisfies readonly (keyof typeof poolForms)[];
 
-/** A command follows the component. */
+/** The syntax of `baton pool`: a command follows the component. */
 export const poolCommandSyntax: CommandSyntax = {
   commandAfter: ([first, ...more]) => first !== undefined && more.length === 0 && !Object.hasOwn(poolForms, first),
   flagHints: {},
@@ -115,9 +115,9 @@ export interface PoolCommandOptions {
   readonly path: PoolPath;
   readonly items: PoolItemSource;
   readonly command: readonly [string, ...string[]];
-  /** The last argument is a shell command, of -c or of a configuration file. */
+  /** True if the last argument is a shell line, from -c or from a configuration file. */
   readonly isLine: boolean;
-  /** The call runs all items, and not only -j of them. */
+  /** True if the call runs all items, not only -j of them. */
   readonly loop: boolean;
   /** The exit code if the component is busy. */
   readonly conflictExitCode: number;
@@ -137,7 +137,7 @@ export interface PoolStatusOptions {
 
 const example = "as in: baton pool COMPONENT --items a,b,c -j 4 ./work.sh {}";
 
-/** The options of `baton pool status COMPONENT` and `baton pool clear COMPONENT`; null for a call that runs items. */
+/** Returns the options of `baton pool status` or `baton pool clear`; null for a call that runs items. */
 export function readPoolOperation(
   call: CommandCall<typeof poolCommandSettings>,
 ): PoolStatusOptions & { readonly operation: typeof poolOperations[number] } | null {
@@ -208,10 +208,13 @@ export function readPoolOptions(call: CommandCall<typeof poolCommandSettings>): 
 
 type PathValues = SettingValues<typeof poolSettings & Pick<typeof connectionSettings, "root">>;
 
-/** An item with all words that a template can use. */
+/** An item with enough words for every template. */
 const wordyItem = "1 2 3 4 5 6 7 8 9";
 
-/** Throws USAGE for an invalid component, and CONFIG for an invalid template with its place. */
+/**
+ * Returns the lock paths of a component. Throws USAGE for an invalid component, and CONFIG with its place for an
+ * invalid template.
+ */
 export function configuredPoolPath(
   component: string,
   { poolComponentPath, poolItemPath, root }: PathValues,
@@ -228,7 +231,7 @@ export function configuredPoolPath(
   return addOriginToErrors("poolItemPath", poolSettings.poolItemPath, sources, withItem(poolItemPath));
 }
 
-/** `baton pool staus inbox` has no list of items. Throws USAGE. */
+/** Throws USAGE for a mistyped operation such as `baton pool staus inbox`, which has no list of items. */
 function refuseMistypedOperation(
   component: string,
   { values, command }: Pick<CommandCall<typeof poolCommandSettings>, "values" | "command">,
@@ -239,7 +242,7 @@ function refuseMistypedOperation(
   throw new BatonError("USAGE", `There is no "baton pool ${component}", did you mean "${operation}"?`);
 }
 
-/** The command of the command line, else that of the component's section; null if there is none. */
+/** Returns the command of the command line, or else of the component's section; null if there is none. */
 function commandOf(
   typed: readonly string[] | null,
   { componentCommand: configured, shellLine: line }: Pick<PoolSettingValues, "componentCommand" | "shellLine">,
@@ -269,7 +272,7 @@ function itemSourceOf(
   return { kind: "file", file: items.slice(1) };
 }
 
-/** The name of the section with the settings of a call. */
+/** Returns the component, which names the section with the settings of a call. */
 export function findPoolComponent(names: readonly string[], command: readonly string[] | null): string | undefined {
   const isOperation = command === null && poolOperations.some((operation) => operation === names[0]);
   return names[isOperation ? 1 : 0];

@@ -38,7 +38,7 @@ import {
 } from "../../../src/coordination/connect/command_session.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 
-/** The number of commands at the same time from which on the usual limit of 1,024 open files may be too low. */
+/** With more commands than this at the same time, the usual limit of 1,024 open files may be too low. */
 const manyJobs = 100;
 
 interface PoolEnding extends LockEnding {
@@ -46,8 +46,8 @@ interface PoolEnding extends LockEnding {
 }
 
 /**
- * `guard` is the guard process, which is already started. Throws BatonError for a failure before an item was started,
- * and StoppedBySignal after a signal.
+ * Runs a call that runs items. `guard` is the guard process, which is already started. Throws BatonError for a failure
+ * before the first item, and StoppedBySignal after a signal.
  */
 export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
   const facts = new StatusReportFacts();
@@ -72,7 +72,7 @@ function openJobLog({ values: { joblog } }: PoolCommandOptions, guard: Guard): P
   }
 }
 
-/** An incomplete job log is a failure of the call, because programs read it. */
+/** Ends the job log. An incomplete one makes the call fail, because programs read it. */
 async function withJobLog(ending: LockEnding, jobLog: PoolJobLog | null): Promise<LockEnding> {
   const message = await jobLog?.end() ?? null;
   if (message === null || ending.exitCode !== exitCodes.SUCCESS) return ending;
@@ -129,7 +129,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
   }
 }
 
-/** The wait for the component. It starts with the call. */
+/** The wait for the component's lock, which starts with the call. */
 interface ComponentWait {
   readonly limit: AbortSignal;
   isOver: boolean;
@@ -199,7 +199,7 @@ async function runItems(
   }
 }
 
-/** Records a run that had items. */
+/** Records the run in the history, if it ran any items. */
 async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, isStopped, place, clock, io, tookMs }: {
   readonly counts: PoolCounts;
   readonly isStopped: boolean;
@@ -222,11 +222,11 @@ async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, i
   if (problem !== null) io.err(`baton: ${problem}\n`);
 }
 
-/** Another call chooses items no longer than --query-timeout, so a longer wait makes no sense. */
+/** Returns how long to wait while another call chooses items. That takes at most --query-timeout. */
 const poolWaitOf = ({ wait, queryTimeout }: PoolCommandOptions["values"]): PoolWait =>
   wait === undefined ? { whileChoosingMs: queryTimeout } : wait === 0 ? "none" : wait;
 
-/** Derives the end of the run from the item counts. Pure. */
+/** Decides how the call ends, from the item counts. Pure. */
 export function decidePoolEnding(
   component: string,
   counts: PoolCounts,
@@ -234,7 +234,7 @@ export function decidePoolEnding(
     readonly codeOfFailure: ExitCode;
     readonly total?: number | undefined;
     readonly loop: boolean;
-    /** A signal stopped the run, so remaining items are expected. */
+    /** True if a signal stopped the run, so that remaining items are expected. */
     readonly isStopped: boolean;
   },
 ): PoolEnding {
