@@ -1,13 +1,15 @@
-/** Sessions of one process that meet at a barrier, and part, again and again: milliseconds for each meeting. */
+/**
+ * Benchmark: the sessions of one process meet at a barrier again and again. Measures the milliseconds of each meeting.
+ */
 import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
 import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 import { timedRun } from "./timed_run.ts";
 
-/** Meetings of one measurement: connecting is not part of it, the first meeting's cold code is. */
+/** How many meetings one measurement has. The time to connect is not measured. */
 const meetings = 20;
 
-/** Milliseconds from one meeting to the next, `rounds` rounds in turn; contestants without a barrier are left out. */
+/** Returns a table of the milliseconds from one meeting to the next. Leaves out contestants without a barrier. */
 export async function barrierMeetings(
   contestants: readonly LockContestant[],
   { parties, rounds }: { readonly parties: number; readonly rounds: number },

@@ -1,4 +1,4 @@
-/** What takes part in a lock benchmark: some program that runs a command under a lock, and the server behind it. */
+/** The interface of a program that takes part in the lock benchmarks, with the server that it uses. */
 
 export interface LockContestant {
   /** Name and version, as the table shows it. */
@@ -7,26 +7,26 @@ export interface LockContestant {
   command(lock: string, child: readonly string[]): string[];
   /** Added to the environment of that command. */
   readonly environment: Readonly<Record<string, string>>;
-  /** How many processes are queued on the lock, its holder included. */
+  /** Returns how many processes are in the lock's queue, including its holder. */
   queued(lock: string): Promise<number>;
-  /** Where leaders are elected: a candidate that prints a line when it leads, and gives up at `resignSignal`. */
+  /** Only if it can elect leaders: a candidate prints a line when it leads, and resigns at `resignSignal`. */
   readonly election?: {
     readonly name: string;
     command(election: string): string[];
     readonly resignSignal: NodeJS.Signals;
-    /** How many candidates there are, the leader included. */
+    /** Returns the number of candidates, including the leader. */
     candidates(election: string): Promise<number>;
   };
-  /** Where there is a library: a program that runs cycles with many sessions of its own, see baton_cycles.ts. */
+  /** Only if it has a library: a program that acquires and releases with many sessions, see baton_cycles.ts. */
   readonly cycles?: {
     readonly sessionsMax: number;
     command(lock: string, sessions: number, cycles: number): string[];
   };
-  /** Where there is a barrier: a program whose sessions meet again and again, see baton_meetings.ts. */
+  /** Only if it has a barrier: a program whose sessions meet again and again, see baton_meetings.ts. */
   readonly meetings?: (barrier: string, parties: number, meetings: number) => string[];
 }
 
-/** A contestant's running server. */
+/** Running servers and the contestants that use them. */
 export interface RunningContestants extends AsyncDisposable {
   readonly contestants: readonly LockContestant[];
 }

@@ -1,7 +1,6 @@
 /**
- * What CURVE costs beside the cipher it is made of: each message encrypted and decrypted once, in one thread, without a
- * socket. In turn: the package's own XSalsa20-Poly1305; MESSAGE commands; two whole ends of a connection in ZMTP
- * frames.
+ * Benchmark: the cost of CURVE compared with its bare cipher. Encrypts and decrypts each message once, in one thread,
+ * without a socket: with the package's XSalsa20-Poly1305, as MESSAGE commands, and through both ends of a connection.
  */
 import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import { CurveRig, seededBytes, seededKey } from "../../test/support/curve_rig.ts";
@@ -13,13 +12,13 @@ import { ZmtpPeer } from "../../src/protocols/zeromq/zmtp/zmtp_peer.ts";
 import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 const sizes = [100, 1024, 65_536];
-/** As many as a turn of a busy connection has. */
+/** The number of messages that a busy connection processes in one turn. */
 const batch = 16;
 const turnMs = 100;
-/** performance.md: MESSAGE beside the bare cipher. */
+/** The goal in performance.md for the ratio of MESSAGE to the bare cipher. */
 const goal = 0.8;
 
-/** Passes `batch` messages. */
+/** Processes `batch` messages. */
 type Pass = (body: Uint8Array) => void;
 
 const contestants: readonly { name: string; make: () => Pass }[] = [
@@ -28,7 +27,7 @@ const contestants: readonly { name: string; make: () => Pass }[] = [
   { name: "two ends, CURVE", make: connections },
 ];
 
-/** `rounds` turns of each contestant for each size, after one that does not count. */
+/** Returns a table: `rounds` turns of each contestant for each size, after one warm-up turn. */
 // deno-lint-ignore require-await -- as every benchmark
 export async function curveCipher(rounds: number): Promise<string> {
   const rows = sizes.flatMap((size) => {

@@ -1,4 +1,7 @@
-/** From a leader's being told to give up to the next one's first line, with some candidates waiting. */
+/**
+ * Benchmark: the time from the signal to a leader to resign until the next leader's first line, with waiting
+ * candidates.
+ */
 import { eventually } from "../../test/support/eventually.ts";
 import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
@@ -6,7 +9,7 @@ import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.
 
 type Elector = NonNullable<LockContestant["election"]> & Pick<LockContestant, "environment">;
 
-/** `rounds` times `waiting` hand-overs for each contestant that elects leaders. Milliseconds. */
+/** Returns a table in milliseconds: `rounds` times `waiting` hand-overs for each contestant that elects leaders. */
 export async function electHandOver(
   contestants: readonly LockContestant[],
   waiting: number,
@@ -35,7 +38,7 @@ export async function electHandOver(
   ]);
 }
 
-/** One leader after the other gives up; each process is there before the first does. */
+/** Starts all candidates, then lets one leader after the other resign. */
 async function resignInTurn(
   elector: Elector,
   { waiting, name, signal }: { readonly waiting: number; readonly name: string; readonly signal: AbortSignal },
@@ -97,13 +100,13 @@ class Candidate {
     this.#process.kill(this.#elector.resignSignal);
   }
 
-  /** In an orderly way, so that nothing of it is left for the next round. */
+  /** Ends the candidate properly, so that nothing of it remains for the next round. */
   async end(): Promise<void> {
     if (this.#process.exitCode === null) this.resign();
     await this.exited;
   }
 
-  /** All of it: a closed pipe would end a candidate that has more to say. */
+  /** Reads all output, because a closed pipe would end a candidate that prints more. */
   async #read(onElected: (atMs: number) => void): Promise<void> {
     let isElected = false;
     for await (const _chunk of this.#process.stdout) {

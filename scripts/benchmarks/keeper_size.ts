@@ -1,6 +1,5 @@
 /**
- * What a keeper takes of memory, idle, with sessions, with nodes; and how soon it serves again when it was killed with
- * them.
+ * Benchmark: the memory of a keeper when idle, with sessions and with nodes, and how soon it serves again after a kill.
  */
 import { readFileSync } from "node:fs";
 import { startKeeperProcess } from "../../test/support/keeper_server.ts";
@@ -13,10 +12,10 @@ const sessions = 1_000;
 const nodes = 200_000;
 const nodesPerFolder = 1_000;
 const inFlight = 1_000;
-/** Memory is read when it has not grown for so many looks: what was released is given back a little later. */
+/** Memory is read after it has not grown for this many checks, because freed memory is returned a little later. */
 const quietLooks = 20;
 
-/** One keeper, filled once; starts after a kill in so many rounds. */
+/** Returns a table about one keeper, which is filled once and killed and restarted in each round. */
 export async function keeperSize(rounds: number): Promise<string> {
   await using keeper = await startedKeeper();
   const { node } = keeper;

@@ -1,5 +1,5 @@
 /**
- * The keeper beside real ZooKeeper as it is installed, forceSync and all: the same requests over TCP, in turn A B A B …
+ * Benchmark: the keeper and a real ZooKeeper as installed, with forceSync, process the same requests over TCP in turn.
  */
 import type { Address } from "../../src/base/sockets/connection.ts";
 import { startKeeperProcess } from "../../test/support/keeper_server.ts";
@@ -17,7 +17,7 @@ interface Server {
 }
 
 interface Outcome {
-  /** The median at one in flight, all divided by their number at more. */
+  /** With one request in flight, the median time; with more, the total time divided by their number. */
   readonly us: number;
   readonly cpuUs: number;
 }
@@ -26,10 +26,12 @@ const inFlight = 128;
 const counts = { 1: 1_500, [inFlight]: 15_000 } as const;
 const watchers = 100;
 const changes = 30;
-/** Before the first round: a JVM is several times slower until it has compiled what it runs. */
+/** Warm-up rounds, because a JVM is several times slower until it has compiled its code. */
 const warmRounds = 3;
 
-/** A row for each load: medians of so many rounds, and how many times ZooKeeper's time the keeper's is. */
+/**
+ * Returns a table with a row for each load: medians over the rounds, and the ratio of the keeper's time to ZooKeeper's.
+ */
 export async function keeperSpeed(rounds: number): Promise<string> {
   await using stack = new AsyncDisposableStack();
   const servers = await started(stack);
@@ -102,7 +104,7 @@ async function measureServer({ address, pid }: Server, root: string): Promise<Ma
   return outcomes;
 }
 
-/** Every client watches one node; it changes; all are told. */
+/** Measures one change of a node that every client watches, until all have the event. */
 async function fannedOut(writer: RequestLoad, { address, pid }: Omit<Server, "name">, path: string): Promise<Outcome> {
   const loads = await Promise.all(Array.from({ length: watchers }, () => RequestLoad.open(address)));
   const times: number[] = [];

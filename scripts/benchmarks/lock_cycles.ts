@@ -1,13 +1,16 @@
-/** Many sessions in a few processes that all want one lock: acquire–release cycles per second over all of them. */
+/**
+ * Benchmark: many sessions in a few processes compete for one lock. Measures acquire–release cycles per second in
+ * total.
+ */
 import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
 import { timedRun } from "./timed_run.ts";
 import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
-/** More sessions than this share several processes. */
+/** The most sessions of one process. */
 const sessionsPerProcess = 250;
 
-/** Cycles per second, `rounds` rounds in turn; contestants without a library here are left out, and said to be. */
+/** Returns a table of cycles per second. Leaves out contestants without a library here, and names them. */
 export async function lockCycles(
   contestants: readonly LockContestant[],
   options: { sessions: number; rounds: number },

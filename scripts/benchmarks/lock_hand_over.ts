@@ -1,4 +1,4 @@
-/** From the end of one child to the start of the next, with many processes waiting on one lock. */
+/** Benchmark: the time from the end of one child to the start of the next, with many processes waiting for one lock. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
 import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
-/** Milliseconds between children, `rounds` times `waiters` hand-overs for each contestant. */
+/** Returns a table of the milliseconds between children: `rounds` times `waiters` hand-overs for each contestant. */
 export async function lockHandOver(
   contestants: readonly LockContestant[],
   waiters: number,
@@ -85,7 +85,7 @@ async function handOverOnce(contestant: LockContestant, round: Round): Promise<n
   return gapsMs(readFileSync(record, "latin1"));
 }
 
-/** Milliseconds from each section's end to the next one's start; overlapping sections are an error, not a number. */
+/** Returns the milliseconds from each section's end to the next one's start. Throws if sections overlap. */
 function gapsMs(record: string): number[] {
   const sections = record.trim().split("\n")
     .map((line) => line.split(" ").map(Number) as [start: number, end: number])

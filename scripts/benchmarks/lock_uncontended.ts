@@ -1,4 +1,4 @@
-/** A lock that no other process wants around a child that does nothing: whole process, from outside. */
+/** Benchmark: the time of a whole process that takes a free lock and runs a child that does nothing. */
 import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
 import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
@@ -8,7 +8,9 @@ interface Run {
   readonly cpuMs: number;
 }
 
-/** `rounds` runs of each contestant, in turn A B A B …; ratios are to `baseline`, the first whose name matches. */
+/**
+ * Returns a table: `rounds` runs of each contestant in turn. Ratios are to `baseline`, the first whose name matches.
+ */
 export async function lockUncontended(contestants: readonly LockContestant[], rounds: number): Promise<string> {
   const turns = { task: "uncontended", rounds, warmRounds: 2 };
   const runs = await measureInTurn(contestants, turns, (contestant, _round, signal) => runOnce(contestant, signal));

@@ -1,11 +1,11 @@
-/** What the numbers were taken on, and two probes that tell how busy it is just now. */
+/** Describes the machine of a benchmark, and probes how busy it is. */
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { cpus, platform, release, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { formatFigure, summarizeMeasurements } from "./statistics.ts";
 
-/** One line about the machine. */
+/** Returns one line about the machine. */
 export function machineLine(): string {
   const model = cpus()[0]?.model.trim() || "unknown processor";
   const memoryGib = Math.round(totalmem() / 2 ** 30);
@@ -14,7 +14,7 @@ export function machineLine(): string {
   }`;
 }
 
-/** Median time of one fdatasync of 4 KiB and of one TCP round trip on loopback, in milliseconds, plus the load. */
+/** Returns a line with the median time of an fdatasync of 4 KiB and of a TCP round trip on loopback, and the load. */
 export async function probeLine(): Promise<string> {
   const load = platform() === "linux" ? readFileSync("/proc/loadavg", "latin1").split(" ")[0] : "?";
   return `flush p50 ${formatFigure(flushMs())} ms, tcp round trip p50 ${

@@ -1,4 +1,4 @@
-/** Runs the benchmarks by name and prints tables. Every figure of a run belongs to that run: compare ratios. */
+/** Runs the benchmarks by name and prints tables. Compare only figures of the same run, or ratios. */
 import { parseArgs } from "node:util";
 import { barrierMeetings } from "./barrier_meetings.ts";
 import { curveCipher } from "./curve_cipher.ts";
@@ -38,7 +38,7 @@ const benchmarks: Record<string, (contestants: readonly LockContestant[], rounds
   operator: (contestants, rounds) => operatorCommands(contestants, rounds * 3),
 };
 
-/** Those that start their own peers. They take minutes, and run only when they are named. */
+/** Benchmarks that start their own peers. They take minutes, and run only when they are named. */
 const standalone: Record<string, (rounds: number) => Promise<string>> = {
   keeper: (rounds) => keeperSpeed(rounds),
   "keeper-size": (rounds) => keeperSize(rounds),
@@ -58,7 +58,7 @@ const standalone: Record<string, (rounds: number) => Promise<string>> = {
   "zmtp-curve": (rounds) => zmtpSpeed({ rounds, mechanism: "CURVE" }),
 };
 
-/** The time for one benchmark, whatever it waits for. Milliseconds. */
+/** How long one benchmark may take, in milliseconds. */
 const benchmarkMsMax = 3_600_000;
 
 const { values, positionals } = parseArgs({
@@ -87,6 +87,6 @@ for (const name of names) {
 console.log("\nNot measured: several machines, disks slower than this one, TLS.");
 const failed = leftOutPeers();
 if (failed.length > 0) console.log(`Not measured, because it did not respond or failed: ${failed.join("; ")}`);
-// What a peer that does not respond has left open must not keep the process.
+// Whatever an unresponsive peer has left open must not keep the process alive.
 await running[Symbol.asyncDispose]();
 process.exit(failed.length === 0 ? 0 : 1);

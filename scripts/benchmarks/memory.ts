@@ -1,15 +1,15 @@
-/** What a lock costs in memory while it is held: the holder and what it started itself, without the command. */
+/** Benchmark: the memory that a held lock costs: the holder and its helpers, without the command. */
 import { readdirSync, readFileSync } from "node:fs";
 import { eventually } from "../../test/support/eventually.ts";
 import type { LockContestant } from "./contestant.ts";
 import { measureInTurn } from "./peers.ts";
 import { alignedTable, formatFigure } from "./statistics.ts";
 
-/** The command: its whole line tells it from what belongs to the lock. */
+/** The command, whose command line distinguishes it from the lock's own processes. */
 const command = ["sleep", "86399"];
 const commandLineOfCommand = `${command.join("\0")}\0`;
 
-/** Proportional and resident memory in MiB, of one holder of each contestant. Linux only. */
+/** Returns a table of the proportional and resident memory of one holder of each contestant, in MiB. Linux only. */
 export async function holderMemory(contestants: readonly LockContestant[]): Promise<string> {
   const rows = [["while holding", "processes", "PSS MiB", "RSS MiB"]];
   const measured = await measureInTurn(contestants, { task: "memory", rounds: 1 }, measureHolder);
@@ -36,7 +36,7 @@ async function measureHolder(contestant: LockContestant, _round: number, signal:
   return row;
 }
 
-/** A process and its descendants. */
+/** Returns a process and its descendants. */
 function family(pid: number): number[] {
   const parents = new Map<number, number>();
   for (const entry of readdirSync("/proc")) {

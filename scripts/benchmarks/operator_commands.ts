@@ -1,7 +1,4 @@
-/**
- * What an operator, a monitor, or a shell that completes a name waits for: each looking command, whole process, from
- * outside.
- */
+/** Benchmark: how long an operator, a monitor or a shell completion waits for each command that shows something. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,10 +8,10 @@ import { tryPeer } from "./peers.ts";
 import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 const baton = join(import.meta.dirname, "../../dist/baton");
-/** Every one of them on an idle server, by the median; milliseconds. */
+/** The goal for the median of each command on an idle server, in milliseconds. */
 const goalMs = 50;
 
-/** What is looked at: a few locks, one of them held, an election, and a pool that remembers. */
+/** The commands, which look at a few locks, an election, and a pool with stored results. */
 const commands: readonly (readonly string[])[] = [
   ["who", "nightly"],
   ["who", "--kind", "election", "echo"],
@@ -27,7 +24,7 @@ const commands: readonly (readonly string[])[] = [
   ["__complete", "who", ""],
 ];
 
-/** `rounds` runs of each command in turn, on each server that baton is measured on. */
+/** Returns tables: `rounds` runs of each command in turn, on each kind of server. */
 export async function operatorCommands(contestants: readonly LockContestant[], rounds: number): Promise<string> {
   const rows: string[][] = [];
   for (const contestant of contestants.filter(({ name }) => name.startsWith("baton "))) {
@@ -54,7 +51,7 @@ async function onServer(contestant: LockContestant, rounds: number): Promise<str
 
 type Environment = Record<string, string | undefined>;
 
-/** The environment of a job under a lock and a leadership, with something to look at. */
+/** Creates the objects to look at, and returns the environment of a job under a lock. */
 async function prepared(env: Environment): Promise<AsyncDisposable & { readonly env: Environment }> {
   const folder = mkdtempSync(join(tmpdir(), "baton-bench-"));
   const file = join(folder, "environment");
@@ -100,7 +97,7 @@ async function timed(words: readonly string[], env: Environment): Promise<number
   const child = Bun.spawn([baton, ...words], { env, stdio: ["ignore", "ignore", "pipe"] });
   const code = await child.exited;
   const ms = performance.now() - start;
-  // doctor may have something to say of this machine.
+  // `baton doctor` may find something about this machine.
   if (code !== 0 && !(words[0] === "doctor" && code === 1)) {
     throw new Error(`baton ${words.join(" ")} exited ${code}: ${await new Response(child.stderr).text()}`);
   }

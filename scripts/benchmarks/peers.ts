@@ -1,21 +1,21 @@
 /**
- * Peers are measured in turn, and no wait for one is endless: one that does not respond, or fails, is named on stderr
- * and left out of the rest of the run, which then ends with a failure.
+ * Measures peers in turn, with a time limit. A peer that does not respond or fails is named on stderr and left out of
+ * the rest of the run, which then ends with a failure.
  */
 
-/** The time for one measurement of a peer, from its start to its end. Milliseconds. */
+/** How long one measurement of a peer may take, in milliseconds. */
 const measurementMsMax = 120_000;
 
 const leftOut = new Set<string>();
 
-/** The peers that have been left out. */
+/** Returns the peers that were left out. */
 export function leftOutPeers(): readonly string[] {
   return [...leftOut];
 }
 
 /**
- * Runs what waits for a peer. Null if the peer did not respond in time, or failed, now or before. `signal` ends what
- * was started for it; `task` is for the message.
+ * Runs work that waits for a peer. Returns null if the peer fails or does not respond in time, now or earlier. `signal`
+ * ends what was started for it; `task` is for the message.
  */
 export async function tryPeer<T>(
   peer: string,
@@ -45,11 +45,11 @@ export interface MeasurementTurns {
   /** The name of the benchmark, for messages. */
   readonly task: string;
   readonly rounds: number;
-  /** Rounds before the first that counts. */
+  /** How many warm-up rounds come first. */
   readonly warmRounds?: number;
 }
 
-/** Measures the peers in turn, A B A B …; the results of those that responded each time. */
+/** Measures the peers in turn, A B A B …, and returns the results of those that responded each time. */
 export async function measureInTurn<P extends { readonly name: string }, T>(
   peers: readonly P[],
   { task, rounds, warmRounds = 0 }: MeasurementTurns,

@@ -1,14 +1,11 @@
-/**
- * Short items through ten pools on one keeper, beside `xargs -P 10`, which locks nothing: what a pool takes for its
- * promises.
- */
+/** Benchmark: short items through ten pools on one keeper, compared with `xargs -P 10`, which takes no locks. */
 import { BatonSession } from "../../test/support/baton_session.ts";
 import { measurePool, type PoolMeasure } from "../../test/support/pool_throughput.ts";
 import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 const load = { items: 1000, processes: 10, seconds: 0.05 };
 
-/** So many times one after the other; the ratio is taken within each round. */
+/** Returns a table over the rounds. The ratio is computed within each round. */
 export async function poolThroughput(rounds: number): Promise<string> {
   await using session = new BatonSession({ BATON_SERVERS: "embedded" });
   const measures: PoolMeasure[] = [];

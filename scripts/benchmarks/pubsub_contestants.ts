@@ -1,4 +1,4 @@
-/** What takes part in the publish/subscribe benchmark: each as it is started, and how the C program reaches it. */
+/** Starts the contestants of the publish/subscribe benchmark, and tells how the C program reaches each. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,18 +14,18 @@ import { hasRabbitmq, startRabbitmq } from "./rabbitmq_server.ts";
 export interface PubsubContestant extends AsyncDisposable {
   /** Name and version, as the tables show it. */
   readonly name: string;
-  /** Its first word for the program that puts and gets, and the port on loopback. */
+  /** The first argument of the program that puts and gets, and the port on loopback. */
   readonly kind: "baton" | "baton-batches" | "redis" | "ioredis" | "nats" | "rabbitmq" | "amqplib";
   readonly port: number;
-  /** That program; the one in C when left out. */
+  /** The program that puts and gets, if it is not the one in C. */
   readonly command?: readonly string[];
-  /** The process that flushes. */
+  /** The process that flushes to the disk. */
   readonly pid: number;
 }
 
 const root = join(import.meta.dirname, "../..");
 
-/** Those that are installed; what is missing is named on stderr. Their data lies in the folder. */
+/** Starts the contestants that are installed, with their data in the folder. Names missing ones on stderr. */
 export async function pubsubContestants(folder: string): Promise<PubsubContestant[]> {
   process.env["BATON_BINARY"] ??= join(root, "dist/baton");
   const found: PubsubContestant[] = await batonContestants();
@@ -48,13 +48,16 @@ function missing(what: string): void {
   console.error(`MISSING PEER: ${what}`);
 }
 
-/** Null when it is not installed. */
+/** Returns the version of a program, or null if it is not installed. */
 function versionOf(program: string, word: string): string | null {
   const run = spawnSync(program, [word], { encoding: "utf8", timeout: 20_000 });
   return run.error === undefined ? /\d+\.\d+(\.\d+)?/.exec(run.stdout + run.stderr)?.[0] ?? "?" : null;
 }
 
-/** One service, used in two ways: a request for each message, and batches, as baton's own client makes them. */
+/**
+ * Returns one service, used in two ways: with one request per message, and with batches as baton's own client makes
+ * them.
+ */
 async function batonContestants(): Promise<PubsubContestant[]> {
   const cluster = await PubsubCluster.start({ as: "processes" });
   const port = Number(cluster.proxy().endpoint.split(":").at(-1));
@@ -68,8 +71,8 @@ async function batonContestants(): Promise<PubsubContestant[]> {
 }
 
 /**
- * One service for each store: files, a database on this machine, and one whose commits wait for a standby on the same
- * disk.
+ * Starts one service for each kind of store: files, a database, and a database whose commits wait for a standby on the
+ * same disk.
  */
 export async function storeContestants(): Promise<PubsubContestant[]> {
   process.env["BATON_BINARY"] ??= join(root, "dist/baton");
@@ -109,7 +112,10 @@ async function databaseContestant(
   };
 }
 
-/** As Debian has it, but each write is on the disk before it is answered, and no snapshots come in between. */
+/**
+ * Starts Redis as Debian has it, except that each write is flushed before it is answered, and that it takes no
+ * snapshots.
+ */
 async function redisContestant(folder: string, version: string): Promise<PubsubContestant> {
   const [port = 0] = await freePorts(1);
   const dir = madeFolder(folder, "redis");
@@ -119,7 +125,7 @@ async function redisContestant(folder: string, version: string): Promise<PubsubC
   return contestantOf(server, { name: `Redis ${version} stream, appendfsync always`, kind: "redis", port });
 }
 
-/** It answers before a message is on the disk: that is how it is installed, and how it is measured. */
+/** Starts NATS as it is installed: it answers before a message is on the disk. */
 async function natsContestant(folder: string, version: string): Promise<PubsubContestant> {
   const [port = 0] = await freePorts(1);
   const dir = madeFolder(folder, "nats");
@@ -130,7 +136,10 @@ async function natsContestant(folder: string, version: string): Promise<PubsubCo
   return contestantOf(server, { name: `NATS ${version} JetStream, not flushed`, kind: "nats", port });
 }
 
-/** A durable queue, persistent messages, publisher confirms: a message is on the disk before it is confirmed. */
+/**
+ * Starts RabbitMQ with a durable queue, persistent messages and publisher confirms: a message is on the disk before it
+ * is confirmed.
+ */
 async function rabbitmqContestant(folder: string): Promise<PubsubContestant> {
   const server = await startRabbitmq(madeFolder(folder, "rabbitmq"));
   const { version, port, pid, process } = server;
@@ -157,8 +166,8 @@ function madeFolder(folder: string, name: string): string {
 }
 
 /**
- * Processor time that all threads of a process have used, in milliseconds; 0 if it has ended. `withEnded`: its children
- * that have ended are included.
+ * Returns the processor time of all threads of a process, in milliseconds; 0 if it has ended. `withEnded` includes its
+ * children that have ended.
  */
 export function processCpuMs(pid: number, { withEnded = false } = {}): number {
   let words: string[];

@@ -9,16 +9,16 @@ import { bundleForNode } from "../../test/support/zeromq_peers/bundle_for_node.t
 import { compiled } from "../../test/support/zeromq_peers/compiled.ts";
 import { type PubsubContestant, pubsubContestants } from "./pubsub_contestants.ts";
 
-/** Where `install_peers --bench` puts them: they are no part of the project. */
+/** Where `install_peers --bench` installs the clients, outside the project. */
 const folderOfClients = join(homedir(), ".cache/baton-bench-clients");
-/** Clients by the server that they are for. */
+/** The client packages for each server. */
 const clientsOf: Partial<Record<PubsubContestant["kind"], readonly string[]>> = {
   redis: ["ioredis", "redis"],
   nats: ["nats"],
   rabbitmq: ["amqplib"],
 };
 
-/** Those that are installed; what is missing is named on stderr. */
+/** Starts the contestants that are installed. Names missing ones on stderr. */
 export async function pubsubNpmContestants(folder: string): Promise<PubsubContestant[]> {
   const found: PubsubContestant[] = [];
   for (const server of await pubsubContestants(folder)) {

@@ -1,12 +1,12 @@
 /**
- * The load of pubsub_peer.c for clients in TypeScript: so many messages on their way, each counted when its publisher
- * was told that it is stored and its consumer has it. Prints what that program prints.
+ * Runs the load of pubsub_peer.c with clients in TypeScript. A message counts when its publisher knows that it is
+ * stored and its consumer has received it. Prints what that program prints.
  */
 
 export interface PubsubLoadHooks {
-  /** So many more are stored. */
+  /** Reports that this many more messages are stored. */
   acked(count?: number): void;
-  /** The next message has come. */
+  /** Reports that the next message has arrived. */
   received(body: Uint8Array | string): void;
   fail(error: unknown): void;
 }
@@ -21,7 +21,7 @@ const warmMs = 1000;
 const digits = 16;
 const ring = 65_536;
 
-/** The words behind a program's name: KIND HOST PORT BYTES OUTSTANDING MS. */
+/** Runs the load. `words` are the program's arguments: KIND HOST PORT BYTES OUTSTANDING MS. */
 export async function runPubsubLoad(
   words: readonly string[],
   open: (kind: string, port: number) => PubsubLoadPeer,

@@ -13,7 +13,7 @@ const load = createRequire(join(folder, "package.json")) as (name: string) => an
 const topic = `t${process.hrtime.bigint().toString(36)}`;
 const batch = 256;
 
-/** A stream with a consumer group, as in pubsub_peer.c. `read` asks again when its messages have been acknowledged. */
+/** Opens a stream with a consumer group, as in pubsub_peer.c. Reads again when its messages have been acknowledged. */
 function ioredisPeer(port: number): PubsubLoadPeer {
   const Redis = load("ioredis");
   const publisher = new Redis(port, "127.0.0.1");
@@ -61,7 +61,7 @@ function redisPeer(port: number): PubsubLoadPeer {
   };
 }
 
-/** With a message id each, which has the server drop repetitions. */
+/** Publishes each message with an id, by which the server drops duplicates. */
 function natsPeer(port: number): PubsubLoadPeer {
   const nats = load("nats");
   let hooks: PubsubLoadHooks;

@@ -25,7 +25,7 @@ async function session(id: string, port: number): Promise<PubsubClientSession> {
   return new PubsubClientSession(await ClientState.open(folder, id, { waitMs: 0, clock }), requester);
 }
 
-/** Each with its state on the disk: an intent before a put is sent, the place before a message is had. */
+/** Opens a publisher and a subscriber that keep their state on the disk, as users run them. */
 function ownPeer(port: number): PubsubLoadPeer {
   let waiting: Uint8Array[] = [];
   let wake = () => {};

@@ -1,7 +1,7 @@
 /**
- * Publish, and consume, from end to end: baton through a proxy beside stores of streams, the same C program for each,
- * in turn. A message counts when its publisher was told that it is stored and its consumer has it, acknowledging what
- * it had before.
+ * Benchmark: publish and consume from end to end. baton through a proxy is compared with other message stores, each
+ * with the same C program, in turn. A message counts when its publisher knows that it is stored and its consumer has
+ * received it.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
@@ -23,7 +23,7 @@ interface Outcome {
   readonly wayP50Us: number;
   readonly ackP50Us: number;
   readonly ackP99Us: number;
-  /** Of the process that stores, for a message. */
+  /** Processor time of the storing process per message. */
   readonly cpuUs: number;
 }
 
@@ -32,9 +32,7 @@ const loads: readonly Load[] = [100, 1024].flatMap((bodyBytes) => [
   { bodyBytes, outstanding: 256 },
 ]);
 
-/**
- * Who takes part with which loads: by a program in C for all, or each with a client as a program in Node or Bun has it.
- */
+/** Which contestants run with which loads: all with one C program, or each with its own client under Node or Bun. */
 const castings = {
   c: { contestantsIn: pubsubContestants, loads },
   stores: { contestantsIn: storeContestants, loads },
@@ -42,11 +40,11 @@ const castings = {
 };
 const warmMs = 1000;
 const measuredMs = 3000;
-/** The time for a program that puts and gets, and for strace to write its counts. Milliseconds. */
+/** How long the program may run, and how long strace may take to write its counts, in milliseconds. */
 const peerMsMax = 60_000;
 const straceEndMsMax = 10_000;
 
-/** A table for each load: medians of so many rounds, and what they are of the peer's in the same run. */
+/** Returns a table for each load: medians over the rounds, and their ratio to the peer's in the same run. */
 export async function pubsubSpeed(rounds: number, casting: keyof typeof castings): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "baton-bench-pubsub-"));
   await using stack = new AsyncDisposableStack();
@@ -65,7 +63,7 @@ export async function pubsubSpeed(rounds: number, casting: keyof typeof castings
       return await measured(program, contestant, load);
     });
     const flushesPerMessage: (number | null)[] = [];
-    // One after the other: some share a server, and only one strace can look at it.
+    // One after the other, because some share a server, which only one strace can trace.
     for (const contestant of outcomes.keys()) flushesPerMessage.push(await flushed(program, contestant, load));
     const baseline = contestants[0] === undefined ? undefined : outcomes.get(contestants[0]);
     const own = baseline === undefined
@@ -76,17 +74,17 @@ export async function pubsubSpeed(rounds: number, casting: keyof typeof castings
   return tables.join("\n\n");
 }
 
-/** Compiles the program that puts and gets. Returns why that was not possible, or null. */
+/** Compiles the program that puts and gets. Returns why that failed, or null. */
 export function buildPeer(program: string): string | null {
   const source = join(import.meta.dirname, "pubsub_peer.c");
   const built = spawnSync("cc", ["-O2", "-D_GNU_SOURCE", "-o", program, source], { encoding: "utf8" });
   return built.status === 0 ? null : `MISSING: a C compiler (Debian: gcc libc6-dev): ${built.stderr ?? ""}`;
 }
 
-/** What was measured with one load. */
+/** The results of one load. */
 interface LoadResults {
   readonly outcomes: ReadonlyMap<PubsubContestant, readonly Outcome[]>;
-  /** The first contestant's messages in a second; NaN if it was left out. */
+  /** The first contestant's messages per second; NaN if it was left out. */
   readonly own: number;
   readonly flushes: readonly number[];
   readonly flushesPerMessage: readonly (number | null)[];
@@ -129,7 +127,7 @@ async function formatLoad(
   } µs; ${await probeLine()}`;
 }
 
-/** One run; the first second of it does not count. */
+/** Runs one measurement. Its first second does not count. */
 async function measured(program: string, contestant: PubsubContestant, load: Load): Promise<Outcome> {
   const before = processCpuMs(contestant.pid);
   const [rate = 0, wayP50Us = 0, , ackP50Us = 0, ackP99Us = 0] = await run(program, contestant, load, measuredMs);
@@ -138,7 +136,9 @@ async function measured(program: string, contestant: PubsubContestant, load: Loa
   return { messagesPerSecond: rate, wayP50Us, ackP50Us, ackP99Us, cpuUs };
 }
 
-/** Flushes for a message, counted by strace in a run of its own, which they make slower; null where that cannot be. */
+/**
+ * Returns the flushes per message, which strace counts in a separate run because it slows the run; null without strace.
+ */
 async function flushed(program: string, contestant: PubsubContestant, load: Load): Promise<number | null> {
   const folder = mkdtempSync(join(tmpdir(), "baton-bench-strace-"));
   const log = join(folder, "counts");
@@ -153,7 +153,7 @@ async function flushed(program: string, contestant: PubsubContestant, load: Load
     const calls = counts.reduce((sum, line) => sum + Number(line.trim().split(/\s+/)[3] ?? 0), 0);
     return calls / Math.max(1, rate * 2);
   } catch {
-    return null; // no strace, or none that may look at it
+    return null; // strace is missing, or may not trace the process
   } finally {
     strace.kill("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
@@ -169,7 +169,7 @@ function run(
   return runPeer(command, [kind, "127.0.0.1", ...[port, load.bodyBytes, load.outstanding, forMs].map(String)]);
 }
 
-/** Runs a program that puts and gets with these words. Resolves to the numbers that it prints. */
+/** Runs a program that puts and gets, with these arguments. Resolves with the numbers that it prints. */
 export function runPeer(command: readonly string[], words: readonly string[]): Promise<number[]> {
   const [program = "", ...first] = command;
   const child = spawn(program, [...first, ...words], {
@@ -187,7 +187,7 @@ export function runPeer(command: readonly string[], words: readonly string[]): P
   });
 }
 
-/** A few of the disk's own, beside which a put's are to be seen. */
+/** Measures a few flushes of the disk itself, for comparison. */
 function flushesUs(): number[] {
   const folder = mkdtempSync(join(tmpdir(), "baton-bench-"));
   const file = openSync(join(folder, "flush"), "w");

@@ -1,35 +1,33 @@
-/**
- * RabbitMQ as Debian has it, with data, ports and a name server of its own: nothing of an installed service is touched.
- */
+/** Starts Debian's RabbitMQ with separate data, ports and name server, so that an installed service is not touched. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "../../test/support/eventually.ts";
 import { freePorts } from "../../test/support/free_ports.ts";
 import { ServerProcess } from "../../test/support/server_process.ts";
 
-/** Not the one in PATH, which changes to the user of the service. */
+/** Not the program in PATH, which switches to the service's user. */
 const program = "/usr/lib/rabbitmq/bin/rabbitmq-server";
-/** It compiles, and makes its database, at its first start. */
+/** How long its first start may take, in milliseconds, which compiles and creates its database. */
 const startMsMax = 90_000;
 
 export interface RabbitmqServer {
   readonly version: string;
   readonly port: number;
-  /** The process that stores. */
+  /** The process that stores messages. */
   readonly pid: number;
   readonly process: ServerProcess;
 }
 
-/** Whether it is installed. */
+/** Returns whether RabbitMQ is installed. */
 export function hasRabbitmq(): boolean {
   return existsSync(program);
 }
 
-/** Starts it. Its data lies in the folder. */
+/** Starts RabbitMQ with its data in the folder. */
 export async function startRabbitmq(folder: string): Promise<RabbitmqServer> {
   const [port = 0, nodePort = 0, epmdPort = 0] = await freePorts(3);
   const pidFile = join(folder, "pid");
-  // Both in one group, which ends with this process.
+  // Both run in one process group, which ends with this process.
   const server = new ServerProcess(["sh", "-c", `epmd -address 127.0.0.1 & exec ${program}`], {
     folder,
     env: {

@@ -1,6 +1,6 @@
 /**
- * Requests to a server of ZooKeeper's protocol, so many at a time, by a client that does as little as it can: a
- * server's cost is to be seen, not a client's. Looks at nothing in a reply but its error number and counts events.
+ * Sends requests to a ZooKeeper server and measures their time. The client does as little as possible, so that the
+ * server's cost is measured: it reads only the error number of replies, and counts events.
  */
 import type { Address, Connection } from "../../src/base/sockets/connection.ts";
 import { dial } from "../../src/base/sockets/dial.ts";
@@ -18,14 +18,14 @@ import { connectRequest } from "../../src/protocols/zookeeper/jute/session_frame
 import type { Codec } from "../../src/base/wire/record_codec.ts";
 
 const sessionTimeoutMs = 60_000;
-/** Bytes of the data of what is created and set. */
+/** Size of the data that requests create and set, in bytes. */
 export const requestDataBytes = 100;
 const data = new Uint8Array(requestDataBytes).fill(0x61);
 const errorAt = 12;
 
 export type RequestFrame = Uint8Array;
 
-/** One request as it goes over the wire. */
+/** Encodes one request as it is sent. */
 export function requestFrame<Name extends OperationName>(name: Name, request: OperationRequest<Name>): RequestFrame {
   const { code } = operations[name];
   const codec = operations[name].request as unknown as Codec<OperationRequest<Name>>;
@@ -47,10 +47,10 @@ export class RequestLoad {
   #isGreeted = false;
   #reply: (isGood: boolean) => void = () => {};
   #closed: () => void = () => {};
-  /** Hears of each watch event. */
+  /** Called for each watch event. */
   onEvent: () => void = () => {};
 
-  /** A connection with a session of its own. */
+  /** Connects and opens a session. */
   static async open(address: Address): Promise<RequestLoad> {
     const load = new RequestLoad();
     const handlers = { onData: (chunk: Uint8Array) => load.#received(chunk), onClosed: () => load.#closed() };
@@ -66,8 +66,8 @@ export class RequestLoad {
   }
 
   /**
-   * Sends all of them, never more than `window` unanswered; resolves with the milliseconds of each when that is 1, else
-   * of all.
+   * Sends all frames, with at most `window` of them unanswered. Resolves with the total time, and, if `window` is 1,
+   * with the time of each.
    */
   run(frames: readonly RequestFrame[], window: number): Promise<{ totalMs: number; eachMs: number[] }> {
     const { promise, resolve, reject } = Promise.withResolvers<{ totalMs: number; eachMs: number[] }>();
@@ -95,7 +95,7 @@ export class RequestLoad {
       if (window === 1) return send();
       if (isSending) return;
       isSending = true;
-      queueMicrotask(send); // when all of this chunk's answers have been seen
+      queueMicrotask(send); // after all answers of this chunk
     };
     send();
     return promise;

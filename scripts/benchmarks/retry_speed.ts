@@ -1,7 +1,6 @@
 /**
- * The retry processor as a user runs it: lines stored by `submit --lines`, messages redelivered by `run --url` to a
- * backend of this machine, what a timer is late, and what a large store takes of memory. Stored means flushed. The
- * backend is this process.
+ * Benchmark of the retry processor as a user runs it: how fast `submit --lines` stores (and flushes) and `run --url`
+ * delivers, how late tries are, and how much memory a large store takes. The backend is this process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -57,7 +56,7 @@ interface Finished {
 
 class Bench implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "baton-bench-retry-"));
-  /** When each message came, by its id. */
+  /** When each message arrived, by its id. */
   readonly #arrivals = new Map<string, number>();
   readonly #server = createServer((request, response) => {
     this.#arrivals.set(String(request.headers["idempotency-key"]), Date.now());
@@ -70,7 +69,7 @@ class Bench implements Disposable {
     await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", () => resolve()));
   }
 
-  /** Messages stored each second, from the start of the command to its end. */
+  /** Returns the messages stored per second, from the start of the command to its end. */
   async submit(count: number, store = this.#newStore()): Promise<number> {
     const { seconds } = await this.#submitted(count, store);
     return count / seconds;
@@ -83,7 +82,9 @@ class Bench implements Disposable {
     return { perSecond: count / seconds, cpuUsEach: cpuMs * 1000 / count };
   }
 
-  /** How late messages are tried that become due one after the other, while others wait for later. Milliseconds. */
+  /**
+   * Returns how late messages are tried, in milliseconds, when they become due one after the other while others wait.
+   */
   async timers(): Promise<number[]> {
     const store = this.#newStore();
     const dueMs = new Map<string, number>();
@@ -103,7 +104,7 @@ class Bench implements Disposable {
     const { peakMib } = await this.#submitted(loads.large, store);
     const child = this.#run(store);
     const had = this.#arrivals.size;
-    // Some seconds of its work; all of it is not more at once.
+    // A few seconds of work, which is enough to measure the rate.
     await eventually(() => this.#arrivals.size > had + 20_000, { withinMs: 120_000, what: "redeliveries" });
     const runMib = usageOf(child.pid ?? 0)?.peakMib ?? NaN;
     child.kill("SIGTERM");
@@ -152,7 +153,7 @@ class Bench implements Disposable {
     return { seconds: (performance.now() - startMs) / 1000, ...usage };
   }
 
-  /** Stores messages that have failed once, each to be tried again after its delay. */
+  /** Returns a function that stores messages which have failed once, each with its own delay to the next try. */
   #accepter(store: string): (delaysMs: readonly number[]) => { readonly id: string; readonly atMs: number }[] {
     const database = new RetryDatabase(store);
     const policy = { ...rigRules.policy, maxRetries: 10, intervalMs: 1 };
@@ -173,7 +174,7 @@ class Bench implements Disposable {
   }
 }
 
-/** proc(5): of a process that lives; its own time and its peak. Null: it has ended. */
+/** Returns the processor time and peak memory of a process from /proc; null if it has ended. */
 function usageOf(pid: number): { readonly cpuMs: number; readonly peakMib: number } | null {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];

@@ -1,7 +1,6 @@
 /**
- * What more servers, and more topics, do for the rate of one PostgreSQL database: the same load on 1, 2 and 3 servers,
- * and which processors were used for it. Everything is on one machine, so its processors are the limit where it has
- * few.
+ * Benchmark: how the message rate on one PostgreSQL database grows with servers and topics, and how much processor time
+ * is used. Everything runs on one machine, so its processors may be the limit.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -15,9 +14,9 @@ import { processCpuMs } from "./pubsub_contestants.ts";
 import { buildPeer, runPeer } from "./pubsub_speed.ts";
 import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
-/** Servers that have topics, and topics; each topic has a publisher and a consumer. */
+/** The numbers of servers and topics; each topic has a publisher and a consumer. */
 const settings = [[1, 1], [1, 2], [2, 2], [1, 6], [2, 6], [3, 6]] as const;
-/** Messages in flight of all topics together. */
+/** The loads. `outstanding` is the number of messages in flight over all topics. */
 const loads = [
   { bodyBytes: 100, outstanding: 240 },
   { bodyBytes: 1024, outstanding: 240 },
@@ -29,13 +28,13 @@ const moveMsMax = 30_000;
 interface Outcome {
   readonly messagesPerSecond: number;
   readonly putP50Us: number;
-  /** Processors that were busy with it, on average. */
+  /** How many processors were busy on average. */
   readonly servers: number;
   readonly database: number;
   readonly proxies: number;
 }
 
-/** A table for each load: medians of so many rounds. */
+/** Returns a table for each load, with medians over the rounds. */
 export async function serverScaling(rounds: number): Promise<string> {
   if (postgresPrograms() === null) return "MISSING PEER: PostgreSQL (Debian: postgresql; sh scripts/install_peers)";
   process.env["BATON_BINARY"] ??= join(import.meta.dirname, "../../dist/baton");

@@ -1,4 +1,4 @@
-/** Starts every peer that is installed, on loopback, with data of its own, and says which are missing. */
+/** Starts every installed peer on loopback with its own data, and names missing ones. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,12 +14,12 @@ import type { LockContestant, RunningContestants } from "./contestant.ts";
 
 const root = join(import.meta.dirname, "../..");
 const baton = join(root, "dist/baton");
-/** The time for a peer's command that answers a question, and for a server to end. Milliseconds. */
+/** How long a peer's short command may take, and a server to end, in milliseconds. */
 const answerMsMax = 20_000;
-/** Debian's, where its packages are: another one may stand before it in PATH. */
+/** Debian's Python, which has Debian's packages; PATH may name another one first. */
 const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 
-/** Everything that can be measured here, or nothing where nothing is wanted; what is missing is named on stderr. */
+/** Starts all contestants that are installed, or none unless `wanted`. Names missing ones on stderr. */
 export async function startContestants(wanted: boolean): Promise<RunningContestants> {
   await using stack = new AsyncDisposableStack();
   if (!wanted) return { contestants: [], [Symbol.asyncDispose]: async () => {} };
@@ -109,7 +109,7 @@ function keeperContestant(folder: string, stack: AsyncDisposableStack): LockCont
   stack.defer(() => {
     spawnSync("pkill", ["-f", environment.BATON_KEEPER_DIR]);
   });
-  // The first command starts it; the programs that use the library expect it to be there.
+  // The first command starts the keeper, because programs that use the library expect it to run.
   spawnSync(baton, ["lock", "-q", "first", "--", "true"], {
     env: { ...process.env, ...environment },
     timeout: answerMsMax,
@@ -118,7 +118,7 @@ function keeperContestant(folder: string, stack: AsyncDisposableStack): LockCont
 }
 
 async function zooKeeperContestants(stack: AsyncDisposableStack): Promise<LockContestant[]> {
-  // As it is installed: a write is on disk before it is answered, as with the other servers.
+  // As installed: a write is on the disk before it is answered, as with the other servers.
   const server = await startZooKeeper(1, { javaProperties: { "zookeeper.forceSync": "yes" } });
   stack.defer(() => server.close());
   const found = [batonContestant("ZooKeeper", { BATON_SERVERS: server.servers }, server.servers)];

@@ -1,6 +1,4 @@
-/**
- * What a benchmark says about a list of measurements. Ratios are taken between medians of one run, never across runs.
- */
+/** Statistics and tables of benchmarks. Compute ratios only between medians of one run, never across runs. */
 
 export interface MeasurementSummary {
   readonly count: number;
@@ -10,7 +8,7 @@ export interface MeasurementSummary {
   readonly max: number;
 }
 
-/** Order statistics of at least one value, by the nearest-rank method. */
+/** Returns order statistics of at least one value, by the nearest-rank method. */
 export function summarizeMeasurements(values: readonly number[]): MeasurementSummary {
   if (values.length === 0) throw new RangeError("Cannot summarize an empty list of measurements");
   const sorted = values.toSorted((a, b) => a - b);
@@ -18,13 +16,13 @@ export function summarizeMeasurements(values: readonly number[]): MeasurementSum
   return { count: sorted.length, min: rank(0), p50: rank(0.5), p90: rank(0.9), max: rank(1) };
 }
 
-/** A number with three significant digits, without an exponent. */
+/** Formats a number with three significant digits, without an exponent. */
 export function formatFigure(value: number): string {
   if (!Number.isFinite(value)) return String(value);
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 
-/** A table with aligned columns; the first row is the head. */
+/** Formats a table with aligned columns; the first row is the head. */
 export function alignedTable(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
   return rows

@@ -1,9 +1,9 @@
-/** Programs that connect first, begin together when they are told to, and say when they are done. */
+/** Runs programs that connect, start their work together, and report when they are done. */
 import type { LockContestant } from "./contestant.ts";
 
 /**
- * Seconds from the go to the last program's "done". Each prints "ready", reads a line, runs, prints "done". `signal`
- * kills them.
+ * Returns the seconds from the start signal to the last program's "done". Each program prints "ready", reads a line,
+ * works, and prints "done". `signal` kills them.
  */
 export async function timedRun(
   contestant: LockContestant,

@@ -1,4 +1,6 @@
-/** What a put costs as a topic grows, what a large store takes of memory, and how soon it is there after a start. */
+/**
+ * Benchmark: how the cost of a put grows with its topic, how much memory a large store takes, and how soon it opens.
+ */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +15,7 @@ const sizes = [
   { backlog: 1_000_000, subscribers: 1000 },
 ] as const;
 
-/** Medians of so many rounds, in turn; each in a fresh store, in processes of their own. */
+/** Returns a table of medians over the rounds. Each measurement has a new store and its own process. */
 export function topicGrowth(rounds: number): Promise<string> {
   const outcomes = sizes.map((): TopicGrowthOutcome[] => []);
   for (let round = 0; round < rounds; round++) {

@@ -8,12 +8,12 @@ import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/oper
 import { requestOf, responseOf } from "../../test/support/store_requests.ts";
 
 export interface TopicGrowthOutcome {
-  /** Of all threads, for a put with 256 outstanding. */
+  /** Processor time of all threads per put, with 256 puts in flight. */
   readonly cpuUsPerPut: number;
   readonly usPerPut: number;
-  /** From the beginning of opening to the first answer. */
+  /** Time from the start of opening the store to its first answer. */
   readonly openMs: number;
-  /** At most, of the process that opened it and answered. */
+  /** Peak memory of the process that opened the store and answered. */
   readonly rssMib: number;
   readonly fillRssMib: number;
 }
@@ -57,7 +57,7 @@ class Load {
     return answer;
   }
 
-  /** So many messages, so many in one operation. */
+  /** Puts `count` messages, `each` in one operation. */
   async put(count: number, each: number): Promise<void> {
     const body = new Uint8Array(bodyBytes).fill(66);
     const session = { number: 1, key: "k" };

@@ -1,4 +1,4 @@
-/** How long puts stand still while a topic with a backlog goes from one server to the other, under load. */
+/** Benchmark: how long puts pause while a topic with a backlog moves from one server to another, under load. */
 import { type HandoffLoad, type HandoffOutcome, handoffs } from "../../test/support/handoff_load.ts";
 import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
@@ -8,7 +8,7 @@ const loads: readonly HandoffLoad[] = [
   { backlog: 100_000, bodyBytes: 1024, outstanding: 64 },
 ];
 
-/** A table: of each load the median and the worst of so many moves. */
+/** Returns a table with the median and the maximum of the moves for each load. */
 export async function topicHandoff(rounds: number): Promise<string> {
   const rows = [["handoff under load", "pause p50 ms", "max", "took p50 ms", "max", "puts/s"]];
   for (const load of loads) {

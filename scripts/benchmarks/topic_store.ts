@@ -1,7 +1,4 @@
-/**
- * Durable puts into a topic store, without any network: what the storage thread and the disk give. An answer means
- * flushed.
- */
+/** Benchmark: durable puts into a topic store without a network, limited by the storage thread and the disk. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,7 +26,7 @@ const loads: readonly Load[] = [100, 1024].flatMap((bodyBytes) => [
   { bodyBytes, outstanding: 256, puts: 50_000 },
 ]);
 
-/** A table: for each load the medians of so many rounds, each in a fresh store. */
+/** Returns a table of medians over the rounds for each load; each round has a new store. */
 export async function topicStore(rounds: number): Promise<string> {
   const head = ["topic store", "puts/s", "min", "max", "p50 ms", "p99 ms", "flushes/put", "gets/s by 256"];
   const rows: string[][] = [];
@@ -121,7 +118,7 @@ async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> 
   }
 }
 
-/** One consumer that acknowledges each batch with the next get. */
+/** Gets all messages as one consumer, which acknowledges each batch with the next get. Returns the rate. */
 async function getAll(count: number, get: (last: number) => Promise<EncodedResponse>): Promise<number> {
   const start = performance.now();
   for (let last = -1; last < count;) {

@@ -13,7 +13,7 @@ const backlogs = [0, 1_000_000];
 const subscribers = 100;
 const sessionTimeoutMs = 2000;
 
-/** A table: for each backlog the median and the worst of so many take-overs. */
+/** Returns a table with the median and the maximum of the take-overs for each backlog. */
 export async function topicTakeover(rounds: number): Promise<string> {
   process.env["BATON_BINARY"] ??= join(import.meta.dirname, "../../dist/baton");
   await using database = await PostgresServer.start();

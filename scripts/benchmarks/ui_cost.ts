@@ -1,4 +1,6 @@
-/** What `baton ui` takes of a processor and sends to its page: with 100 changes a second, and without changes. */
+/**
+ * Benchmark: the processor time of `baton ui` and the bytes that it sends, with 100 changes per second and with none.
+ */
 import { readFileSync } from "node:fs";
 import { holderNodeName } from "../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../src/coordination/nodes/node_paths.ts";
@@ -19,7 +21,7 @@ const changesPerSecond = 100;
 const warmMs = 10_000;
 const countedMs = 30_000;
 
-/** One run on each kind of server that is installed. The limits are those of docs/ui.md. */
+/** Returns a table of one run on each kind of installed server. docs/ui.md has the limits. */
 export async function uiCost(): Promise<string> {
   const rows = [[
     "baton ui",
@@ -116,7 +118,7 @@ class StreamCount {
   }
 }
 
-/** User and system time of a process. Linux counts hundredths of a second. */
+/** Returns the user and system time of a process. Linux counts hundredths of a second. */
 function processorMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "latin1").replace(/^.*\) /, "").split(" ");
   return 10 * (Number(fields[11]) + Number(fields[12]));

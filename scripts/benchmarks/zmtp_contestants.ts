@@ -1,4 +1,4 @@
-/** What takes part in the ZMTP benchmark, each as a program with the roles of zmtp_roles.ts. */
+/** The contestants of the ZMTP benchmark, each a program with the roles of zmtp_roles.ts. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -12,12 +12,13 @@ export interface ZmtpContestant {
   /** Name and version, as the tables show it. */
   readonly name: string;
   readonly kind: "own" | "c" | "node";
-  /** The command line; the words of a role follow. */
+  /** The command line, to which the words of a role are appended. */
   readonly command: readonly string[];
 }
 
 /**
- * Those that can be built or are installed here; what is missing is named on stderr. Programs are made in the folder.
+ * Returns the contestants that are installed or can be built; builds programs in the folder. Names missing ones on
+ * stderr.
  */
 export async function zmtpContestants(folder: string): Promise<ZmtpContestant[]> {
   const all = [
@@ -57,7 +58,7 @@ async function nodeContestant(): Promise<ZmtpContestant | null> {
   return { name: `zeromq (libzmq ${libzmq}) under Node ${node}`, kind: "node", command };
 }
 
-/** What it says on stdout. */
+/** Runs a program and returns its stdout. Throws if it fails. */
 function mustRun([program = "", ...args]: readonly string[]): string {
   const run = spawnSync(program, args, { encoding: "utf8", timeout: 20_000 });
   if (run.status !== 0) throw new Error(`${program} ${args.join(" ")} failed: ${run.error ?? run.stderr}`);

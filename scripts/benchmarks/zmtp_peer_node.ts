@@ -40,7 +40,7 @@ function connected<S extends Duplex>(socket: S): S {
   return socket;
 }
 
-/** Everything goes back, but of the last frame no more than so many octets. */
+/** Sends every message back, with at most `bytesMax` octets of its last frame. */
 async function answer(socket: Duplex, bytesMax: number): Promise<void> {
   for await (const frames of socket) {
     const body = frames[frames.length - 1];
@@ -99,6 +99,6 @@ const roles: Record<string, () => Promise<void>> = {
   source: () => measureWarm(oneWay(connected(new zmq.Dealer())), rest),
 };
 
-// CommonJS, which Node is given, has no await at the top.
+// Node runs this as CommonJS, which has no await at the top level.
 if (role === "version") console.log(`${zmq.version} ${process.version}`);
 else void roles[role]?.().then(() => process.exit(0));

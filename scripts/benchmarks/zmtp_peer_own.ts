@@ -26,7 +26,7 @@ const [role = "", endpoint = "", ...rest] = process.argv.slice(2);
 type Duplex = RouterSocket | DealerSocket;
 
 function options(isServer: boolean): SocketOptions {
-  const heartbeat = { everyMs: 0, timeoutMs: 0 }; // libzmq has none unless told to
+  const heartbeat = { everyMs: 0, timeoutMs: 0 }; // none by default, as with libzmq
   const server = process.env[curveKeyVariables.server];
   if (server === undefined) return { heartbeat };
   const own = { key: x25519Secret(keyOf(process.env[curveKeyVariables.secretKey] ?? "")), randomBytes: random };
@@ -51,7 +51,7 @@ function connected<S extends Duplex | RequestSocket>(socket: S): S {
   return socket;
 }
 
-/** Everything goes back, but of the last frame no more than so many octets. */
+/** Sends every message back, with at most `bytesMax` octets of its last frame. */
 async function answer(socket: Duplex, bytesMax: number): Promise<void> {
   for await (const batch of socket.batches()) {
     for (const frames of batch) {
@@ -119,7 +119,7 @@ const oneWay = (socket: DealerSocket): ZmtpMeasure => async (body, forMs) => {
   return sent * 1000 / (performance.now() - startMs);
 };
 
-/** The cipher alone, and nothing of CURVE around it: what the slower one of sealing and opening does in a second. */
+/** Measures the bare cipher, without CURVE: how often the slower of sealing and opening runs in a second. */
 const cipher: ZmtpMeasure = (body, forMs) => {
   const key = random(32);
   const nonce = random(24);

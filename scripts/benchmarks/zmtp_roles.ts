@@ -17,23 +17,23 @@
  *   cipher     baton only: no socket, the cipher of CURVE alone; messages a second
  */
 
-/** Messages on their way. */
+/** The number of messages in flight. */
 export const zmtpOutstandingMax = 256;
 export const zmtpAckBytes = 8;
 
-/** The environment has the keys, in Z85, where everything is to be encrypted. */
+/** The environment variables with the CURVE keys in Z85, if the connection is to be encrypted. */
 export const curveKeyVariables = {
   server: "CURVE_SERVER",
   publicKey: "CURVE_PUBLIC",
   secretKey: "CURVE_SECRET",
 } as const;
 
-/** A just-in-time compiler of a busy machine takes most of it; those that need none get it as well. */
+/** Warm-up time for just-in-time compilers; every contestant gets it. */
 const warmMs = 1000;
 
 export type ZmtpMeasure = (body: Uint8Array, forMs: number) => Promise<number>;
 
-/** Runs it twice, as said above. */
+/** Runs a measurement twice, first to warm up, and prints the second result. */
 export async function measureWarm(
   measure: ZmtpMeasure,
   [bytes = "", milliseconds = ""]: readonly string[],
@@ -44,7 +44,7 @@ export async function measureWarm(
   console.log(result.toFixed(3));
 }
 
-/** The median of the time that one takes, in microseconds. */
+/** Returns the median time of a round trip, in microseconds. */
 export async function medianRoundTripUs(trip: () => Promise<void>, forMs: number): Promise<number> {
   const trips: number[] = [];
   const endMs = performance.now() + forMs;

@@ -1,6 +1,6 @@
 /**
- * ZeroMQ sockets over loopback tcp: baton's beside libzmq's in C and under Node, in turn, both ends of one
- * implementation.
+ * Benchmark: baton's ZeroMQ sockets compared with libzmq in C and under Node, over loopback TCP. Both ends of a
+ * connection are of one implementation.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ interface Figure {
   readonly title: string;
   /** The role that measures. */
   readonly role: string;
-  /** Starts what serves; the endpoint to measure at. */
+  /** Starts the serving roles, and returns the endpoint to measure at. */
   start(peers: Peers): Promise<string>;
 }
 
@@ -63,10 +63,13 @@ export interface ZmtpSpeedOptions {
 
 const sizesBytes = [100, 1024];
 
-/** Of one measurement, without the time to get warm. Long enough that a turn of the scheduler does not show. */
+/**
+ * Length of one measurement without the warm-up, in milliseconds. It must be much longer than a time slice of the
+ * scheduler.
+ */
 const measureMs = 600;
 
-/** A table for each figure and size. */
+/** Returns a table for each figure and message size. */
 export async function zmtpSpeed({ rounds, mechanism }: ZmtpSpeedOptions): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "baton-bench-"));
   try {
@@ -90,7 +93,7 @@ interface Run extends ZmtpSpeedOptions {
   readonly title: string;
 }
 
-/** `rounds` rounds in turn A B C A B C …; ratios are of medians. */
+/** Measures the contestants in turn, A B C A B C …; ratios are of medians. */
 async function measured(contestants: readonly ZmtpContestant[], figure: Figure, run: Run): Promise<string> {
   await using stack = new AsyncDisposableStack();
   const lines = [];
@@ -133,7 +136,7 @@ class Peers {
     this.#isEncrypted = mechanism === "CURVE";
   }
 
-  /** Starts a role that serves; the endpoints that it has bound, once all are. */
+  /** Starts a role that serves. Resolves with its endpoints when all are bound. */
   async serve(role: string, ...words: string[]): Promise<string[]> {
     const child = this.#start([role, ...words], server);
     this.#serving.push(child);
@@ -141,7 +144,7 @@ class Peers {
     return await this.#lines(child, words.length);
   }
 
-  /** Runs a role that measures; its number. */
+  /** Runs a role that measures, and returns its result. */
   async measure(role: string, ...words: string[]): Promise<number> {
     const child = this.#start([role, ...words], client);
     try {
