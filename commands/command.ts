@@ -34,12 +34,9 @@ export interface Command<S extends SettingTable = SettingTable> {
   sectionOf?(names: ParsedArgs["names"], command: ParsedArgs["command"]): string | undefined;
   /** Wraps a whole call, including the parsing of its arguments. */
   around?(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode>;
-  /** What a shell completes for a name: words, files, or names from the server. */
+  /** The shell completions of a name: words, files, or names from the server. */
   readonly completes?: ServerNameKind | "files" | readonly string[];
-  /**
-   * What a shell completes for the first argument, each with what it completes for the second; if empty, `completes` is
-   * used.
-   */
+  /** The shell completions of the first argument, each with those of the second; if empty, `completes` is used. */
   readonly completesFirst?: Readonly<Record<string, readonly string[]>>;
   /** Restrictions for calls whose first argument is one of these words. */
   readonly forms?: Readonly<Record<string, CommandForm>>;

@@ -52,7 +52,7 @@ interface ConnectedLimits {
   readonly signal?: AbortSignal;
   /** If true, prints the scope wherever stderr goes, because it is part of the result. */
   readonly showsScope?: boolean;
-  /** What the call waits for, for messages. If set, waits for servers that do not respond until the signal aborts. */
+  /** The purpose of the wait, for messages. If set, waits for servers that do not respond until the signal aborts. */
   readonly waitsFor?: string | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a product provides to the program. A start reads only the names of its commands; every other part is loaded when
- * it is needed.
+ * The parts that a product provides to the program. A start reads only the names of its commands; every other part is
+ * loaded when it is needed.
  */
 import type { ConfigFile, ConfigSources } from "../src/base/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../src/base/config/setting.ts";

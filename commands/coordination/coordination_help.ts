@@ -1,4 +1,4 @@
-/** What coordination adds to the help: its groups of commands, and its topics. */
+/** The groups of commands and the topics that coordination adds to the help. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import type { ProductHelp } from "../product.ts";

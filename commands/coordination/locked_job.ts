@@ -159,7 +159,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
   }
 }
 
-/** Without a -- before it, the words of a command that contains -- count as names: see `refuseProgramsAsLockNames`. */
+/** Returns a hint for a command that contains --: without another -- before it, its first words count as lock names. */
 function startHintOf(names: readonly string[]): string {
   return names.length === 1 ? "" : `; the words before -- are names of locks: ${quotedNames(names)}`;
 }

@@ -3,7 +3,7 @@
 export const topSortKeys = ["kind", "name", "hold", "wait", "age"] as const;
 export type TopSortKey = (typeof topSortKeys)[number];
 
-/** What the user has chosen on the screen: order, filter, scroll position, help. */
+/** The user's choices on the screen: order, filter, scroll position, help. */
 export interface TopUiState {
   readonly sort: TopSortKey;
   readonly isReversed: boolean;
@@ -81,7 +81,7 @@ export interface TopBodySize {
   readonly room: number;
 }
 
-/** What the program must do after a key; null if only the display changes. */
+/** An action that the program must take after a key; null if only the display changes. */
 export type TopAction = "quit" | "interrupt" | "suspend" | "refresh" | null;
 
 export interface TopKeyResult {

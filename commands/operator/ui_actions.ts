@@ -122,7 +122,7 @@ function statusOf(thrown: unknown): number {
 }
 
 interface ActionContext extends UiActionsOptions {
-  /** Who asks, as the holder sees it. */
+  /** The requester, as the holder sees it. */
   readonly by: string;
 }
 

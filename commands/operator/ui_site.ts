@@ -79,7 +79,9 @@ function statusOf(thrown: unknown): number | null {
   return thrown.code === "USAGE" || thrown.code === "BAD_DATA" ? 400 : thrown.code === "NOT_FOUND" ? 404 : 503;
 }
 
-/** After this long without a change, in milliseconds, a comment is sent so that the page notices a lost connection. */
+/**
+ * The time without a change, in milliseconds, after which a comment is sent so that the page notices a lost connection.
+ */
 const commentEveryMs = 15_000;
 /** Size of one write, in bytes. The connection's time limit applies to each write. */
 const pieceBytes = 64 << 10;

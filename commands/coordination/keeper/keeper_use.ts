@@ -16,7 +16,7 @@ import { buildUseMetrics, type UseMetricsReading } from "../../operator/use_metr
 const namesMax = 200;
 /** How long a reading is reused, in milliseconds, so that frequent requests do not slow the keeper. */
 const readingMs = 5000;
-/** After this many reads, the keeper handles requests of clients. */
+/** How many nodes are read before the keeper handles clients' requests in between. */
 const readsAtOnce = 100;
 
 type NodeReader = Pick<Keeper, "readNode">;

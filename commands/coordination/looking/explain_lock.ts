@@ -56,7 +56,7 @@ export interface LockExplanation {
 
 /** How many records the time line shows. */
 const recordsShownMax = 8;
-/** From this many holds on, the explanation names the usual duration. */
+/** How many holds are needed for the explanation to name their usual duration. */
 const usualMin = 3;
 
 export function explainLock(facts: ExplainedLockFacts): LockExplanation {

@@ -38,7 +38,7 @@ import {
 } from "../../../src/coordination/connect/command_session.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 
-/** With more commands than this at the same time, the usual limit of 1,024 open files may be too low. */
+/** The number of parallel commands above which the usual limit of 1,024 open files may be too low. */
 const manyJobs = 100;
 
 interface PoolEnding extends LockEnding {

@@ -89,7 +89,7 @@ async function onServer<T>(read: (zk: ZooKeeper, root: string) => Promise<T>, so
   return await read(zk, values.root);
 }
 
-// From here on: the completions of the last argument, computed from the command's settings.
+// The functions below compute the completions of the last argument from the command's settings.
 
 /** A word, and what it means. */
 type Candidate = string | { readonly word: string; readonly meaning: string };

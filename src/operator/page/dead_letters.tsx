@@ -9,7 +9,7 @@ import { requestJsonFromProgram } from "./read_stream.ts";
 import { AgeText } from "./row_parts.tsx";
 
 interface LetterPlace {
-  /** For each page up to this one, the number of the message before its first one. */
+  /** The number of the message before each page, up to this page. */
   readonly after: readonly number[];
   readonly field: string;
   readonly value: string;

@@ -6,7 +6,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../base/support/clock.ts";
 
-/** What a request asks for: the page without data, the data, or an action. */
+/** The purpose of a request: the page without data, the data, or an action. */
 export type RequestAccess = "page" | "read" | "act";
 
 export interface GuardedRequest {
@@ -30,7 +30,7 @@ export interface RequestGuardOptions {
   readonly clock: Clock;
 }
 
-/** After this many wrong tokens within `windowMs`, further ones are answered with 429. */
+/** The number of wrong tokens within `windowMs` after which further ones are answered with 429. */
 export const wrongTokensMax = 10;
 const windowMs = 60_000;
 

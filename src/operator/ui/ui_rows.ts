@@ -144,7 +144,7 @@ export interface DeadLetterRow {
   readonly isForwarded: boolean;
 }
 
-/** At most 100 dead letters, the oldest first. */
+/** A page of at most 100 dead letters, the oldest first. */
 export interface DeadLetterPage {
   readonly letters: readonly DeadLetterRow[];
   readonly hasMore: boolean;
