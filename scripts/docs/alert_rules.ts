@@ -84,5 +84,5 @@ export function alertRulesFile(rules: readonly AlertRule[]): string {
     .concat(lines).join("\n") + "\n";
 }
 
-/** A YAML text in single quotation marks, in which only these have another meaning. */
+/** Quotes a YAML text with single quotation marks, the only character that needs escaping there. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`;

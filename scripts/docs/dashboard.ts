@@ -1,6 +1,4 @@
-/**
- * The dashboard of docs/examples/grafana_dashboard.json, in Grafana's classic form, which each of its versions imports.
- */
+/** Builds docs/examples/grafana_dashboard.json, in Grafana's classic format, which every version imports. */
 
 interface Query {
   readonly expr: string;
@@ -11,7 +9,7 @@ interface Query {
 interface PanelText {
   readonly title: string;
   readonly type: "stat" | "timeseries" | "table";
-  /** Width in columns of the grid, which has 24. */
+  /** Width in columns of the grid, of 24. */
   readonly width: number;
   readonly unit?: string;
   /** A stat is red from this value on. */
@@ -123,7 +121,7 @@ export interface DashboardPanel {
   readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
 }
 
-/** The panels of a row stand beside each other, and go on below it where the width is used up. */
+/** Places the panels of each row side by side, and wraps them when the width is used up. */
 export function dashboardPanels(rows: typeof dashboardRows): DashboardPanel[] {
   const panels: DashboardPanel[] = [];
   let y = 0;

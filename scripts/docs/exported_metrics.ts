@@ -1,4 +1,4 @@
-/** The metrics of `baton metrics`, as its code exports them for a reading in which everything is used. */
+/** Lists the metrics of `baton metrics`, by exporting a reading in which everything is used. */
 import { buildUseMetrics } from "../../commands/operator/use_metrics.ts";
 import { useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
 import { countHistoryRecord, noHistoryCounters } from "../../src/coordination/history/history_counters.ts";
@@ -34,7 +34,7 @@ export function exportedMetrics(): ExportedMetric[] {
   }));
 }
 
-/** Mistakes of an expression: names of metrics and labels that are not exported. */
+/** Returns the names of metrics and labels in an expression that are not exported. */
 export function findExpressionMistakes(expression: string, metrics: readonly ExportedMetric[]): string[] {
   const found = [...expression.matchAll(/\b(baton_\w+)(?:\{([^}]*)\})?/g)];
   return found.flatMap(([, name = "", selector = ""]) => {

@@ -1,4 +1,4 @@
-/** docs/json.md: every object that baton prints for programs, from its schema and a golden file. */
+/** Builds docs/json.md: every object that baton prints for programs, from its schema and a golden file. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
@@ -42,7 +42,7 @@ function section(
   ];
 }
 
-/** A row for each field, and for each field of what is in it: `holders[].id`. */
+/** Returns a row for each field, including nested ones: `holders[].id`. */
 function fieldRows(schema: Schema, before = ""): string[][] {
   return Object.entries(schema.properties ?? {}).filter(([name]) => name !== "version").flatMap(([name, field]) => {
     const isOptional = !(schema.required ?? []).includes(name);
@@ -71,5 +71,5 @@ function typeOf(field: Schema): string {
   return [field.type ?? "any"].flat().map((name) => names[name] ?? name).join(" or ");
 }
 
-/** JSON Schema's words, where people say something else. */
+/** Plain words for the types of JSON Schema. */
 const names: Readonly<Record<string, string>> = { string: "text", integer: "number", boolean: "true or false" };

@@ -1,4 +1,4 @@
-/** All man pages: one for each command, one for each group of commands, and the topics of `baton help`. */
+/** Builds all man pages: for each command, each group of commands, and each topic of `baton help`. */
 import { type Command, type CommandLoaders, commonCommandSettings } from "../../commands/command.ts";
 import { listSubcommands } from "../../commands/command_names.ts";
 import { commandPage } from "../../commands/program/help/command_page.ts";
@@ -11,7 +11,7 @@ import type { ManPage } from "./roff.ts";
 
 const helpTopics = await loadHelpTopics(products, await loadProductSettings());
 
-/** Topics are pages of section 7; the page of the configuration file is called after it. */
+/** Names and sections of topic pages other than `baton-TOPIC(7)`. */
 const topicPages: Readonly<Record<string, { readonly name: string; readonly section: 5 | 7 }>> = {
   config: { name: "baton.toml", section: 5 },
 };
@@ -89,7 +89,7 @@ async function mainPage(loaders: CommandLoaders): Promise<ManPage> {
   };
 }
 
-/** Lists of commands name the man page of each. */
+/** Replaces the names in lists of commands by the names of their man pages. */
 function nameManPages(page: HelpPage, loaders: CommandLoaders): HelpPage {
   return {
     ...page,
@@ -106,7 +106,7 @@ function nameManPages(page: HelpPage, loaders: CommandLoaders): HelpPage {
   };
 }
 
-/** Texts name other pages as `baton help TOPIC`; a man page names the man page. */
+/** Turns `see baton help TOPIC` into the name of that man page. */
 function referToPages(page: HelpPage): HelpPage {
   const refer = (text: string) =>
     text.replaceAll(/\bsee baton help ([a-z-]+)/g, (all, topic: string) => {

@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import type { HelpBlock, HelpEntry, HelpPage } from "../../commands/help_page.ts";
 
-/** The pages of the topics of `baton help`, below docs. */
+/** The paths of the pages of `baton help` topics, below docs. */
 export const helpTopicPaths: Readonly<Record<string, string>> = {
   connection: "connection.md",
   times: "times.md",
@@ -11,7 +11,7 @@ export const helpTopicPaths: Readonly<Record<string, string>> = {
   config: "configuration.md",
 };
 
-/** The page of a command, below docs. */
+/** Returns the path of a command's page, below docs. */
 export function commandPagePath(name: string): string {
   return `commands/${name.replaceAll(" ", "-")}.md`;
 }
@@ -36,7 +36,7 @@ export function markdownTable(head: string[], rows: string[][]): string[] {
 
 export const markdownCode = (text: string | null): string => text ? `\`${text}\`` : "";
 
-/** The page of a command or topic. `path`: its place below docs. */
+/** Returns the page of a command or topic. `path` is its path below docs. */
 export function helpPageMarkdown({ name, summary, usage, blocks }: HelpPage, path: string): string {
   const isCommand = usage.length > 0;
   const lead = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
@@ -68,7 +68,7 @@ export function helpEntryTable(term: string, entries: readonly HelpEntry[]): str
   );
 }
 
-/** Texts name other pages as `baton help TOPIC`; a page of docs has a link. */
+/** Turns `see baton help TOPIC` into a link to that page. */
 function linked(text: string, path: string): string {
   return text.replaceAll(/\bsee baton help ([a-z-]+)/g, (all, topic: string) => {
     const target = helpTopicPaths[topic];

@@ -1,6 +1,4 @@
-/**
- * What attacks have found when they ran last, as docs/proof_figures.json records it, and its tables in docs/proof.md.
- */
+/** The results of the last attacks, from docs/proof_figures.json, and their tables in docs/proof.md. */
 import { markdownTable } from "./markdown.ts";
 
 export interface AttackFigures {
@@ -13,7 +11,7 @@ export interface AttackFigures {
   readonly commit: string;
   readonly seed: string | null;
   readonly seconds: number;
-  /** What was done, by name: seeds, rounds, simulated hours, faults that took effect. */
+  /** How much was done, by name: seeds, rounds, simulated hours, faults that took effect. */
   readonly counts: Readonly<Record<string, number>>;
   readonly violations: number;
 }
@@ -59,7 +57,7 @@ export interface SeedsSummary {
   readonly faults: Readonly<Record<string, number>>;
 }
 
-/** The lines, added up by world and commit. They take the place of what `known` has for the same world and commit. */
+/** Adds up the lines by world and commit. The sums replace those in `known` for the same world and commit. */
 export function sumSeedsFigures(lines: readonly SeedsSummary[], known: readonly SeedsFigures[]): SeedsFigures[] {
   const sums = new Map<string, SeedsFigures>();
   for (const { world, commit, date, seeds, failed, simulated_hours, faults } of lines) {
@@ -80,7 +78,7 @@ export function sumSeedsFigures(lines: readonly SeedsSummary[], known: readonly 
 
 const round = (hours: number) => Math.round(hours * 100) / 100;
 
-/** One row for each world, over all commits. */
+/** Returns one row for each world, over all commits. */
 function seedsRows(figures: readonly SeedsFigures[]): string[][] {
   const worlds = [...new Set(figures.map(({ world }) => world))];
   const rows = worlds.map((world): [string, readonly SeedsFigures[]] => [
@@ -96,7 +94,7 @@ function seedsRows(figures: readonly SeedsFigures[]): string[][] {
   ]);
 }
 
-/** The lines of the tables by their name, as the marks in the page have it. */
+/** Returns the lines of each table, by the name in the page's marks. */
 export function proofTables({ attacks, seeds, mutants }: ProofFigures): Readonly<Record<string, readonly string[]>> {
   const rows = attacks.map((one) => [
     one.layer,
@@ -121,7 +119,9 @@ export function proofTables({ attacks, seeds, mutants }: ProofFigures): Readonly
   };
 }
 
-/** The page with the tables between their marks. Throws for a mark without a table, and a table without a mark. */
+/**
+ * Returns the page with the tables between their marks. Throws for a mark without a table, and a table without a mark.
+ */
 export function replaceProofTables(page: string, tables: Readonly<Record<string, readonly string[]>>): string {
   const left = new Set(Object.keys(tables));
   const text = page.replace(/<!-- (\w+): begin -->\n[\s\S]*?<!-- \1: end -->/g, (_all, name: string) => {

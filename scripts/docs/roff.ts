@@ -1,4 +1,4 @@
-/** Man pages: a page of help in the man(7) macros, which groff and mandoc read. */
+/** Writes help pages as man pages, in the man(7) macros that groff and mandoc read. */
 import { type HelpBlock, helpEntryText, type HelpPage } from "../../commands/help_page.ts";
 
 export interface ManPage {
@@ -44,13 +44,13 @@ function synopsis(usage: readonly string[]): string[] {
 
 type Heading = Extract<HelpBlock, { kind: "heading" }>;
 
-/** The chapter that the last one of `blocks` stands in; empty if there is none. */
+/** Returns the chapter of the last of `blocks`; empty if there is none. */
 function chapterOf(blocks: readonly HelpBlock[]): string {
   const last = blocks.findLast((block) => block.kind === "heading");
   return last === undefined ? "" : last.part ?? last.text;
 }
 
-/** A chapter, and a section of it if the heading names both. */
+/** Returns the lines of a heading: a new chapter if it changes, and a section if the heading names both. */
 function headingLines({ text, part = text }: Heading, chapter: string): string[] {
   return [
     ...(part === chapter ? [] : [`.SH ${quoted(part.toUpperCase())}`]),
@@ -81,12 +81,12 @@ function blockLines(block: Exclude<HelpBlock, Heading>, { isFirst }: { readonly 
   }
 }
 
-/** A line of text; it must not begin with a character that starts a request. */
+/** Returns a line of text that does not begin with a character that starts a request. */
 function request(text: string): string {
   return /^[.']/.test(text) ? `\\&${text}` : text;
 }
 
-/** Text whose dashes and quotation marks can be copied to a shell. */
+/** Escapes text so that its dashes and quotation marks can be copied to a shell. */
 export function escapedRoff(text: string): string {
   const special: Readonly<Record<string, string>> = {
     "\\": "\\e",
@@ -104,7 +104,7 @@ function codePoint(one: string): string {
   return (one.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
 }
 
-/** The same, with places at which a long word may be broken without a hyphen. */
+/** Escapes text and marks where a long word may be broken without a hyphen. */
 function breakable(text: string): string {
   return escapedRoff(text).replaceAll(/[|,/](?=\S)/g, "$&\\:");
 }
@@ -112,12 +112,12 @@ function breakable(text: string): string {
 /** The length of words that may not fit into a line of a narrow terminal. */
 const longWord = 30;
 
-/** A paragraph; its long words may be broken. */
+/** Escapes a paragraph; its long words may be broken. */
 function prose(text: string): string {
   return text.split(" ").map((word) => word.length < longWord ? escapedRoff(word) : breakable(word)).join(" ");
 }
 
-/** An argument of a macro. */
+/** Quotes an argument of a macro. */
 function quoted(text: string): string {
   return `"${escapedRoff(text).replaceAll('"', "\\(dq")}"`;
 }

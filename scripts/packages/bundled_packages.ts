@@ -1,4 +1,4 @@
-/** What is inside the binary besides baton's own source: the packages of `dependencies`, and Bun. */
+/** Lists what the binary contains besides baton's own source: the packages of `dependencies`, and Bun. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ReleaseError } from "./project.ts";
@@ -35,7 +35,7 @@ function bundled(path: string, entry: LockEntry): BundledPackage {
   return { name, version, license, integrity };
 }
 
-/** The dependencies and theirs, sorted by name. */
+/** Returns the dependencies, including indirect ones, sorted by name. */
 export function bundledPackages(root: string): BundledPackage[] {
   return Object.entries(lockEntries(root))
     .filter(([path, { dev }]) => path !== "" && dev !== true)
@@ -43,12 +43,12 @@ export function bundledPackages(root: string): BundledPackage[] {
     .toSorted((a, b) => a.name < b.name ? -1 : 1);
 }
 
-/** The runtime, which is a development dependency and is in every binary. */
+/** Returns the runtime, a development dependency that is in every binary. */
 export function bundledRuntime(root: string): BundledPackage {
   return bundled("node_modules/bun", lockEntries(root)["node_modules/bun"] ?? {});
 }
 
-/** The text of the package's license file, or of the chapter of its README that has the license. */
+/** Returns the text of the package's license file, or of the license chapter of its README. */
 function licenseText(root: string, { name }: BundledPackage): string {
   const folder = join(root, "node_modules", name);
   const file = readdirSync(folder).find((each) => /^licen[cs]e(\.(md|txt))?$/i.test(each));
@@ -60,7 +60,7 @@ function licenseText(root: string, { name }: BundledPackage): string {
   return license.trim();
 }
 
-/** THIRD_PARTY_NOTICES.md: what the licenses of everything in the binary require to be passed on with it. */
+/** Returns THIRD_PARTY_NOTICES.md, the notices that the licenses require to be distributed with the binary. */
 export function thirdPartyNotices(root: string): string {
   const runtime = bundledRuntime(root);
   const packages = bundledPackages(root).map((each) =>

@@ -1,4 +1,4 @@
-/** The files that archives, npm packages, deb and rpm have in common, made once for all platforms. */
+/** The files that archives, npm packages, deb and rpm share, made once for all platforms. */
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";
 import { thirdPartyNotices } from "./bundled_packages.ts";
@@ -20,7 +20,7 @@ export interface SharedContents {
 
 const completionFiles = { bash: "baton.bash", zsh: "_baton", fish: "baton.fish" };
 
-/** `scratch` is an empty folder. */
+/** Makes the shared files. `scratch` is an empty folder. */
 export async function sharedContents(project: ReleaseProject, scratch: string): Promise<SharedContents> {
   const read = (name: string) => readFileSync(join(project.root, name));
   const texts = ["LICENSE", "README.md", "CHANGELOG.md"].map((path) => ({ path, content: read(path) }));
@@ -39,7 +39,7 @@ export async function sharedContents(project: ReleaseProject, scratch: string): 
   };
 }
 
-/** The pages that scripts/gen_man.ts writes. */
+/** Returns the man pages, which scripts/gen_man.ts writes. */
 async function manPages({ root, epoch }: ReleaseProject, folder: string): Promise<PackedFile[]> {
   if (!existsSync(join(root, "scripts/gen_man.ts"))) return [];
   await runToolOrThrow(["bun", "scripts/gen_man.ts", folder], { cwd: root, env: { SOURCE_DATE_EPOCH: String(epoch) } });
@@ -48,7 +48,7 @@ async function manPages({ root, epoch }: ReleaseProject, folder: string): Promis
   return pages;
 }
 
-/** The paths of all files of a folder and of the folders below it. */
+/** Returns the paths of all files in a folder and the folders below it. */
 export function filePathsBelow(folder: string): string[] {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return entries.map((entry) => relative(folder, join(entry.parentPath, entry.name))).sort();

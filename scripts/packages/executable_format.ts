@@ -1,4 +1,4 @@
-/** Reads which machine a binary is for from its first bytes, for platforms on which no machine here can run it. */
+/** Reads from a binary's first bytes for which machine it is, since this machine cannot run every platform's binary. */
 
 export interface ExecutableFormat {
   readonly os: "linux" | "darwin";
@@ -12,7 +12,7 @@ const machCpuTypes: Record<number, ExecutableFormat["cpu"]> = { 0x0100_0007: "x6
 const machMagic64 = 0xfeed_facf;
 const programInterpreter = 3;
 
-/** Throws when it is no 64-bit executable that a released platform runs. */
+/** Returns the format. Throws if it is no 64-bit executable of a released platform. */
 export function executableFormat(bytes: Uint8Array): ExecutableFormat {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (view.getUint32(0) === 0x7f45_4c46 && bytes[4] === 2) return elfFormat(bytes, view);

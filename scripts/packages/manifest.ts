@@ -1,4 +1,4 @@
-/** MANIFEST and SHA256SUMS: what a release consists of, how large it is, and what was done with it on this machine. */
+/** Writes MANIFEST and SHA256SUMS: the files of a release, their sizes, and how each was verified on this machine. */
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { filePathsBelow } from "./contents.ts";
@@ -26,7 +26,7 @@ export function writeManifest(artefacts: readonly ReleaseArtefact[], outFolder: 
   return text;
 }
 
-/** The format that `sha256sum --check` reads. */
+/** Writes SHA256SUMS, in the format that `sha256sum --check` reads. */
 export function writeChecksums(outFolder: string): void {
   const names = filePathsBelow(outFolder).filter((path) => path !== "SHA256SUMS");
   writeFileSync(

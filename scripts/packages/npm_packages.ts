@@ -18,7 +18,7 @@ export function npmPlatformPackageName(project: ReleaseProject, platform: Releas
   return `${npmMainPackageName(project)}-${platform.name}`;
 }
 
-/** The file name that `npm pack` would give it. */
+/** Returns the file name that `npm pack` would give the package. */
 export function npmPackageFile(project: ReleaseProject, name: string): string {
   return `npm/${name.slice(1).replace("/", "-")}-${project.version}.tgz`;
 }
@@ -32,7 +32,7 @@ function json(value: unknown): Uint8Array {
   return Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** The package with the binary of one platform. */
+/** Makes the package with the binary of one platform. */
 export async function npmPlatformPackage(
   project: ReleaseProject,
   { platform, binary, shared }: { platform: ReleasePlatform; binary: Uint8Array; shared: SharedContents },
@@ -47,7 +47,7 @@ export async function npmPlatformPackage(
     os: [platform.os],
     cpu: [platform.cpu],
     ...(platform.libc === null ? {} : { libc: [platform.libc] }),
-    // Yarn and others must unpack it: a program cannot be started from within an archive.
+    // Tells Yarn and others to unpack it, because a program cannot start from within an archive.
     preferUnplugged: true,
   };
   const readme = `# ${name}\n\nThe ${platform.name} binary of [baton](${project.homepage}).\n`;

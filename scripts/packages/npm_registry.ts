@@ -1,4 +1,4 @@
-/** A registry with the packages of a release and what they depend on, for npm's own client. It needs no network. */
+/** A local npm registry with the packages of a release and their dependencies. It needs no network. */
 import { createHash } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -14,7 +14,7 @@ interface Served {
   readonly bytes: Uint8Array;
 }
 
-/** The package.json of an npm archive, which is below "package/". */
+/** Returns the package.json of an npm archive, which is below "package/". */
 export function npmPackageDescription(archive: Uint8Array): Served["description"] {
   const bytes = gunzipSync(archive);
   for (let at = 0; at < bytes.length;) {
@@ -27,7 +27,7 @@ export function npmPackageDescription(archive: Uint8Array): Served["description"
   throw new Error("the archive has no package/package.json");
 }
 
-/** Listens on a free port of this machine until it is disposed. */
+/** Starts a registry on a free port of this machine, until it is disposed. */
 export async function startNpmRegistry(archives: readonly Uint8Array[]): Promise<LocalNpmRegistry> {
   const served = new Map(archives.map((bytes): [string, Served] => {
     const description = npmPackageDescription(bytes);

@@ -1,4 +1,4 @@
-/** The platforms that baton is released for. */
+/** The platforms for which baton is released. */
 import { closeSync, openSync, readSync } from "node:fs";
 import process from "node:process";
 import { executableFormat } from "./executable_format.ts";
@@ -8,11 +8,11 @@ export interface ReleasePlatform {
   readonly name: string;
   readonly os: "linux" | "darwin";
   readonly cpu: "x64" | "arm64";
-  /** Null on macOS, which has one. */
+  /** The C library of Linux; null on macOS. */
   readonly libc: "glibc" | "musl" | null;
-  /** The npm package with the Bun executable that the binary is made of. */
+  /** The npm package with the Bun executable from which the binary is made. */
   readonly runtimePackage: string;
-  /** Bun's name of it, for `bun build --compile --target`. */
+  /** Bun's name of the platform, for `bun build --compile --target`. */
   readonly target: string;
 }
 
@@ -41,14 +41,14 @@ function platform(
   };
 }
 
-/** The platform of `dist/baton`, which is that of Bun; null where baton is not released for this machine. */
+/** Returns the platform of this machine's Bun and `dist/baton`; null if baton is not released for this machine. */
 export function platformOfThisMachine(): ReleasePlatform | null {
   const { os, cpu, loader } = executableFormat(readStart(process.execPath));
   const musl = loader?.includes("musl") ?? false;
   return releasePlatforms.find((each) => each.os === os && each.cpu === cpu && (each.libc === "musl") === musl) ?? null;
 }
 
-/** The part of an executable that says which machine it is for. */
+/** Returns the part of an executable's format that names its machine. */
 function readStart(path: string): Uint8Array {
   const file = openSync(path, "r");
   try {

@@ -1,4 +1,4 @@
-/** What every package says about baton: the fields of package.json, and the time that stands in all files. */
+/** The facts that every package states about baton: fields of package.json, and the time of all files. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,11 +14,11 @@ export interface ReleaseProject {
   readonly scope: string;
   /** The address of the repository in a browser. */
   readonly homepage: string;
-  /** Seconds since 1970: the time of everything that is packed. */
+  /** The modification time of all packed files, in seconds since 1970. */
   readonly epoch: number;
 }
 
-/** A fault that the caller of scripts/release can repair; printed without a stack. */
+/** A mistake that the caller of scripts/release can correct; printed without a stack. */
 export class ReleaseError extends Error {
   readonly exitCode: number;
 
@@ -48,7 +48,7 @@ export function readReleaseProject(root: string): ReleaseProject {
   return { root, version, description, license, author, scope, homepage, epoch: sourceDate(root) };
 }
 
-/** SOURCE_DATE_EPOCH, or the time of the commit: two builds of one commit have the same bytes. */
+/** Returns SOURCE_DATE_EPOCH, or else the time of the commit, so that two builds of one commit have the same bytes. */
 function sourceDate(root: string): number {
   const named = process.env["SOURCE_DATE_EPOCH"];
   if (named !== undefined && named !== "") {

@@ -1,4 +1,4 @@
-/** Publishes a verified release: the npm packages, then everything as a release of the repository. */
+/** Publishes a verified release: first the npm packages, then all files as a release of the repository. */
 import { join } from "node:path";
 import { filePathsBelow } from "./contents.ts";
 import { npmMainPackageName, npmPackageFile, npmPlatformPackageName } from "./npm_packages.ts";
@@ -6,7 +6,7 @@ import { releasePlatforms } from "./platforms.ts";
 import { ReleaseError, type ReleaseProject } from "./project.ts";
 import { runTool, runToolOrThrow } from "./run_tool.ts";
 
-/** Throws unless this is a commit with the version's tag, and npm knows who publishes. */
+/** Throws unless the commit has the version's tag and the user is logged in to npm. */
 export async function checkPublishable({ root, version }: ReleaseProject): Promise<void> {
   const git = async (...words: string[]) => (await runToolOrThrow(["git", ...words], { cwd: root })).trim();
   if (await git("status", "--porcelain") !== "") {
@@ -26,7 +26,7 @@ export interface ReleasePublication {
   readonly npmPackage: string | null;
 }
 
-/** The platform packages come first: when the main package appears, all that it names are there. */
+/** Returns what to publish. The platform packages come first, because the main package depends on them. */
 export function listPublications(project: ReleaseProject, outFolder: string): ReleasePublication[] {
   const names = [
     ...releasePlatforms.map((platform) => npmPlatformPackageName(project, platform)),
@@ -48,7 +48,7 @@ export function listPublications(project: ReleaseProject, outFolder: string): Re
   ];
 }
 
-/** A release that failed halfway can be repeated: npm packages that are already there are left out. */
+/** Publishes, skipping npm packages that are already published, so that a failed release can be repeated. */
 export async function publishRelease(all: readonly ReleasePublication[], say: (line: string) => void): Promise<void> {
   for (const { command, npmPackage } of all) {
     if (npmPackage !== null && (await runTool(["npm", "view", npmPackage, "version"])).stdout.trim() !== "") {

@@ -1,4 +1,4 @@
-/** Runs other programs: each has a deadline, and its output is shown when it fails. */
+/** Runs other programs, each with a deadline, and shows their output if they fail. */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -20,7 +20,7 @@ export interface ToolResult {
   readonly stderr: string;
 }
 
-/** Resolves when the program has ended, whatever its exit code. */
+/** Runs a program and resolves when it has ended, whatever its exit code. */
 export function runTool(command: readonly string[], options: ToolOptions = {}): Promise<ToolResult> {
   const [program = "", ...args] = command;
   return new Promise((resolve, reject) => {
@@ -42,7 +42,7 @@ export function runTool(command: readonly string[], options: ToolOptions = {}): 
   });
 }
 
-/** The standard output of a program that has to succeed. */
+/** Runs a program and returns its standard output. Throws if it fails. */
 export async function runToolOrThrow(command: readonly string[], options: ToolOptions = {}): Promise<string> {
   const { code, signal, stdout, stderr } = await runTool(command, options);
   if (code === 0) return stdout;

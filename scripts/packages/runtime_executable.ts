@@ -1,6 +1,6 @@
 /**
- * The Bun executables that binaries for other platforms are made of: from npm, checked against package-lock.json, kept
- * between releases.
+ * Gets the Bun executables from which binaries for other platforms are made: from npm, checked against
+ * package-lock.json, and cached.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -11,13 +11,13 @@ import type { ReleasePlatform } from "./platforms.ts";
 import { ReleaseError } from "./project.ts";
 import { runToolOrThrow } from "./run_tool.ts";
 
-/** Tools and runtimes of a release, for all clones of this user. */
+/** Returns the cache for tools and runtimes, which all clones of this user share. */
 export function releaseCache(): string {
   const base = process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache");
   return join(base, "baton-release");
 }
 
-/** The version and the checksum that package-lock.json pins. */
+/** Returns the version and the checksum that package-lock.json pins. */
 function pinned(root: string, name: string): { version: string; integrity: string } {
   const lock = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
     packages: Record<string, { version?: string; integrity?: string }>;
@@ -29,7 +29,7 @@ function pinned(root: string, name: string): { version: string; integrity: strin
   return { version, integrity };
 }
 
-/** The path of the platform's Bun executable. Downloads it with npm if it is not in the cache. */
+/** Returns the path of the platform's Bun executable. Downloads it with npm if it is not in the cache. */
 export async function runtimeExecutable(root: string, platform: ReleasePlatform): Promise<string> {
   const name = platform.runtimePackage;
   const { version, integrity } = pinned(root, name);

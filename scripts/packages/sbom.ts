@@ -30,7 +30,7 @@ export function billOfMaterials(project: ReleaseProject): string {
       { ref: packageUrl(bundledRuntime(project.root)), dependsOn: ["javascriptcore"] },
     ],
   };
-  // The same content has the same number.
+  // The serial number is derived from the content.
   return `${JSON.stringify({ ...document, serialNumber: numberOf(JSON.stringify(document)) }, null, 2)}\n`;
 }
 
@@ -66,7 +66,7 @@ function packageUrl({ name, version }: { name: string; version: string }): strin
   return `pkg:npm/${name.replace("@", "%40")}@${version}`;
 }
 
-/** A UUID of version 8: made of a checksum. */
+/** Returns a UUID of version 8, made from a checksum. */
 function numberOf(text: string): string {
   const hex = createHash("sha256").update(text).digest("hex");
   const parts = [

@@ -1,6 +1,6 @@
 /**
- * Archives whose bytes depend on their files only: sorted, owned by root, all with one time. Format ustar, which every
- * tar reads.
+ * Makes archives whose bytes depend only on their files: sorted, owned by root, all with one time. The format is ustar,
+ * which every tar reads.
  */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
@@ -15,7 +15,7 @@ export interface PackedFile {
 const blockBytes = 512;
 const namePartBytes = 100;
 
-/** A .tar.gz of the files, below a folder. */
+/** Returns a .tar.gz of the files, below a folder. */
 export async function tarGzArchive(folder: string, files: readonly PackedFile[], epoch: number): Promise<Uint8Array> {
   return await gzipReproducibly(tarArchive(files.map((file) => ({ ...file, path: `${folder}/${file.path}` })), epoch));
 }

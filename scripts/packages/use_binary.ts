@@ -1,4 +1,4 @@
-/** Uses a binary as its user would: takes a lock and gives it back, with a keeper that nothing else uses. */
+/** Uses a binary as a user would: acquires and releases a lock, with a separate keeper. */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,10 +6,10 @@ import process from "node:process";
 import { ReleaseError } from "./project.ts";
 import { runTool } from "./run_tool.ts";
 
-/** The reason why nothing was run, or what was done. */
+/** What was done to verify a file, or why nothing was run. */
 export type VerificationVerdict = { readonly used: string } | { readonly notRun: string };
 
-/** A new folder for each use; removed afterwards. */
+/** Calls `body` with a new folder, which is removed afterwards. */
 export async function inScratchFolder<T>(body: (folder: string) => Promise<T>): Promise<T> {
   const folder = mkdtempSync(join(tmpdir(), "baton-release-"));
   try {
@@ -19,7 +19,7 @@ export async function inScratchFolder<T>(body: (folder: string) => Promise<T>): 
   }
 }
 
-/** The environment of a login without settings of baton, with a keeper of its own in `folder`. */
+/** Returns the environment of a login without baton settings, with its own keeper in `folder`. */
 export function cleanLoginEnvironment(folder: string): Record<string, string | undefined> {
   const inherited = Object.keys(process.env).filter((name) => /^(BATON_|npm_)/i.test(name));
   const home = join(folder, "home");

@@ -1,4 +1,4 @@
-/** Unpacks an archive into an empty folder and uses what is in it. */
+/** Unpacks an archive into an empty folder and uses its files. */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { ReleaseError, type ReleaseProject } from "./project.ts";
 import { isProgramInPath, runTool, runToolOrThrow } from "./run_tool.ts";
 import { inScratchFolder, useBinaryLock, type VerificationVerdict } from "./use_binary.ts";
 
-/** The reason why binaries of this platform, a musl one, do not start on this machine; null where they do. */
+/** Returns why binaries of a musl platform do not start on this machine; null if they do. */
 export function whyMuslCannotRun({ os, cpu, libc }: ReleasePlatform): string | null {
   const here = platformOfThisMachine();
   if (libc !== "musl" || here?.os !== os || here.cpu !== cpu) return otherMachine;
@@ -46,7 +46,7 @@ export async function verifyArchive(
   });
 }
 
-/** Each shell reads its script. */
+/** Checks that each shell can read its completion script. */
 async function verifyCompletions(folder: string): Promise<string[]> {
   const checks = {
     bash: ["bash", "-n", "baton.bash"],
@@ -60,7 +60,7 @@ async function verifyCompletions(folder: string): Promise<string[]> {
   return shells.length === 0 ? [] : [`completions read by ${shells.map(([shell]) => shell).join(", ")}`];
 }
 
-/** groff reads the pages without a warning. */
+/** Checks that groff reads the pages without a warning. */
 async function verifyManPages(folder: string): Promise<string[]> {
   const pages = filePathsBelow(folder).filter((path) => /^man\d\//.test(path));
   if (pages.length === 0 || !isProgramInPath("groff")) return [];
@@ -71,7 +71,7 @@ async function verifyManPages(folder: string): Promise<string[]> {
   return [`${pages.length} man pages read by groff`];
 }
 
-/** `root` has what the units start, as usr/bin/baton or baton. */
+/** Checks the units with systemd-analyze. `root` contains the binary that they start, as usr/bin/baton or baton. */
 export async function verifyUnits(folder: string, root: string): Promise<string[]> {
   if (!isProgramInPath("systemd-analyze")) return [];
   const units = readdirSync(folder).filter((name) => /^baton.*\.(service|timer)$/.test(name));

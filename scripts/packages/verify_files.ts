@@ -1,4 +1,4 @@
-/** Checks the formula and the image as far as this machine can. */
+/** Checks the Homebrew formula and the container image, as far as this machine can. */
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
@@ -8,14 +8,14 @@ import type { ReleaseProject } from "./project.ts";
 import { isProgramInPath, runTool, runToolOrThrow } from "./run_tool.ts";
 import { inScratchFolder, useBinaryLock, type VerificationVerdict } from "./use_binary.ts";
 
-/** Ruby reads the formula; `brew` alone could install it, and only from its published address. */
+/** Checks that Ruby can read the formula. Only `brew` could install it, and only from its published address. */
 export async function verifyFormula(file: string): Promise<VerificationVerdict> {
   if (!isProgramInPath("ruby")) return { notRun: "this machine has neither Homebrew nor Ruby" };
   await runToolOrThrow(["ruby", "-c", file]);
   return { notRun: "its syntax was read by Ruby; brew installs from published addresses only" };
 }
 
-/** Builds the image and uses it, where a container engine runs and can get the base image. */
+/** Builds the image and uses it, if a container engine runs and can get the base image. */
 export async function verifyImage(
   project: ReleaseProject,
   built: readonly ReleasePlatform[],

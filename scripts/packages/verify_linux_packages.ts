@@ -1,4 +1,4 @@
-/** Installs deb and rpm into roots of their own and uses what is there. */
+/** Installs deb and rpm into separate root folders and uses what they installed. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
@@ -11,7 +11,7 @@ import { verifyUnits } from "./verify_archive.ts";
 
 const keeperUnit = "usr/lib/systemd/system/baton-keeper.service";
 
-/** dpkg installs, configures and removes the package in an empty root; its scripts get DPKG_ROOT. */
+/** Installs, configures and removes the deb in an empty root with dpkg, which passes DPKG_ROOT to the scripts. */
 export async function verifyDeb(
   project: ReleaseProject,
   platform: ReleasePlatform,
@@ -44,7 +44,9 @@ export async function verifyDeb(
   });
 }
 
-/** The scripts of the rpm are those of the deb: in a root without a shell rpm cannot run them. */
+/**
+ * Installs the rpm without its scripts, which rpm cannot run in a root without a shell; they are the same as the deb's.
+ */
 export async function verifyRpm(
   project: ReleaseProject,
   platform: ReleasePlatform,
@@ -67,7 +69,7 @@ export async function verifyRpm(
   });
 }
 
-/** The binary takes a lock, the units are valid, and no unit is enabled. */
+/** Checks that the installed binary takes a lock, that the units are valid, and that none is enabled. */
 async function useInstalled(root: string, folder: string): Promise<string> {
   await useBinaryLock([join(root, "usr/bin/baton")], { folder });
   if (existsSync(join(root, "etc/systemd/system"))) {

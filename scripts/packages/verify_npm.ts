@@ -17,7 +17,7 @@ interface NpmProject {
   readonly env: Record<string, string | undefined>;
 }
 
-/** An empty project whose packages come from the local registry. */
+/** Creates an empty project that gets its packages from the local registry. */
 function emptyProject(folder: string, registry: LocalNpmRegistry): NpmProject {
   const cwd = join(folder, "project");
   mkdirSync(cwd, { recursive: true });
@@ -26,13 +26,13 @@ function emptyProject(folder: string, registry: LocalNpmRegistry): NpmProject {
   return { folder, cwd, env: { ...cleanLoginEnvironment(folder), npm_config_cache: join(folder, "npm-cache") } };
 }
 
-/** A dependency as an npm archive, made of what npm installed for this project. */
+/** Returns a dependency as an npm archive, made from what npm installed for this project. */
 async function installed({ root, epoch }: ReleaseProject, name: string): Promise<Uint8Array> {
   return await tarGzArchive("package", filesBelow(join(root, "node_modules", name)), epoch);
 }
 
 /**
- * Every entry of the library can be imported by this runtime; the tests of the library run the programs of its page.
+ * Checks that this runtime can import every entry of the library. The library's own tests run the programs of its page.
  */
 async function importLibrary(name: string, npm: NpmProject): Promise<void> {
   const entries = [name, `${name}/pubsub`, `${name}/retry`];
@@ -41,7 +41,7 @@ async function importLibrary(name: string, npm: NpmProject): Promise<void> {
   await runToolOrThrow([process.execPath, "imports.mjs"], npm);
 }
 
-/** The machine's own platform and the main package. */
+/** Installs the main package and the package of this machine's platform, and uses them. */
 export async function verifyNpm(
   project: ReleaseProject,
   platform: ReleasePlatform,

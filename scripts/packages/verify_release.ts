@@ -1,4 +1,4 @@
-/** Installs every file of a release into an empty place and uses it there, as far as this machine can run it. */
+/** Verifies a release: installs each file into an empty place and uses it, as far as this machine can run it. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { archiveName } from "./archives.ts";
@@ -17,7 +17,7 @@ import { verifyNpm } from "./verify_npm.ts";
 
 const otherMachine: VerificationVerdict = { notRun: "no machine of this platform was at hand" };
 
-/** Throws when something that can be run here does not work. */
+/** Verifies all files. Throws if something that this machine can run does not work. */
 export async function verifyRelease(project: ReleaseProject, work: ReleaseWork): Promise<ReleaseArtefact[]> {
   const { chosen, outFolder, say } = work;
   const artefacts: ReleaseArtefact[] = [];
@@ -53,7 +53,7 @@ export async function verifyRelease(project: ReleaseProject, work: ReleaseWork):
   return artefacts;
 }
 
-/** npm chooses the package by these fields. */
+/** Checks the fields by which npm chooses a platform's package. */
 function checkPlatformFields(file: string, platform: ReleasePlatform): void {
   const { os, cpu, libc } = npmPackageDescription(readFileSync(file)) as unknown as Record<
     string,
@@ -65,7 +65,7 @@ function checkPlatformFields(file: string, platform: ReleasePlatform): void {
   }
 }
 
-/** Every component has a name, a license and a reference of its own. */
+/** Checks that every component has a name, a license and its own reference. */
 function checkBill(text: string): VerificationVerdict {
   const { bomFormat, components } = JSON.parse(text) as {
     bomFormat: string;

@@ -1,7 +1,7 @@
-/** What has changed since this branch began: the files, and what a file was before. Asks git. */
+/** Asks git which files this branch has changed, and for their earlier text. */
 import { spawnSync } from "node:child_process";
 
-/** The commit that the work is compared with. */
+/** The commit to which the work is compared. */
 export interface ChangeBase {
   readonly commit: string;
   /** A noun for messages. */
@@ -10,7 +10,7 @@ export interface ChangeBase {
 
 export interface ChangedFile {
   readonly path: string;
-  /** Its path in the commit it is compared with; null if it was not there. */
+  /** The path of the file in the base commit; null if it did not exist. */
   readonly pathBefore: string | null;
 }
 
@@ -20,7 +20,10 @@ function git(root: string, ...args: string[]): string | null {
   return status === 0 ? stdout : null;
 }
 
-/** The merge base with origin/main, or the last commit where there is no such branch. Null without a repository. */
+/**
+ * Returns the merge base with origin/main, or the last commit if there is no such branch. Returns null without a
+ * repository.
+ */
 export function findChangeBase(root: string): ChangeBase | null {
   const mergeBase = git(root, "merge-base", "HEAD", "origin/main")?.trim();
   if (mergeBase !== undefined) {
@@ -31,7 +34,7 @@ export function findChangeBase(root: string): ChangeBase | null {
   return { commit: head, name: `the last commit, ${head.slice(0, 8)}, because there is no origin/main` };
 }
 
-/** The files that differ from the base, and those that git does not know yet; deleted ones too. */
+/** Returns the files that differ from the base, including untracked and deleted ones. */
 export function listChangedFiles(root: string, base: ChangeBase): ChangedFile[] {
   const differing = git(root, "diff", "--name-status", "--find-renames", "--no-relative", base.commit) ?? "";
   const unknown = git(root, "ls-files", "--others", "--exclude-standard", "--full-name") ?? "";
@@ -48,7 +51,7 @@ export function changedFile(line: string): ChangedFile {
   return { path: first, pathBefore: status.startsWith("A") ? null : first };
 }
 
-/** The text that a file had in a commit; null if it was not there. */
+/** Returns the text of a file in a commit; null if it did not exist. */
 export function readTextAt(root: string, commit: string, path: string): string | null {
   return git(root, "show", `${commit}:${path}`);
 }

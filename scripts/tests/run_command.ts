@@ -11,21 +11,21 @@ export interface TestCommand {
 export interface TestCommandOptions {
   readonly root: string;
   readonly env: NodeJS.ProcessEnv;
-  /** The run is stopped when none of its tests has ended for this long. Milliseconds. */
+  /** The run is stopped if no test has ended for this long, in milliseconds. */
   readonly silentMsMax: number;
-  /** The run is stopped by it. */
+  /** Stops the run. */
   readonly signal: AbortSignal;
-  /** Gets what the command says. */
+  /** Receives the output of the command. */
   show(text: string): void;
 }
 
-/** The time for processes to end by SIGTERM. Milliseconds. */
+/** How long processes may take to end after SIGTERM, in milliseconds. */
 const endingMs = 2000;
 
-/** A line about the end of a test, or of a check of tidy. */
+/** Matches a line about the end of a test, or of a check of tidy. */
 const testEnd = /^(?:\((?:pass|fail|skip|todo)\) | \d+ (?:pass|fail)$)/m;
 
-/** Runs one command, shows what it says, and reads the numbers at its end. */
+/** Runs one command, shows its output, and reads the summary at its end. */
 export function runTestCommand(
   run: TestCommand,
   { root, env, silentMsMax, signal, show }: TestCommandOptions,
@@ -65,7 +65,7 @@ export function runTestCommand(
   });
 }
 
-/** Ends the command and what it has started: by SIGTERM, and by SIGKILL after some time. */
+/** Ends the command and everything it started: with SIGTERM, then with SIGKILL. */
 function endGroup(child: ChildProcess): void {
   signalGroup(child, "SIGTERM");
   setTimeout(() => {

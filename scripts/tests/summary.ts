@@ -1,17 +1,17 @@
-/** Reads what `bun test` or the gate said at its end. Numbers only; whoever runs it shows the text. */
+/** Reads the numbers and failures from the output of `bun test` or of the gate. */
 
 export interface TestSummary {
   readonly name: string;
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** What failed: the line that names it, and behind that the lines that say why. */
+  /** The failures: the line that names each, followed by the lines that say why. */
   readonly failures: readonly string[];
-  /** The lines that name a real peer this machine does not have. */
+  /** The lines that name a real peer which this machine lacks. */
   readonly missingPeers: readonly string[];
 }
 
-/** What a tier's output and exit code amount to. An end that does not fit its numbers is one more failure. */
+/** Summarizes the output and exit code of a run. An exit code that contradicts the numbers is one more failure. */
 export function readTestSummary(name: string, said: string, exitCode: number | null): TestSummary {
   const lines = said.split("\n");
   const last = (pattern: RegExp): number => {
@@ -36,7 +36,7 @@ export function readTestSummary(name: string, said: string, exitCode: number | n
   };
 }
 
-/** Of one failure: the end of a long output is all that some see of a run. */
+/** The most lines and characters of one failure; readers may see only the end of a long output. */
 const whyLinesMax = 15;
 const whyCharsMax = 300;
 

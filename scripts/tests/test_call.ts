@@ -1,16 +1,16 @@
-/** Reads the words of `sh scripts/test` on this machine: which tests there are. */
+/** Reads the arguments of `sh scripts/test`, with the tests that exist on this machine. */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { readTestWords, type TestCall, UnknownWordError } from "./words.ts";
 
-/** The paths below `test` from the project's root. */
+/** Returns the paths below `test`, from the project's root. */
 export function listTestFiles(root: string): string[] {
   const paths = readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" });
   return paths.map((path) => `test/${path}`).sort();
 }
 
-/** Ends the process with a usage error if a word asks for nothing that there is. */
+/** Returns what the words ask for. Ends the process with a usage error if a word matches nothing. */
 export function readTestCall(root: string, words: readonly string[]): TestCall {
   const files = listTestFiles(root).filter((path) => path.endsWith("_test.ts"));
   try {

@@ -1,9 +1,9 @@
-/** Which files of tests a run consists of. Pure. */
+/** Chooses the test files of a run. Pure. */
 
 export const testedProducts = ["base", "coordination", "pubsub", "retry", "operator", "program"] as const;
 export type TestedProduct = typeof testedProducts[number];
 
-/** What leaves the everyday gate, and under which name the summary counts it. */
+/** The tests that run only at night, by the name under which the summary counts them. */
 const nightly: readonly { readonly name: string; readonly path: RegExp }[] = [
   { name: "known defects", path: /\/simulation\/known_defects_test\.ts$/ },
   { name: "models", path: /\/model\/(lock|barrier|pool_list|pool_settings|tick|guard)_model_test\.ts$/ },
@@ -12,7 +12,7 @@ const nightly: readonly { readonly name: string; readonly path: RegExp }[] = [
   { name: "old releases of PostgreSQL", path: /\/postgres_releases_test\.ts$/ },
 ];
 
-/** The products whose tests see a change of a file, by the longest path that fits. */
+/** The products whose tests a changed file concerns; the longest matching path counts. */
 const concerned: Readonly<Record<string, "all" | readonly TestedProduct[]>> = {
   "src/": "all",
   "src/coordination/": ["coordination", "operator"],
@@ -47,7 +47,7 @@ const concerned: Readonly<Record<string, "all" | readonly TestedProduct[]>> = {
 };
 
 /**
- * The products whose tests a change of these files concerns. Files at the top level concern all, pages of text none.
+ * Returns the products whose tests these changed files concern. Files at the top level concern all, pages of text none.
  */
 export function concernedProducts(changed: readonly string[]): TestedProduct[] {
   const found = new Set<TestedProduct>();
@@ -66,19 +66,19 @@ export interface TestRun {
   readonly together: readonly string[];
   /** Files of faults: one at a time, since each runs many rounds at the same time. */
   readonly alone: readonly string[];
-  /** What is left out, with the number of files of each name. */
+  /** The number of files that are left out, by name. */
   readonly leftOut: ReadonlyMap<string, number>;
 }
 
 export interface TestChoice {
   readonly chosen: readonly TestedProduct[];
-  /** The nightly files in place of the everyday ones. */
+  /** True for the nightly files instead of the everyday ones. */
   readonly isNightly: boolean;
   /** Files that run in any case. */
   readonly again: readonly string[];
 }
 
-/** The files of some products. `files`: all paths from the project's root. */
+/** Returns the files of the chosen products. `files`: all paths from the project's root. */
 export function planTestRun(files: readonly string[], { chosen, isNightly, again }: TestChoice): TestRun {
   const together: string[] = [];
   const alone: string[] = [];
@@ -96,7 +96,7 @@ export function planTestRun(files: readonly string[], { chosen, isNightly, again
   return { together, alone, leftOut };
 }
 
-/** The tests of these products whose paths have one of these parts. The ones for every night are among them. */
+/** Returns the tests of these products whose paths contain one of these parts, including nightly tests. */
 export function matchingTestFiles(
   files: readonly string[],
   { chosen, parts }: { readonly chosen: readonly TestedProduct[]; readonly parts: readonly string[] },
@@ -107,7 +107,7 @@ export function matchingTestFiles(
   ).sort();
 }
 
-/** What the tests of checkers, of the simulated world, and of test supports belong to. */
+/** Returns the product of a test. Tests of checkers, of the simulated world and of test supports belong to `base`. */
 function productOf(path: string): TestedProduct {
   const [, name] = path.split("/");
   return testedProducts.find((product) => product === name) ?? "base";

@@ -1,9 +1,9 @@
-/** What the words of `sh scripts/test` ask for. Pure. */
+/** Parses the arguments of `sh scripts/test`. Pure. */
 import { matchingTestFiles, type TestedProduct, testedProducts } from "./test_files.ts";
 
 export interface TestCall {
   readonly named: readonly TestedProduct[];
-  /** Products are chosen by what has changed, too. */
+  /** True if products are also chosen by what has changed. */
   readonly isChanged: boolean;
   readonly isNightly: boolean;
   /** Parts of the paths of test files. */
@@ -12,7 +12,7 @@ export interface TestCall {
   readonly options: readonly string[];
 }
 
-/** The words ask for nothing that there is. */
+/** A word that matches no product, option or test. */
 export class UnknownWordError extends Error {}
 
 /** Options of `bun test` whose value may be the next word. */
@@ -59,7 +59,10 @@ const withoutValue = new Set(
   ],
 );
 
-/** `files`: the paths of all tests. `exists`: whether there is such a file or folder. Throws UnknownWordError. */
+/**
+ * Parses the words. `files`: the paths of all tests. `exists`: whether there is such a file or folder. Throws
+ * UnknownWordError.
+ */
 export function readTestWords(
   words: readonly string[],
   files: readonly string[],
@@ -105,7 +108,7 @@ function knownOption(word: string): string {
   throw new UnknownWordError(`"${word}" is neither --nightly, nor --install-peers, nor an option of bun test`);
 }
 
-/** A path as it stands in the list of tests. */
+/** Returns a path as it is written in the list of tests. */
 export function plainTestPath(path: string): string {
   return path.replace(/^\.\//, "");
 }

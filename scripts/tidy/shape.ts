@@ -1,4 +1,4 @@
-/** How files look from outside: their names, their length, and what must not stand in them. */
+/** Rules about files: their names, their length, and what they must not contain. */
 import { posix } from "node:path";
 import { listFunctions } from "./functions.ts";
 import { findInCode, type Finding, type SourceFile } from "./source_file.ts";
@@ -7,7 +7,7 @@ const fileLinesMax = 800;
 const functionLinesMax = 70;
 const drawers = /\/(utils?|helpers?|common|misc|index)\.ts$/;
 
-/** Names and length of a TypeScript file, and of its functions. */
+/** Checks the name and length of a TypeScript file and of its functions. */
 export function checkFileShape(file: SourceFile): Finding[] {
   const findings: Finding[] = [];
   const say = (line: number, message: string) => findings.push({ path: file.path, line, message });
@@ -18,7 +18,7 @@ export function checkFileShape(file: SourceFile): Finding[] {
   if (!file.path.startsWith("test/") && !/^(#!.*\n)?\/\*\*/.test(file.text)) {
     say(1, "a module opens with a comment that says what it owns");
   }
-  // What describes a suite is long without being one function.
+  // The callback of a test suite may be long.
   for (const { start, end } of file.path.startsWith("test/") ? [] : listFunctions(file)) {
     const length = end - start + 1;
     if (length > functionLinesMax) {
@@ -28,14 +28,14 @@ export function checkFileShape(file: SourceFile): Finding[] {
   return findings;
 }
 
-/** A test waits for events: a time written into it is too long on one machine and too short on the next. */
+/** Checks that tests wait for events. A fixed time is too long on one machine and too short on another. */
 export function checkWaits(file: SourceFile): Finding[] {
   if (!file.path.startsWith("test/")) return [];
   const message = "no literal sleeps: wait for an event, or use eventually()";
   return findInCode(file, /\b(Bun\.)?sleep(Sync)?\([\d_]+|setTimeout\(\w+, [\d_]+\)\)/, message);
 }
 
-/** Folders that exist on somebody's machine only. Applies to every text of the project. */
+/** Finds folders that exist only on one developer's machine. Applies to every text of the project. */
 export function checkMachinePaths(file: SourceFile): Finding[] {
   const pattern = /(?<![\w$.}])\/(work|root|home\/\w+|Users\/\w+)\//;
   return file.text.split("\n").flatMap((text, index) =>
@@ -43,10 +43,7 @@ export function checkMachinePaths(file: SourceFile): Finding[] {
   );
 }
 
-/**
- * Links lead to a file and, in a page, to a heading; `read` returns the text of a path from the project's root, null
- * without one.
- */
+/** Checks that links lead to a file and, in a page, to a heading. `read` returns the text of a path, or null. */
 export function checkLinks(file: SourceFile, read: (path: string) => string | null): Finding[] {
   if (!file.path.endsWith(".md")) return [];
   return file.text.split("\n").flatMap((text, index) =>
@@ -60,7 +57,7 @@ export function checkLinks(file: SourceFile, read: (path: string) => string | nu
   );
 }
 
-/** The anchors that GitHub gives to the headings of a page. */
+/** Returns the anchors that GitHub gives to the headings of a page. */
 function anchorsOf(page: string): string[] {
   const seen = new Map<string, number>();
   return [...page.replace(/^```[^]*?^```$/gm, "").matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => {
@@ -71,7 +68,7 @@ function anchorsOf(page: string): string[] {
   });
 }
 
-/** `deno task` and `npm run` know the same names; those of npm's own life cycle are left out. */
+/** Checks that `deno task` and `npm run` know the same names, except those of npm's own life cycle. */
 export function checkTasks(packageJson: string, denoJson: string): Finding[] {
   const { prepublishOnly: _, ...known } = (JSON.parse(packageJson) as { scripts: Record<string, string> }).scripts;
   const scripts = JSON.stringify(known);

@@ -1,4 +1,4 @@
-/** A file as the rules of tidy see it, and what they say about it. */
+/** A source file as the rules of tidy read it, and their findings. */
 
 export interface SourceFile {
   /** From the project's root, with forward slashes. */
@@ -9,11 +9,14 @@ export interface SourceFile {
 export interface Finding {
   readonly path: string;
   readonly line: number;
-  /** A sentence. */
+  /** The message, as a sentence. */
   readonly message: string;
 }
 
-/** The lines of a formatted TypeScript file without comments and without what stands in strings; their numbers stay. */
+/**
+ * Returns the lines of a formatted TypeScript file without comments and the content of strings. Line numbers stay the
+ * same.
+ */
 export function codeLines(file: SourceFile): string[] {
   let inComment = false;
   return file.text.split("\n").map((line) => {
@@ -25,14 +28,14 @@ export function codeLines(file: SourceFile): string[] {
   });
 }
 
-/** A finding for every line of code that matches. */
+/** Returns a finding for every line of code that matches. */
 export function findInCode(file: SourceFile, pattern: RegExp, message: string): Finding[] {
   return codeLines(file).flatMap((code, index) =>
     pattern.test(code) ? [{ path: file.path, line: index + 1, message }] : []
   );
 }
 
-/** What a file imports, types and dynamic imports included, and in which line. */
+/** Returns what a file imports, including types and dynamic imports, with the line. */
 export function listImports(file: SourceFile): { specifier: string; line: number }[] {
   return file.text.split("\n").flatMap((text, index) =>
     [...text.matchAll(/(?:\bfrom\s+|^\s*import\s+|\bimport\()"([^"]+)"/g)].map((match) => ({
@@ -43,7 +46,7 @@ export function listImports(file: SourceFile): { specifier: string; line: number
 }
 
 /**
- * What each character of a TypeScript file is. "expression": code inside `${}` of a template. "text": strings,
+ * The kind of a character in a TypeScript file. "expression": code inside `${}` of a template. "text": strings,
  * templates and regular expressions with their delimiters.
  */
 export type CharacterKind = "code" | "expression" | "comment" | "text";
@@ -51,7 +54,7 @@ export type CharacterKind = "code" | "expression" | "comment" | "text";
 /** Before a slash, these words show that a regular expression begins; other words are divided. */
 const wordBeforePattern = /\b(return|typeof|case|in|of|void|throw|await|yield|else|do)$/;
 
-/** The kind of each character, and of none that the file does not have. */
+/** Returns the kind of each character of a file. */
 export function characterKinds(text: string): CharacterKind[] {
   const kinds: CharacterKind[] = [];
   const fill = (end: number, kind: CharacterKind) => {
@@ -95,7 +98,7 @@ export function characterKinds(text: string): CharacterKind[] {
   return kinds;
 }
 
-/** The place of the quote, or of the line break, that ends the string which begins at `start`. */
+/** Returns the index of the quote or line break that ends the string at `start`. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === "\\") at++;
@@ -109,7 +112,7 @@ function beginsPattern(before: string): boolean {
   return code === "" || wordBeforePattern.test(code) || !/[\w$)\]}"'`<]$/.test(code);
 }
 
-/** The place behind the regular expression, its flags included, that begins at `start`. */
+/** Returns the index after the regular expression at `start`, including its flags. */
 function endOfPattern(text: string, start: number): number {
   let inClass = false;
   let at = start + 1;

@@ -1,6 +1,4 @@
-/**
- * How much code a command loads before it begins: a start costs time for each module and each function, used or not.
- */
+/** Limits how much code a command loads before it begins, because each module and function costs time, used or not. */
 import { posix } from "node:path";
 import { codeLines, type Finding, type SourceFile } from "./source_file.ts";
 
@@ -15,7 +13,7 @@ const limits: StartLimits = {
   "src/base/process/guard/guard_main.ts": { modules: 11, kilobytes: 46 },
 };
 
-/** The files that this one loads when it starts, without types and without `import()`. */
+/** Returns the files that this one loads when it starts, without types and `import()`. */
 export function listLoadedFiles(file: SourceFile): string[] {
   const statements = file.text.matchAll(
     /^(?:import|export)\s+(?!type\s)([^;]*?)\s*from\s+"(\.[^"]+)";|^import\s+"(\.[^"]+)";/gm,
@@ -27,7 +25,7 @@ export function listLoadedFiles(file: SourceFile): string[] {
   });
 }
 
-/** A finding for each entry that loads more than its limit. */
+/** Returns a finding for each entry that loads more than its limit. */
 export function checkStartLimits(files: readonly SourceFile[], allowed: StartLimits = limits): Finding[] {
   const byPath = new Map(files.map((file) => [file.path, file]));
   return Object.entries(allowed).flatMap(([path, limit]) => {

@@ -1,4 +1,4 @@
-/** How code reads: columns, names of functions, and constructs that only save lines. */
+/** Rules of style: columns, names of functions, and constructs that only save lines. */
 import { characterKinds, type Finding, type SourceFile } from "./source_file.ts";
 
 const columnsMax = 120;
@@ -6,7 +6,7 @@ const columnsMax = 120;
 const generated = "src/operator/ui/page_files.ts";
 
 /**
- * Lines have at most 120 columns, which the formatter cannot see to in strings, templates, regular expressions and
+ * Checks that lines have at most 120 columns. The formatter does not break strings, templates, regular expressions and
  * comments. A line of a test may be longer when it consists of one string, template or regular expression.
  */
 export function checkColumns(file: SourceFile): Finding[] {
@@ -45,7 +45,7 @@ export function checkFunctionNames(file: SourceFile): Finding[] {
   });
 }
 
-/** The code of a file: what is no code is blank, and strings and the like are quotes, so that places stay. */
+/** Returns the code of a file with comments blanked and strings replaced by quotes, so that indexes stay the same. */
 function maskedCode(text: string): string {
   const kinds = characterKinds(text);
   return [...Array(text.length).keys()].map((at) => {
@@ -57,7 +57,7 @@ function maskedCode(text: string): string {
 
 const pairs: Readonly<Record<string, string>> = { "[": "]", "{": "}", "(": ")" };
 
-/** The place of the bracket that closes the one at `open`; -1 if none does. */
+/** Returns the index of the bracket that closes the one at `open`, or -1. */
 function closingBracket(code: string, open: number): number {
   const awaited: string[] = [];
   for (let at = open; at < code.length; at++) {
@@ -69,7 +69,7 @@ function closingBracket(code: string, open: number): number {
   return -1;
 }
 
-/** The elements between two brackets. */
+/** Returns the elements between two brackets. */
 function elementsBetween(code: string, open: number, close: number): string[] {
   const elements: string[] = [];
   let from = open + 1;
@@ -83,7 +83,7 @@ function elementsBetween(code: string, open: number, close: number): string[] {
   return [...elements, code.slice(from, close).trim()].filter((element) => element !== "");
 }
 
-/** Whether a value of the assignment reads what the same assignment changes, as in a swap. */
+/** Returns whether a value reads what the same assignment changes, as in a swap. */
 function readsItsTargets(targets: readonly string[], values: readonly string[]): boolean {
   return targets.some((target) => values.some((value) => value.includes(target)));
 }
