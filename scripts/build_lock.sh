@@ -1,6 +1,6 @@
-# Sourced by scripts/build: one build at a time, however many start at once. A builder that was killed holds nobody up.
+# Sourced by scripts/build: allows one build at a time. A builder that was killed does not block the next one.
 
-# take_build_lock FILE: waits until nobody else has it. Held until this process ends.
+# take_build_lock FILE: waits for the lock, and holds it until this process ends.
 take_build_lock() {
   if command -v flock >/dev/null 2>&1; then
     # The kernel frees it when the last process that inherited descriptor 9 has ended: an npm that outlives a killed
@@ -19,7 +19,7 @@ take_build_lock() {
 }
 
 # Where flock(1) is missing (macOS): a symbolic link whose target is the owner's process id appears at one stroke,
-# content and all. Only one process at a time may take a dead owner's link away, or it could take its successor's.
+# content and all. Only one process at a time may remove a dead owner's link, or it could remove its successor's.
 take_link_lock() {
   waiting=
   until ln -s "$$" "$1" 2>/dev/null; do

@@ -1,4 +1,4 @@
-# Sourced by scripts/baton and scripts/build: whether dist/baton has everything the source says. One `find`, about 2 ms.
+# Sourced by scripts/baton and scripts/build: checks that dist/baton is up to date. Takes one `find`, about 2 ms.
 # dist/baton carries the time at which its build began, so that an edit made during a build counts as newer.
 
 # baton_is_fresh ROOT

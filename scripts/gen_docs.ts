@@ -1,6 +1,6 @@
 /**
- * Writes the reference pages of docs/ from the tables the code goes by. With --check it writes nothing and fails when a
- * page is not what it would write.
+ * Writes the reference pages of docs/ from the tables that the code uses. With --check, writes nothing and fails if a
+ * page differs from what it would write.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -130,7 +130,7 @@ function configurationPage(): string {
   );
 }
 
-/** The page of each command, by its path below docs. */
+/** Returns the page of each command, by its path below docs. */
 async function commandPages(): Promise<Record<string, string>> {
   const commands = await Promise.all(Object.values(commandLoaders).map((load) => load()));
   return Object.fromEntries(

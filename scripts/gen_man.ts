@@ -1,6 +1,6 @@
 /**
  * Writes all man pages into FOLDER/man1, man5 and man7, from the tables of the code. scripts/release puts them into the
- * archives. The date is the one of the commit, or SOURCE_DATE_EPOCH, as in the binary.
+ * archives. Their date is the commit's date or SOURCE_DATE_EPOCH, as in the binary.
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * Bundles the page of `baton ui` into src/operator/ui/page_files.ts, a module of strings, which the binary and Deno
- * import alike. --check: only says whether that file is fresh. Fails if the page is too large, or names another host.
+ * Bundles the page of `baton ui` into src/operator/ui/page_files.ts, a module of strings. With --check, only checks
+ * that this file is up to date. Fails if the page is too large or names another host.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ if (process.argv.includes("--help")) {
 const root = join(import.meta.dir, "..");
 const source = join(root, "src/operator/page");
 const target = join(root, "src/operator/ui/page_files.ts");
-/** Bytes of script, style and page together. */
+/** The most bytes of script, style and page together. */
 const bytesMax = 80_000;
 /** Names of XML namespaces, which are never fetched. */
 const namespaces = /^http:\/\/www\.w3\.org\/(1999\/xhtml|2000\/svg|1998\/Math\/MathML|1999\/xlink)$/;

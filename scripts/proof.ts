@@ -8,7 +8,7 @@ import { type AttackFigures, type MutantFigures, type ProofFigures, sumSeedsFigu
 const root = join(import.meta.dirname, "..");
 const file = join(root, "docs/proof_figures.json");
 
-/** The campaigns by name, in the order of the page: the words after scripts/fault. */
+/** The campaigns by name, in the order of the page, with their arguments for scripts/fault. */
 const campaigns: Readonly<Record<string, string>> = {
   lock: "lock --rounds 30",
   hold: "hold --rounds 12",
@@ -24,7 +24,7 @@ const campaigns: Readonly<Record<string, string>> = {
   retry: "retry --rounds 16",
   "retry-postgres": "retry --store postgres --rounds 8",
 };
-/** What campaigns print about their work: figures that are added up. */
+/** The figures that campaigns print about their work and that are added up. */
 const amounts: Readonly<Record<string, RegExp>> = {
   "messages delivered": /, (\d+) delivered\b/g,
   tries: /^\d+ messages, (\d+) tries/gm,
@@ -35,7 +35,7 @@ const simulationCommand = "sh scripts/simulate --seeds 50 --json";
 const mutantsCommand = "sh scripts/simulate --mutants";
 const names = ["simulation", "mutants", ...Object.keys(campaigns)];
 
-/** The time limit of one attack: a simulation that hangs must not hold up the others. */
+/** The time limit of one attack, so that a simulation that hangs does not delay the others. */
 const attackMsMax = 60 * 60_000;
 
 const git = (...args: readonly string[]) => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
@@ -110,7 +110,7 @@ function record(name: string): void {
 
 type Found = Pick<AttackFigures, "counts" | "violations" | "seed">;
 
-/** One JSON object for each world. */
+/** Reads a simulation's output, which has one JSON object for each world. */
 function readSimulation(stdout: string): Found {
   const reports = stdout.trim().split("\n").map((line) =>
     JSON.parse(line) as {
@@ -138,7 +138,7 @@ function readSimulation(stdout: string): Found {
   };
 }
 
-/** The seed, the rounds, of which each has a line, and the amounts. */
+/** Reads the seed, the rounds (one line each) and the figures from a campaign's output. */
 function readCampaign(stdout: string, status: number): Found {
   const rounds = stdout.match(/^(?:\w+ +)?round \d+/gm) ?? [];
   const failures = stdout.match(/^FAIL/gm) ?? [];

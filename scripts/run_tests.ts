@@ -1,6 +1,6 @@
 /**
- * Runs tidy and the tests against the compiled binary, and sums them up. What the last line says is what happened: a
- * run that crashed, hung or found no test counts as a failure. A signal ends all that was started.
+ * Runs tidy and the tests against the compiled binary, and prints a summary. A run that crashed, hung or found no test
+ * counts as a failure. A signal ends everything that was started.
  */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { constants } from "node:os";
@@ -22,12 +22,12 @@ import { plainTestPath, type TestCall } from "./tests/words.ts";
 
 const root = join(import.meta.dir, "..");
 
-/** Milliseconds for one test that does not say how long it takes, on the reference machine. */
+/** How long a test without its own limit may take on the reference machine, in milliseconds. */
 const testMsMax = 60_000;
-/** The longest limit that a test asks for. Milliseconds. */
+/** The longest limit that a test sets itself, in milliseconds. */
 const longestTestMs = 600_000;
 
-/** How many times slower this machine is at the moment than the reference: from 1 to 8. */
+/** Returns how many times slower than the reference this machine is at the moment, from 1 to 8. */
 function slowness(): number {
   const referenceMs = 35;
   const times = Array.from({ length: 5 }, () => {
@@ -44,7 +44,7 @@ function bunTest(name: string, factor: number, ...args: string[]): TestCommand {
   return { name, command: ["bun", "test", `--timeout=${Math.round(testMsMax * factor)}`, ...args] };
 }
 
-/** Settings of the user who runs the tests must not reach them; what scripts/test says must. */
+/** Returns the environment of the tests: without the user's settings of baton, with those of scripts/test. */
 function testEnvironment(): NodeJS.ProcessEnv {
   const kept = new Set([
     "BATON_DOSE",
@@ -64,7 +64,7 @@ function readText(path: string): string | null {
   return existsSync(place) && statSync(place).isFile() ? readFileSync(place, "utf8") : null;
 }
 
-/** The products that a call names, and what a change concerns; says what a change was compared with. */
+/** Returns the tests that a call names or that a change concerns, and prints to what the change was compared. */
 function chooseTests(call: TestCall, files: readonly string[]): TestChoice {
   const { named, isNightly } = call;
   if (!call.isChanged) return { chosen: named.length > 0 ? named : testedProducts, isNightly, again: [] };
@@ -88,7 +88,7 @@ function chooseTests(call: TestCall, files: readonly string[]): TestChoice {
   };
 }
 
-/** The runs of a call, and the sentences about what it leaves out. */
+/** Returns the runs of a call, and sentences about what it leaves out. */
 function planCall(call: TestCall, factor: number): { runs: readonly TestCommand[]; notRun: readonly string[] } {
   const files = listTestFiles(root);
   const { paths, options } = call;

@@ -51,7 +51,7 @@ function readSections(): Section[] {
   });
 }
 
-/** The place of an imported function's name in the file. Throws if the file does not import it under this name. */
+/** Returns the offset of an imported function's name in the file. Throws if the file does not import it. */
 function nameOfImport(name: string, sections: readonly Section[]): number {
   const table = sections.find(({ type }) => type === dynamicSymbols);
   const names = table === undefined ? undefined : sections[table.link];
@@ -63,7 +63,7 @@ function nameOfImport(name: string, sections: readonly Section[]): number {
   throw new Error(`${file} does not import ${name}: find out how this release of Bun raises the limit of open files`);
 }
 
-/** The names of variables that native code reads, with their new text. Throws if the known ones are not there. */
+/** Returns the names of variables that native code reads, with their new text. Throws if the known ones are missing. */
 function variableNames(sections: readonly Section[]): { at: number; text: string }[] {
   const found = sections.filter(({ flags }) => (flags & strings) === strings).flatMap(({ start, length }) => {
     const text = elf.toString("latin1", start, start + length);

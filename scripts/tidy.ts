@@ -43,7 +43,7 @@ function read(...names: string[]): SourceFile[] {
   });
 }
 
-/** The text of a file, an empty one for a folder, null if there is neither. */
+/** Returns the text of a file; empty for a folder; null if there is neither. */
 function readPlace(path: string): string | null {
   if (!existsSync(path)) return null;
   return statSync(path).isDirectory() ? "" : readFileSync(path, "utf8");
@@ -68,7 +68,7 @@ function tool(name: string, command: string, ...args: string[]): Promise<Outcome
   });
 }
 
-/** Starts each task with both programs that know it. */
+/** Starts each task with both `deno task` and `npm run`. */
 async function taskStarts(): Promise<Outcome> {
   const names = Object.keys((JSON.parse(readFileSync("package.json", "utf8")) as { scripts: object }).scripts);
   const starts = await Promise.all(names.flatMap((name) => [

@@ -19,7 +19,7 @@ import process from "node:process";
 const root = join(import.meta.dirname, "../..");
 const folder = process.argv[2] ?? join(root, "dist/library");
 
-/** Entries of the package, and the modules of the source that they are. */
+/** The entries of the package, and their source modules. */
 const entries = {
   ".": "library/baton",
   "./pubsub": "library/baton_pubsub",
@@ -31,7 +31,7 @@ const nodeVersion = ">=22";
 
 interface ProjectDescription {
   readonly name: string;
-  /** `npmScope`: the scope under which the package is published, such as "@scope"; none when left out. */
+  /** `npmScope`: the scope under which the package is published, such as "@scope"; none if omitted. */
   readonly config?: { readonly npmScope?: string };
   readonly version: string;
   readonly description: string;
@@ -50,8 +50,8 @@ function compile(into: string): void {
 }
 
 /**
- * Names the emitted files where the compiler leaves the names of the source: workers, which are URLs, and imports in
- * declarations, which TypeScript resolves, but Deno does not.
+ * Replaces names of source files by those of emitted files, where the compiler does not: in URLs of workers, and in
+ * imports of declarations, which TypeScript resolves but Deno does not.
  */
 function renameImports(path: string): void {
   const text = readFileSync(path, "utf8");
@@ -61,7 +61,7 @@ function renameImports(path: string): void {
   if (renamed !== text) writeFileSync(path, renamed);
 }
 
-/** The files and packages that a module names. */
+/** Returns the files and packages that a module names. */
 function namesIn(text: string): string[] {
   const code = text.replace(/^\s*(\*|\/\/|\/\*).*$/gm, "");
   const pattern = /(?:\bfrom |\bimport |\bimport\(|\bnew URL\()"([^"]+)"/g;
@@ -72,7 +72,7 @@ function packageOf(specifier: string): string {
   return specifier.split("/").slice(0, specifier.startsWith("@") ? 2 : 1).join("/");
 }
 
-/** The packages that the emitted files import, with their versions. Throws for an import that leads nowhere. */
+/** Returns the packages that the emitted files import, with their versions. Throws for an import of a missing file. */
 function checkImports(paths: readonly string[], { dependencies }: ProjectDescription): Record<string, string> {
   const found = new Map<string, string>();
   for (const path of paths) {

@@ -1,4 +1,4 @@
-/** The archive of a platform: the binary, man pages, completions, systemd units, licenses. */
+/** Makes the archive of a platform: the binary, man pages, completions, systemd units, licenses. */
 import type { SharedContents } from "./contents.ts";
 import type { ReleasePlatform } from "./platforms.ts";
 import type { ReleaseProject } from "./project.ts";

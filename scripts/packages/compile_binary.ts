@@ -30,7 +30,7 @@ export async function compileBinary(
   if (os === "darwin") sign(binary, outFile);
 }
 
-/** Replaces a signature that does not fit: macOS kills a program with such a signature. */
+/** Replaces an invalid signature, because macOS kills a program that has one. */
 function sign(binary: Uint8Array, outFile: string): void {
   try {
     checkMachSignature(binary);

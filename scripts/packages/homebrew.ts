@@ -1,11 +1,11 @@
-/** The Homebrew formula, which installs the archive of the machine's platform. */
+/** Builds the Homebrew formula, which installs the archive of the machine's platform. */
 import { archiveName } from "./archives.ts";
 import { releasePlatforms } from "./platforms.ts";
 import type { ReleaseProject } from "./project.ts";
 
 const blocks = { darwin: "on_macos", linux: "on_linux", x64: "on_intel", arm64: "on_arm" };
 
-/** `checksumOf` returns the SHA-256 of an archive; null for one that was not built. */
+/** Returns the formula. `checksumOf` returns the SHA-256 of an archive, or null if it was not built. */
 export function homebrewFormula(project: ReleaseProject, checksumOf: (archive: string) => string | null): string {
   const { version, homepage, license } = project;
   const archives = releasePlatforms.filter(({ libc }) => libc !== "musl").flatMap((platform) => {

@@ -1,6 +1,6 @@
 /**
- * deb and rpm, made by nfpm: https://nfpm.goreleaser.com. nfpm/go.mod pins its version, nfpm/go.sum what it consists
- * of.
+ * Makes deb and rpm packages with nfpm (https://nfpm.goreleaser.com). nfpm/go.mod pins its version, nfpm/go.sum its
+ * dependencies.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs";
@@ -18,13 +18,13 @@ export type PackageFormat = "deb" | "rpm";
 const debArchitectures = { x64: "amd64", arm64: "arm64" };
 const rpmArchitectures = { x64: "x86_64", arm64: "aarch64" };
 
-/** The names that the tools of the distributions expect. */
+/** Returns the file name that the distributions' tools expect. */
 export function linuxPackageFile({ version }: ReleaseProject, { cpu }: ReleasePlatform, format: PackageFormat): string {
   if (format === "deb") return `baton_${version}_${debArchitectures[cpu]}.deb`;
   return `baton-${version}-1.${rpmArchitectures[cpu]}.rpm`;
 }
 
-/** Whether nfpm is in the cache, or can be built. */
+/** Returns whether nfpm is in the cache or can be built. */
 export function canMakeLinuxPackages(root: string): boolean {
   return existsSync(nfpmPath(root)) || isProgramInPath("go");
 }
@@ -34,10 +34,10 @@ function nfpmPath(root: string): string {
   return join(releaseCache(), `nfpm-${hash.slice(0, 16)}`);
 }
 
-/** Builds in progress, by the path of their result: packages that are made at the same time need only one. */
+/** Builds in progress by the path of their result, so that packages made at the same time share one build. */
 const building = new Map<string, Promise<void>>();
 
-/** The path of nfpm, built by Go from the pinned source the first time. */
+/** Returns the path of nfpm. The first time, Go builds it from the pinned source. */
 async function nfpm(root: string): Promise<string> {
   const path = nfpmPath(root);
   if (existsSync(path)) return path;
@@ -70,16 +70,16 @@ interface Content {
   readonly dst: string;
   readonly content: Uint8Array;
   readonly mode: number;
-  /** The package that has it; both if it is missing. */
+  /** The package that contains it; both if not set. */
   readonly packager?: PackageFormat;
 }
 
-/** A unit for a binary in /usr/bin. */
+/** Returns a systemd unit adapted to a binary in /usr/bin. */
 export function packagedUnit(text: string): string {
   return text.replaceAll("/usr/local/bin/baton", "/usr/bin/baton");
 }
 
-/** Where each file is installed. */
+/** Returns all files with the path where each is installed. */
 async function installedFiles(project: ReleaseProject, binary: Uint8Array, shared: SharedContents): Promise<Content[]> {
   const file = (dst: string, content: Uint8Array): Content => ({ dst, content, mode: 0o644 });
   const name = (path: string) => path.slice(path.lastIndexOf("/") + 1);

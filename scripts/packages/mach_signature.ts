@@ -13,7 +13,7 @@ const sha256 = { type: 2, bytes: 32 };
 const pageBits = 12;
 const superBlobBytes = 20;
 const directoryBytes = 88;
-/** Made by a tool at build time, and by no identity: CS_ADHOC, CS_LINKER_SIGNED. */
+/** Flags of a signature without an identity that a build tool has made: CS_ADHOC, CS_LINKER_SIGNED. */
 const adHocFlags = 0x2_0002;
 
 interface MachCommands {
@@ -44,7 +44,7 @@ function findCommands(bytes: Uint8Array): MachCommands {
   return { text, linkEdit, signature };
 }
 
-/** The checksums of what the signature covers. */
+/** Returns the checksum of each page that the signature covers. */
 function pageChecksums(covered: Uint8Array, bits: number): Uint8Array[] {
   const pages = Array.from(
     { length: Math.ceil(covered.length / 2 ** bits) },
@@ -53,7 +53,7 @@ function pageChecksums(covered: Uint8Array, bits: number): Uint8Array[] {
   return pages.map((page) => createHash("sha256").update(page).digest());
 }
 
-/** A copy with an ad-hoc signature in the place of the signature that was there. */
+/** Returns a copy whose signature is replaced by an ad-hoc signature. */
 export function signMach(bytes: Uint8Array, identifier: string): Uint8Array {
   const { text, linkEdit, signature } = findCommands(bytes);
   const start = viewOf(bytes).getUint32(signature + 8, true);

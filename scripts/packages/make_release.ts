@@ -32,7 +32,7 @@ export function sbomFile({ version }: ReleaseProject): string {
   return `baton-${version}.cdx.json`;
 }
 
-/** `outFolder` is emptied first. */
+/** Writes all files into `outFolder`, which is emptied first. */
 export async function makeRelease(
   project: ReleaseProject,
   { dryRun, chosen, outFolder, say }: ReleaseWork,

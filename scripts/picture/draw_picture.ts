@@ -1,4 +1,4 @@
-/** An animated SVG of terminals, one below the other. Without animation it shows how they look at the end. Pure. */
+/** Draws an animated SVG of terminals, one below the other. Without animation it shows their final state. Pure. */
 import type { TextRun } from "./terminal_screen.ts";
 
 export interface PictureTerminal {
@@ -9,12 +9,12 @@ export interface PictureTerminal {
 
 export interface PictureOptions {
   readonly title: string;
-  /** For readers that do not see it: what the terminals show at the end. */
+  /** A description for readers who cannot see the picture: the final text of the terminals. */
   readonly description: string;
   readonly columns: number;
   readonly terminals: readonly PictureTerminal[];
   readonly lengthMs: number;
-  /** How long the end is shown before it starts again. */
+  /** How long the final state is shown before the animation restarts. */
   readonly restMs: number;
 }
 
@@ -69,7 +69,7 @@ class Timeline {
     this.#totalMs = totalMs;
   }
 
-  /** The class of text that is visible from one time to another. */
+  /** Returns the CSS class of text that is visible from one time to another. */
   classOf(sinceMs: number, untilMs: number): string {
     const span = `${this.#percent(sinceMs)} ${this.#percent(untilMs)}`;
     const name = this.#spans.get(span) ?? `t${this.#spans.size}`;

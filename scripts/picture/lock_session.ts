@@ -1,7 +1,7 @@
 /**
- * The session that the picture of the README shows, with the compiled binary in two real terminals: a lock, a refusal
- * that names the holder, kill -9 of the holder, the next process that gets the lock, and the job of the first one,
- * which is dead.
+ * Records the session that the README's picture shows, with the compiled binary in two real terminals: a lock, a
+ * refusal that names the holder, kill -9 of the holder, the next process that gets the lock, and the dead job of the
+ * first one.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { RecordedTerminal } from "./record_terminal.ts";
 import { TerminalScreen } from "./terminal_screen.ts";
 
 const columns = 96;
-/** How long the last change is shown at least, and how long the end. */
+/** How long the last change is shown at least, and how long the final state. */
 const pauseMs = 700;
 const restMs = 4_000;
 /** A job that runs until the recording ends. */
@@ -22,7 +22,7 @@ const shapes = [{ title: "terminal 1", rows: 7 }, { title: "terminal 2", rows: 4
 
 export interface RecordedSession {
   readonly svg: string;
-  /** What the terminals show at the end. */
+  /** The final text of the terminals. */
   readonly transcript: string;
 }
 
@@ -94,7 +94,7 @@ function draw(recorded: readonly RecordedTerminal[], lengthMs: number): Recorded
   return { svg, transcript };
 }
 
-/** The user and the machine of the recording are no part of the picture. */
+/** Replaces the user and the machine of the recording by those of the picture. */
 function withoutOwnNames(text: string): string {
   return text.replaceAll(`${userName()}@${hostname()}`, "ops@db1");
 }
@@ -109,13 +109,13 @@ function endKeeper(folder: string): void {
   }
 }
 
-/** The description of a picture: what its terminals show at the end. */
+/** Returns the description of a picture, which is the final text of its terminals. */
 export function readTranscript(svg: string): string {
   const text = /<desc>([^]*?)<\/desc>/.exec(svg)?.[1] ?? "";
   return text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }
 
-/** A transcript without what differs from recording to recording. */
+/** Removes from a transcript what differs between recordings. */
 export function comparableTranscript(transcript: string): string {
   return transcript.replace(/\bfor \d+(\.\d+)? (ms|s)\b/g, "for TIME").replace(/\b\d{2,}\b/g, "PID");
 }

@@ -1,4 +1,4 @@
-/** A shell on a terminal of its own: what is typed into it, and what it shows when. */
+/** A shell on its own terminal, which types lines and records what the terminal shows, with the time. */
 import type { TerminalOutput } from "./terminal_screen.ts";
 
 export interface RecordedTerminalOptions {
@@ -9,7 +9,7 @@ export interface RecordedTerminalOptions {
   readonly startMs: number;
 }
 
-/** Time between two typed characters. */
+/** Time between two typed characters, in milliseconds. */
 const typingMs = 40;
 const heldGetMsMax = 30_000;
 

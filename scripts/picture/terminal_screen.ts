@@ -1,4 +1,4 @@
-/** What a terminal shows over time, from the bytes that were written to it. Pure. */
+/** Computes what a terminal shows over time, from the text that was written to it. Pure. */
 
 /** Text that was written to the terminal, with the time since the start of the recording. */
 export interface TerminalOutput {
@@ -62,7 +62,7 @@ export class TerminalScreen {
     }
   }
 
-  /** All that was shown at any time, in the order of rows and columns. */
+  /** Returns all text that was shown at any time, in the order of rows and columns. */
   runs(): TextRun[] {
     const order = (a: Cell, b: Cell) => a.row - b.row || a.sinceMs - b.sinceMs || a.column - b.column;
     const runs: TextRun[] = [];
@@ -74,7 +74,7 @@ export class TerminalScreen {
     return runs.filter(({ text }) => text.trim() !== "");
   }
 
-  /** The lines at the end, without empty ones after the last. */
+  /** Returns the final lines, without empty ones at the end. */
   lines(): string[] {
     const lines = Array.from({ length: this.#rows }, () => " ".repeat(this.#columns).split(""));
     for (const { row, column, character } of this.#shown.values()) (lines[row] ?? [])[column] = character;
@@ -110,7 +110,7 @@ export class TerminalScreen {
   }
 }
 
-/** One code of the escape code for styles. */
+/** Returns the style after one code of an escape sequence for styles. */
 function restyled(style: TextStyle, code: number): TextStyle {
   if (code === 0) return plain;
   if (code === 1) return { ...style, bold: true };

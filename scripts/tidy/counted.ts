@@ -1,12 +1,12 @@
-/** Findings that are known and still there. They are counted: a number may only fall. */
+/** Findings that are known and not yet fixed. They are counted, and a count may only decrease. */
 import type { Finding } from "./source_file.ts";
 
-/** The numbers that are known, by what is counted. */
+/** The known counts, by what is counted. */
 export type KnownCounts = Readonly<Record<string, number>>;
 
 /**
- * The findings whose count is higher than the known one, and one for each number that is too high. `keyOf` says what a
- * finding counts for, null if it is not counted; `list` is the file with the numbers.
+ * Returns the findings whose count exceeds the known one, and a finding for each known count that is too high. `keyOf`
+ * returns what a finding counts for, or null; `list` is the file with the numbers.
  */
 export function checkCounted(
   findings: readonly Finding[],

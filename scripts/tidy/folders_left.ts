@@ -1,8 +1,8 @@
-/** Folders that do not yet keep a rule of style. This list only becomes shorter, and goes when it is empty. */
+/** Folders that do not yet follow a rule of style. This list may only become shorter. */
 import { checkCounted, type KnownCounts } from "./counted.ts";
 import type { Finding } from "./source_file.ts";
 
-/** Findings of each rule by folder. A number here may only become smaller. */
+/** The findings of each rule by folder. A number here may only decrease. */
 const left: Readonly<Record<string, KnownCounts>> = {
   columns: {
     scripts: 1,
@@ -19,13 +19,13 @@ const left: Readonly<Record<string, KnownCounts>> = {
   },
 };
 
-/** `src/pubsub` of `src/pubsub/store/topic_store.ts`; `scripts` of a script. */
+/** Returns the top folder: `src/pubsub` for `src/pubsub/store/topic_store.ts`, `scripts` for a script. */
 function topFolder(path: string): string {
   const [top = "", product = ""] = path.split("/");
   return top === "scripts" || product.includes(".") ? top : `${top}/${product}`;
 }
 
-/** The findings of a rule without those of the folders that are known. */
+/** Returns the findings of a rule, except the known ones of the listed folders. */
 export function checkFoldersLeft(
   rule: string,
   findings: readonly Finding[],

@@ -1,4 +1,4 @@
-/** The functions and methods of a formatted TypeScript file, by their indentation. */
+/** Finds the functions and methods of a formatted TypeScript file, by their indentation. */
 import { codeLines, type SourceFile } from "./source_file.ts";
 
 export interface FoundFunction {
@@ -35,10 +35,7 @@ export function listFunctions(file: SourceFile): FoundFunction[] {
   return functions;
 }
 
-/**
- * The line whose end opens the body of the function whose signature begins in line `start`; null if it is a call or a
- * type.
- */
+/** Returns the line whose end opens the body of the function that begins in line `start`; null for a call or a type. */
 function bodyAfter(lines: readonly string[], start: number): number | null {
   let depth = 0;
   for (let at = start; at < lines.length; at++) {

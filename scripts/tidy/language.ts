@@ -1,6 +1,6 @@
 /**
- * Plain technical English, as docs/glossary.md asks for it: words that have a standard term, comments that are
- * fragments of a sentence, and exported types that share a name. Applies to names, comments, messages and pages alike.
+ * Rules of plain technical English, with the terms of docs/glossary.md: banned words, comments that are fragments of a
+ * sentence, and exported types that share a name. Applies to names, comments, messages and pages alike.
  */
 import { type Finding, type SourceFile } from "./source_file.ts";
 
@@ -9,7 +9,7 @@ interface BannedWord {
   readonly use: string;
 }
 
-/** Words in text: comments, messages, help and pages. */
+/** Banned words in text: comments, messages, help and pages. */
 const bannedInText: readonly BannedWord[] = [
   { pattern: /\bat once\b/i, use: '"immediately" or "at the same time"' },
   { pattern: /\b(whoever|whomever|whosever)\b/i, use: '"the process that", "the client that"' },
@@ -28,7 +28,7 @@ const bannedInText: readonly BannedWord[] = [
   { pattern: /\b(he|she|him|his|hers?) (has|is|was|had|said|says|does|did|may|can|will)\b/i, use: '"it" or the noun' },
 ];
 
-/** Words in names, as they stand in camelCase, PascalCase and snake_case. */
+/** Banned words in names, in camelCase, PascalCase and snake_case. */
 const bannedInNames: readonly BannedWord[] = [
   { pattern: /^(crowd|desk|custody|tenure|vigil|deeds?|fate|reign)$/, use: "the term of docs/glossary.md" },
   { pattern: /^(foreign)$/, use: '"interop"' },
@@ -37,7 +37,7 @@ const bannedInNames: readonly BannedWord[] = [
   { pattern: /^(somebody|nobody|whoever|anew)$/, use: "the noun of the thing itself" },
 ];
 
-/** A comment that starts with one of these continues a sentence that is not there. */
+/** Matches the start of a comment that is only a fragment of a sentence. */
 const fragmentStart = new RegExp(
   `^(${
     [
@@ -51,7 +51,7 @@ const fragmentStart = new RegExp(
   })\\b`,
 );
 
-/** The first lines of the comments of a file that start a sentence. */
+/** Returns the first line of each comment of a file. */
 function commentStarts(file: SourceFile): { line: number; text: string }[] {
   const lines = file.text.split("\n");
   return lines.flatMap((text, index) => {
@@ -64,7 +64,7 @@ function commentStarts(file: SourceFile): { line: number; text: string }[] {
   });
 }
 
-/** Comments of the product are sentences, or nouns with what belongs to them. */
+/** Checks that comments of the product are sentences, or nouns with their attributes. */
 export function checkComments(file: SourceFile): Finding[] {
   return commentStarts(file).flatMap(({ line, text }) => {
     const start = fragmentStart.exec(text);
@@ -74,7 +74,7 @@ export function checkComments(file: SourceFile): Finding[] {
   });
 }
 
-/** Words that have a standard term: in any line of a page, in comments and strings of a source. */
+/** Finds banned words: in any line of a page, in comments and strings of a source. */
 export function checkWords(file: SourceFile): Finding[] {
   const isSource = file.path.endsWith(".ts");
   return file.text.split("\n").flatMap((text, index) => {
@@ -89,7 +89,7 @@ export function checkWords(file: SourceFile): Finding[] {
   });
 }
 
-/** The words of the identifiers of a line of code, in lower case. */
+/** Returns the words of the identifiers of a line of code, in lower case. */
 function namesIn(line: string): string[] {
   const code = line.replace(/^\s*(\/?\*|\/\/).*$/, "").replace(/"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`/g, "").replace(
     /\/\/.*$/,
@@ -100,7 +100,7 @@ function namesIn(line: string): string[] {
   );
 }
 
-/** An exported type has a name of its own in the product, so that a search finds one declaration. */
+/** Checks that each exported type has a unique name in the product, so that a search finds one declaration. */
 export function checkTypeNames(files: readonly SourceFile[]): Finding[] {
   const declared = new Map<string, { path: string; line: number }[]>();
   for (const { path, text } of files) {

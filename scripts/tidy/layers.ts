@@ -1,19 +1,17 @@
-/**
- * Imports point down, never up: which folder may import which. The order and its reasons are in docs/architecture.md.
- */
+/** Rules about imports: which folder may import which. docs/architecture.md has the order and its reasons. */
 import { posix } from "node:path";
 import { checkCounted, type KnownCounts } from "./counted.ts";
 import { findInCode, type Finding, listImports, type SourceFile } from "./source_file.ts";
 
-/** Errors, and pieces that know nothing of baton. */
+/** Errors, and modules that know nothing of baton. */
 const ground = ["src/base", "src/base/support"];
-/** The client of the coordination service: its operations, never its bytes. */
+/** The client of the coordination service: its operations, not its encoding. */
 const zooKeeper = ["src/protocols/zookeeper", "src/protocols/zookeeper/jute"];
 /** What other products may use of coordination: paths and leases, servers and sessions, options. */
 const front = ["src/coordination/nodes", "src/coordination/connect", "src/coordination/settings"];
-/** What a recipe needs. */
+/** The folders that a recipe needs. */
 const recipe = ["src/coordination/nodes", "src/coordination/lock", ...zooKeeper, "src/base/process", ...ground];
-/** What a product registers. */
+/** The files with which products register. */
 const registrations = ["coordination", "pubsub", "retry", "operator"].map((name) =>
   `commands/${name}/${name}_product.ts`
 );
@@ -30,10 +28,10 @@ const topicStoreRooms = [
   "thread",
   "sqlite",
 ];
-/** These rooms, up to this one. */
+/** Returns the rooms up to this one. */
 const storeRooms = (last: string) =>
   topicStoreRooms.slice(0, topicStoreRooms.indexOf(last) + 1).map((name) => `src/pubsub/store/${name}`);
-/** A command of any product. */
+/** The folders that any command may import. */
 const command = ["commands", "commands/json_shapes", "src/base/*"];
 
 /**
@@ -348,7 +346,7 @@ const mayImport: Record<string, readonly string[]> = {
   "commands/operator": [...command, ...front, "src/operator/*", "src/protocols/zookeeper"],
 };
 
-/** Imports between folders that the table forbids and that are still there. A number here may only become smaller. */
+/** Forbidden imports between folders that still exist. A number here may only decrease. */
 const breaksLeft: Readonly<Record<string, number>> = {
   "commands -> src/coordination/admin": 1,
   "commands -> src/coordination/interop": 1,
@@ -413,13 +411,13 @@ const keptIn: readonly { specifier: RegExp; where: RegExp; why: string }[] = [
   { specifier: /^bun:ffi$/, where: /^src\/base\/process\/libc\.ts$/, why: "libc is called from one file" },
 ];
 
-/** Coordination knows the protocol's numbers and names, and nothing of how they become bytes. */
+/** The encoding of the protocol, which only the keeper may import in coordination. */
 const bytes = /^src\/(base\/wire\/.*|protocols\/zookeeper\/jute\/session_frames)\.ts$/;
 const knowsBytes = /^src\/coordination\/keeper\//;
 
 /**
- * The folder of a file of the product, or the file if it has a row of its own; null for tests and scripts, which may
- * import anything.
+ * Returns the folder of a file of the product, or the file if the table has a row for it; null for tests and scripts,
+ * which may import anything.
  */
 function layerOf(path: string): string | null {
   if (!/^(commands|src)\//.test(path)) return null;
@@ -430,7 +428,9 @@ function allows(allowed: readonly string[], layer: string): boolean {
   return allowed.some((name) => name.endsWith("/*") ? `${layer}/`.startsWith(name.slice(0, -1)) : name === layer);
 }
 
-/** The findings of `checkLayers` without the breaks that are known; a number that is too high is a finding. */
+/**
+ * Returns the findings of `checkLayers` without the known ones, and a finding for each known number that is too high.
+ */
 export function checkBreaks(files: readonly SourceFile[], known: KnownCounts = breaksLeft): Finding[] {
   const keyOf = ({ message }: Finding): string | null => {
     const [, from, to] = /^(\S+) must not import (\S+): imports point down/.exec(message) ?? [];
@@ -439,7 +439,7 @@ export function checkBreaks(files: readonly SourceFile[], known: KnownCounts = b
   return checkCounted(files.flatMap(checkLayers), known, { keyOf, list: "scripts/tidy/layers.ts", noun: "break" });
 }
 
-/** The order of the layers, and the imports that are kept in one place. */
+/** Checks the order of the layers, and imports that only some files may have. */
 export function checkLayers(file: SourceFile): Finding[] {
   const layer = layerOf(file.path);
   if (layer === null) return [];
@@ -470,7 +470,10 @@ function complaintAboutFile(layer: string, allowed: readonly string[], path: str
   return `${layer} must not import ${target ?? "tests or scripts"}: imports point down, never up`;
 }
 
-/** Files that import each other in a circle, types included. One finding for each circle, at its first file. */
+/**
+ * Finds files that import each other in a circle, including types. Returns one finding for each circle, at its first
+ * file.
+ */
 export function checkCycles(files: readonly SourceFile[]): Finding[] {
   const product = new Map(
     files.filter((file) => layerOf(file.path) !== null).map((file) => [
@@ -484,8 +487,8 @@ export function checkCycles(files: readonly SourceFile[]): Finding[] {
 }
 
 /**
- * The groups of two or more nodes that reach each other. R. Tarjan, "Depth-first search and linear graph algorithms",
- * 1972.
+ * Returns the groups of two or more nodes that reach each other. R. Tarjan, "Depth-first search and linear graph
+ * algorithms", 1972.
  */
 function stronglyConnected(edges: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>();
@@ -511,7 +514,7 @@ function stronglyConnected(edges: ReadonlyMap<string, readonly string[]>): strin
   return groups;
 }
 
-/** A file's name says what it holds, and a search for it finds one file. */
+/** Checks that a file's name says what it contains, and that it is unique. */
 export function checkFileNames(files: readonly SourceFile[]): Finding[] {
   const byName = new Map<string, string[]>();
   for (const { path } of files.filter((file) => layerOf(file.path) !== null)) {
@@ -531,16 +534,16 @@ function complaintAboutPackage(path: string, specifier: string): string | null {
   return specifier.startsWith("node:") ? null : `"${specifier}" is neither a node: built-in nor a dependency of baton`;
 }
 
-/** Where a runtime's own functions may stand: behind an interface that node: built-ins serve as well. */
+/** Where a runtime's own functions may be used: behind an interface that node: built-ins also implement. */
 const runtimeFolders = /^src\/base\/(sockets\/|process\/(spawn|proc|guard)\/|process\/libc\.ts$)/;
 
-/** Where a process may end: its entry, and where it dies of the signal that it was told to stop by. */
+/** Where a process may exit: its entry, and the module that ends it by a signal. */
 const mayExit = /^(commands\/main|src\/base\/process\/supervise\/signal_source)\.ts$/;
 
-/** Where stdout and stderr may be written: by what never blocks, and in a thread whose only work it is. */
+/** Where stdout and stderr may be written: in modules that never block, and in a thread for this only. */
 const mayWrite = /^src\/base\/terminal\/(output_writer|drain_output|progress_worker)\.ts$/;
 
-/** One runtime's own functions, output, and the end of the process have their places. */
+/** Checks that a runtime's own functions, output and exits are used only where they may be. */
 export function checkPlaces(file: SourceFile): Finding[] {
   if (layerOf(file.path) === null) return [];
   const findings: Finding[] = [];
@@ -580,12 +583,12 @@ export function checkPlaces(file: SourceFile): Finding[] {
   return findings;
 }
 
-/** `zod` of `zod/mini`, `@noble/ciphers` of `@noble/ciphers/salsa.js`. */
+/** Returns the package of a specifier: `zod` for `zod/mini`, `@noble/ciphers` for `@noble/ciphers/salsa.js`. */
 function packageOf(specifier: string): string {
   return specifier.split("/").slice(0, specifier.startsWith("@") ? 2 : 1).join("/");
 }
 
-/** A dependency that the product does not import is one to remove. */
+/** Finds dependencies that the product does not import. */
 export function checkDependencies(packageJson: string, files: readonly SourceFile[]): Finding[] {
   const { dependencies } = JSON.parse(packageJson) as { dependencies: Record<string, string> };
   const product = files.filter((file) => layerOf(file.path) !== null);

@@ -1,10 +1,11 @@
-/** Where tests stand: a reader finds those of a folder without a search. */
+/** Rules about the folders of tests, so that a reader finds a folder's tests without a search. */
 import { posix } from "node:path";
 import type { Finding, SourceFile } from "./source_file.ts";
 
 /**
- * A unit test stands in the folder of what it tests: `test/pubsub/unit/store` has the tests of `src/pubsub/store`,
- * `test/pubsub/unit/zeromq` those of `src/protocols/zeromq`, `test/pubsub/unit/commands` those of `commands/pubsub`.
+ * Checks that a unit test is in the folder that mirrors what it tests: `test/pubsub/unit/store` has the tests of
+ * `src/pubsub/store`, `test/pubsub/unit/zeromq` those of `src/protocols/zeromq`, `test/pubsub/unit/commands` those of
+ * `commands/pubsub`.
  */
 export function checkUnitFolders(files: readonly SourceFile[]): Finding[] {
   const folders = new Set(files.map(({ path }) => posix.dirname(path)));
@@ -18,7 +19,7 @@ export function checkUnitFolders(files: readonly SourceFile[]): Finding[] {
   });
 }
 
-/** The folders whose unit tests stand in the folder `inside` of the product's unit tests. */
+/** Returns the folders whose unit tests belong into the folder `inside` of the product's unit tests. */
 function testedFolders(product: string, inside: string): string[] {
   if (inside === "commands" || inside.startsWith("commands/")) {
     const own = posix.join("commands", product, inside.slice("commands".length));
