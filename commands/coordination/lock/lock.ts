@@ -14,7 +14,10 @@ const lockConflicts = ["LOCK_BUSY", "LOCK_TIMEOUT", "TICK_DONE_ELSEWHERE", "TICK
 export async function runLock(options: LockCommandOptions, io: Io, deps: LockedJobDependencies): Promise<ExitCode> {
   const facts = new StatusReportFacts();
   const about = { verb: "lock", conflicts: lockConflicts, skips: options.values.skip } as const;
-  return await runWithStatusReport({ ...options, ...about, io, facts }, () => runLockedJob(options, io, { deps, facts }));
+  return await runWithStatusReport(
+    { ...options, ...about, io, facts },
+    () => runLockedJob(options, io, { deps, facts }),
+  );
 }
 
 export const lockCommand = defineCommand({

@@ -66,7 +66,7 @@ export async function clearPool(
 
 /**
  * Returns the items that the call names; null for all. If `path` is null, does not check their lock paths. Rejects as
- * `readItems` does.
+ * `readPoolItems` does.
  */
 async function namedItems(
   { component, items }: PoolStatusOptions,
