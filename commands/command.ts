@@ -2,7 +2,13 @@
 import type { CommandSyntax, ParsedArgs } from "../src/base/terminal/parse_args.ts";
 import type { Io } from "../src/base/terminal/io.ts";
 import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
-import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../src/base/config/setting.ts";
+import {
+  flagSetting,
+  groupSettings,
+  type SettingTable,
+  type SettingValues,
+  toggleSetting,
+} from "../src/base/config/setting.ts";
 import { textType } from "../src/base/config/value_types.ts";
 import type { BatonError } from "../src/base/errors.ts";
 import type { ExitCode } from "../src/base/exit_codes.ts";
@@ -68,21 +74,21 @@ export interface CommandCall<S extends SettingTable = SettingTable> {
 }
 
 /** Flags of every command. */
-export const commonCommandSettings = inGroup("general", {
-  config: flag("--config", textType("file"), { help: "read this configuration file instead of the user's" }),
-  quiet: toggle("-q, --quiet", {
+export const commonCommandSettings = groupSettings("general", {
+  config: flagSetting("--config", textType("file"), { help: "read this configuration file instead of the user's" }),
+  quiet: toggleSetting("-q, --quiet", {
     help: "print only errors on stderr",
     basic: true,
   }),
-  verbose: toggle("-v, --verbose", { help: "print progress on stderr" }),
-  help: toggle("-h, --help", {
+  verbose: toggleSetting("-v, --verbose", { help: "print progress on stderr" }),
+  help: toggleSetting("-h, --help", {
     help: "-h: print the main options; --help: print all options",
   }),
 }) satisfies SettingTable;
 
 /** The flag of commands that run a program, to run a shell line instead. */
 export const shellLineSettings = {
-  shellLine: flag("-c, --command", textType("line"), {
+  shellLine: flagSetting("-c, --command", textType("line"), {
     help: "run this line with /bin/sh -c; there is no other command then",
   }),
 } satisfies SettingTable;

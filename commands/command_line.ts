@@ -15,8 +15,8 @@ import { runCommand } from "./run_command.ts";
 export { systemIo };
 
 /**
- * Runs one command line, without the name of the program. Rejects only with StoppedBySignal and ReaderGone, which end
- * the process with a signal.
+ * Runs one command line, without the name of the program. Rejects only with StoppedBySignal and StdoutReaderGone, which
+ * end the process with a signal.
  */
 export async function runCommandLine(args: readonly string[], io: Io): Promise<ExitCode> {
   let words = args;
@@ -48,7 +48,7 @@ export function printInternalError(thrown: unknown, io: Io): ExitCode {
   return exitCodes.INTERNAL;
 }
 
-const endsProcess: ReadonlySet<string> = new Set(["StoppedBySignal", "ReaderGone"]);
+const endsProcess: ReadonlySet<string> = new Set(["StoppedBySignal", "StdoutReaderGone"]);
 
 /** Options that may stand in place of a command, and the command that they mean. */
 const flagCommands: ReadonlyMap<string, string> = new Map([

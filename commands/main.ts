@@ -39,8 +39,10 @@ if (words[0] === "__guard") {
     await io.end();
   } catch (thrown) {
     await io.end();
-    const { endBySignal, StoppedBySignal } = await import("../src/base/process/supervise/signal_source.ts");
-    await (thrown instanceof StoppedBySignal ? endBySignal(thrown.signal, thrown) : endBySignal("SIGPIPE"));
+    const { endProcessBySignal, StoppedBySignal } = await import("../src/base/process/supervise/signal_source.ts");
+    await (thrown instanceof StoppedBySignal
+      ? endProcessBySignal(thrown.signal, thrown)
+      : endProcessBySignal("SIGPIPE"));
   }
 }
 process.exit();

@@ -1,5 +1,5 @@
 /** How help pages and the documentation write an option. */
-import { isPerName, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
+import { isPerSectionKey, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
 import type { HelpEntry } from "./help_page.ts";
 
 /** Returns the flag with its value, `-w, --wait <duration>`; null for a setting without a flag. */
@@ -24,7 +24,7 @@ export function writtenDefault(setting: Setting<unknown>): string {
 export function optionHelpEntry(setting: Setting<unknown>): HelpEntry | null {
   const term = flagWithPlaceholder(setting);
   if (term === null) return null;
-  const variable = setting.key === undefined || isPerName(setting.key) ? null : toVariableName(setting.key);
+  const variable = setting.key === undefined || isPerSectionKey(setting.key) ? null : toVariableName(setting.key);
   return { term, meaning: meaningOf(setting), standard: writtenDefault(setting), variable };
 }
 

@@ -63,12 +63,12 @@ export async function runCommand<S extends SettingTable>(
 
 /** Prepares for a long run with many connections. */
 async function prepareService(): Promise<void> {
-  const [{ compileAsUsual }, { raiseOpenFiles }] = await Promise.all([
+  const [{ restoreCompileThresholds }, { raiseOwnOpenFilesLimit }] = await Promise.all([
     import("../src/base/process/spawn/compile_as_usual.ts"),
     import("../src/base/process/spawn/shell_start.ts"),
   ]);
-  compileAsUsual();
-  await raiseOpenFiles();
+  restoreCompileThresholds();
+  await raiseOwnOpenFilesLimit();
 }
 
 /** Returns whether a variable `BATON_…` sets none of these settings. Only then is the list of all variables loaded. */

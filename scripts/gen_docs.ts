@@ -12,9 +12,9 @@ import { groupCommandFamilies } from "../commands/program/help/command_families.
 import { commandPage } from "../commands/program/help/command_page.ts";
 import { loadHelpTopics } from "../commands/program/help/help_topics.ts";
 import { flagWithPlaceholder, optionHelpEntries, writtenDefault } from "../commands/option_text.ts";
-import { childVariables, messageVariables } from "../src/base/config/child_variables.ts";
-import { isPerName, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
-import { proxyVariables, unusedTlsVariables } from "../src/base/config/http_settings.ts";
+import { lockCommandVariables, messageCommandVariables } from "../src/base/config/child_variables.ts";
+import { isPerSectionKey, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
+import { httpProxyVariables, unusedTlsVariables } from "../src/base/config/http_settings.ts";
 import { traceVariables } from "../src/base/config/trace_settings.ts";
 import { colorVariables } from "../src/base/terminal/color.ts";
 import { alertRules, alertRulesFile } from "./docs/alert_rules.ts";
@@ -82,7 +82,7 @@ function environmentPage(): string {
     "Read by the commands that send requests: `retry-processor` `call --url`, `run` and `serve`, and all that send " +
     "traces. Requests to this machine (`localhost`, 127.0.0.0/8, ::1, 0.0.0.0, ::) use no proxy.",
     "",
-    ...markdownTable(["variable", "meaning"], rows(proxyVariables)),
+    ...markdownTable(["variable", "meaning"], rows(httpProxyVariables)),
     "",
     `${
       unusedTlsVariables.map((name) => `\`${name}\``).join(", ")
@@ -97,11 +97,11 @@ function environmentPage(): string {
     "",
     "## Set for commands",
     "",
-    ...markdownTable(["variable", "meaning"], rows(childVariables)),
+    ...markdownTable(["variable", "meaning"], rows(lockCommandVariables)),
     "",
     "## Set for commands that process a message",
     "",
-    ...markdownTable(["variable", "meaning"], rows(messageVariables)),
+    ...markdownTable(["variable", "meaning"], rows(messageCommandVariables)),
   ]);
 }
 
@@ -109,7 +109,7 @@ function configurationPage(): string {
   const rows = Object.values<Setting<unknown>>(known.inFiles).flatMap((setting) => {
     const { key } = setting;
     if (key === undefined) return [];
-    const variable = isPerName(key) ? null : toVariableName(key);
+    const variable = isPerSectionKey(key) ? null : toVariableName(key);
     return [[
       markdownCode(key),
       markdownCode(flagWithPlaceholder(setting)),

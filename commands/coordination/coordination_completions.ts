@@ -1,5 +1,5 @@
 /** How a shell completes the names of locks, elections, barriers, gates and pools. */
-import { sectionNames } from "../../src/base/config/resolve_settings.ts";
+import { configSectionNames } from "../../src/base/config/resolve_settings.ts";
 import { decodeLockName, kindFolder } from "../../src/coordination/nodes/node_paths.ts";
 import { poolComponentSettings } from "../../src/coordination/settings/command_settings.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -17,5 +17,5 @@ export const coordinationCompletions: ProductCompletions = {
   elections: childrenOf("elections"),
   barriers: childrenOf("barriers"),
   gates: childrenOf("gates"),
-  pools: { ...childrenOf("pools"), configured: (files) => sectionNames(poolComponentSettings, files) },
+  pools: { ...childrenOf("pools"), configured: (files) => configSectionNames(poolComponentSettings, files) },
 };

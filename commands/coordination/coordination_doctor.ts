@@ -1,5 +1,5 @@
 /** The checks of `baton doctor` for locks, elections, schedules and sessions. */
-import { flag, type SettingTable } from "../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable } from "../../src/base/config/setting.ts";
 import { choiceType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { Finding } from "../../src/base/rows/finding.ts";
@@ -16,7 +16,7 @@ import { requireOneInteropPath } from "../name_arguments.ts";
 import { defineDoctor } from "../product.ts";
 
 const settings = {
-  recipe: flag("--recipe", choiceType(interopRecipes), {
+  recipe: flagSetting("--recipe", choiceType(interopRecipes), {
     help: "check the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself, instead of " +
       "baton's locks",
   }),

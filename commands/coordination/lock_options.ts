@@ -1,6 +1,12 @@
 /** The options of `baton lock`, and which of them exclude each other. Pure. */
 import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
-import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../../src/base/config/setting.ts";
+import {
+  flagSetting,
+  groupSettings,
+  type SettingTable,
+  type SettingValues,
+  toggleSetting,
+} from "../../src/base/config/setting.ts";
 import {
   connectionSettings,
   historySettings,
@@ -18,13 +24,13 @@ import { commandFlags, conflictExitCode } from "../../src/coordination/job/lease
 
 /** Settings of this command only. */
 const flags = {
-  try: toggle("-n, --try", {
+  try: toggleSetting("-n, --try", {
     aliases: "--nonblock, --nb",
     group: "waiting",
     basic: true,
     help: "do not wait: exit 75 if the lock is busy, 69 if no server responds within --connect-timeout",
   }),
-  wait: flag("-w, --wait", waitType(), {
+  wait: flagSetting("-w, --wait", waitType(), {
     aliases: "--timeout",
     group: "waiting",
     basic: true,
@@ -32,49 +38,49 @@ const flags = {
     unset: "no limit, or lock.foreground.wait or lock.background.wait, which `forever` overrides",
   }),
   conflictExitCode,
-  skip: toggle("--skip", {
+  skip: toggleSetting("--skip", {
     group: "waiting",
     basic: true,
     help: "if the lock is busy, exit 0 and print nothing; does not wait without -w. For cron jobs that may be left out",
   }),
-  exclusive: toggle("-x, --exclusive", {
+  exclusive: toggleSetting("-x, --exclusive", {
     aliases: "-e",
     help: "exclusive lock: no other process may hold it; this is the default",
   }),
-  shared: toggle("-s, --shared", {
+  shared: toggleSetting("-s, --shared", {
     basic: true,
     help: "shared lock: other readers may hold it too",
   }),
-  limit: flag("-N, --limit", integerType("count", { min: 1, max: 1_000_000 }), {
+  limit: flagSetting("-N, --limit", integerType("count", { min: 1, max: 1_000_000 }), {
     basic: true,
     help: "semaphore: at most N processes hold it at the same time",
   }),
-  limitPolicy: flag("--limit-policy", choiceType(["fail", "adopt", "set"]), {
+  limitPolicy: flagSetting("--limit-policy", choiceType(["fail", "adopt", "set"]), {
     help: "if the lock is stored with another limit: exit 78, use the stored limit, or store the new one",
     default: "fail",
   }),
-  recipe: flag("--recipe", choiceType(interopRecipes), {
+  recipe: flagSetting("--recipe", choiceType(interopRecipes), {
     help: "take a lock that Curator or kazoo programs use too; NAME is the path of its node",
   }),
-  reason: flag("--reason", textType("text"), {
+  reason: flagSetting("--reason", textType("text"), {
     basic: true,
     help: "purpose of the lock; others read it with baton who",
   }),
-  maxHold: flag("--max-hold", durationType({ minMs: 1 }), {
+  maxHold: flagSetting("--max-hold", durationType({ minMs: 1 }), {
     group: "command",
     basic: true,
     help: "stop the command if it runs longer than this (exit 124)",
   }),
-  minHold: flag("--min-hold", durationType(), {
+  minHold: flagSetting("--min-hold", durationType(), {
     group: "command",
     help: "keep the lock at least this long, even if the command ends earlier",
   }),
-  onBusyFor: flag("--on-busy-for", textType("duration command"), {
+  onBusyFor: flagSetting("--on-busy-for", textType("duration command"), {
     group: "waiting",
     help: "if the lock has been held this long, run the command once for this hold over all hosts, as in '1h " +
       "./tell.sh'; it may take 30s",
   }),
-  leaveRunning: toggle("--leave-running", {
+  leaveRunning: toggleSetting("--leave-running", {
     aliases: "-o, --close",
     group: "command",
     help: "do not stop processes that the command leaves in the background: they continue without the lock",
@@ -83,32 +89,32 @@ const flags = {
 } satisfies SettingTable;
 
 /** Settings for a lock that is taken with a tick of a schedule. */
-export const tickSettings = inGroup("ticks", {
-  tick: flag("--tick", textType("schedule"), {
+export const tickSettings = groupSettings("ticks", {
+  tick: flagSetting("--tick", textType("schedule"), {
     help: "run at most once for each time of this schedule, on whichever host calls first: five fields as in " +
       "crontab(5), or a macro such as @daily; exit 81 if another host has the tick, or none is due",
   }),
-  timezone: flag("--timezone", textType("zone"), {
+  timezone: flagSetting("--timezone", textType("zone"), {
     help: "time zone of the schedule, such as Europe/Berlin; the same on all hosts",
     unset: "CRON_TZ, TZ, or the host's",
   }),
-  catchUp: flag("--catch-up", durationType({ maxMs: 30 * 24 * 3_600_000 }), {
+  catchUp: flagSetting("--catch-up", durationType({ maxMs: 30 * 24 * 3_600_000 }), {
     help: "how long after its time a tick may begin, if no host called in time; at most 30d",
     unset: "a minute more than --skew",
   }),
-  retry: flag("--retry", integerType("count", { min: 1, max: 100 }), {
+  retry: flagSetting("--retry", integerType("count", { min: 1, max: 100 }), {
     help: "try a tick again, up to N more times within --catch-up, if its command failed or its host died",
   }),
-  overlap: flag("--overlap", choiceType(["skip", "wait"]), {
+  overlap: flagSetting("--overlap", choiceType(["skip", "wait"]), {
     help: "if the lock is busy when a tick is due: leave the tick out, or wait and run the newest tick then",
     unset: "skip, or wait with -w",
   }),
-  skew: flag("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
+  skew: flagSetting("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
     help: "maximum difference between the clocks of this host and of the servers; beyond it exit 78. A call may be " +
       "this early",
     default: 30_000,
   }),
-  replaceSchedule: toggle("--replace-schedule", {
+  replaceSchedule: toggleSetting("--replace-schedule", {
     help:
       "take over a schedule that other hosts use with another time zone, or that is settled up to a time in the future",
   }),

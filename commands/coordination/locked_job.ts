@@ -6,7 +6,7 @@ import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts
 import { LeaseNote } from "../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/base/process/libc.ts";
 import { superviseChild, type SuperviseOptions } from "../../src/base/process/supervise/supervise_child.ts";
-import type { Guard } from "../../src/base/process/guard/guard.ts";
+import type { CommandGuard } from "../../src/base/process/guard/guard.ts";
 import type { Io } from "../../src/base/terminal/io.ts";
 import { StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { formatSessionHandle } from "../../src/protocols/zookeeper/end_session.ts";
@@ -48,12 +48,12 @@ import type { ZooKeeperLease } from "../../src/coordination/nodes/zookeeper_leas
 
 export interface LockedJobDependencies extends RunDependencies {
   /** The guard process, which is already started. `runLockedJob` ends it if there is nothing to guard. */
-  readonly guard: Guard;
+  readonly guard: CommandGuard;
   takeLocks: TakeLocks;
   supervise(options: SuperviseOptions): Promise<ChildOutcome>;
 }
 
-export function lockedJobDependencies(guard: Guard): LockedJobDependencies {
+export function lockedJobDependencies(guard: CommandGuard): LockedJobDependencies {
   return { ...runDependencies(), guard, takeLocks, supervise: superviseChild };
 }
 

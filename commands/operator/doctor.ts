@@ -1,9 +1,9 @@
 /** `baton doctor`: checks servers, locks and this machine for problems. */
 import { loadLibc } from "../../src/base/process/libc.ts";
-import { hasProcessTable, otherNamespaceReason } from "../../src/base/process/proc/process_table.ts";
+import { hasProcessTable, otherPidNamespaceReason } from "../../src/base/process/proc/process_table.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
-import { type Cell, headCells, printTable } from "../../src/base/terminal/table.ts";
-import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { printTable, type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
+import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkServerReleases } from "../../src/coordination/connect/server_releases.ts";
@@ -18,7 +18,7 @@ import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
 
 const ownSettings = {
-  json: toggle("--json", { help: "print one JSON object" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -74,8 +74,8 @@ async function runDoctor(call: CommandCall<typeof ownSettings>, doctors: readonl
     if (findings.length > 0) {
       const rows = findings.map((
         { kind, where, what },
-      ): Cell[] => [{ text: kind, style: kindStyles[kind] }, where, what]);
-      printTable(io, [headCells(["KIND", "WHERE", "WHAT"]), ...rows]);
+      ): TableCell[] => [{ text: kind, style: kindStyles[kind] }, where, what]);
+      printTable(io, [tableHeadCells(["KIND", "WHERE", "WHAT"]), ...rows]);
     }
     if (!values.quiet) {
       const checked = [
@@ -121,7 +121,7 @@ async function systemFindings(): Promise<Finding[]> {
     const what = "the C library cannot be called, so that no guard process can start: baton lock fails (125)";
     findings.push({ kind: "problem", where: "this machine", what });
   }
-  const unusable = otherNamespaceReason();
+  const unusable = otherPidNamespaceReason();
   if (unusable !== null) {
     const what = `the processes of a command cannot be identified, so that baton lock fails (125): ${unusable}`;
     findings.push({ kind: "problem", where: "this machine", what });

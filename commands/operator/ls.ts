@@ -1,7 +1,7 @@
 /** `baton ls`: lists the locks, elections, barriers, gates and pools in use. */
 import { printJson } from "../../src/base/terminal/io.ts";
 import { printTable } from "../../src/base/terminal/table.ts";
-import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { choiceType } from "../../src/base/config/value_types.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
@@ -24,13 +24,13 @@ import type { WithCoordinationScope } from "./who_view.ts";
 import { type WatchedUseView, watchUseChanges, watchUseSettings } from "./watch_use.ts";
 
 const settings = {
-  all: toggle("-a, --all", { help: "also list unused ones" }),
-  kind: flag("--kind", choiceType(useKinds), { help: "list only this kind", unset: "all kinds" }),
-  recipe: flag("--recipe", choiceType(interopRecipes), {
+  all: toggleSetting("-a, --all", { help: "also list unused ones" }),
+  kind: flagSetting("--kind", choiceType(useKinds), { help: "list only this kind", unset: "all kinds" }),
+  recipe: flagSetting("--recipe", choiceType(interopRecipes), {
     help: "the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself",
   }),
   ...watchUseSettings,
-  json: toggle("--json", { help: "print one JSON object" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 

@@ -1,7 +1,7 @@
 /** The output of `baton ls`: tables, lines of changes, JSON. Pure. */
 import { type UseKind, useKinds, type UseList, type UseSummary } from "../../src/coordination/admin/list_in_use.ts";
 import { useDetailsKey, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
-import { type Cell, headCells } from "../../src/base/terminal/table.ts";
+import { type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
 import { holdStartText, sessionIdText, useHolderJson, useWaiterJson, type WithCoordinationScope } from "./who_view.ts";
 
@@ -24,18 +24,18 @@ const rowsOf = ({ found }: LsReading): LsRow[] =>
   useKinds.flatMap((kind) => found[kind].map((one) => ({ ...one, kind })));
 
 /** Returns the table of `baton ls`; empty if nothing is listed. */
-export function lsTable(reading: LsReading): Cell[][] {
+export function lsTable(reading: LsReading): TableCell[][] {
   const rows = rowsOf(reading);
   if (rows.length === 0) return [];
   const { details } = reading;
-  if (details === null) return [headCells(head), ...rows.map((row) => [...firstCells(row)])];
+  if (details === null) return [tableHeadCells(head), ...rows.map((row) => [...firstCells(row)])];
   const long = rows.flatMap((row) => {
     const holders = details.get(useDetailsKey(row.kind, row.name))?.holders ?? [];
     return holders.length === 0
       ? [[...firstCells(row), ...holderHead.map(() => "-")]]
       : holders.map((holder) => [...firstCells(row), ...holderCells(holder)]);
   });
-  return [headCells([...head, ...holderHead]), ...long];
+  return [tableHeadCells([...head, ...holderHead]), ...long];
 }
 
 const head = ["KIND", "NAME", "HOLD", "WAIT"];
@@ -43,12 +43,12 @@ const holderHead = ["USER", "HOST", "PID", "COMMAND", "SINCE", "TOKEN", "SESSION
 
 const countText = (count: number | null) => String(count ?? "?");
 
-function firstCells({ kind, name, holders, waiters }: LsRow): Cell[] {
-  const waiting: Cell = waiters === 0 ? "0" : { text: countText(waiters), style: "yellow" };
+function firstCells({ kind, name, holders, waiters }: LsRow): TableCell[] {
+  const waiting: TableCell = waiters === 0 ? "0" : { text: countText(waiters), style: "yellow" };
   return [kind, name, holders === 0 ? "0" : { text: countText(holders), style: "green" }, waiting];
 }
 
-function holderCells(holder: UseHolder): Cell[] {
+function holderCells(holder: UseHolder): TableCell[] {
   const { user, host, pid, argv0, fencingToken } = holder;
   const cells = [user, host, pid === 0 ? "" : String(pid), argv0, holdStartText(holder), fencingToken?.toString()];
   return [...cells, sessionIdText(holder)].map((text) => text || "-");

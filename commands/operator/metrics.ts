@@ -3,15 +3,15 @@ import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } fr
 import { dirname, resolve } from "node:path";
 import process from "node:process";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import { flag, type SettingTable } from "../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable } from "../../src/base/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
 import { BatonError, errorMessage, errorReason } from "../../src/base/errors.ts";
 import { refuseLinksOfOthers } from "../../src/base/support/open_output.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
-import { Event } from "../../src/base/support/event.ts";
-import { type Metric, metricsText } from "../../src/base/terminal/metrics_text.ts";
+import { OneTimeEvent } from "../../src/base/support/event.ts";
+import { formatMetrics, type Metric } from "../../src/base/terminal/metrics_text.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
@@ -20,7 +20,7 @@ import { runInCoordinationSession } from "../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { readPeriodically } from "./run_top.ts";
-import { versionFacts } from "../../src/base/support/build.ts";
+import { readBuildFacts } from "../../src/base/support/build.ts";
 import { CountedMetricNames } from "./counted_names.ts";
 import { readUseForMetrics } from "./read_use.ts";
 import { buildUseMetrics, type UseMetricsReading } from "./use_metrics.ts";
@@ -29,19 +29,19 @@ import { networkReach } from "../../src/base/sockets/socket_reach.ts";
 const everyMsDefault = 15_000;
 
 const settings = {
-  listen: flag("--listen", textType("host:port|unix:PATH"), {
+  listen: flagSetting("--listen", textType("host:port|unix:PATH"), {
     help: "serve /metrics and /healthz at this address; :PORT is loopback only",
     unset: "print once",
   }),
-  textfile: flag("--textfile", textType("file"), {
+  textfile: flagSetting("--textfile", textType("file"), {
     help: "write the metrics to this file, whose name ends with .prom, for the textfile collector of node_exporter",
     unset: "print once",
   }),
-  every: flag("--every", durationType({ minMs: 1000 }), {
+  every: flagSetting("--every", durationType({ minMs: 1000 }), {
     help: "read again after this time, until stopped",
     unset: "15s with --listen; once with --textfile",
   }),
-  namesMax: flag("--names-max", integerType("count", { min: 1, max: 10_000 }), {
+  namesMax: flagSetting("--names-max", integerType("count", { min: 1, max: 10_000 }), {
     help: "maximum number of names of a metric; the others are counted as _other",
     default: 200,
   }),
@@ -90,7 +90,7 @@ export const metricsCommand = defineCommand({
 type MetricsOf = (reading: UseMetricsReading | null) => Metric[];
 
 async function metricsFor({ values }: MetricsCall): Promise<MetricsOf> {
-  const { release, commit } = await versionFacts();
+  const { release, commit } = await readBuildFacts();
   const { namesMax } = values;
   const counted = new CountedMetricNames(namesMax);
   return (reading) => buildUseMetrics(reading, { namesMax, counted, release, commit });
@@ -100,8 +100,8 @@ async function exportOnce(call: MetricsCall): Promise<ExitCode> {
   const { values: { root, textfile }, io } = call;
   const metrics = await metricsFor(call);
   const reading = await runInCoordinationSession(call, (zk) => readUseForMetrics(zk, { root, clock: systemClock() }));
-  if (textfile === undefined) io.out(metricsText(metrics(reading)));
-  else replaceFile(textfile, metricsText(metrics(reading)));
+  if (textfile === undefined) io.out(formatMetrics(metrics(reading)));
+  else replaceFile(textfile, formatMetrics(metrics(reading)));
   return exitCodes.SUCCESS;
 }
 
@@ -116,7 +116,7 @@ async function follow(
   using stop = new StopSignalListener(processSignals());
   const { signal } = stop;
   const onLate = (message: string) => quiet || io.err(message);
-  const nextWish = () => new Event();
+  const nextWish = () => new OneTimeEvent();
   const readings = followSessions(call, (zk) =>
     readPeriodically(() => readUseForMetrics(zk, { root, clock }), {
       ended: zk.session.ended,
@@ -130,7 +130,7 @@ async function follow(
     onReading?.(reading);
     if (textfile === undefined) continue;
     try {
-      replaceFile(textfile, metricsText(metrics(reading)));
+      replaceFile(textfile, formatMetrics(metrics(reading)));
     } catch (thrown) {
       io.err(`baton: ${errorMessage(thrown)}\n`);
     }

@@ -6,8 +6,8 @@ import { readProcess } from "../../src/base/process/proc/process_table.ts";
 import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
-import { Event } from "../../src/base/support/event.ts";
-import { choosePainter, type Paint } from "../../src/base/terminal/color.ts";
+import { OneTimeEvent } from "../../src/base/support/event.ts";
+import { chooseTextPainter, type TextPainter } from "../../src/base/terminal/color.ts";
 import { FullScreen } from "../../src/base/terminal/full_screen.ts";
 import { printableLines, printJson } from "../../src/base/terminal/io.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -39,7 +39,7 @@ async function printOnce(call: TopCall, sources: TopSources): Promise<ExitCode> 
   if (values.json) printJson(io, topJson(reading));
   else {
     const frame = { reading, rates: noTopRates, ui: uiOf(call), nowMs: reading.atMs, message: "" };
-    io.out(topText(frame, choosePainter(io, "stdout")).map((line) => `${line}\n`).join(""));
+    io.out(topText(frame, chooseTextPainter(io, "stdout")).map((line) => `${line}\n`).join(""));
   }
   return exitCodes.SUCCESS;
 }
@@ -87,7 +87,7 @@ export async function* readPeriodically<T>(
     /** Called with a message if a reading fails for the moment. */
     readonly onLate: (message: string) => void;
     /** Returns an event that is set when the user asks for a reading before the interval is over. */
-    readonly nextWish: () => Event;
+    readonly nextWish: () => OneTimeEvent;
   },
 ): AsyncGenerator<T, void, void> {
   while (!signal.aborted) {
@@ -122,20 +122,20 @@ class LiveScreen implements Disposable {
   readonly #call: TopCall;
   readonly #clock: Clock;
   readonly #end: (reason: unknown) => void;
-  readonly #paint: Paint;
+  readonly #paint: TextPainter;
   #screen: FullScreen | null = null;
   #shown: { readonly reading: TopReading; readonly rates: TopRates } | null = null;
   #ui: TopUiState;
   #body: TopBodySize = { lines: 0, room: 0 };
   #message = "";
-  #wish = new Event();
+  #wish = new OneTimeEvent();
   #cancelTick = () => {};
 
   constructor(call: TopCall, { clock, end }: { readonly clock: Clock; readonly end: (reason: unknown) => void }) {
     this.#call = call;
     this.#clock = clock;
     this.#end = end;
-    this.#paint = choosePainter(call.io, "stdout");
+    this.#paint = chooseTextPainter(call.io, "stdout");
     this.#ui = uiOf(call);
   }
 
@@ -157,8 +157,8 @@ class LiveScreen implements Disposable {
   }
 
   /** Returns an event that is set when the user asks for a reading now. */
-  nextWish(): Event {
-    this.#wish = new Event();
+  nextWish(): OneTimeEvent {
+    this.#wish = new OneTimeEvent();
     return this.#wish;
   }
 

@@ -7,10 +7,10 @@ import { serveHttp } from "../../src/base/http/serve_http.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
 import { TlsFiles } from "../../src/base/sockets/tls_files.ts";
-import { aborted } from "../../src/base/support/abort.ts";
+import { whenAborted } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { checkPrivateFile } from "../../src/base/support/private_file.ts";
-import { processLog } from "../../src/base/terminal/process_log.ts";
+import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 import { RequestGuard } from "../../src/operator/ui/request_guard.ts";
 import type { ExitCode } from "../../src/base/exit_codes.ts";
 import { readPubsubServiceSecurity } from "../pubsub/service_security.ts";
@@ -30,7 +30,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
   const { values, io } = call;
   const clock = systemClock();
   const address = listenAddressOf(call);
-  const log = processLog(io, { who: "baton", format: values.log, quiet: values.quiet, verbose: values.verbose });
+  const log = createProcessLog(io, { who: "baton", format: values.log, quiet: values.quiet, verbose: values.verbose });
   const tls = tlsOf(call, (text) => log("warning", "tls", text));
   const isLocal = isLoopback(address.host);
   if (!isLocal && (tls === null || values.tokenFile === undefined)) {
@@ -75,7 +75,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
     if (actToken !== null) io.out(`with actions: ${link}#token=${actToken}\n`);
   }
   log("info", "serving", `serves the page for ${networkReach(service.address)}, with the token`);
-  await Promise.race([feed.run(stop.signal), aborted(stop.signal)]);
+  await Promise.race([feed.run(stop.signal), whenAborted(stop.signal)]);
   throw stop.signal.reason;
 }
 

@@ -1,10 +1,10 @@
 /** Turns a reading and the user's choices into the lines of `baton top`. Pure. */
 import { nameOfHolder } from "../../src/coordination/nodes/holder_info.ts";
-import { clockTime } from "../../src/base/schedule/local_zone.ts";
+import { formatClockTime } from "../../src/base/schedule/local_zone.ts";
 import { formatPassedTime } from "../../src/base/support/duration.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
-import type { Paint, Style } from "../../src/base/terminal/color.ts";
-import { type Cell, headCells, tableLines } from "../../src/base/terminal/table.ts";
+import type { TextPainter, TextStyle } from "../../src/base/terminal/color.ts";
+import { formatTableLines, type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
 import { wrapText } from "../../src/base/terminal/text_width.ts";
 import type { TerminalSize } from "../../src/base/terminal/terminal_lines.ts";
 import { pubsubServersTable, pubsubTopicsTable } from "../pubsub/overview_tables.ts";
@@ -23,7 +23,7 @@ export interface TopFrame {
 
 interface ViewOptions {
   readonly size: TerminalSize;
-  readonly paint: Paint;
+  readonly paint: TextPainter;
 }
 
 const helpLines = [
@@ -70,11 +70,11 @@ export function topScreen(
 }
 
 /** Returns all lines, for --once. */
-export function topText(frame: TopFrame, paint: Paint): string[] {
+export function topText(frame: TopFrame, paint: TextPainter): string[] {
   return [titleLine(frame, paint), "", ...topBody(frame, paint).map(({ text }) => text)];
 }
 
-function titleLine({ reading, nowMs }: TopFrame, paint: Paint): string {
+function titleLine({ reading, nowMs }: TopFrame, paint: TextPainter): string {
   const { uses, topics, stores, servers, root } = reading;
   const locks = uses.filter(({ kind }) => kind !== "pool"); // the jobs of a pool hold locks
   const held = locks.reduce((sum, { holders }) => sum + (holders ?? 0), 0);
@@ -84,7 +84,7 @@ function titleLine({ reading, nowMs }: TopFrame, paint: Paint): string {
     ...(topics.length === 0 ? [] : [countWithNoun(topics.length, "topic")]),
     ...(stores.length === 0 ? [] : [countWithNoun(stores.length, "message store")]),
   ];
-  const time = clockTime(nowMs);
+  const time = formatClockTime(nowMs);
   return `${paint("bold", "baton top")}  ${time}  ${printable(servers)} ${printable(root)}  ${counts.join("  ")}`;
 }
 
@@ -97,7 +97,7 @@ interface BodyLine {
 }
 
 /** Returns all sections that have rows, with an empty line between them. */
-function topBody(frame: TopFrame, paint: Paint, columnsMax?: number): BodyLine[] {
+function topBody(frame: TopFrame, paint: TextPainter, columnsMax?: number): BodyLine[] {
   const { reading, ui } = frame;
   const sections = [
     usesTable(frame),
@@ -108,7 +108,7 @@ function topBody(frame: TopFrame, paint: Paint, columnsMax?: number): BodyLine[]
   ]
     .map(([head, ...rows]) => ({ head: head ?? [], rows: rows.filter((row) => matches(row, ui.filter)) }))
     .filter(({ rows }) => rows.length > 0)
-    .map(({ head, rows }) => tableLines([head, ...rows], paint, columnsMax))
+    .map(({ head, rows }) => formatTableLines([head, ...rows], paint, columnsMax))
     .map((lines) => lines.map((text, index): BodyLine => ({ text, head: index === 0 ? "" : lines[0] ?? "" })));
   const nothing = ui.filter === "" ? `nothing is in use below ${reading.root}` : `no row has "${ui.filter}"`;
   if (sections.length === 0) sections.push([{ text: printable(nothing), head: "" }]);
@@ -118,9 +118,9 @@ function topBody(frame: TopFrame, paint: Paint, columnsMax?: number): BodyLine[]
   return sections.flatMap((lines, index) => index === 0 ? lines : [{ text: "", head: "" }, ...lines]);
 }
 
-const textOf = (cell: Cell) => typeof cell === "string" ? cell : cell.text;
+const textOf = (cell: TableCell) => typeof cell === "string" ? cell : cell.text;
 
-function matches(row: readonly Cell[], filter: string): boolean {
+function matches(row: readonly TableCell[], filter: string): boolean {
   if (filter === "") return true;
   const wanted = filter.toLowerCase();
   return row.some((cell) => textOf(cell).toLowerCase().includes(wanted));
@@ -144,16 +144,16 @@ function sortedUses({ reading: { uses }, ui, nowMs }: TopFrame): TopUse[] {
   return ui.isReversed ? sorted.reverse() : sorted;
 }
 
-function usesTable(frame: TopFrame): Cell[][] {
+function usesTable(frame: TopFrame): TableCell[][] {
   return [
-    headCells(["KIND", "NAME", "HOLD", "WAIT", "HOLDER", "FOR", "TOKEN", "REASON"]),
+    tableHeadCells(["KIND", "NAME", "HOLD", "WAIT", "HOLDER", "FOR", "TOKEN", "REASON"]),
     ...sortedUses(frame).map((use) => useRow(use, frame.nowMs)),
   ];
 }
 
-function useRow(use: TopUse, nowMs: number): Cell[] {
+function useRow(use: TopUse, nowMs: number): TableCell[] {
   const { kind, name, holders, waiters, holder } = use;
-  const count = (number: number | null, style: Style): Cell =>
+  const count = (number: number | null, style: TextStyle): TableCell =>
     number === 0 ? "0" : { text: String(number ?? "?"), style };
   const age = ageMs(use, nowMs);
   const value = holder?.value ?? "";
@@ -171,14 +171,14 @@ function useRow(use: TopUse, nowMs: number): Cell[] {
   ];
 }
 
-function storesTable({ reading: { stores }, rates, nowMs }: TopFrame): Cell[][] {
+function storesTable({ reading: { stores }, rates, nowMs }: TopFrame): TableCell[][] {
   return [
-    headCells(["STORE", "WAITING", "IN FLIGHT", "DEAD", "DONE", "RATE", "OLDEST", "NEXT TRY"]),
-    ...stores.map((store): Cell[] => storeRow(store, rates.stores.get(store.folder), nowMs)),
+    tableHeadCells(["STORE", "WAITING", "IN FLIGHT", "DEAD", "DONE", "RATE", "OLDEST", "NEXT TRY"]),
+    ...stores.map((store): TableCell[] => storeRow(store, rates.stores.get(store.folder), nowMs)),
   ];
 }
 
-function storeRow(store: TopStore, rate: number | undefined, nowMs: number): Cell[] {
+function storeRow(store: TopStore, rate: number | undefined, nowMs: number): TableCell[] {
   const { name, isPaused, waiting, inFlight, dead, done, oldestMs, nextMs } = store;
   const next = nextMs === null ? "-" : nextMs <= nowMs ? "due" : `in ${formatPassedTime(nextMs - nowMs)}`;
   return [
@@ -198,9 +198,9 @@ function rateText(perSecond: number | undefined): string {
   return `${perSecond >= 10 || perSecond === 0 ? Math.round(perSecond) : Math.round(perSecond * 10) / 10}/s`;
 }
 
-function processesTable({ reading: { processes }, rates }: TopFrame): Cell[][] {
+function processesTable({ reading: { processes }, rates }: TopFrame): TableCell[][] {
   return [
-    headCells(["PROCESS", "METRICS AT", "RATES", "NOW"]),
+    tableHeadCells(["PROCESS", "METRICS AT", "RATES", "NOW"]),
     ...processes.map((process) => processRow(process, rates.processes.get(process.address) ?? {})),
   ];
 }
@@ -208,7 +208,7 @@ function processesTable({ reading: { processes }, rates }: TopFrame): Cell[][] {
 function processRow(
   { process, address, error, gauges }: TopProcess,
   rates: Readonly<Record<string, number>>,
-): Cell[] {
+): TableCell[] {
   if (process === null) return [{ text: "unreachable", style: "red" }, address, "-", error ?? ""];
   const busy = Object.entries(rates).filter(([, rate]) => rate > 0).sort(([, a], [, b]) => b - a).slice(0, 4);
   return [

@@ -18,7 +18,7 @@ import { resultWithin } from "../../src/base/support/deadline.ts";
 import { isJsonObject, type JsonFields } from "../../src/base/support/json_fields.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
-import { userName } from "../../src/base/support/user_name.ts";
+import { ownUserName } from "../../src/base/support/user_name.ts";
 import { shownText } from "../../src/operator/ui/shown_text.ts";
 import type { ActionRow } from "../../src/operator/ui/ui_rows.ts";
 import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
@@ -59,7 +59,7 @@ interface Action {
 
 export class UiActions {
   readonly #options: UiActionsOptions;
-  readonly #by = `${userName()} via baton ui`;
+  readonly #by = `${ownUserName()} via baton ui`;
   #rows: readonly ActionRow[] = [];
   #running = 0;
   #number = 0;

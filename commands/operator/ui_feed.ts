@@ -10,7 +10,7 @@ import { errorMessage } from "../../src/base/errors.ts";
 import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
-import { Event, ListenerSet } from "../../src/base/support/event.ts";
+import { ListenerSet, OneTimeEvent } from "../../src/base/support/event.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import { UiTableModel } from "../../src/operator/ui/table_model.ts";
@@ -119,7 +119,7 @@ export class UiFeed implements AsyncDisposable {
   /** Resolves after the next patch, after `withinMs`, or when the signal aborts. */
   async nextPatch(number: number, withinMs: number, signal: AbortSignal): Promise<void> {
     if (this.model.number !== number) return;
-    const event = new Event();
+    const event = new OneTimeEvent();
     using _wakers = new TaskScope(
       this.#patched.subscribe(event.set),
       this.#clock.startTimer(withinMs, event.set),
@@ -160,7 +160,7 @@ export class UiFeed implements AsyncDisposable {
 
   async #waitForReader(signal: AbortSignal): Promise<void> {
     while (this.#readerCount === 0 && !signal.aborted) {
-      const event = new Event();
+      const event = new OneTimeEvent();
       using _wakers = new TaskScope(this.#readers.subscribe(event.set), onAbort(signal, event.set));
       await event.wait();
     }

@@ -2,35 +2,37 @@
 import { logSettings } from "../../src/coordination/settings/command_settings.ts";
 import { pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { retryRedactSettings } from "../../src/retry/settings/retry_settings.ts";
-import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { listType, textType } from "../../src/base/config/value_types.ts";
 import type { CommandCall } from "../command.ts";
 import { topSourcesSettings } from "./top_options.ts";
 
 export const uiSettings = {
-  listen: flag("--listen", textType("host:port"), {
+  listen: flagSetting("--listen", textType("host:port"), {
     help:
       "address to listen on; :PORT is reachable from this machine only, any other needs --listen-cert and --token-file",
     default: "127.0.0.1:8610",
   }),
-  tokenFile: flag("--token-file", textType("file"), {
+  tokenFile: flagSetting("--token-file", textType("file"), {
     help:
       "file with the token of the page, and with --allow-actions in its second line the token for actions; mode 600",
     unset: "new tokens at each start, in the links that are printed",
   }),
-  hostName: flag("--host-name", listType("name,…"), {
+  hostName: flagSetting("--host-name", listType("name,…"), {
     once: true,
     help: "further names under which browsers reach the page",
     unset: "localhost, 127.0.0.1, [::1], and the host of --listen",
   }),
-  allowActions: toggle("--allow-actions", {
+  allowActions: toggleSetting("--allow-actions", {
     help:
       "print a second link, whose page may break locks, make leaders resign, redrive and drop dead letters, drain " +
       "servers, move topics",
   }),
-  showBodies: toggle("--show-bodies", { help: "the page may show the bodies of dead letters" }),
-  listenCert: flag("--listen-cert", textType("file"), { help: "PEM file with the certificate of the page, for TLS" }),
-  listenKey: flag("--listen-key", textType("file"), { help: "PEM file with the private key of --listen-cert" }),
+  showBodies: toggleSetting("--show-bodies", { help: "the page may show the bodies of dead letters" }),
+  listenCert: flagSetting("--listen-cert", textType("file"), {
+    help: "PEM file with the certificate of the page, for TLS",
+  }),
+  listenKey: flagSetting("--listen-key", textType("file"), { help: "PEM file with the private key of --listen-cert" }),
   ...logSettings,
   ...retryRedactSettings,
   ...pubsubKeySettings,

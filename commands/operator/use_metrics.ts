@@ -10,7 +10,7 @@ import { historyResults } from "../../src/coordination/history/history_record.ts
 import type { CountedHistory } from "../../src/coordination/history/list_histories.ts";
 import { type ScheduleReport, tickOverdueAfterMs } from "../../src/coordination/tick/tick_report.ts";
 import { CountedMetricNames, otherNamesLabel } from "./counted_names.ts";
-import { type Metric, metricFactory, type Sample } from "../../src/base/terminal/metrics_text.ts";
+import { type Metric, metricFactory, type MetricSample } from "../../src/base/terminal/metrics_text.ts";
 
 export interface UseMetricsReading {
   /** Wall clock, in milliseconds. */
@@ -121,7 +121,7 @@ function historiesByLabel(
 }
 
 function historyMetrics(kind: HistoryKind, byLabel: CountersByLabel): Metric[] {
-  const samplesOf = (make: (labels: { name: string }, all: readonly CountedHistory[]) => readonly Sample[]) =>
+  const samplesOf = (make: (labels: { name: string }, all: readonly CountedHistory[]) => readonly MetricSample[]) =>
     [...byLabel].flatMap(([name, all]) => make({ name }, all));
   const sum = (all: readonly CountedHistory[], count: (one: CountedHistory) => number) =>
     all.reduce((total, one) => total + count(one), 0);
@@ -211,9 +211,9 @@ function tickMetrics({ atMs, schedules }: UseMetricsReading, namesMax: number, l
 }
 
 /** Returns the samples of one histogram, in seconds. */
-function durationSamples(labels: Readonly<Record<string, string>>, all: readonly DurationCounts[]): Sample[] {
+function durationSamples(labels: Readonly<Record<string, string>>, all: readonly DurationCounts[]): MetricSample[] {
   let count = 0;
-  const buckets = [...durationBoundsMs, Infinity].map((bound, place): Sample => {
+  const buckets = [...durationBoundsMs, Infinity].map((bound, place): MetricSample => {
     count += all.reduce((sum, { buckets: counts }) => sum + (counts[place] ?? 0), 0);
     return {
       suffix: "_bucket",

@@ -4,12 +4,12 @@
  */
 import { followReads } from "../../src/coordination/admin/follow_reads.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
-import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
-import { clockTime, zoneWarning } from "../../src/base/schedule/local_zone.ts";
+import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
+import { formatClockTime, timeZoneWarning } from "../../src/base/schedule/local_zone.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
-import { choosePainter } from "../../src/base/terminal/color.ts";
+import { chooseTextPainter } from "../../src/base/terminal/color.ts";
 import { type Io, printableLines, printJson } from "../../src/base/terminal/io.ts";
-import { type Cell, tableLines } from "../../src/base/terminal/table.ts";
+import { formatTableLines, type TableCell } from "../../src/base/terminal/table.ts";
 import { RedrawnLines, terminalSize } from "../../src/base/terminal/terminal_lines.ts";
 import { printable } from "../../src/base/support/text.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -18,10 +18,10 @@ import type { CoordinationCommandCall } from "../coordination_session.ts";
 import { followSessions } from "../follow_sessions.ts";
 
 export const watchUseSettings = {
-  watch: toggle("--watch", {
+  watch: toggleSetting("--watch", {
     help: "show every change until stopped: drawn again on a terminal, as lines elsewhere; --json: one object per line",
   }),
-  long: toggle("-l, --long", {
+  long: toggleSetting("-l, --long", {
     help: "also user, host, pid, start, token and session of each holder",
   }),
 } satisfies SettingTable;
@@ -30,7 +30,7 @@ export const watchUseSettings = {
 export interface WatchedUseView<T> {
   /** Returns the sentence to show if the table has no rows. */
   readonly empty: (value: T) => string;
-  readonly table: (value: T, nowMs: number) => readonly (readonly Cell[])[];
+  readonly table: (value: T, nowMs: number) => readonly (readonly TableCell[])[];
   readonly json: (value: T) => unknown;
   /** Returns a line for each object, by key. Lines contain no elapsed times, which would change all the time. */
   readonly lines: (value: T) => ReadonlyMap<string, string>;
@@ -76,7 +76,7 @@ interface ChangeOutput<T> extends Disposable {
 
 /** Warns if the time zone in TZ is unknown, so that displayed times are in another zone. */
 export function warnOfTimeZone(isQuiet: boolean, io: Io): void {
-  const warning = zoneWarning(io.env);
+  const warning = timeZoneWarning(io.env);
   if (warning !== null && !isQuiet) io.err(`baton: warning: ${warning}\n`);
 }
 
@@ -161,13 +161,13 @@ class ScreenChanges<T> implements ChangeOutput<T> {
     this.#cancelTimer();
     if (this.#shown === null) return;
     const { value } = this.#shown;
-    const paint = choosePainter(this.#io, "stdout");
+    const paint = chooseTextPainter(this.#io, "stdout");
     const now = new Date();
     const table = this.#view.table(value, now.getTime());
-    const time = paint("dim", clockTime(now.getTime()));
+    const time = paint("dim", formatClockTime(now.getTime()));
     const body = table.length === 0
       ? [printable(this.#view.empty(value))]
-      : tableLines(table, paint, terminalSize().columns);
+      : formatTableLines(table, paint, terminalSize().columns);
     const title = `${paint("bold", printable(this.#what))}  ${time}`;
     const message = this.#message === "" ? [] : [paint("red", printable(this.#message))];
     this.#lines.show([title, ...message, ...body]);

@@ -1,7 +1,7 @@
 /** `baton who`: shows the holders and waiters of a lock, an election, a barrier or a gate. */
 import { printJson } from "../../src/base/terminal/io.ts";
 import { printTable } from "../../src/base/terminal/table.ts";
-import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { choiceType } from "../../src/base/config/value_types.ts";
 import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
@@ -22,15 +22,15 @@ import { type WatchedUseView, watchUseChanges, watchUseSettings } from "./watch_
 import { goneParticipantLine, whoJson, whoLines, whoTable, type WithCoordinationScope } from "./who_view.ts";
 
 const settings = {
-  kind: flag("--kind", choiceType(statusKinds), {
+  kind: flagSetting("--kind", choiceType(statusKinds), {
     help: "kind of the object; a lock and an election may have the same name",
     default: "lock",
   }),
-  recipe: flag("--recipe", choiceType(interopRecipes), {
+  recipe: flagSetting("--recipe", choiceType(interopRecipes), {
     help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
   ...watchUseSettings,
-  json: toggle("--json", { help: "print one JSON object" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 

@@ -3,10 +3,10 @@ import type { StatusKind, UseHolder, UseStatus, UseWaiter } from "../../src/coor
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { nameOfHolder } from "../../src/coordination/nodes/holder_info.ts";
 import { formatPassedTime } from "../../src/base/support/duration.ts";
-import type { Style } from "../../src/base/terminal/color.ts";
-import { type Cell, headCells } from "../../src/base/terminal/table.ts";
+import type { TextStyle } from "../../src/base/terminal/color.ts";
+import { type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
 import type { UseHolderJson, UseWaiterJson, WhoJson } from "../json_shapes/lock_shapes.ts";
-import { shortIds } from "../../src/base/support/short_ids.ts";
+import { shortenHolderIds } from "../../src/base/support/short_ids.ts";
 
 const holds: Readonly<Record<StatusKind, string>> = {
   lock: "holds",
@@ -16,7 +16,7 @@ const holds: Readonly<Record<StatusKind, string>> = {
 };
 
 interface WhoRow {
-  readonly state: Cell;
+  readonly state: TableCell;
   readonly one: UseHolder | UseWaiter;
   /** Place in the queue, from 1; empty for a holder. */
   readonly place: string;
@@ -25,7 +25,7 @@ interface WhoRow {
 }
 
 function whoRows({ kind, holders, waiters }: Pick<UseStatus, "kind" | "holders" | "waiters">): WhoRow[] {
-  const state = (text: string, style: Style): Cell => ({ text, style });
+  const state = (text: string, style: TextStyle): TableCell => ({ text, style });
   return [
     ...holders.map((one): WhoRow => ({
       state: state(holds[kind], one.revoke === null && one.warning === undefined ? "green" : "red"),
@@ -48,14 +48,14 @@ function whoRows({ kind, holders, waiters }: Pick<UseStatus, "kind" | "holders" 
 export function whoTable(
   status: UseStatus,
   { nowMs, long }: { readonly nowMs: number; readonly long: boolean },
-): Cell[][] {
+): TableCell[][] {
   const rows = whoRows(status);
   if (rows.length === 0) return [];
-  if (long) return [headCells(longHead), ...rows.map(longRow)];
-  const ids = shortIds(rows.flatMap(({ one }) => one.id ?? []));
+  if (long) return [tableHeadCells(longHead), ...rows.map(longRow)];
+  const ids = shortenHolderIds(rows.flatMap(({ one }) => one.id ?? []));
   return [
-    headCells(["STATE", "WHO", "FOR", "HOW", "ID", "REASON"]),
-    ...rows.map(({ state, one, how }): Cell[] => [
+    tableHeadCells(["STATE", "WHO", "FOR", "HOW", "ID", "REASON"]),
+    ...rows.map(({ state, one, how }): TableCell[] => [
       state,
       nameOfHolder(one),
       one.sinceMs === 0 ? "-" : formatPassedTime(Math.max(0, nowMs - one.sinceMs)),
@@ -81,7 +81,7 @@ const longHead = [
   "REASON",
 ];
 
-function longRow({ state, one, place, how, token }: WhoRow): Cell[] {
+function longRow({ state, one, place, how, token }: WhoRow): TableCell[] {
   const { user, host, pid, argv0, id } = one;
   const rest = [
     host,
@@ -114,7 +114,7 @@ function reasonOf({ reason, revoke, warning }: UseHolder | UseWaiter): string {
 /** Returns a line for each holder and waiter by its id. Lines contain no elapsed times. */
 export function whoLines(status: UseStatus): Map<string, string> {
   const rows = whoRows(status);
-  const ids = shortIds(rows.flatMap(({ one }) => one.id ?? []));
+  const ids = shortenHolderIds(rows.flatMap(({ one }) => one.id ?? []));
   return new Map(rows.map(({ state, one, place, how }) => {
     const word = typeof state === "string" ? state : state.text;
     const cells = [word, nameOfHolder(one), how, place === "" ? "" : `place ${place}`, idText(one, ids), reasonOf(one)];

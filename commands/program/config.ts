@@ -1,8 +1,13 @@
 /** `baton config check|show`: checks the files and variables, or prints the resulting settings. */
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import { printTable } from "../../src/base/terminal/table.ts";
-import { type ConfigSources, type Origin, resolveOne, sectionNames } from "../../src/base/config/resolve_settings.ts";
-import { isPerName, keyOfName, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import {
+  configSectionNames,
+  type ConfigSources,
+  resolveSetting,
+  type SettingOrigin,
+} from "../../src/base/config/resolve_settings.ts";
+import { isPerSectionKey, keyInSection, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { unknownVariables } from "../../src/base/config/unknown_variables.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
@@ -12,8 +17,8 @@ import type { AllProductSettings, Product } from "../product.ts";
 import type { ConfigJson } from "../json_shapes/machine_shapes.ts";
 
 const ownSettings = {
-  origin: toggle("--origin", { help: "print the origin of each value" }),
-  json: toggle("--json", { help: "print one JSON object" }),
+  origin: toggleSetting("--origin", { help: "print the origin of each value" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
 } satisfies SettingTable;
 
 export function configCommandFor(products: readonly Product[], known: AllProductSettings): Command {
@@ -80,7 +85,7 @@ async function runConfig(
   const resolved: SettingRow[] = Object.entries(allSettings).flatMap(([name, one]) => {
     const { key } = one;
     if (key === undefined) return [];
-    const { value, origin } = resolveOne(name, one, sources);
+    const { value, origin } = resolveSetting(name, one, sources);
     const shown = value === undefined || value === null
       ? null
       : one.secret === true
@@ -105,18 +110,18 @@ async function runConfig(
 interface SettingRow {
   readonly key: string;
   readonly value: string | null;
-  readonly origin: Origin;
+  readonly origin: SettingOrigin;
 }
 
 /** Returns the settings that files set in sections named by users, such as [pool.component.import]. */
 function sectionRows(sources: ConfigSources, inFiles: SettingTable): SettingRow[] {
-  const settings = Object.entries(inFiles).filter(([, { key }]) => key !== undefined && isPerName(key));
-  return sectionNames(Object.fromEntries(settings), sources.files).flatMap((section) =>
+  const settings = Object.entries(inFiles).filter(([, { key }]) => key !== undefined && isPerSectionKey(key));
+  return configSectionNames(Object.fromEntries(settings), sources.files).flatMap((section) =>
     settings.flatMap(([name, setting]) => {
-      const { value, origin } = resolveOne(name, setting, { ...sources, flags: new Map(), section });
+      const { value, origin } = resolveSetting(name, setting, { ...sources, flags: new Map(), section });
       const where = origin();
       if (where.kind !== "file" || value === undefined || value === null) return [];
-      return [{ key: keyOfName(setting.key ?? "", section), value: setting.type.format(value), origin: where }];
+      return [{ key: keyInSection(setting.key ?? "", section), value: setting.type.format(value), origin: where }];
     })
   );
 }
@@ -127,7 +132,7 @@ function printMistakes(mistakes: readonly BatonError[], io: Io): ExitCode {
   return exitCodes.CONFIG;
 }
 
-function describe(origin: Origin): string {
+function describe(origin: SettingOrigin): string {
   if (origin.kind === "default") return origin.kind;
   return origin.kind === "file" ? `${origin.name}, line ${origin.line}` : origin.name;
 }

@@ -1,5 +1,5 @@
 /** Options before the name of a command, as in `baton -z zk1:2181 who nightly`. Loaded only if there are any. */
-import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { countLeadingFlags } from "../../src/base/terminal/parse_args.ts";
 import { commonCommandSettings } from "../command.ts";
@@ -11,7 +11,7 @@ const { help: _help, ...general } = commonCommandSettings;
 const settings = {
   ...connectionSettings,
   ...general,
-  json: toggle("--json", { help: "print one JSON object" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
 } satisfies SettingTable;
 
 /** Counts the arguments before the name of the command. */

@@ -1,7 +1,7 @@
 /** `baton version`: the release, the commit that was compiled, its date, and the platform. */
-import { versionFacts } from "../../src/base/support/build.ts";
+import { readBuildFacts } from "../../src/base/support/build.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
-import { toggle } from "../../src/base/config/setting.ts";
+import { toggleSetting } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { defineCommand } from "../command.ts";
 import { exitCodes } from "../../src/base/exit_codes.ts";
@@ -19,11 +19,11 @@ export const versionCommand = defineCommand({
     ["baton version", "one line for people"],
     ["baton version --json", "for programs"],
   ],
-  settings: { json: toggle("--json", { help: "print one JSON object" }) },
+  settings: { json: toggleSetting("--json", { help: "print one JSON object" }) },
   runsNothing: true,
   async run({ names, values, io }) {
     if (names.length > 0) throw new BatonError("USAGE", `baton version takes no arguments, not "${names.join(" ")}"`);
-    const facts = await versionFacts();
+    const facts = await readBuildFacts();
     if (values.json) printJson(io, facts);
     else io.out(versionLine(facts));
     return exitCodes.SUCCESS;

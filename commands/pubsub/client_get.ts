@@ -9,14 +9,14 @@ import { countWithNoun } from "../../src/base/support/text.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { secretVariables, wantsTraces } from "../../src/coordination/settings/coordination_settings.ts";
-import { progressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
+import { chooseProgressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
 import { mirroredSignals } from "../../src/coordination/job/lock_ending.ts";
 import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
 import { MessageCommand } from "./message_command.ts";
 import type { MessageTrace } from "./message_trace.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
 import type { PubsubClientArguments, PubsubClientRun } from "./client_options.ts";
-import { type Io, sayTo } from "../../src/base/terminal/io.ts";
+import { type Io, stderrSentencePrinter } from "../../src/base/terminal/io.ts";
 import { throwIfAborted } from "../../src/base/support/abort.ts";
 
 /** The most messages of one response. */
@@ -101,7 +101,7 @@ async function makeProgressLine({ call, target, client, signal }: ClientGetRun, 
   const { outDir, exec, follow } = call.values;
   const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
   let total: number | null = null;
-  if (isWanted && !follow && progressForm(call) !== null) {
+  if (isWanted && !follow && chooseProgressForm(call) !== null) {
     total = Math.min(max, (await client.info(target.topic, { signal })).pending ?? 0);
   }
   return new ProgressLine(call, { noun: "message", verb: "received", total, isWanted });
@@ -196,7 +196,15 @@ function makeMessageCommand({ call, target, client, signal }: ClientGetRun, line
   const secrets = Object.fromEntries(secretVariables().map((name) => [name, undefined]));
   const env = { ...call.io.env, ...secrets };
   const waitMs = call.values.pubsubTimeout;
-  return new MessageCommand({ line, env, place, waitMs, clock: systemClock(), signal, say: sayTo(call.io) });
+  return new MessageCommand({
+    line,
+    env,
+    place,
+    waitMs,
+    clock: systemClock(),
+    signal,
+    say: stderrSentencePrinter(call.io),
+  });
 }
 
 /** Passes each message to a command, which gets the bytes that were put. Only --lines and --null add a separator. */

@@ -1,6 +1,6 @@
 /** Settings and arguments of `baton pubsub client`. The client ID stands before the operation, or comes from --id. */
 import { traceSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { choiceType, durationType, integerType, textType } from "../../src/base/config/value_types.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
@@ -11,47 +11,47 @@ import { findMisplacedFlag, type OperationFlagUse } from "./misplaced_flag.ts";
 import { clientConnectionSettings } from "./open_client.ts";
 
 export const pubsubClientCommandSettings = {
-  count: flag("-n, --count", integerType("count", { min: 1, max: 1_000_000_000 }), {
+  count: flagSetting("-n, --count", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "get, peek, bench: maximum number of messages",
     unset: "1; no limit with --follow and --until-empty",
   }),
-  wait: flag("-w, --wait", durationType(), { help: "get: wait this long for a message", default: 0 }),
-  follow: toggle("-f, --follow", { help: "get: continue until a signal" }),
-  untilEmpty: toggle("--until-empty", {
+  wait: flagSetting("-w, --wait", durationType(), { help: "get: wait this long for a message", default: 0 }),
+  follow: toggleSetting("-f, --follow", { help: "get: continue until a signal" }),
+  untilEmpty: toggleSetting("--until-empty", {
     help: "get: get all waiting messages, then stop",
   }),
-  outDir: flag("--out-dir", textType("folder"), {
+  outDir: flagSetting("--out-dir", textType("folder"), {
     once: true,
     help: "get: write each message to a file named after its ID, exactly once even if baton is killed",
   }),
-  exec: flag("--exec", textType("line"), {
+  exec: flagSetting("--exec", textType("line"), {
     once: true,
     help: "get: run this shell command for each message, with the message as stdin; exit 0 acknowledges it",
   }),
-  ack: flag("--ack", choiceType(["auto", "manual"]), {
+  ack: flagSetting("--ack", choiceType(["auto", "manual"]), {
     help: "get: manual: a message comes again until `ack TOPIC ID` acknowledges it",
     default: "auto",
   }),
-  lines: toggle("--lines", {
+  lines: toggleSetting("--lines", {
     basic: true,
     help:
       "put: put each line of stdin or PATH as a message; get: a newline follows each message, also a single one, and " +
       "on the stdin of --exec",
   }),
-  null: toggle("-0, --null", {
+  null: toggleSetting("-0, --null", {
     help: "put: split messages at NUL; get: NUL follows each message, also on the stdin of --exec",
   }),
-  files: toggle("--files", {
+  files: toggleSetting("--files", {
     help: "put: put each PATH as one message",
   }),
-  msgId: flag("--msg-id", textType("key"), {
+  msgId: flagSetting("--msg-id", textType("key"), {
     help: "put: your own message ID; a message with the same ID and content is stored once",
   }),
-  resume: toggle("--resume", {
+  resume: toggleSetting("--resume", {
     help:
       "put: first send the messages with an unknown outcome again, then continue the input where it was interrupted",
   }),
-  json: toggle("--json", {
+  json: toggleSetting("--json", {
     help: "print the result as JSON; get: one line for each message; put: also whether the topic has subscribers",
   }),
   ...progressSettings,
@@ -108,7 +108,7 @@ const flagOperations: Readonly<Record<string, OperationFlagUse & { readonly of: 
   json: { flag: "--json", of: ["put", "get", "peek", "pending", "info", "topics", "bench"] },
 };
 
-/** Throws USAGE for a flag that has no effect. `given` has the settings that were given as flags. */
+/** Throws USAGE for a flagSetting that has no effect. `given` has the settings that were given as flags. */
 export function checkPubsubClientFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
   const use = findMisplacedFlag(flagOperations, operation, given);
   if (use === null) return;

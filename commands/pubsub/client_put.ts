@@ -10,14 +10,18 @@ import { type MessageLossCertainty, messageLossSentence } from "../../src/pubsub
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { progressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
+import { chooseProgressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
 import type { PubsubClientCall } from "./client_options.ts";
 import { type ClientPutInput, unsentMessageFiles, unsentMessages } from "./put_input.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import type { PubsubPutJson } from "../json_shapes/pubsub_shapes.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
-import { listenForStops, processSignals, StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
+import {
+  listenForStopSignals,
+  processSignals,
+  StoppedBySignal,
+} from "../../src/base/process/supervise/signal_source.ts";
 import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 
@@ -107,7 +111,7 @@ async function putInput(
   const { state } = client;
   const publisher = new Publisher(client, topic);
   const isWanted = input !== null && input.isBulk;
-  const total = isWanted && progressForm(call) !== null ? input.totalBytes() : null;
+  const total = isWanted && chooseProgressForm(call) !== null ? input.totalBytes() : null;
   using progress = new ProgressLine(call, { noun: "message", verb: "stored", total, countsTotal: false, isWanted });
   using ending = new PutStopSignals(until);
   const { signal } = ending;
@@ -193,7 +197,7 @@ export class PutStopSignals implements Disposable {
     this.#waits.add(onAbort(until, (reason) => {
       this.#waits.add(clock.startTimer(lastRequestsMsMax, () => this.#over.abort(reason)));
     }));
-    this.#waits.add(listenForStops(processSignals(), clock, {
+    this.#waits.add(listenForStopSignals(processSignals(), clock, {
       onFirstSignal: () => {}, // `until` aborts with it
       onLaterSignal: (name) => this.#over.abort(new StoppedBySignal(name)),
     }));

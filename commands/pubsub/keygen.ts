@@ -2,22 +2,22 @@
 import { formatKey, secretCertificate } from "../../src/protocols/zeromq/curve_certificate.ts";
 import { readSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
 import { makeKeyFiles, newSecretKey } from "../../src/protocols/zeromq/make_key_files.ts";
-import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { x25519Secret } from "../../src/base/support/x25519.ts";
+import { prepareX25519Secret } from "../../src/base/support/x25519.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { KeygenJson } from "../json_shapes/machine_shapes.ts";
 
 const settings = {
-  force: toggle("-f, --force", {
+  force: toggleSetting("-f, --force", {
     help: "replace an existing key",
   }),
-  public: toggle("-p, --public", {
+  public: toggleSetting("-p, --public", {
     help: "make no key: check FILE and print its public key",
   }),
-  json: toggle("--json", { help: "print one JSON object" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
 } satisfies SettingTable;
 
 export const keygenCommand = defineCommand({
@@ -60,7 +60,7 @@ async function keygen({ values, names, io }: CommandCall<typeof settings>): Prom
   };
   if (file === undefined) {
     const secret = newSecretKey();
-    const fields = { public_key: formatKey(x25519Secret(secret).publicKey), secret_key: formatKey(secret) };
+    const fields = { public_key: formatKey(prepareX25519Secret(secret).publicKey), secret_key: formatKey(secret) };
     print(fields, secretCertificate(secret));
     return exitCodes.SUCCESS;
   }

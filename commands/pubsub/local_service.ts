@@ -10,7 +10,7 @@ import { BatonError } from "../../src/base/errors.ts";
 import { createKeeperFolders, type KeeperLocation } from "../../src/coordination/keeper/lifecycle/keeper_location.ts";
 import { socketPathBytesMax } from "../../src/base/sockets/clear_socket_path.ts";
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
-import { userName } from "../../src/base/support/user_name.ts";
+import { ownUserName } from "../../src/base/support/user_name.ts";
 import { type CommandCall, commonCommandSettings, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { pubsubProxyCommandSettings, runPubsubProxy } from "./proxy.ts";
@@ -115,7 +115,7 @@ export function localPubsubSettings(place: KeeperLocation, dataDir: string | und
   const proxyListen = endpoint("proxy");
   return {
     server: {
-      pubsubServerId: isOwn ? "local" : `local-${userName()}`,
+      pubsubServerId: isOwn ? "local" : `local-${ownUserName()}`,
       pubsubDataDir: dataDir ??
         (place.dir === null ? userStateFolder("topics", "name a folder with --data-dir") : join(place.dir, "topics")),
       pubsubServerListen: endpoint("server"),

@@ -5,18 +5,18 @@
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
 import { childEnvironment, spawnChild } from "../../src/base/process/spawn/spawn_child.ts";
-import { openBodyFile } from "../../src/base/process/spawn/unnamed_file.ts";
+import { openMessageBodyFile } from "../../src/base/process/spawn/unnamed_file.ts";
 import {
-  cookieEnvironment,
-  cookieVariable,
   hasProcessTable,
-  isGroupAlive,
+  isProcessGroupAlive,
+  jobCookieEnvironment,
+  jobCookieVariable,
   readProcess,
   sendSignal,
 } from "../../src/base/process/proc/process_table.ts";
 import { KnownProcesses } from "../../src/base/process/proc/known_processes.ts";
-import { listenForStops, processSignals } from "../../src/base/process/supervise/signal_source.ts";
-import { type Guard, startGuard } from "../../src/base/process/guard/guard.ts";
+import { listenForStopSignals, processSignals } from "../../src/base/process/supervise/signal_source.ts";
+import { type CommandGuard, startGuard } from "../../src/base/process/guard/guard.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { TaskScope } from "../../src/base/support/abort.ts";
@@ -58,7 +58,7 @@ export function execInsteadOfShell(line: string): string {
 
 /** Resolves when no process of the group is alive. A stop signal ends the group, so this has no time limit. */
 async function untilGroupIsEmpty(group: number, clock: Clock): Promise<void> {
-  while (isGroupAlive(group)) await sleep(clock, checkEveryMs);
+  while (isProcessGroupAlive(group)) await sleep(clock, checkEveryMs);
 }
 
 /** The guard's time limit in milliseconds, some years: the guard acts only when baton ends. */
@@ -77,7 +77,7 @@ export interface MessageCommandEnd {
 
 export class MessageCommand implements Disposable {
   readonly #options: MessageCommandOptions;
-  readonly #guard: Guard;
+  readonly #guard: CommandGuard;
 
   constructor(options: MessageCommandOptions) {
     this.#options = options;
@@ -96,7 +96,10 @@ export class MessageCommand implements Disposable {
     if (message.redelivered) await this.#endEarlierRun(message.id, every);
     // The marker is unique to this run: an earlier run's guard may act late, but ends only its own processes.
     const cookie = `run-${crypto.randomUUID()}`;
-    const marks = cookieEnvironment(cookie, cookieEnvironment(every, inherited[cookieVariable])[cookieVariable]);
+    const marks = jobCookieEnvironment(
+      cookie,
+      jobCookieEnvironment(every, inherited[jobCookieVariable])[jobCookieVariable],
+    );
     await this.#guard.watch(cookie, {
       remainingMs: () => guardMs,
       subscribe: () => () => {},
@@ -123,7 +126,7 @@ export class MessageCommand implements Disposable {
     const { line, clock, signal } = this.#options;
     // The body is a file, not a pipe. A pipe would end when baton is killed, and the command would take a part of the
     // message for the whole.
-    const input = openBodyFile(body);
+    const input = openMessageBodyFile(body);
     const signals = processSignals();
     const child = await spawnChild(["/bin/sh", "-c", execInsteadOfShell(line)], {
       env: childEnvironment(env),
@@ -142,7 +145,7 @@ export class MessageCommand implements Disposable {
       isStopped = true;
       sendSignal(-child.pid, name);
     };
-    using _listening = new TaskScope(listenForStops(signals, clock, {
+    using _listening = new TaskScope(listenForStopSignals(signals, clock, {
       onFirstSignal: toAll,
       onLaterSignal: () => toAll("SIGKILL"),
     }));

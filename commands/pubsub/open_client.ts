@@ -9,7 +9,7 @@ import { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { topicStateFolder } from "../../src/pubsub/client/state_folder.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
-import { userName } from "../../src/base/support/user_name.ts";
+import { ownUserName } from "../../src/base/support/user_name.ts";
 import type { CommandCall } from "../command.ts";
 import { proxyLookupOptions } from "./find_proxies.ts";
 import { readPubsubClientSecurity } from "./service_security.ts";
@@ -76,7 +76,7 @@ export function clientStateFolder({ values }: ClientConnectionCall, topic: strin
  * neither on the environment nor on the terminal, so that cron and a login shell continue the same subscription.
  */
 export function defaultClientId(): string {
-  const id = `${userName()}@${hostname()}`;
+  const id = `${ownUserName()}@${hostname()}`;
   checkPubsubName("client id", id);
   return id;
 }

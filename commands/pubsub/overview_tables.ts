@@ -1,7 +1,7 @@
 /** Tables of servers and topics, as `pubsub server ls`, `pubsub topic ls` and `top` show them. Pure. */
 import type { ServerOverview } from "../../src/pubsub/admin/server_overview.ts";
 import type { TopicNodeState } from "../../src/pubsub/ownership/topic_node.ts";
-import { type Cell, headCells } from "../../src/base/terminal/table.ts";
+import { type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
 
 export interface PubsubServerRow {
   readonly server: string;
@@ -42,11 +42,11 @@ export function pubsubTopicRows(servers: readonly ServerOverview[]): PubsubTopic
   );
 }
 
-export function pubsubServersTable(rows: readonly PubsubServerRow[]): Cell[][] {
+export function pubsubServersTable(rows: readonly PubsubServerRow[]): TableCell[][] {
   const hasStores = rows.some(({ store }) => store !== null);
   return [
-    headCells(["SERVER", "STATE", "ENDPOINT", "TOPICS", ...hasStores ? ["DATABASE"] : []]),
-    ...rows.map(({ server, endpoint, draining, topics, store }): Cell[] => [
+    tableHeadCells(["SERVER", "STATE", "ENDPOINT", "TOPICS", ...hasStores ? ["DATABASE"] : []]),
+    ...rows.map(({ server, endpoint, draining, topics, store }): TableCell[] => [
       server,
       endpoint === null ? { text: "offline", style: "red" } : draining ? "draining" : "serving",
       endpoint ?? "-",
@@ -56,10 +56,10 @@ export function pubsubServersTable(rows: readonly PubsubServerRow[]): Cell[][] {
   ];
 }
 
-export function pubsubTopicsTable(rows: readonly PubsubTopicRow[]): Cell[][] {
+export function pubsubTopicsTable(rows: readonly PubsubTopicRow[]): TableCell[][] {
   return [
-    headCells(["TOPIC", "SERVER", "STATE", "EPOCH"]),
-    ...rows.map(({ topic, server, state, epoch }): Cell[] => [
+    tableHeadCells(["TOPIC", "SERVER", "STATE", "EPOCH"]),
+    ...rows.map(({ topic, server, state, epoch }): TableCell[] => [
       topic,
       server,
       state === "offline" ? { text: state, style: "red" } : state,

@@ -1,6 +1,6 @@
 /** `baton publish`: puts messages into a topic. The user need not choose a client ID. */
 import { existsSync } from "node:fs";
-import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { textType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
@@ -30,20 +30,20 @@ import {
 import { type ClientPutInput, openMessageFiles, openSplitPutInput, openTextPutInput } from "./put_input.ts";
 
 const publishSettings = {
-  file: flag("-f, --file", textType("file"), { once: true, help: "the file is the message; - is stdin" }),
-  lines: toggle("--lines", {
+  file: flagSetting("-f, --file", textType("file"), { once: true, help: "the file is the message; - is stdin" }),
+  lines: toggleSetting("--lines", {
     help: "each line of stdin or of the file is a message, without its newline, sent as soon as it arrives",
   }),
-  null: toggle("-0, --null", {
+  null: toggleSetting("-0, --null", {
     help: "the same for parts between NULs",
   }),
-  msgId: flag("--msg-id", textType("key"), {
+  msgId: flagSetting("--msg-id", textType("key"), {
     help: "your own message ID; a message with the same ID and content is stored once",
   }),
-  resume: toggle("--resume", {
+  resume: toggleSetting("--resume", {
     help: "first send the messages with an unknown outcome again, then continue the file where it was interrupted",
   }),
-  json: toggle("--json", {
+  json: toggleSetting("--json", {
     help: "print the result as JSON: the number of messages, and how many of them had no subscriber",
   }),
   ...progressSettings,

@@ -2,7 +2,7 @@
 import { createReadStream, read, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
-import { stdinWasClosed } from "../../src/base/process/spawn/inherited_descriptors.ts";
+import { wasStdinClosedAtStart } from "../../src/base/process/spawn/inherited_descriptors.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { PutInputPosition } from "../../src/pubsub/client/client_state.ts";
 import {
@@ -154,7 +154,7 @@ async function readWhole(path: string | null): Promise<Uint8Array> {
 
 /** Reads a file, or stdin if `path` is null. */
 async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
-  if (path === null && stdinWasClosed()) {
+  if (path === null && wasStdinClosedAtStart()) {
     const why = "it was closed when baton was started; redirect it from a file, or from /dev/null for an empty message";
     throw new BatonError("IO", `Cannot read stdin: ${why}`);
   }

@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { ProgressLine } from "../../src/base/terminal/progress.ts";
 import { ThreadProgress } from "../../src/base/terminal/progress_thread.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
-import { headCells, printTable } from "../../src/base/terminal/table.ts";
+import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import {
@@ -234,7 +234,7 @@ function printMoves({ values, io }: PubsubServerCall, done: readonly TopicMoveRe
     printJson<PubsubMovesJson>(io, { version: 1, moves: [...done] });
   } else {
     const rows = done.map(({ topic, from, to, outcome, why }) => [topic, from ?? "", to, outcome, why ?? ""]);
-    if (rows.length > 0) printTable(io, [headCells(["TOPIC", "FROM", "TO", "OUTCOME", ""]), ...rows]);
+    if (rows.length > 0) printTable(io, [tableHeadCells(["TOPIC", "FROM", "TO", "OUTCOME", ""]), ...rows]);
     else if (!values.quiet) io.err("baton: there is nothing to move\n");
   }
   for (const one of done) {

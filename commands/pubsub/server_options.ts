@@ -6,7 +6,7 @@ import {
   pubsubStoreSettings,
 } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { logSettings } from "../../src/coordination/settings/command_settings.ts";
-import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { textType } from "../../src/base/config/value_types.ts";
@@ -19,29 +19,29 @@ export const pubsubServerCommandSettings = {
   ...pubsubStoreSettings,
   ...pubsubKeySettings,
   ...pubsubServiceSettings,
-  handOff: toggle("--hand-off", {
+  handOff: toggleSetting("--hand-off", {
     help: "on SIGTERM, hand off the topics to other servers before the end, within --drain-timeout",
   }),
-  moved: toggle("--moved", {
+  moved: toggleSetting("--moved", {
     help:
       "the data directory is a copy, or the database was moved to another cluster; the original is never served again",
   }),
   ...logSettings,
-  to: flag("--to", textType("id"), {
+  to: flagSetting("--to", textType("id"), {
     help: "move: the new owner of the topic; drain: the server that gets all topics, also one with another store",
   }),
-  topics: toggle("--topics", { help: "ls: list each topic, too" }),
-  dryRun: toggle("--dry-run", {
+  topics: toggleSetting("--topics", { help: "ls: list each topic, too" }),
+  dryRun: toggleSetting("--dry-run", {
     help: "move, drain, rebalance: print what would be moved",
   }),
-  undo: toggle("--undo", {
+  undo: toggleSetting("--undo", {
     help: "drain: the server takes new topics again; topics that were handed off do not come back",
   }),
-  acceptLoss: toggle("--accept-loss", {
+  acceptLoss: toggleSetting("--accept-loss", {
     help: "forget: the data of the server is lost for good; restore: accept the loss of everything after the copy; " +
       "forget-client: accept the loss of undelivered or unresolved messages",
   }),
-  json: toggle("--json", {
+  json: toggleSetting("--json", {
     help: "ls, move, drain, rebalance, forget, forget-client, verify, restore: print one JSON object",
   }),
   ...progressSettings,

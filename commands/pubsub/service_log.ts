@@ -3,7 +3,7 @@ import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import type { Io } from "../../src/base/terminal/io.ts";
-import { processLog } from "../../src/base/terminal/process_log.ts";
+import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 
 /** Opens the log of a server or proxy. `values` are the values of `logSettings`, and --quiet. */
 export function openPubsubServiceLog(
@@ -11,7 +11,12 @@ export function openPubsubServiceLog(
   io: Io,
   values: { readonly log: "text" | "json"; readonly quiet: boolean },
 ): Log {
-  return processLog(io, { who: `baton pubsub ${role}`, labels: { role }, format: values.log, quiet: values.quiet });
+  return createProcessLog(io, {
+    who: `baton pubsub ${role}`,
+    labels: { role },
+    format: values.log,
+    quiet: values.quiet,
+  });
 }
 
 /** Returns a function that logs an error after which the service continues. */

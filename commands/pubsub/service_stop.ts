@@ -1,7 +1,7 @@
 /** Asks a server or a proxy to stop: by a signal, or because the other role of the same process has ended. */
 import {
-  endBySignal,
-  listenForStops,
+  endProcessBySignal,
+  listenForStopSignals,
   processSignals,
   stopSignals,
 } from "../../src/base/process/supervise/signal_source.ts";
@@ -22,13 +22,13 @@ export class ServiceStopSignals implements Disposable {
     const ask = (why: string) => this.#stopping.abort(new BatonError("NOT_HELD", why));
     this.#listeners = new TaskScope(
       onAbort(until, () => ask("the other role has ended")),
-      listenForStops(processSignals(), systemClock(), {
+      listenForStopSignals(processSignals(), systemClock(), {
         onFirstSignal: (signal) => {
           const sentence = `${signal}: finishing requests; a second signal ends it immediately`;
           log("info", "stopping", sentence, { signal });
           ask(`${signal} came`);
         },
-        onLaterSignal: (signal) => void endBySignal(signal),
+        onLaterSignal: (signal) => void endProcessBySignal(signal),
         signals,
       }),
     );

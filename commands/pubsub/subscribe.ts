@@ -1,6 +1,6 @@
 /** `baton subscribe`: delivers the messages of a topic as they arrive. The user need not choose a client ID. */
 import { traceSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
@@ -16,29 +16,29 @@ import { addNextStepToErrors } from "./client_next_step.ts";
 import { connectionSettingsWithDefaultId, defaultClientId, openClientState, openRequester } from "./open_client.ts";
 
 const subscribeSettings = {
-  exec: flag("--exec", textType("line"), {
+  exec: flagSetting("--exec", textType("line"), {
     once: true,
     help: "run this shell command for each message, with the message as stdin; exit 0 acknowledges it",
   }),
-  outDir: flag("--out-dir", textType("folder"), {
+  outDir: flagSetting("--out-dir", textType("folder"), {
     once: true,
     help: "write each message to a file named after its ID, exactly once even if baton is killed",
   }),
-  lines: toggle("--lines", {
+  lines: toggleSetting("--lines", {
     help: "a newline follows each message: the default on stdout; with --exec on the stdin of the command",
   }),
-  null: toggle("-0, --null", { help: "NUL follows each message" }),
-  json: toggle("--json", { help: "print each message as one line of JSON" }),
-  count: flag("-n, --count", integerType("count", { min: 1, max: 1_000_000_000 }), {
+  null: toggleSetting("-0, --null", { help: "NUL follows each message" }),
+  json: toggleSetting("--json", { help: "print each message as one line of JSON" }),
+  count: flagSetting("-n, --count", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "end after this many messages",
     unset: "no limit",
   }),
-  wait: flag("-w, --wait", durationType(), {
+  wait: flagSetting("-w, --wait", durationType(), {
     help: "end when no message has arrived for this long; exit 1 if there was none",
     unset: "no limit",
   }),
-  untilEmpty: toggle("--until-empty", { help: "end when no message waits" }),
-  unsubscribe: toggle("--unsubscribe", {
+  untilEmpty: toggleSetting("--until-empty", { help: "end when no message waits" }),
+  unsubscribe: toggleSetting("--unsubscribe", {
     help: "end the subscription; messages that wait are lost for it",
   }),
   ...progressSettings,

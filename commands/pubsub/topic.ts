@@ -1,11 +1,11 @@
 /** `baton pubsub topic ls|show|delete|repair`: sends an operator's request to the server that owns the topic. */
 import { pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
-import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
-import { headCells, printTable } from "../../src/base/terminal/table.ts";
+import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { manageTopic, type ManageTopicRequest, type ManageTopicResult } from "../../src/pubsub/admin/manage_topic.ts";
@@ -26,10 +26,10 @@ import { pubsubTopicRows, pubsubTopicsTable } from "./overview_tables.ts";
 import { readPubsubServiceSecurity } from "./service_security.ts";
 
 export const pubsubTopicCommandSettings = {
-  acceptLoss: toggle("--accept-loss", {
+  acceptLoss: toggleSetting("--accept-loss", {
     help: "delete: delete a topic with subscribers, too; repair: give up damaged data",
   }),
-  json: toggle("--json", { help: "print one JSON object" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
   ...pubsubKeySettings,
   ...connectionSettings,
 } satisfies SettingTable;
@@ -147,7 +147,7 @@ async function showTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode
   if (damage !== null) facts.push(["damage", damage]);
   printTable(io, facts.map(([name, fact]) => [name, String(fact)]));
   const rows = slowest.map(({ client, position, pending }) => [printable(client), String(position), String(pending)]);
-  if (rows.length > 0) printTable(io, [[""], headCells(["SUBSCRIBER", "HAD", "WAITING"]), ...rows]);
+  if (rows.length > 0) printTable(io, [[""], tableHeadCells(["SUBSCRIBER", "HAD", "WAITING"]), ...rows]);
   return exitCodes.SUCCESS;
 }
 

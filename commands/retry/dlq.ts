@@ -14,7 +14,7 @@ import type { ClaimedMessage } from "../../src/retry/queue/stored_message.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
-import { progressForm, ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
+import { chooseProgressForm, ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
 import { checkSelection, printChanges } from "./control.ts";
@@ -121,7 +121,7 @@ async function redriveWithProgress(
   rate: Rate | null,
 ): Promise<number> {
   using stop = new StopSignalListener(processSignals());
-  const total = progressForm(call) === null ? null : await store.read("countRedrivable", where);
+  const total = chooseProgressForm(call) === null ? null : await store.read("countRedrivable", where);
   using progress = new ProgressLine(call, { noun: "message", verb: "redriven", total });
   const onRedriven = (count: number) => progress.add(count);
   return await redriveAll(store, where, { rate, clock: systemClock(), signal: stop.signal, onRedriven });

@@ -1,5 +1,5 @@
 /** `baton retry-processor explain`: prints the schedule of a policy before it is used. */
-import { headCells, printTable } from "../../src/base/terminal/table.ts";
+import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import { retryPolicySettings } from "../../src/retry/settings/retry_settings.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -54,7 +54,7 @@ async function explain({ values, names, sources, io }: CommandCall<typeof explai
     return [String(at + 1), at === 0 ? "immediately" : span(minMs, maxMs), span(sinceMinMs, sinceMaxMs)];
   });
   printTable(io, [
-    headCells(["TRY", "AFTER THE PREVIOUS", hasJitter ? "AFTER THE FIRST, MIN … MAX" : "AFTER THE FIRST"]),
+    tableHeadCells(["TRY", "AFTER THE PREVIOUS", hasJitter ? "AFTER THE FIRST, MIN … MAX" : "AFTER THE FIRST"]),
     ...rows,
   ]);
   if (schedule.triesMax > schedule.delays.length) io.out(`… up to try ${schedule.triesMax}\n`);

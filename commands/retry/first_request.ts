@@ -7,7 +7,7 @@ import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets
 import { readRetryAfter } from "../../src/retry/targets/http_target.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "../../src/retry/targets/outcome.ts";
 import type { TryTrace } from "../../src/retry/targets/target.ts";
-import { ReaderGone } from "../../src/base/terminal/io.ts";
+import { StdoutReaderGone } from "../../src/base/terminal/io.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { CallCall } from "./call_options.ts";
@@ -97,7 +97,7 @@ async function printBody({ body }: BackendResponse, io: CallCall["io"], signal: 
       io.out(next.value);
       await io.written("stdout", signal);
     } catch (error) {
-      if (error instanceof ReaderGone) return null; // the command ends by SIGPIPE, when the message is stored
+      if (error instanceof StdoutReaderGone) return null; // the command ends by SIGPIPE, when the message is stored
       io.drop();
       return `its response cannot be printed: ${errorMessage(error)}`;
     }

@@ -5,7 +5,7 @@ import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts
 import { LocalLease } from "../../src/base/process/local_lease.ts";
 import { processSignals, StoppedBySignal, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
 import { superviseChild } from "../../src/base/process/supervise/supervise_child.ts";
-import { sayTo } from "../../src/base/terminal/io.ts";
+import { stderrSentencePrinter } from "../../src/base/terminal/io.ts";
 import { startGuard } from "../../src/base/process/guard/guard.ts";
 import type { TryEnd } from "../../src/retry/queue/message_life.ts";
 import type { MessageHead } from "../../src/retry/queue/stored_message.ts";
@@ -13,7 +13,7 @@ import { outcomeOfExit, type RetryRules } from "../../src/retry/targets/outcome.
 import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { readSpanVariables } from "../../src/base/trace/trace_context.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import { openBodyFile } from "../../src/base/process/spawn/unnamed_file.ts";
+import { openMessageBodyFile } from "../../src/base/process/spawn/unnamed_file.ts";
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
 import { type ExitCode, toExitCode } from "../../src/base/exit_codes.ts";
 import { signalToMirror } from "../../src/coordination/job/lock_ending.ts";
@@ -81,14 +81,14 @@ async function runCommandOnce(
   const stopping = new AbortController();
   const unlisten = signals.listen(stopSignals, (signal) => stopping.abort(new StoppedBySignal(signal)));
   const reads = !values.noStdin && !io.stdinIsTerminal;
-  const input = reads ? openBodyFile(body) : null;
+  const input = reads ? openMessageBodyFile(body) : null;
   try {
     const outcome = await superviseChild({
       command,
       env,
       lease: new LocalLease(clock, guardMs),
       clock,
-      guard: startGuard(sayTo(io)),
+      guard: startGuard(stderrSentencePrinter(io)),
       signals,
       descriptors: io.inheritedFds,
       killAfterMs: values.killAfter,

@@ -19,7 +19,7 @@ import {
 import { printJson } from "../../src/base/terminal/io.ts";
 import { type ProgressCall, progressSettings } from "../../src/base/terminal/progress.ts";
 import { ThreadProgress } from "../../src/base/terminal/progress_thread.ts";
-import { headCells, printTable } from "../../src/base/terminal/table.ts";
+import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
 import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/dead_letters/dead_letter_record.ts";
@@ -113,7 +113,7 @@ export async function listMessages(call: ListCall): Promise<ExitCode> {
     return exitCodes.SUCCESS;
   }
   const nowMs = Date.now();
-  if (messages.length > 0) printTable(io, [headCells(listHead), ...messages.map((one) => messageRow(one, nowMs))]);
+  if (messages.length > 0) printTable(io, [tableHeadCells(listHead), ...messages.map((one) => messageRow(one, nowMs))]);
   else if (!values.quiet) io.err(`baton: no matching message in "${name}"\n`);
   if (more && !values.quiet) io.err(`baton: there are more than ${values.limit} messages; show more with --limit\n`);
   return exitCodes.SUCCESS;
@@ -181,7 +181,7 @@ export async function printStats(call: InspectCall): Promise<ExitCode> {
     return exitCodes.SUCCESS;
   }
   printTable(io, [
-    headCells(["STATE", "MESSAGES", "BYTES"]),
+    tableHeadCells(["STATE", "MESSAGES", "BYTES"]),
     ...messageStates.map((state) => [state, String(totals[state].count), String(totals[state].bytes)]),
   ]);
   const nowMs = Date.now();

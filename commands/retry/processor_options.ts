@@ -97,12 +97,12 @@ export async function openProcessorTraces(
   log: Log,
 ): Promise<ProcessorTraces | null> {
   if (!wantsTraces(io.env, values)) return null;
-  const [{ versionFacts }, { TraceSource }, { firstTrySpan }] = await Promise.all([
+  const [{ readBuildFacts }, { TraceSource }, { firstTrySpan }] = await Promise.all([
     import("../../src/base/support/build.ts"),
     import("../../src/base/trace/trace_source.ts"),
     import("../../src/retry/targets/try_span.ts"),
   ]);
-  const { release: version } = await versionFacts();
+  const { release: version } = await readBuildFacts();
   const source = new TraceSource({
     env: io.env,
     version,

@@ -5,8 +5,8 @@ import { type CommandCall, defineCommand } from "../command.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
 import { JobTable } from "../../src/base/process/proc/job_table.ts";
-import { listenForStops, processSignals } from "../../src/base/process/supervise/signal_source.ts";
-import { type Guard, startGuard } from "../../src/base/process/guard/guard.ts";
+import { listenForStopSignals, processSignals } from "../../src/base/process/supervise/signal_source.ts";
+import { type CommandGuard, startGuard } from "../../src/base/process/guard/guard.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
 import type { HttpClient } from "../../src/base/http/http_client.ts";
@@ -25,7 +25,7 @@ import { readRetryRules } from "../../src/retry/processor/retry_rules.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { requireStoreAt, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
-import { processLog } from "../../src/base/terminal/process_log.ts";
+import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
@@ -140,7 +140,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   checkListenAddress("retryMetricsListen", runSettings.retryMetricsListen, values.retryMetricsListen, sources);
   const location = readStoreLocation(values, sources);
   const { log: format, quiet, verbose } = values;
-  const log = processLog(io, { who: "baton retry-processor", format, quiet, verbose });
+  const log = createProcessLog(io, { who: "baton retry-processor", format, quiet, verbose });
   if (exec !== undefined) checkExecLine(exec, io.env["PATH"]);
   const backend = values.url === undefined ? null : parseBackend(values.url);
   const rules = rulesOf(call);
@@ -166,7 +166,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     const options = { location, openStore, target, values, sources, log, until, topics } as const;
     await using processor = await StoreProcessor.open(options);
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
-    const unlisten = listenForStops(signals, systemClock(), {
+    const unlisten = listenForStopSignals(signals, systemClock(), {
       signals: stopSignals,
       onFirstSignal: (signal) => {
         log(
@@ -270,7 +270,7 @@ function rulesOf({ values, sources }: RunCall): RetryRules {
 }
 
 interface TargetParts {
-  readonly guard: Guard;
+  readonly guard: CommandGuard;
   readonly log: Log;
   readonly client: HttpClient;
   /** Null: each message has its own. */

@@ -25,7 +25,7 @@ import { RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { openProcessorTraces, openTopicClients, processorSettings, type ProcessorTraces } from "./processor_options.ts";
 import { httpClientSettings, openHttpClient } from "./http_options.ts";
-import { processLog } from "../../src/base/terminal/process_log.ts";
+import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import { readRequestMemory, readRetryRules, readStoreRules } from "../../src/retry/processor/retry_rules.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
@@ -144,7 +144,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
   const location = readStoreLocation(values, sources);
   const memoryBytes = readRequestMemory(values, sources);
-  const log = processLog(io, {
+  const log = createProcessLog(io, {
     who: "baton retry-processor",
     format: values.log,
     quiet: values.quiet,

@@ -7,7 +7,7 @@ import { ReplySocket } from "../../test/support/reply_socket.ts";
 import { RequestSocket } from "../../test/support/request_socket.ts";
 import { RouterSocket } from "../../src/protocols/zeromq/router_socket.ts";
 import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
-import { x25519Secret } from "../../src/base/support/x25519.ts";
+import { prepareX25519Secret } from "../../src/base/support/x25519.ts";
 import { decodeZ85 } from "../../src/base/wire/z85.ts";
 import { curveClient } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
 import { curveServer } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
@@ -29,7 +29,7 @@ function options(isServer: boolean): SocketOptions {
   const heartbeat = { everyMs: 0, timeoutMs: 0 }; // none by default, as with libzmq
   const server = process.env[curveKeyVariables.server];
   if (server === undefined) return { heartbeat };
-  const own = { key: x25519Secret(keyOf(process.env[curveKeyVariables.secretKey] ?? "")), randomBytes: random };
+  const own = { key: prepareX25519Secret(keyOf(process.env[curveKeyVariables.secretKey] ?? "")), randomBytes: random };
   return { heartbeat, security: isServer ? curveServer(own) : curveClient({ ...own, serverKey: keyOf(server) }) };
 }
 

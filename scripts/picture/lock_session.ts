@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { userName } from "../../src/base/support/user_name.ts";
+import { ownUserName } from "../../src/base/support/user_name.ts";
 import { drawPicture } from "./draw_picture.ts";
 import { RecordedTerminal } from "./record_terminal.ts";
 import { TerminalScreen } from "./terminal_screen.ts";
@@ -96,7 +96,7 @@ function draw(recorded: readonly RecordedTerminal[], lengthMs: number): Recorded
 
 /** Replaces the user and the machine of the recording by those of the picture. */
 function withoutOwnNames(text: string): string {
-  return text.replaceAll(`${userName()}@${hostname()}`, "ops@db1");
+  return text.replaceAll(`${ownUserName()}@${hostname()}`, "ops@db1");
 }
 
 /** Ends the keeper of the session, which would wait for further clients. */

@@ -3,7 +3,7 @@ import { enterBarrier, type EnterBarrierOptions } from "../coordination/barrier/
 import type { BarrierMembership } from "../coordination/barrier/barrier_membership.ts";
 import { encodeLockName } from "../coordination/nodes/node_paths.ts";
 import { systemClock } from "../base/support/clock.ts";
-import { checkWait, waitLimit } from "../base/support/deadline.ts";
+import { checkWaitTime, startCallDeadline } from "../base/support/deadline.ts";
 import { ownInfo, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface BarrierOptions extends Pick<EnterBarrierOptions, "onMemberLost" | "root" | "acl" | "clock" | "info"> {
@@ -66,8 +66,10 @@ export class Barrier implements AsyncDisposable {
     const stop = this.#sessions.stopSignal(signal);
     // 0 has no special meaning for a barrier.
     const sinceMs = rest.clock?.now();
-    checkWait(wait);
-    using limit = waitLimit(rest.clock ?? systemClock(), typeof wait === "number" ? wait : undefined, { signal: stop });
+    checkWaitTime(wait);
+    using limit = startCallDeadline(rest.clock ?? systemClock(), typeof wait === "number" ? wait : undefined, {
+      signal: stop,
+    });
     const zk = await this.#sessions.get(limit.signal);
     const waiting = { signal: limit.signal, ...(sinceMs === undefined ? {} : { sinceMs }) };
     return await enterBarrier(zk, this.name, { ...rest, ...reporting, ...waiting, info, parties });

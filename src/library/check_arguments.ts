@@ -3,7 +3,7 @@
  * wait.
  */
 import { BatonError } from "../base/errors.ts";
-import { typeName } from "../base/support/text.ts";
+import { valueTypeName } from "../base/support/text.ts";
 
 /**
  * Returns text as UTF-8. Throws USAGE for anything but text and bytes: other views and arrays have no bytes that were
@@ -11,12 +11,14 @@ import { typeName } from "../base/support/text.ts";
  */
 export function checkedBytes(what: string, value: string | Uint8Array): Uint8Array {
   if (typeof value === "string") return new TextEncoder().encode(value);
-  const type = typeName(value);
+  const type = valueTypeName(value);
   if (type === "Uint8Array") return value;
   throw new BatonError("USAGE", `${what} is neither a string nor a Uint8Array, but of type ${type}`);
 }
 
 /** Throws USAGE for anything but a function. */
 export function checkFunction(what: string, value: unknown): void {
-  if (typeof value !== "function") throw new BatonError("USAGE", `${what} is not a function, but ${typeName(value)}`);
+  if (typeof value !== "function") {
+    throw new BatonError("USAGE", `${what} is not a function, but ${valueTypeName(value)}`);
+  }
 }

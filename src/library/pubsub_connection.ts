@@ -10,9 +10,9 @@ import { PubsubRequester, type PubsubRequestOptions } from "../pubsub/client/req
 import { topicStateFolder } from "../pubsub/client/state_folder.ts";
 import { findAnnouncedProxies } from "../pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
-import { abortable, anySignal, throwIfAborted } from "../base/support/abort.ts";
+import { abortable, anyAbortSignal, throwIfAborted } from "../base/support/abort.ts";
 import { type Clock, systemClock } from "../base/support/clock.ts";
-import { checkWait, deadlineAfter } from "../base/support/deadline.ts";
+import { checkWaitTime, deadlineAfter } from "../base/support/deadline.ts";
 import { userStateFolder } from "../base/support/home_folder.ts";
 import { readPublicKey, readSecretKey } from "../protocols/zeromq/curve_key_file.ts";
 import { curveDialOptions } from "../protocols/zeromq/curve_security.ts";
@@ -81,7 +81,7 @@ export class PubsubConnection {
 
   /** Throws USAGE for an invalid ID or address, and CONFIG for unusable key files. */
   constructor(place: PubsubPlace, id: string, options: PubsubClientOptions) {
-    checkWait(options.wait);
+    checkWaitTime(options.wait);
     this.id = id;
     this.#place = place;
     this.#options = options;
@@ -116,8 +116,8 @@ export class PubsubConnection {
   limitsOf(
     { wait = this.waitMs, signal }: PubsubCallOptions,
   ): { readonly endMs: number; readonly signal: AbortSignal } {
-    checkWait(wait);
-    return { endMs: this.clock.now() + wait, signal: anySignal(this.closed, signal) };
+    checkWaitTime(wait);
+    return { endMs: this.clock.now() + wait, signal: anyAbortSignal(this.closed, signal) };
   }
 
   /** Runs one call at a topic. After a takeover by another process the next call uses a new session. */
@@ -198,7 +198,7 @@ export class PubsubConnection {
     const path = new PubsubPath(this.#options.root);
     const place = this.#place as SessionPlace;
     if ("session" in place) return await findAnnouncedProxies(place, path, signal);
-    const ends = anySignal(signal, place.signal);
+    const ends = anyAbortSignal(signal, place.signal);
     await using zk = await connect({ ...place, signal: ends });
     return await findAnnouncedProxies(zk, path, ends);
   }

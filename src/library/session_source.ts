@@ -7,10 +7,10 @@ import process from "node:process";
 import type { HolderInfo } from "../coordination/nodes/holder_info.ts";
 import { BatonError } from "../base/errors.ts";
 import type { Lease } from "../base/process/lease.ts";
-import { abortable, anySignal, onAbort, RunningCalls, throwIfAborted } from "../base/support/abort.ts";
+import { abortable, anyAbortSignal, onAbort, RunningCalls, throwIfAborted } from "../base/support/abort.ts";
 import { type Clock, systemClock } from "../base/support/clock.ts";
-import { checkWait, type Deadline, waitLimit } from "../base/support/deadline.ts";
-import { userName } from "../base/support/user_name.ts";
+import { checkWaitTime, type Deadline, startCallDeadline } from "../base/support/deadline.ts";
+import { ownUserName } from "../base/support/user_name.ts";
 import { connect, type ConnectOptions } from "../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../protocols/zookeeper/zookeeper_error.ts";
@@ -52,7 +52,7 @@ export class SessionSource {
 
   /** Returns the signal that ends a call: at the end of the object, or with the call's own signal. */
   stopSignal(signal?: AbortSignal): AbortSignal {
-    return anySignal(this.#closed.signal, signal);
+    return anyAbortSignal(this.#closed.signal, signal);
   }
 
   /** Runs a call, which `close` waits for. Throws the reason of the end after it. */
@@ -81,7 +81,7 @@ export class SessionSource {
     if ("session" in this.#place) return this.#place;
     const own = this.#own ??= connect({
       ...this.#place,
-      signal: anySignal(this.#isOver.signal, this.#place.signal),
+      signal: anyAbortSignal(this.#isOver.signal, this.#place.signal),
     });
     try {
       const zk = await abortable(own, signal);
@@ -139,15 +139,15 @@ export function callLimit(
   wait: "none" | "forever" | number | undefined,
   { clock = systemClock(), signal }: { readonly clock?: Clock | undefined; readonly signal: AbortSignal },
 ): CallLimit {
-  checkWait(wait);
+  checkWaitTime(wait);
   const sinceMs = clock.now();
   const limitMs = typeof wait === "number" && wait > 0 ? wait : undefined;
-  const limit = waitLimit(clock, limitMs, { signal });
+  const limit = startCallDeadline(clock, limitMs, { signal });
   const isTry = wait === "none" || (typeof wait === "number" && wait <= 0);
   return { ...limit, waiting: { ...(isTry ? { wait: "none" } : {}), signal: limit.signal, sinceMs } };
 }
 
 /** Describes this process for others that read a lock. */
 export function ownInfo(reason: string): HolderInfo {
-  return { host: hostname(), pid: process.pid, user: userName(), argv0: process.argv0, reason };
+  return { host: hostname(), pid: process.pid, user: ownUserName(), argv0: process.argv0, reason };
 }

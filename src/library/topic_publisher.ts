@@ -5,7 +5,7 @@ import { type MessageLossCertainty, messageLossSentence } from "../pubsub/client
 import { Publisher } from "../pubsub/client/publisher.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { abortable, throwIfAborted } from "../base/support/abort.ts";
-import { Event } from "../base/support/event.ts";
+import { OneTimeEvent } from "../base/support/event.ts";
 import { checkedBytes } from "./check_arguments.ts";
 import type { PubsubCallOptions, PubsubConnection } from "./pubsub_connection.ts";
 
@@ -192,7 +192,7 @@ class PutRun {
   /** Puts that were given to the publisher and are not confirmed, by counter. */
   readonly #given = new Map<number, PendingPut>();
   #nextCounter = 1;
-  #work = new Event();
+  #work = new OneTimeEvent();
   #isEnding = false;
   #hasFailed = false;
   #hasReported = false;
@@ -262,7 +262,7 @@ class PutRun {
       while (this.#waiting.length === 0) {
         if (this.#isEnding) return;
         await this.#work.wait();
-        this.#work = new Event();
+        this.#work = new OneTimeEvent();
       }
       yield this.#takeChunk();
     }

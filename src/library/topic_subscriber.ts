@@ -3,7 +3,7 @@ import { BatonError } from "../base/errors.ts";
 import { type ReceivedMessage, Subscriber } from "../pubsub/client/subscriber.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { throwIfAborted } from "../base/support/abort.ts";
-import { checkWait, sleep } from "../base/support/deadline.ts";
+import { checkWaitTime, sleep } from "../base/support/deadline.ts";
 import type { PubsubCallOptions, PubsubConnection } from "./pubsub_connection.ts";
 
 /** A message of a topic. It comes again until it is acknowledged. */
@@ -169,7 +169,7 @@ export class TopicSubscriber {
    * is full, and reports that to `onProblem`.
    */
   async *messages({ wait = "forever", signal }: MessagesOptions = {}): AsyncGenerator<DeliveredMessage, void, void> {
-    checkWait(wait);
+    checkWaitTime(wait);
     if (this.#isIterating) throw this.#usageError("iterate over", "another iteration of its messages is in progress");
     this.#isIterating = true;
     try {
@@ -206,7 +206,7 @@ export class TopicSubscriber {
   }
 
   async #fetch({ max = batchMax, wait = 0, signal }: FetchOptions): Promise<FetchedMessages> {
-    checkWait(wait);
+    checkWaitTime(wait);
     const limits = this.#connection.limitsOf({ signal });
     const session = await this.#connection.session(this.topic, limits);
     if (this.#source?.session !== session) {

@@ -1,5 +1,5 @@
 /** Two ends of a CURVE handshake without a wire between them. Chance comes from a seed. */
-import { type X25519Secret, x25519Secret } from "../../src/base/support/x25519.ts";
+import { prepareX25519Secret, type X25519Secret } from "../../src/base/support/x25519.ts";
 import { decodeCommand, type ZmtpCommand } from "../../src/protocols/zeromq/zmtp/zmtp_command.ts";
 import type { RandomBytes } from "../../src/protocols/zeromq/zmtp/curve_agreement.ts";
 import { curveClient } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
@@ -22,7 +22,7 @@ export function seededBytes(seed: number): RandomBytes {
 }
 
 export function seededKey(seed: number): X25519Secret {
-  return x25519Secret(seededBytes(seed)(32));
+  return prepareX25519Secret(seededBytes(seed)(32));
 }
 
 export const serverKey = seededKey(1);

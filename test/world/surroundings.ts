@@ -4,7 +4,7 @@
  */
 import net from "node:net";
 import process from "node:process";
-import { OwnProcess, type ProcessSystem, useSystem } from "../../src/base/support/own_process.ts";
+import { OwnProcess, type ProcessSystem, useProcessSystem } from "../../src/base/support/own_process.ts";
 
 /** What the process whose turn it is sees. */
 export interface Surroundings {
@@ -40,7 +40,7 @@ let reportLeak: (message: string) => void = () => {};
 
 export function setCurrent(next: Surroundings | null): void {
   current = next;
-  useSystem(next?.system ?? noProcesses);
+  useProcessSystem(next?.system ?? noProcesses);
 }
 
 /** Functions of the runtime that are used by the world itself. */
@@ -154,7 +154,7 @@ function replacements(): readonly Place[] {
  */
 export function replaceGlobals(onLeak: (message: string) => void): () => void {
   reportLeak = onLeak;
-  const realSystem = useSystem(noProcesses);
+  const realSystem = useProcessSystem(noProcesses);
   const before: { owner: object; name: string; found: PropertyDescriptor | undefined }[] = [];
   for (const [owner, name, value] of replacements()) {
     if (owner === undefined) continue;
@@ -166,7 +166,7 @@ export function replaceGlobals(onLeak: (message: string) => void): () => void {
   }
   return () => {
     reportLeak = () => {};
-    useSystem(realSystem);
+    useProcessSystem(realSystem);
     for (const { owner, name, found } of before.reverse()) {
       if (found === undefined) Reflect.deleteProperty(owner, name);
       else if (found.configurable === false) Reflect.set(owner, name, found.value);

@@ -13,14 +13,14 @@ import {
 import { type Coordination, requireScope } from "../../../src/coordination/connect/coordination_servers.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { BatonError } from "../../../src/base/errors.ts";
-import { type Guard, startGuard } from "../../../src/base/process/guard/guard.ts";
+import { type CommandGuard, startGuard } from "../../../src/base/process/guard/guard.ts";
 import {
   processSignals,
   StoppedBySignal,
   StopSignalListener,
 } from "../../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import { type Io, printJson, sayTo } from "../../../src/base/terminal/io.ts";
+import { type Io, printJson, stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
 import { type CommandCall, defineCommand, oneNameCommandSyntax } from "../../command.ts";
 import { chooseCoordinationServers, runInCoordinationSession } from "../../coordination_session.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
@@ -34,7 +34,7 @@ import {
 import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { superviseChild } from "../../../src/base/process/supervise/supervise_child.ts";
-import { WaitLine } from "../../../src/base/terminal/progress_line.ts";
+import { ErasableLine } from "../../../src/base/terminal/progress_line.ts";
 import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -96,7 +96,7 @@ export const barrierCommand = defineCommand({
 async function barrier(call: CommandCall<typeof barrierCommandSettings>): Promise<ExitCode> {
   const options = readBarrierOptions(call);
   if ("do" in options) return await runGate(options, call);
-  const guard = startGuard(sayTo(call.io)); // starts in some milliseconds, in parallel with the following work
+  const guard = startGuard(stderrSentencePrinter(call.io)); // starts in some milliseconds, in parallel with the following work
   return await runBarrier(options, call.io, guard);
 }
 
@@ -144,14 +144,14 @@ interface BarrierRun {
  * `guard` is the guard process, which is already started. Throws BatonError for a failure before the command,
  * StoppedBySignal after a signal.
  */
-async function runBarrier(options: BarrierCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
+async function runBarrier(options: BarrierCommandOptions, io: Io, guard: CommandGuard): Promise<ExitCode> {
   const facts = new StatusReportFacts();
   const about = { verb: "barrier", names: [options.name], conflicts: ["BARRIER_TIMEOUT"] } as const;
   const run = { io, deps: runDependencies(), facts };
   return await runWithStatusReport({ ...options, ...about, io, facts }, () => enterAndRun(options, run, guard));
 }
 
-async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guard: Guard): Promise<LockEnding> {
+async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guard: CommandGuard): Promise<LockEnding> {
   const { io, deps, facts } = run;
   using stop = new StopSignalListener(deps.signals);
   const { values } = options;
@@ -329,7 +329,7 @@ function showGathered(
   { name, parties, verbose, quiet }: BarrierCommandOptions,
   io: Io,
 ): Disposable & { onWaiting(gathered: number): void } {
-  const line = !quiet && !verbose && WaitLine.canShow(io) ? new WaitLine(io) : null;
+  const line = !quiet && !verbose && ErasableLine.canShow(io) ? new ErasableLine(io) : null;
   let last = -1;
   return {
     onWaiting(gathered) {

@@ -1,7 +1,7 @@
 /** The options of `baton barrier` and their allowed combinations. Pure. */
 import type { ConfigSources } from "../../../src/base/config/resolve_settings.ts";
 import { barrierSettings } from "../../../src/coordination/settings/command_settings.ts";
-import { flag, type SettingTable, type SettingValues, toggle } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings, traceSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -14,11 +14,11 @@ import { commandFlags, commandSettings, conflictExitCode } from "../../../src/co
 const flags = {
   ...barrierSettings,
   conflictExitCode,
-  set: toggle("--set", { help: "close the gate" }),
-  lift: toggle("--lift", { help: "open the gate" }),
-  wait: toggle("--wait", { help: "wait until the gate is open" }),
-  json: toggle("--json", { help: "for a gate: print one JSON object" }),
-  reason: flag("--reason", textType("text"), {
+  set: toggleSetting("--set", { help: "close the gate" }),
+  lift: toggleSetting("--lift", { help: "open the gate" }),
+  wait: toggleSetting("--wait", { help: "wait until the gate is open" }),
+  json: toggleSetting("--json", { help: "for a gate: print one JSON object" }),
+  reason: flagSetting("--reason", textType("text"), {
     help: "purpose of the barrier or gate; other participants can read it",
   }),
   ...shellLineSettings,

@@ -1,10 +1,10 @@
 /** `baton check`: tells a command whether its lock is still held, and for how much longer at least. */
 import { readLeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
-import { isNamespaceInsideJob } from "../../../src/base/process/proc/process_table.ts";
+import { isPidNamespaceInsideJob } from "../../../src/base/process/proc/process_table.ts";
 import { printJson } from "../../../src/base/terminal/io.ts";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { durationType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -17,11 +17,11 @@ import { type OuterLocks, requireOuterLocks } from "../../../src/coordination/jo
 import type { CheckJson } from "../../json_shapes/job_shapes.ts";
 
 const settings = {
-  atLeast: flag("--at-least", durationType(), {
+  atLeast: flagSetting("--at-least", durationType(), {
     help: "exit 79 also if the lock is held for certain only this long or less",
     default: 0,
   }),
-  json: toggle("--json", { help: "print one JSON object" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -82,7 +82,7 @@ async function remainingLeaseMs(note: string | undefined, holderId: string): Pro
   if (note === undefined || note === "" || libc === null) return "unknown";
   try {
     const endMs = readLeaseNote(note, holderId);
-    if (endMs === null) return isNamespaceInsideJob(holderId) ? "unknown" : 0;
+    if (endMs === null) return isPidNamespaceInsideJob(holderId) ? "unknown" : 0;
     return endMs - libc.bootTimeMs();
   } catch {
     return "unknown"; // the file of another user

@@ -4,7 +4,7 @@
  */
 import { countWithNoun, printable } from "../../../src/base/support/text.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
-import { type Cell, headCells, printTable } from "../../../src/base/terminal/table.ts";
+import { printTable, type TableCell, tableHeadCells } from "../../../src/base/terminal/table.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
 import { printCrontabProblems, readCrontab, requireValidCrontab } from "../../../src/coordination/cron/cron_file.ts";
@@ -108,13 +108,13 @@ function showNextTicks(file: string, values: CronSettingValues, io: Io): ExitCod
     }));
     printJson<CronNextJson>(io, { version: 1, file, ticks: rows });
   } else {
-    const rows = ticks.map(({ tickMs, job }): Cell[] => [
+    const rows = ticks.map(({ tickMs, job }): TableCell[] => [
       new Date(tickMs).toISOString().replace(":00.000Z", "Z"),
       localTime(tickMs, job.schedule.zone),
       job.name,
       printable(job.command),
     ]);
-    if (rows.length > 0) printTable(io, [headCells(["TICK", "LOCAL TIME", "NAME", "COMMAND"]), ...rows]);
+    if (rows.length > 0) printTable(io, [tableHeadCells(["TICK", "LOCAL TIME", "NAME", "COMMAND"]), ...rows]);
   }
   return exitCodes.SUCCESS;
 }

@@ -1,5 +1,5 @@
 /** The settings of `baton cron`, and which operation takes which of them. Pure. */
-import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { logSettings } from "../../../src/coordination/settings/command_settings.ts";
 import {
   connectionSettings,
@@ -8,52 +8,52 @@ import {
 } from "../../../src/coordination/settings/coordination_settings.ts";
 import { durationType, integerType, textType, type ValueType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
-import { isInstant } from "../../../src/base/support/instant.ts";
+import { isUnixTimeMs } from "../../../src/base/support/instant.ts";
 import { type CommandCall, findGivenFlag } from "../../command.ts";
 import { commandSettings } from "../../../src/coordination/job/leased_command_flags.ts";
 
-const timezone = flag("--timezone", textType("zone"), {
+const timezone = flagSetting("--timezone", textType("zone"), {
   help: "time zone of lines without CRON_TZ, such as Europe/Berlin; the same on all hosts",
   unset: "CRON_TZ, TZ, or the host's",
 });
 
 /** Settings of `next` only. */
 const nextSettings = {
-  number: flag("-n, --number", integerType("count", { min: 1, max: 1000 }), {
+  number: flagSetting("-n, --number", integerType("count", { min: 1, max: 1000 }), {
     help: "for next: print this many ticks of each job",
     default: 1,
   }),
-  from: flag("--from", instantTextType(), { help: "for next: print ticks after this time", unset: "now" }),
+  from: flagSetting("--from", instantTextType(), { help: "for next: print ticks after this time", unset: "now" }),
 } satisfies SettingTable;
 
 const { historyKeep, historyMaxAge } = historySettings;
 
-const json = toggle("--json", { help: "print one JSON object" });
+const json = toggleSetting("--json", { help: "print one JSON object" });
 
 /** Settings of the service only. */
 const serviceSettings = {
-  jobs: flag("-j, --jobs", integerType("count", { min: 1, max: 1000 }), {
+  jobs: flagSetting("-j, --jobs", integerType("count", { min: 1, max: 1000 }), {
     help: "maximum number of jobs that run on this host at the same time; the ticks of further ones are left to " +
       "other hosts",
     default: 8,
   }),
-  drain: flag("--drain", durationType(), {
+  drain: flagSetting("--drain", durationType(), {
     help: "on the first TERM or INT, take no further ticks and let running jobs finish for this long; then stop them",
     default: 30_000,
   }),
-  splay: flag("--splay", durationType({ maxMs: 60_000 }), {
+  splay: flagSetting("--splay", durationType({ maxMs: 60_000 }), {
     help: "spread the first requests of all hosts for a tick over this time; another host is the first at each tick",
     default: 1000,
   }),
-  skew: flag("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
+  skew: flagSetting("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
     help: "maximum difference between the clocks of this host and of the servers; beyond it this host takes no ticks",
     default: 30_000,
   }),
-  outputDir: flag("--output-dir", textType("folder"), {
+  outputDir: flagSetting("--output-dir", textType("folder"), {
     group: "output",
     help: "write the output of each run to files of its own in this folder, of 10 MiB each, instead of to stderr",
   }),
-  outputKeep: flag("--output-keep", integerType("count", { min: 1, max: 100_000 }), {
+  outputKeep: flagSetting("--output-keep", integerType("count", { min: 1, max: 100_000 }), {
     group: "output",
     help: "with --output-dir: number of files of a job that are kept, the newest ones",
     default: 30,
@@ -80,7 +80,7 @@ function instantTextType(): ValueType<number> {
     fileType: "string",
     parse(written) {
       const ms = /^\d{4}-\d\d-\d\dT\d\d:\d\d\S*(Z|[+-]\d\d:\d\d)$/.test(written) ? Date.parse(written) : NaN;
-      if (isInstant(ms)) return ms;
+      if (isUnixTimeMs(ms)) return ms;
       throw new BatonError("USAGE", `"${written}" is not a time with its offset, such as 2026-11-24T03:00Z`);
     },
     format: (value) => new Date(value).toISOString(),

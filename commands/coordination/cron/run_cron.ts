@@ -4,8 +4,8 @@ import { readCrontab, requireValidCrontab } from "../../../src/coordination/cron
 import { runCronService } from "../../../src/coordination/cron/cron_service.ts";
 import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
-import { LineSink } from "../../../src/base/terminal/log_sink.ts";
-import { loggedIo, processLog } from "../../../src/base/terminal/process_log.ts";
+import { StderrLineSink } from "../../../src/base/terminal/log_sink.ts";
+import { createProcessLog, ioWithLoggedMessages } from "../../../src/base/terminal/process_log.ts";
 import type { CommandCall } from "../../command.ts";
 import { chooseCoordinationServers } from "../../coordination_session.ts";
 import type { cronSettings } from "./cron_options.ts";
@@ -13,12 +13,17 @@ import type { cronSettings } from "./cron_options.ts";
 /** Runs the service. Throws as readCrontab does, and CONFIG for a file with mistakes or servers that cannot be used. */
 export async function runCron(file: string, call: CommandCall<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
-  const stderr = new LineSink(io);
+  const stderr = new StderrLineSink(io);
   const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
   requireValidCrontab(io, file, crontab, values.quiet);
   const { verbose, quiet, log: format } = values;
-  const log = processLog({ ...io, err: (text) => stderr.err(text) }, { who: "baton cron", format, quiet, verbose });
-  const logged = loggedIo(io, { log, quiet });
+  const log = createProcessLog({ ...io, err: (text) => stderr.err(text) }, {
+    who: "baton cron",
+    format,
+    quiet,
+    verbose,
+  });
+  const logged = ioWithLoggedMessages(io, { log, quiet });
   const folder = values.outputDir === undefined ? null : new JobOutputFolder(values.outputDir, values.outputKeep);
   const { scope } = values;
   const place = chooseCoordinationServers({ ...call, quiet, verbose }, logged, { what: `crontab ${file}`, scope });

@@ -1,8 +1,8 @@
 /** `baton elect`: stands for election, runs the command while leading, and stands for election again. */
 import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
-import { type Guard, startGuard } from "../../../src/base/process/guard/guard.ts";
-import { type Io, sayTo } from "../../../src/base/terminal/io.ts";
+import { type CommandGuard, startGuard } from "../../../src/base/process/guard/guard.ts";
+import { type Io, stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
 import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -34,10 +34,10 @@ import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { type SignalSource, StoppedBySignal, stopSignals } from "../../../src/base/process/supervise/signal_source.ts";
 import { defineCommand, oneNameCommandSyntax } from "../../command.ts";
 import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
-import { shellHealthCheck, watchHealth } from "../../../src/base/process/supervise/health_watch.ts";
-import { hookFailure, runHook } from "../../../src/base/process/supervise/run_hook.ts";
+import { shellHealthCheck, watchCommandHealth } from "../../../src/base/process/supervise/health_watch.ts";
+import { describeHookFailure, runLeadershipHook } from "../../../src/base/process/supervise/run_hook.ts";
 import { superviseChild } from "../../../src/base/process/supervise/supervise_child.ts";
-import { cookieEnvironment, cookieVariable } from "../../../src/base/process/proc/process_table.ts";
+import { jobCookieEnvironment, jobCookieVariable } from "../../../src/base/process/proc/process_table.ts";
 import { ResignableLease } from "../../../src/base/process/resignable_lease.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 
@@ -133,7 +133,7 @@ class ElectionRun {
   /** Stands for election and runs one term. */
   async #lead(stop: AbortSignal): Promise<{ readonly term: TermResult; readonly ending: LockEnding }> {
     const { clock } = this.#deps;
-    const guard = startGuard(sayTo(this.#io));
+    const guard = startGuard(stderrSentencePrinter(this.#io));
     let isGuardLeft = false;
     try {
       const { leadership, recorded } = await this.#campaign(stop, guard);
@@ -171,7 +171,7 @@ class ElectionRun {
   /** Waits until this candidate leads. If its session expires, waits again with a new one, at the end of the queue. */
   async #campaign(
     stop: AbortSignal,
-    guard: Guard,
+    guard: CommandGuard,
   ): Promise<{ readonly leadership: Leadership; readonly recorded: RecordedHold | null }> {
     const { name, value, values, quiet } = this.#options;
     const { clock } = this.#deps;
@@ -287,7 +287,7 @@ interface TermDependencies {
   readonly io: Io;
   readonly clock: Clock;
   readonly signals: SignalSource;
-  readonly guard: Guard;
+  readonly guard: CommandGuard;
 }
 
 interface TermResult {
@@ -349,8 +349,18 @@ async function runElectionHook(
 ): Promise<ChildOutcome> {
   const { clock, signals, guard, io } = deps;
   const { hookTimeout: timeoutMs, killAfter: killAfterMs, signal: stopSignal } = values;
-  const outcome = await runHook({ ...rest, line, env, clock, signals, guard, timeoutMs, killAfterMs, stopSignal });
-  const complaint = hookFailure(outcome, timeoutMs);
+  const outcome = await runLeadershipHook({
+    ...rest,
+    line,
+    env,
+    clock,
+    signals,
+    guard,
+    timeoutMs,
+    killAfterMs,
+    stopSignal,
+  });
+  const complaint = describeHookFailure(outcome, timeoutMs);
   if (complaint !== null && !quiet) io.err(`baton: ${flag} ${complaint}\n`);
   return outcome;
 }
@@ -403,8 +413,8 @@ async function resignIfUnhealthy(
 ): Promise<void> {
   const { health, healthInterval, healthTimeout, healthFailures, onDoubt } = values;
   if (health === undefined) return;
-  const cookie = cookieEnvironment(lease.holderId, env[cookieVariable]);
-  const what = await watchHealth({
+  const cookie = jobCookieEnvironment(lease.holderId, env[jobCookieVariable]);
+  const what = await watchCommandHealth({
     intervalMs: healthInterval,
     timeoutMs: healthTimeout,
     failuresMax: healthFailures,

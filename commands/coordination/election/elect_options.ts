@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import type { ConfigSources } from "../../../src/base/config/resolve_settings.ts";
 import { type electRestartModes, electSettings } from "../../../src/coordination/settings/command_settings.ts";
-import { flag, type SettingTable, type SettingValues } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, type SettingValues } from "../../../src/base/config/setting.ts";
 import {
   connectionSettings,
   historySettings,
@@ -21,21 +21,21 @@ export type ElectRestartMode = (typeof electRestartModes)[number];
 /** Settings of this command only, and those of the section [elect]. */
 const flags = {
   ...electSettings,
-  value: flag("--value", textType("text"), {
+  value: flagSetting("--value", textType("text"), {
     basic: true,
     help: "value that others read while this candidate leads, such as host:port; at most 1,024 bytes",
     unset: "the host name",
   }),
-  leaderFile: flag("--leader-file", textType("file"), {
+  leaderFile: flagSetting("--leader-file", textType("file"), {
     help: "store the leader's value in this file, also while another leads; empty while there is no leader",
   }),
-  reason: flag("--reason", textType("text"), {
+  reason: flagSetting("--reason", textType("text"), {
     basic: true,
     help: "purpose of this candidate; others read it with baton who",
   }),
   ...shellLineSettings,
   ...commandFlags,
-  statusFd: flag("--status-fd", integerType("number", { min: 0, max: 65_535 }), {
+  statusFd: flagSetting("--status-fd", integerType("number", { min: 0, max: 65_535 }), {
     group: "output",
     help: "write a report of the last term to this open descriptor, as one JSON line",
   }),

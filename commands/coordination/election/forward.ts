@@ -1,9 +1,9 @@
 /** `baton forward`: a local port whose connections go to the leader of an election. */
 import { rmSync } from "node:fs";
-import { raiseOpenFiles } from "../../../src/base/process/spawn/shell_start.ts";
+import { raiseOwnOpenFilesLimit } from "../../../src/base/process/spawn/shell_start.ts";
 import { TcpForwarder } from "../../../src/base/sockets/tcp_forwarder.ts";
 import { processSignals, StopSignalListener } from "../../../src/base/process/supervise/signal_source.ts";
-import { flag, type SettingTable } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { integerType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -23,11 +23,11 @@ import { requireOneName } from "../../name_arguments.ts";
 import { networkReach } from "../../../src/base/sockets/socket_reach.ts";
 
 const settings = {
-  listen: flag("--listen", textType("host:port|unix:PATH"), {
+  listen: flagSetting("--listen", textType("host:port|unix:PATH"), {
     once: true,
     help: "address to listen on; :PORT listens on this machine only, port 0 chooses a free port",
   }),
-  maxConnections: flag("--max-connections", integerType("count", { min: 1, max: 1_000_000 }), {
+  maxConnections: flagSetting("--max-connections", integerType("count", { min: 1, max: 1_000_000 }), {
     help: "maximum number of open connections; further ones are closed",
     default: 1000,
   }),
@@ -65,7 +65,7 @@ export const forwardCommand = defineCommand({
       connectionsMax: values.maxConnections,
       log: say,
     });
-    await raiseOpenFiles(); // each connection has two
+    await raiseOwnOpenFilesLimit(); // each connection has two
     const listener = await takeAddress(at, () => listen(at, forwarder.accept, { halfOpen: true }));
     try {
       say(

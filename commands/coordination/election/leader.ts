@@ -1,6 +1,6 @@
 /** `baton leader`: prints the leader of an election, once or after every change. */
 import { printJson } from "../../../src/base/terminal/io.ts";
-import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { waitType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -19,14 +19,14 @@ import type { LeaderJson, LeaderLineJson } from "../../json_shapes/election_shap
 import { printable } from "../../../src/base/support/text.ts";
 
 const settings = {
-  json: toggle("--json", { help: "print one JSON object" }),
-  wait: flag("-w, --wait", waitType(), {
+  json: toggleSetting("--json", { help: "print one JSON object" }),
+  wait: flagSetting("-w, --wait", waitType(), {
     aliases: "--timeout, --wait-limit",
     help: "wait for a leader, at most this long or `forever`, connecting included; then exit 75, or 69 if no server " +
       "responds",
     unset: "do not wait",
   }),
-  watch: toggle("--watch", {
+  watch: toggleSetting("--watch", {
     help: "print one JSON line now and after every change, until stopped",
   }),
   ...connectionSettings,

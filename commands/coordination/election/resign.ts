@@ -1,13 +1,13 @@
 /** `baton resign`: asks the leader of an election to step down. */
 import { printJson } from "../../../src/base/terminal/io.ts";
-import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { durationType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { resign } from "../../../src/coordination/election/campaign.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
-import { userName } from "../../../src/base/support/user_name.ts";
+import { ownUserName } from "../../../src/base/support/user_name.ts";
 import { defineCommand } from "../../command.ts";
 import { runInCoordinationSession } from "../../coordination_session.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
@@ -15,13 +15,13 @@ import type { ResignJson } from "../../json_shapes/election_shapes.ts";
 import { requireOneName } from "../../name_arguments.ts";
 
 const settings = {
-  wait: flag("-w, --wait", durationType(), {
+  wait: flagSetting("-w, --wait", durationType(), {
     aliases: "--timeout",
     help: "maximum time to wait until the leader has stepped down; 0s: do not wait",
     default: 10_000,
   }),
-  reason: flag("--reason", textType("text"), { help: "reason, which the leader's baton prints" }),
-  json: toggle("--json", { help: "print one JSON object" }),
+  reason: flagSetting("--reason", textType("text"), { help: "reason, which the leader's baton prints" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -45,7 +45,7 @@ export const resignCommand = defineCommand({
   async run(call) {
     const { values, io } = call;
     const name = requireOneName("resign", call.names, "election");
-    const revocation = { by: userName(), reason: values.reason ?? "" };
+    const revocation = { by: ownUserName(), reason: values.reason ?? "" };
     const options = { root: values.root, waitMs: values.wait, revocation };
     const { holder, outcome } = await runInCoordinationSession(call, (zk) => resign(zk, name, options));
     const { holderId: id, value = "", host, pid, user } = holder;

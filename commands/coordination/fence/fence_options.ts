@@ -1,20 +1,20 @@
 /** The options of `baton fence`. */
-import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { durationType, integerType, textType } from "../../../src/base/config/value_types.ts";
 import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
 import { shellLineSettings } from "../../command.ts";
 
 const runSettings = {
-  store: flag("--store", textType("file"), {
+  store: flagSetting("--store", textType("file"), {
     once: true,
     help: "run: file that stores the highest token, next to the protected data; created if it does not exist",
   }),
-  try: toggle("-n, --try", {
+  try: toggleSetting("-n, --try", {
     aliases: "--nonblock, --nb",
     help: "run: do not wait; exit 75 if the store is busy",
   }),
-  wait: flag("-w, --wait", durationType(), {
+  wait: flagSetting("-w, --wait", durationType(), {
     aliases: "--timeout",
     help: "run: maximum wait for the store; then exit 75",
     unset: "no limit",
@@ -23,24 +23,24 @@ const runSettings = {
 } satisfies SettingTable;
 
 const zkSettings = {
-  version: flag("--version", integerType("number", { min: 0, max: 2 ** 31 - 1 }), {
+  version: flagSetting("--version", integerType("number", { min: 0, max: 2 ** 31 - 1 }), {
     help: "zk set, delete: write only if the node has this version, else exit 1",
   }),
-  dataFile: flag("--data-file", textType("file"), {
+  dataFile: flagSetting("--data-file", textType("file"), {
     once: true,
     help: "zk set, create: read the data from this file; - is standard input",
   }),
-  parents: toggle("-p, --parents", {
+  parents: toggleSetting("-p, --parents", {
     help: "zk create: create missing parents in the same transaction",
   }),
-  sequential: toggle("--sequential", {
+  sequential: toggleSetting("--sequential", {
     help: "zk create: append a number to the path that is higher than all earlier ones, and print the path",
   }),
-  json: toggle("--json", { help: "zk: print one JSON object" }),
+  json: toggleSetting("--json", { help: "zk: print one JSON object" }),
 } satisfies SettingTable;
 
 export const fenceSettings = {
-  token: flag("--token", textType("number"), {
+  token: flagSetting("--token", textType("number"), {
     help: "fencing token to check",
     unset: "BATON_FENCING_TOKEN, which baton lock sets",
   }),

@@ -5,7 +5,7 @@ import { type FencedCommandEnd, runFenced } from "../../../src/coordination/fenc
 import { parseFencingToken } from "../../../src/coordination/fence/token_slots.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import { userName } from "../../../src/base/support/user_name.ts";
+import { ownUserName } from "../../../src/base/support/user_name.ts";
 import type { CommandCall } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { commandStartErrorCodes, signalToMirror } from "../../../src/coordination/job/lock_ending.ts";
@@ -26,7 +26,7 @@ export async function runFenceRun(
     throw new BatonError("USAGE", `baton fence run needs a command, ${example}`);
   }
   if (values.try && values.wait !== undefined) throw new BatonError("USAGE", "-n and -w cannot be used together");
-  const by = `${userName()}@${hostname()}:${process.pid}`;
+  const by = `${ownUserName()}@${hostname()}:${process.pid}`;
   const ending = await runFenced({
     storePath: values.store,
     token: { token: tokenOf(values.token, io.env["BATON_FENCING_TOKEN"]), by, at: new Date().toISOString() },

@@ -1,7 +1,7 @@
 /** `baton fence zk set|create|delete`: writes a ZooKeeper node while the locks of the job are held. */
 import { closeSync, openSync } from "node:fs";
 import { printJson } from "../../../src/base/terminal/io.ts";
-import { stdinWasClosed } from "../../../src/base/process/spawn/inherited_descriptors.ts";
+import { wasStdinClosedAtStart } from "../../../src/base/process/spawn/inherited_descriptors.ts";
 import { parseFencingToken } from "../../../src/coordination/fence/token_slots.ts";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { validatePath } from "../../../src/protocols/zookeeper/node_path_names.ts";
@@ -16,7 +16,7 @@ import {
 } from "../../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
-import { readAtMost } from "../../../src/base/support/read_at_most.ts";
+import { readBytesAtMost } from "../../../src/base/support/read_at_most.ts";
 import type { CommandCall } from "../../command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
@@ -130,14 +130,14 @@ function dataOf(word: string | undefined, file: string | undefined): Uint8Array 
 }
 
 function readData(file: string): Uint8Array {
-  if (file === "-" && stdinWasClosed()) {
+  if (file === "-" && wasStdinClosedAtStart()) {
     const why = 'it is closed; use "" for empty data';
     throw new BatonError("IO", `Cannot read the data from standard input: ${why}`);
   }
   try {
     const fd = file === "-" ? 0 : openSync(file, "r");
     try {
-      return readAtMost(fd, dataBytesMax);
+      return readBytesAtMost(fd, dataBytesMax);
     } finally {
       if (fd !== 0) closeSync(fd);
     }

@@ -5,9 +5,13 @@
 import { constants, fstatSync, openSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import process from "node:process";
-import { wasClosed } from "../../../src/base/process/spawn/inherited_descriptors.ts";
-import { type HelperProcess, markAsEnding, startHelper } from "../../../src/base/process/spawn/helper_process.ts";
-import { holderVariable } from "../../../src/base/process/proc/process_table.ts";
+import { wasStreamClosedAtStart } from "../../../src/base/process/spawn/inherited_descriptors.ts";
+import {
+  type HelperProcess,
+  markHelperEnding,
+  startHelperProcess,
+} from "../../../src/base/process/spawn/helper_process.ts";
+import { holderProcessVariable } from "../../../src/base/process/proc/process_table.ts";
 import {
   processSignals,
   StoppedBySignal,
@@ -20,10 +24,10 @@ import {
   type HolderRequest,
   holderStopLine,
 } from "../../../src/coordination/hold/holder_pipe.ts";
-import { failingLine, shellLines, shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
+import { failingShellLine, shellExportLines, shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { isTerminal } from "../../../src/base/terminal/output_writer.ts";
-import { WaitLine } from "../../../src/base/terminal/progress_line.ts";
+import { ErasableLine } from "../../../src/base/terminal/progress_line.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -80,7 +84,7 @@ const leaveMsMax = 950;
 async function hold(call: CommandCall<typeof holdSettings>): Promise<ExitCode> {
   if (isTerminal(1)) throw new BatonError("USAGE", promptMessage(call.names));
   const options = readHoldOptions(call);
-  if (wasClosed(1)) {
+  if (wasStreamClosedAtStart(1)) {
     throw new BatonError(
       "IO",
       "Cannot print the variables of the lock: stdout was closed when baton was started. Use held=$(baton hold " +
@@ -130,7 +134,7 @@ async function holdThroughHelper(options: HoldOptions, io: Io, facts: StatusRepo
   await helper.send(JSON.stringify(holderRequestOf(options, io)) + "\n");
   try {
     const ending = await abortable(outcome.promise, stop.signal);
-    if (facts.tokens === null) markAsEnding(helper.pid); // the ending is its last message
+    if (facts.tokens === null) markHelperEnding(helper.pid); // the ending is its last message
     return ending;
   } catch (thrown) {
     await stopHolder(helper);
@@ -145,10 +149,10 @@ async function startHolder(
   const { BATON_LOCK_COOKIE: _cookie, ...env } = process.env as Record<string, string>;
   const stderr = holderStderr(options.script.pid);
   try {
-    return await startHelper({
+    return await startHelperProcess({
       args: [holderProcessCommand, ...options.names],
       argv0: holderProcessName,
-      env: { ...env, [holderVariable]: "1" },
+      env: { ...env, [holderProcessVariable]: "1" },
       ...(stderr === undefined ? {} : { stderr }),
       isWaitedFor: true,
     }, (line) => onMessage(JSON.parse(line) as HolderMessage<LockEnding>));
@@ -162,7 +166,7 @@ function holderRequestOf(options: HoldOptions, io: Io): HolderRequest<PackedLock
     options: packLockOptions(options),
     script: options.script,
     env: { BATON_LOCK_COOKIE: io.env["BATON_LOCK_COOKIE"] ?? "" },
-    columns: WaitLine.canShow(io) ? io.columns : null,
+    columns: ErasableLine.canShow(io) ? io.columns : null,
   };
 }
 
@@ -173,7 +177,7 @@ async function printVariables(
   helper: HelperProcess,
 ): Promise<void> {
   const entries = Object.entries(variables).map(([name, value]) => [name, value ?? undefined] as const);
-  io.out(shellLines(Object.fromEntries(entries), io.env));
+  io.out(shellExportLines(Object.fromEntries(entries), io.env));
   await io.written("stdout");
   await helper.send(holderConfirmedLine);
 }
@@ -231,7 +235,7 @@ function codeOfThrown(thrown: unknown): ExitCode {
 function printFailure(code: ExitCode, io: Io): void {
   if (isTerminal(1)) return; // no shell reads it
   try {
-    io.out(failingLine(code));
+    io.out(failingShellLine(code));
   } catch {
     // stdout is closed
   }

@@ -5,7 +5,7 @@
 import process from "node:process";
 import {
   hasProcessTable,
-  otherNamespaceReason,
+  otherPidNamespaceReason,
   processOfThread,
   readProcess,
 } from "../../../src/base/process/proc/process_table.ts";
@@ -15,7 +15,7 @@ import {
   readScriptCommand,
   type ScriptProcess,
 } from "../../../src/coordination/hold/script_process.ts";
-import { flag, type SettingTable } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable } from "../../../src/base/config/setting.ts";
 import { integerType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import type { CommandCall } from "../../command.ts";
@@ -42,7 +42,7 @@ const {
 } = lockCommandSettings;
 
 export const holdSettings = {
-  pid: flag("--pid", integerType("pid", { min: 1, max: 0x7fffffff }), {
+  pid: flagSetting("--pid", integerType("pid", { min: 1, max: 0x7fffffff }), {
     help: "release the lock when this process has ended (default: the parent of baton hold, if that is a shell)",
   }),
   ...terms,
@@ -100,7 +100,7 @@ export function readHoldOptions(call: CommandCall<typeof holdSettings>): HoldOpt
 
 function scriptOf(pid: number | undefined): ScriptProcess {
   if (!hasProcessTable()) {
-    const why = otherNamespaceReason() ?? "it finds the script's processes there, to stop them";
+    const why = otherPidNamespaceReason() ?? "it finds the script's processes there, to stop them";
     throw new BatonError("CONFIG", `baton hold needs Linux with /proc: ${why}`);
   }
   const row = pid === undefined ? enclosingScript(process.ppid) : readProcess(pid);

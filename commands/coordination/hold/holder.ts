@@ -4,7 +4,7 @@
  * stderr.
  */
 import process from "node:process";
-import { closeInherited } from "../../../src/base/process/spawn/inherited_descriptors.ts";
+import { closeInheritedDescriptors } from "../../../src/base/process/spawn/inherited_descriptors.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { processSignals, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
@@ -15,7 +15,7 @@ import { HolderPipe, type HolderRequest } from "../../../src/coordination/hold/h
 import { ReleaseClient } from "../../../src/coordination/hold/release_mailbox.ts";
 import { ScriptWatch } from "../../../src/coordination/hold/script_process.ts";
 import { superviseScript } from "../../../src/coordination/hold/supervise_script.ts";
-import { type Io, sayTo } from "../../../src/base/terminal/io.ts";
+import { type Io, stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -33,7 +33,7 @@ export async function runHolderProcess(io: Io): Promise<ExitCode> {
   const libc = await loadLibc();
   libc?.setProcessName(holderProcessName);
   // An inherited pipe that stays open would keep its reader waiting.
-  if ("Deno" in globalThis && libc !== null) closeInherited(libc, io.inheritedFds);
+  if ("Deno" in globalThis && libc !== null) closeInheritedDescriptors(libc, io.inheritedFds);
   const pipe: LockHolderPipe = new HolderPipe(io);
   const stop = new AbortController();
   pipe.abandoned.addEventListener("abort", () => stop.abort());
@@ -81,7 +81,7 @@ async function acquireAndSupervise(
   }
   // The wait for the lock ends when the script ends.
   using watch = new ScriptWatch(script, systemClock());
-  const dependencies = lockedJobDependencies(startGuard(sayTo(io)));
+  const dependencies = lockedJobDependencies(startGuard(stderrSentencePrinter(io)));
   let isHeld = false;
   watch.ended.then(() => isHeld || stop.abort());
   return await runLockedJob(options, ownIo, {

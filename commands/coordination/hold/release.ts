@@ -2,8 +2,8 @@
 import process from "node:process";
 import {
   hasProcessTable,
-  isAlive,
-  isNamespaceInsideJob,
+  isPidNamespaceInsideJob,
+  isProcessAlive,
   readProcess,
   sendSignal,
 } from "../../../src/base/process/proc/process_table.ts";
@@ -11,7 +11,7 @@ import { holdsOfAncestors } from "../../../src/coordination/hold/find_holds.ts";
 import { type HeldLocks, parseHolds } from "../../../src/coordination/hold/hold_list.ts";
 import { ReleaseClient, type ReleaseResponse } from "../../../src/coordination/hold/release_mailbox.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
-import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { durationType } from "../../../src/base/config/value_types.ts";
 import { BatonError, type ErrorCode } from "../../../src/base/errors.ts";
 import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
@@ -23,11 +23,11 @@ import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_cod
 import { quotedNames } from "../../../src/coordination/job/leased_command.ts";
 
 const settings = {
-  stopProcesses: toggle("--stop-processes", {
+  stopProcesses: toggleSetting("--stop-processes", {
     help: "first stop the processes that were started under the lock and still run; kill them after --kill-after of " +
       "baton hold",
   }),
-  wait: flag("-w, --wait", durationType({ minMs: 1 }), {
+  wait: flagSetting("-w, --wait", durationType({ minMs: 1 }), {
     aliases: "--timeout",
     help: "how long to wait for the release; then exit 76",
     default: 60_000,
@@ -129,7 +129,7 @@ function isHolderAlive({ path, ids }: HeldLocks): boolean {
 
 /** Reports that no holder process was found. Throws REFUSED if it may be alive outside this PID namespace. */
 function reportNoHolder({ names, ids }: HeldLocks, call: CommandCall<typeof settings>): ExitCode {
-  if (!isNamespaceInsideJob(ids[0])) return reportNotHeld(names.join(" "), call);
+  if (!isPidNamespaceInsideJob(ids[0])) return reportNotHeld(names.join(" "), call);
   throw new BatonError(
     "REFUSED",
     `Cannot release ${
@@ -178,7 +178,7 @@ async function awaitResponse(
   const untilMs = clock.now() + waitMs;
   for (;;) {
     // Checked before the response is read, so that a holder that has responded and then ended counts as responding.
-    const isGone = !isAlive(client.holderPid);
+    const isGone = !isProcessAlive(client.holderPid);
     const response = client.readResponse();
     if (response !== null && (response.id === id || response.result === "released")) return response;
     if (isGone) return "gone";

@@ -4,11 +4,11 @@
  */
 import { join, resolve } from "node:path";
 import { processSignals } from "../../../src/base/process/supervise/signal_source.ts";
-import { processLog } from "../../../src/base/terminal/process_log.ts";
+import { createProcessLog } from "../../../src/base/terminal/process_log.ts";
 import type { Log } from "../../../src/base/support/log.ts";
 import type { HttpService } from "../../../src/base/http/serve_http.ts";
 import { addOriginToErrors, type ConfigSources } from "../../../src/base/config/resolve_settings.ts";
-import { flag, type SettingTable, type SettingValues, toggle } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
 import { keeperSettings, logSettings } from "../../../src/coordination/settings/command_settings.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { textType } from "../../../src/base/config/value_types.ts";
@@ -37,7 +37,7 @@ import type { WorkProgress } from "../../../src/base/support/work_progress.ts";
 import { describeReach } from "../../../src/base/sockets/socket_reach.ts";
 
 const settings = {
-  dataDir: flag("--data-dir", textType("folder"), {
+  dataDir: flagSetting("--data-dir", textType("folder"), {
     help: "folder of the data; only one keeper at a time can use it",
     unset: "`keeper.dir`, or the folder of this user's keeper",
   }),
@@ -53,10 +53,10 @@ const settings = {
   idleExit: keeperSettings.keeperIdleExit,
   metricsListen: keeperSettings.keeperMetricsListen,
   ...logSettings,
-  onDemand: toggle("--on-demand", {
+  onDemand: toggleSetting("--on-demand", {
     help: "run as a keeper that a command has started: log little, exit if another keeper serves",
   }),
-  json: toggle("--json", { help: "verify: print one JSON object" }),
+  json: toggleSetting("--json", { help: "verify: print one JSON object" }),
   ...progressSettings,
   keeperDir: connectionSettings.keeperDir,
 } satisfies SettingTable;
@@ -301,7 +301,7 @@ function keeperLog(io: Io, { format, isOnDemand }: {
   readonly format: "text" | "json";
   readonly isOnDemand: boolean;
 }): Log {
-  const log = processLog(io, { who: "baton keeper", format });
+  const log = createProcessLog(io, { who: "baton keeper", format });
   let said = 0;
   return (...entry) => {
     if (!isOnDemand || ++said <= onDemandSentencesMax) log(...entry);

@@ -1,7 +1,7 @@
 /** The keeper's /metrics and /healthz pages. */
 import { statfsSync } from "node:fs";
 import { type Metric, metricFactory } from "../../../src/base/terminal/metrics_text.ts";
-import type { StatusSource } from "../../../src/base/terminal/status_page.ts";
+import type { StatusPageSource } from "../../../src/base/terminal/status_page.ts";
 import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../../src/coordination/keeper/state/keeper_limits.ts";
 import { keeperDatabaseFileName } from "../../../src/coordination/keeper/storage/keeper_rows.ts";
@@ -17,7 +17,7 @@ const freeBytesMin = 1 << 20;
 export function keeperStatusSource(
   keeper: Pick<Keeper, "statistics" | "limits" | "readNode">,
   dataDir: string,
-): StatusSource {
+): StatusPageSource {
   const use = keeperUseReader(keeper);
   return {
     health: () => healthOf(keeper.statistics(), dataDir),

@@ -1,6 +1,6 @@
 /** `baton lock`: runs a command under one or more locks, and reports how it ended. */
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
-import { type Io, sayTo } from "../../../src/base/terminal/io.ts";
+import { type Io, stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { type LockCommandOptions, lockCommandSettings, lockCommandSyntax, readLockOptions } from "../lock_options.ts";
 import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
@@ -87,6 +87,6 @@ async function lock(call: CommandCall<typeof lockCommandSettings>): Promise<Exit
     (await import("./busy_notice_watch.ts")).parseBusyNotice(options.values.onBusyFor); // throws for an invalid one
   }
   if (call.names.length > 1) (await import("./program_names.ts")).refuseProgramsAsLockNames(call, call.io.env["PATH"]);
-  const guard = startGuard(sayTo(call.io)); // starts in some milliseconds, in parallel with the following work
+  const guard = startGuard(stderrSentencePrinter(call.io)); // starts in some milliseconds, in parallel with the following work
   return await runLock(options, call.io, lockedJobDependencies(guard));
 }

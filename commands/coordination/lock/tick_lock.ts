@@ -6,7 +6,7 @@ import type { TickAttempt } from "../../../src/coordination/tick/tick_decision.t
 import type { AcquireOptions } from "../../../src/coordination/lock/acquire_lock.ts";
 import type { HolderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import type { ZooKeeperLease } from "../../../src/coordination/nodes/zookeeper_lease.ts";
-import { scheduleZone } from "../../../src/base/schedule/local_zone.ts";
+import { chooseScheduleZone } from "../../../src/base/schedule/local_zone.ts";
 import { Schedule } from "../../../src/base/schedule/schedule.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
@@ -22,7 +22,7 @@ export function readTickSchedule(
   { tick, timezone }: Pick<LockCommandOptions["values"], "tick" | "timezone">,
   env: Readonly<Record<string, string | undefined>>,
 ): Schedule {
-  return new Schedule(tick ?? "", scheduleZone(timezone, env));
+  return new Schedule(tick ?? "", chooseScheduleZone(timezone, env));
 }
 
 /** Takes the lock together with a tick that is due. Rejects as acquireTick does. */

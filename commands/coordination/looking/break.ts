@@ -2,7 +2,7 @@
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import { parseHolds } from "../../../src/coordination/hold/hold_list.ts";
 import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
-import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { choiceType, durationType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -13,7 +13,7 @@ import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { readUseStatus, type UseHolder, type UseStatusOptions } from "../../../src/coordination/admin/use_status.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { printable } from "../../../src/base/support/text.ts";
-import { userName } from "../../../src/base/support/user_name.ts";
+import { ownUserName } from "../../../src/base/support/user_name.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { defineCommand } from "../../command.ts";
 import { runInCoordinationSession } from "../../coordination_session.ts";
@@ -21,27 +21,27 @@ import { exitCodes } from "../../../src/base/exit_codes.ts";
 import { outerHolderIds } from "../../../src/coordination/job/outer_locks.ts";
 import type { BreakJson } from "../../json_shapes/lock_shapes.ts";
 import { describeOtherUsesOfName, requireOneName } from "../../name_arguments.ts";
-import { shortIds } from "../../../src/base/support/short_ids.ts";
+import { shortenHolderIds } from "../../../src/base/support/short_ids.ts";
 
 const settings = {
-  holder: flag("--holder", textType("id"), {
+  holder: flagSetting("--holder", textType("id"), {
     once: true,
     help: "id of the holder, as baton who shows it, or at least 4 of its first characters",
     unset: "the only holder",
   }),
-  wait: flag("-w, --wait", durationType(), {
+  wait: flagSetting("-w, --wait", durationType(), {
     aliases: "--timeout",
     help: "maximum time to wait for the release; 0s: do not wait",
     default: 10_000,
   }),
-  force: toggle("--force", {
+  force: toggleSetting("--force", {
     help: "take the lock if the holder has not released it within its session timeout; its command may still run",
   }),
-  recipe: flag("--recipe", choiceType(interopRecipes), {
+  recipe: flagSetting("--recipe", choiceType(interopRecipes), {
     help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
-  reason: flag("--reason", textType("text"), { help: "reason, which the holder's baton prints" }),
-  json: toggle("--json", { help: "print one JSON object" }),
+  reason: flagSetting("--reason", textType("text"), { help: "reason, which the holder's baton prints" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -74,7 +74,7 @@ export const breakCommand = defineCommand({
     const { values, io } = call;
     const name = requireOneName("break", call.names);
     const { root, recipe, reason = "" } = values;
-    const revocation = { by: userName(), reason };
+    const revocation = { by: ownUserName(), reason };
     if (recipe !== undefined) interopPath(name); // throws for an invalid path
     const options = { force: values.force, waitMs: values.wait, revocation };
     if (values.holder !== undefined) refuseShortId(values.holder);
@@ -129,7 +129,7 @@ async function onlyHolderId(zk: ZooKeeper, lock: UseStatusOptions & { readonly r
     throw new BatonError("NOT_FOUND", `Cannot break lock "${name}": no process holds it${other}`);
   }
   if (holders.length === 1 && holder.id !== null) return holder.id;
-  const ids = shortIds(holders.flatMap(({ id }) => id ?? []));
+  const ids = shortenHolderIds(holders.flatMap(({ id }) => id ?? []));
   const choices = holders.map((one) => `\n  --holder ${ids.get(one.id ?? "")}  ${describeChoice(one, Date.now())}`)
     .join("");
   const what = `Lock "${name}" has ${holders.length} holders`;

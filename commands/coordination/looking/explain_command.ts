@@ -1,6 +1,6 @@
 /** `baton explain`: prints a time line of a lock, and why calls wait for it. */
 import { printJson } from "../../../src/base/terminal/io.ts";
-import { type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { holdStartMs } from "../../../src/coordination/history/busy_notice.ts";
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
@@ -20,7 +20,7 @@ import { requireOneName } from "../../name_arguments.ts";
 import { printable } from "../../../src/base/support/text.ts";
 
 const settings = {
-  json: toggle("--json", { help: "print one JSON object" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 

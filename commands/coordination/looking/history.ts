@@ -1,7 +1,7 @@
 /** `baton history`: shows how the holds of a lock, the terms of an election or the runs of a pool ended. */
 import { printJson } from "../../../src/base/terminal/io.ts";
 import { printTable } from "../../../src/base/terminal/table.ts";
-import { flag, type SettingTable, type SettingValues, toggle } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { choiceType, durationType } from "../../../src/base/config/value_types.ts";
 import { forgetHistory } from "../../../src/coordination/history/clear_history.ts";
@@ -19,15 +19,15 @@ import { requireOneName } from "../../name_arguments.ts";
 import { printable } from "../../../src/base/support/text.ts";
 
 const settings = {
-  kind: flag("--kind", choiceType(historyKinds), {
+  kind: flagSetting("--kind", choiceType(historyKinds), {
     help: "kind of the object; a lock and an election may have the same name",
     default: "lock",
   }),
-  since: flag("--since", durationType(), {
+  since: flagSetting("--since", durationType(), {
     help: "only records of this last time, such as 2d",
     unset: "all that are stored",
   }),
-  json: toggle("--json", { help: "print one JSON object" }),
+  json: toggleSetting("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 

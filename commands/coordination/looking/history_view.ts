@@ -1,5 +1,5 @@
 /** The lines and the JSON of `baton history`. Pure. */
-import { type Cell, headCells } from "../../../src/base/terminal/table.ts";
+import { type TableCell, tableHeadCells } from "../../../src/base/terminal/table.ts";
 import { durationBoundsMs, type DurationCounts } from "../../../src/coordination/history/history_counters.ts";
 import type { HistoryKind } from "../../../src/coordination/history/history_log.ts";
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
@@ -15,16 +15,16 @@ export interface ShownHistory extends HistoryReport {
 }
 
 /** Returns the table of the records, with columns for ticks if there are any. */
-export function historyTableRows(records: readonly HistoryRecord[]): Cell[][] {
+export function historyTableRows(records: readonly HistoryRecord[]): TableCell[][] {
   if (records.length === 0) return [];
   const hasTicks = records.some(({ tickMs }) => tickMs !== null);
   const heads = hasTicks
     ? ["TICK", "RESULT", "TRY", "HOST", "BEGAN", "TOOK", "LATE", "WHY"]
     : ["BEGAN", "RESULT", "HOST", "PID", "WAITED", "TOOK", "WHY"];
-  return [headCells(heads), ...records.map(hasTicks ? tickRow : holdRow)];
+  return [tableHeadCells(heads), ...records.map(hasTicks ? tickRow : holdRow)];
 }
 
-function tickRow({ result, tickMs, untilMs, count, attempt, host, beganMs, endedMs, why }: HistoryRecord): Cell[] {
+function tickRow({ result, tickMs, untilMs, count, attempt, host, beganMs, endedMs, why }: HistoryRecord): TableCell[] {
   const first = tickMs === null ? "-" : formatUtcMinute(tickMs);
   const time = beganMs === null ? "-" : formatIsoTime(beganMs);
   return [
@@ -39,7 +39,7 @@ function tickRow({ result, tickMs, untilMs, count, attempt, host, beganMs, ended
   ];
 }
 
-function holdRow({ result, host, pid, waitedMs, beganMs, endedMs, why }: HistoryRecord): Cell[] {
+function holdRow({ result, host, pid, waitedMs, beganMs, endedMs, why }: HistoryRecord): TableCell[] {
   return [
     beganMs === null ? "-" : trimIsoToSecond(formatIsoTime(beganMs)),
     result,

@@ -1,7 +1,7 @@
 /**
  * `baton pool`: its help and the choice of what to do. run_pool.ts runs items; pool_admin.ts has `status` and `clear`.
  */
-import { sayTo } from "../../../src/base/terminal/io.ts";
+import { stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
@@ -90,7 +90,7 @@ async function pool(call: CommandCall<typeof poolCommandSettings>): Promise<Exit
   }
   const options = readPoolOptions(call);
   if (options.items.kind === "file") requireInputFile(options.items.file);
-  const guard = startGuard(sayTo(call.io)); // starts in some milliseconds, in parallel with the following work
+  const guard = startGuard(stderrSentencePrinter(call.io)); // starts in some milliseconds, in parallel with the following work
   const { runPoolCommand } = await import("./run_pool.ts");
   return await runPoolCommand(options, call.io, guard);
 }

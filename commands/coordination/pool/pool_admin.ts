@@ -4,7 +4,7 @@ import { spawnChild } from "../../../src/base/process/spawn/spawn_child.ts";
 import { sendSignal } from "../../../src/base/process/proc/process_table.ts";
 import { processSignals, StopSignalListener } from "../../../src/base/process/supervise/signal_source.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
-import { headCells, printTable } from "../../../src/base/terminal/table.ts";
+import { printTable, tableHeadCells } from "../../../src/base/terminal/table.ts";
 import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import type { HolderStatus } from "../../../src/coordination/lock/lock_status.ts";
 import { clearPoolResults } from "../../../src/coordination/pool/clear_pool_results.ts";
@@ -143,7 +143,7 @@ function printStatus(
   }
   if (items.length > 0) {
     printTable(io, [
-      headCells(["ITEM", "STATE", "SINCE", "BY", "DETAIL"]),
+      tableHeadCells(["ITEM", "STATE", "SINCE", "BY", "DETAIL"]),
       ...items.map((item) => itemRowOf(item, nowMs)),
     ]);
   } else if (!quiet) {

@@ -1,6 +1,6 @@
 /** The options of `baton pool`, and which of them may be combined. Pure. */
 import { addOriginToErrors, type ConfigSources } from "../../../src/base/config/resolve_settings.ts";
-import { flag, type SettingTable, type SettingValues, toggle } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
 import { poolComponentSettings, poolSettings } from "../../../src/coordination/settings/command_settings.ts";
 import {
   connectionSettings,
@@ -23,7 +23,7 @@ const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolCompone
 
 /** All flags, including those that a component's section can also set. The short help shows the first ones. */
 const flags = {
-  items: flag("--items", textType("-|@FILE|a,b,c"), {
+  items: flagSetting("--items", textType("-|@FILE|a,b,c"), {
     once: true,
     help: "the items: one per line from standard input (-) or from a file (@FILE), or a list separated by commas",
   }),
@@ -31,31 +31,31 @@ const flags = {
   jobs,
   retries,
   doneTtl,
-  shellLine: flag("-c, --command", textType("line"), {
+  shellLine: flagSetting("-c, --command", textType("line"), {
     help:
       'run this line with /bin/sh -c for each item; {} is the item as one text, also in quotation marks; so is "$1"',
   }),
-  joblog: flag("--joblog", textType("file"), {
+  joblog: flagSetting("--joblog", textType("file"), {
     once: true,
     help:
       "write a line for each item that was run to this file, in the format of GNU parallel; +FILE appends to the file",
   }),
-  oneRound: toggle("--one-round", {
+  oneRound: toggleSetting("--one-round", {
     help: "run at most -j items, and leave the others to the next call; the default with --query",
   }),
-  loop: toggle("--loop", {
+  loop: toggleSetting("--loop", {
     help: "run all items; with --query, run the query again until no item is left; the default with --items",
   }),
   ...otherComponentSettings,
-  queryTimeout: flag("--query-timeout", durationType({ minMs: 1 }), {
+  queryTimeout: flagSetting("--query-timeout", durationType({ minMs: 1 }), {
     help: "maximum duration of the query; then it is stopped",
     default: 300_000,
   }),
-  drain: toggle("--drain", {
+  drain: toggleSetting("--drain", {
     help: "on the first TERM, INT or HUP, start no new items and let running ones finish; a second signal is " +
       "forwarded to them",
   }),
-  wait: flag("-w, --wait", durationType(), {
+  wait: flagSetting("-w, --wait", durationType(), {
     aliases: "--timeout",
     group: "waiting",
     basic: true,
@@ -63,21 +63,21 @@ const flags = {
       "responds), and, if all items are run, for a permit of --total",
     unset: "--query-timeout while another call chooses items; no limit for a permit",
   }),
-  conflictExitCode: flag("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
+  conflictExitCode: flagSetting("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
     group: "waiting",
     help: "exit code if the component is busy, instead of 81",
   }),
-  maxHold: flag("--max-hold", durationType({ minMs: 1 }), {
+  maxHold: flagSetting("--max-hold", durationType({ minMs: 1 }), {
     group: "command",
     help: "stop the command of an item if it runs longer than this",
     unset: "no limit",
   }),
-  reason: flag("--reason", textType("text"), { help: "purpose of the pool; baton who prints it" }),
-  passAuth: toggle("--pass-auth", {
+  reason: flagSetting("--reason", textType("text"), { help: "purpose of the pool; baton who prints it" }),
+  passAuth: toggleSetting("--pass-auth", {
     group: "command",
     help: "keep variables with credentials in the environment of commands",
   }),
-  json: toggle("--json", { help: "for status: print one JSON object" }),
+  json: toggleSetting("--json", { help: "for status: print one JSON object" }),
   ...progressSettings,
   ...statusReportFlags,
 } satisfies SettingTable;

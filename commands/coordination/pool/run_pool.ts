@@ -1,8 +1,8 @@
 /** Runs the items of a pool: connects, locks the component, reads the list, runs the items, reports. */
 import { JobTable } from "../../../src/base/process/proc/job_table.ts";
-import { raiseOpenFiles } from "../../../src/base/process/spawn/shell_start.ts";
+import { raiseOwnOpenFilesLimit } from "../../../src/base/process/spawn/shell_start.ts";
 import { PreparedChild } from "../../../src/base/process/supervise/supervise_child.ts";
-import type { Guard } from "../../../src/base/process/guard/guard.ts";
+import type { CommandGuard } from "../../../src/base/process/guard/guard.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
@@ -49,12 +49,12 @@ interface PoolEnding extends LockEnding {
  * Runs a call that runs items. `guard` is the guard process, which is already started. Throws BatonError for a failure
  * before the first item, and StoppedBySignal after a signal.
  */
-export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
+export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard: CommandGuard): Promise<ExitCode> {
   const facts = new StatusReportFacts();
   const about = { verb: "pool", names: [options.component], conflicts: [], hasQuietEndings: true };
   return await runWithStatusReport({ ...options, ...about, io, facts }, async () => {
     const jobLog = openJobLog(options, guard);
-    if (options.values.jobs > manyJobs) await raiseOpenFiles();
+    if (options.values.jobs > manyJobs) await raiseOwnOpenFilesLimit();
     const deps = runDependencies();
     using report = new PoolReport(options, io, { clock: deps.clock, jobLog });
     const { counts, ...ending } = await connectAndRun(options, report, { deps, guard, trace: facts.trace });
@@ -63,7 +63,7 @@ export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard:
   });
 }
 
-function openJobLog({ values: { joblog } }: PoolCommandOptions, guard: Guard): PoolJobLog | null {
+function openJobLog({ values: { joblog } }: PoolCommandOptions, guard: CommandGuard): PoolJobLog | null {
   try {
     return joblog === undefined ? null : new PoolJobLog(joblog);
   } catch (thrown) {
@@ -81,7 +81,7 @@ async function withJobLog(ending: LockEnding, jobLog: PoolJobLog | null): Promis
 
 async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { deps, guard, trace }: {
   readonly deps: RunDependencies;
-  readonly guard: Guard;
+  readonly guard: CommandGuard;
   readonly trace: JobTrace | undefined;
 }): Promise<PoolEnding> {
   const { values, component, quiet } = options;

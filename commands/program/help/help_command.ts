@@ -1,5 +1,5 @@
 /** `baton help`: prints the list of commands, the help of a command, or a topic that concerns all commands. */
-import { choosePainter } from "../../../src/base/terminal/color.ts";
+import { chooseTextPainter } from "../../../src/base/terminal/color.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
@@ -73,7 +73,7 @@ async function pageFor(words: readonly string[], { products, loaders, topics, kn
 }
 
 function printPage(page: HelpPage, io: Io, stream: "stdout" | "stderr" = "stdout"): void {
-  const text = helpPageText(page, choosePainter(io, stream), helpColumns(io));
+  const text = helpPageText(page, chooseTextPainter(io, stream), helpColumns(io));
   if (stream === "stdout") io.out(text);
   else io.err(text, "display");
 }

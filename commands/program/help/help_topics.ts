@@ -1,7 +1,7 @@
 /** The topics of `baton help`, which concern all commands. Their tables come from the code that uses them. */
-import { childVariables, messageVariables } from "../../../src/base/config/child_variables.ts";
-import { isPerName, type SettingTable, toVariableName } from "../../../src/base/config/setting.ts";
-import { proxyVariables } from "../../../src/base/config/http_settings.ts";
+import { lockCommandVariables, messageCommandVariables } from "../../../src/base/config/child_variables.ts";
+import { isPerSectionKey, type SettingTable, toVariableName } from "../../../src/base/config/setting.ts";
+import { httpProxyVariables } from "../../../src/base/config/http_settings.ts";
 import { colorVariables } from "../../../src/base/terminal/color.ts";
 import { exitCodeTable, signalMeaning } from "../../../src/base/exit_codes.ts";
 import type { AllProductSettings, Product } from "../../product.ts";
@@ -53,13 +53,13 @@ function environmentTopic({ all }: AllProductSettings): HelpPage {
       heading("Variables that baton reads; each is also a key of the configuration file (baton help config)"),
       { kind: "entries", entries: read },
       heading("Variables that name proxies for HTTP"),
-      { kind: "entries", entries: variableEntries(proxyVariables) },
+      { kind: "entries", entries: variableEntries(httpProxyVariables) },
       heading("Variables for the output on terminals"),
       { kind: "entries", entries: variableEntries(colorVariables) },
       heading("Variables that baton sets for commands"),
-      { kind: "entries", entries: variableEntries(childVariables) },
+      { kind: "entries", entries: variableEntries(lockCommandVariables) },
       heading("Variables that baton sets for commands that process a message"),
-      { kind: "entries", entries: variableEntries(messageVariables) },
+      { kind: "entries", entries: variableEntries(messageCommandVariables) },
       paragraph("Variables with secrets are removed from the environment of commands, unless --pass-auth is given."),
     ],
   };
@@ -115,7 +115,7 @@ function keyEntry(setting: SettingTable[string], key: string): HelpEntry {
     term: `${key} = ${kind}`,
     meaning: `${setting.help}${flag === undefined ? "" : `; ${flag}`}`,
     standard: writtenDefault(setting),
-    variable: isPerName(key) ? null : toVariableName(key),
+    variable: isPerSectionKey(key) ? null : toVariableName(key),
   };
 }
 

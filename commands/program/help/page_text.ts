@@ -1,5 +1,5 @@
 /** Writes a help page as text, with colors on a terminal. */
-import type { Paint } from "../../../src/base/terminal/color.ts";
+import type { TextPainter } from "../../../src/base/terminal/color.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { type HelpBlock, type HelpEntry, helpEntryText, type HelpPage } from "../../help_page.ts";
 
@@ -12,7 +12,7 @@ export function helpColumns(io: Io): number {
   return io.stdoutIsTerminal ? Math.min(columnsMax, Math.max(columnsMin, io.columns)) : columnsMax;
 }
 
-export function helpPageText({ usage, blocks }: HelpPage, paint: Paint, columns: number): string {
+export function helpPageText({ usage, blocks }: HelpPage, paint: TextPainter, columns: number): string {
   const head = usage.map((line) => paint("bold", line));
   const parts = [...(head.length === 0 ? [] : [head]), ...blocks.map((block) => blockLines(block, paint, columns))];
   // A heading stands directly above its block.
@@ -21,7 +21,7 @@ export function helpPageText({ usage, blocks }: HelpPage, paint: Paint, columns:
   ).join("").trimEnd() + "\n";
 }
 
-function blockLines(block: HelpBlock, paint: Paint, columns: number): string[] {
+function blockLines(block: HelpBlock, paint: TextPainter, columns: number): string[] {
   switch (block.kind) {
     case "heading":
       return [paint("bold", `${block.text}:`)];
@@ -37,7 +37,7 @@ function blockLines(block: HelpBlock, paint: Paint, columns: number): string[] {
 }
 
 /** Puts terms in one column and their meanings beside them, or below a term that is too long. */
-function entryLines(entries: readonly HelpEntry[], paint: Paint, columns: number): string[] {
+function entryLines(entries: readonly HelpEntry[], paint: TextPainter, columns: number): string[] {
   const areOptions = entries.some(({ term }) => term.startsWith("-"));
   const terms = entries.map(({ term }) => areOptions && term.startsWith("--") ? `    ${term}` : term);
   const termColumns = Math.min(30, Math.max(...terms.map((term) => term.length)));

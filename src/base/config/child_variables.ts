@@ -2,7 +2,7 @@
  * Environment variables that baton sets for commands. No setting reads them, except those that say where the lock is.
  */
 
-export const childVariables = {
+export const lockCommandVariables = {
   BATON_LOCK_NAME: "name of the lock; with several locks, one per line, sorted",
   BATON_LOCK_PATH: "ZooKeeper node of the lock; with several locks, one per line",
   BATON_LOCK_MODE: "mode of the lock: exclusive, shared or permit",
@@ -38,17 +38,17 @@ export const childVariables = {
   BATON_ROOT: "ZooKeeper node below which baton keeps the lock; nested calls use the same node",
 } as const;
 
-export type ChildVariable = keyof typeof childVariables;
+export type LockCommandVariable = keyof typeof lockCommandVariables;
 /**
  * A value for each variable; undefined if it does not apply. The type ensures that all variables of the table are set.
  */
-export type ChildEnvironment = Readonly<Record<ChildVariable, string | undefined>>;
+export type LockCommandEnvironment = Readonly<Record<LockCommandVariable, string | undefined>>;
 
 /**
  * Variables of a command that runs without a lock, for a message or for a lock that is busy: `baton subscribe --exec`,
  * `baton pubsub client … get --exec`, `baton retry-processor run`.
  */
-export const messageVariables = {
+export const messageCommandVariables = {
   BATON_MESSAGE_ID: "ID of the message; the same for each delivery",
   BATON_TOPIC: "only under subscribe --exec and get --exec: topic of the message",
   BATON_REDELIVERED:

@@ -1,7 +1,7 @@
 /** Finds and reads the configuration files. resolve_settings.ts decides which of their values is used. */
 import { closeSync, openSync } from "node:fs";
 import { BatonError, errorReason } from "../errors.ts";
-import { readAtMost } from "../support/read_at_most.ts";
+import { readBytesAtMost } from "../support/read_at_most.ts";
 import { decodeUtf8 } from "../support/text.ts";
 import type { ConfigFile } from "./resolve_settings.ts";
 import type { SettingTable } from "./setting.ts";
@@ -99,7 +99,7 @@ function readSource(path: string, required: boolean, variable?: string): string 
 function readFile(path: string): Uint8Array {
   const fd = openSync(path, "r");
   try {
-    return readAtMost(fd, fileBytesMax);
+    return readBytesAtMost(fd, fileBytesMax);
   } finally {
     closeSync(fd);
   }

@@ -3,7 +3,7 @@
  * has an effect.
  */
 
-export const proxyVariables = {
+export const httpProxyVariables = {
   HTTP_PROXY: "URL of the HTTP proxy for requests to http:// addresses, such as http://USER:PASSWORD@proxy:3128; " +
     "also http_proxy, which comes first. " +
     "HTTP_PROXY has no effect where REQUEST_METHOD is set, because a client of a CGI program can set it",

@@ -3,9 +3,9 @@
  */
 import { BatonError, errorMessage } from "../errors.ts";
 import {
-  isPerName,
-  keyOfName,
-  nameInKey,
+  isPerSectionKey,
+  keyInSection,
+  sectionInKey,
   type Setting,
   type SettingTable,
   type SettingValues,
@@ -31,7 +31,7 @@ export interface ConfigSources {
 }
 
 /** Where a value came from. */
-export type Origin =
+export type SettingOrigin =
   | { readonly kind: "flag"; readonly name: string }
   | { readonly kind: "environment"; readonly name: string }
   | { readonly kind: "file"; readonly name: string; readonly line: number | null }
@@ -41,7 +41,7 @@ interface FoundValue {
   readonly written: string;
   /** The key in a file; empty for a setting without one. */
   readonly key: string;
-  readonly origin: () => Exclude<Origin, { readonly kind: "default" }>;
+  readonly origin: () => Exclude<SettingOrigin, { readonly kind: "default" }>;
 }
 
 /**
@@ -57,7 +57,7 @@ export function resolveSettings<S extends SettingTable>(
   const values: Record<string, unknown> = {};
   for (const [name, setting] of Object.entries(settings)) {
     try {
-      values[name] = resolveOne(name, setting, sources).value;
+      values[name] = resolveSetting(name, setting, sources).value;
     } catch (thrown) {
       if (onMistake === undefined || !(thrown instanceof BatonError) || thrown.code !== "CONFIG") throw thrown;
       onMistake(thrown);
@@ -68,11 +68,11 @@ export function resolveSettings<S extends SettingTable>(
 }
 
 /** The value of one setting and its origin. Throws the same errors as `resolveSettings`. */
-export function resolveOne<T>(
+export function resolveSetting<T>(
   name: string,
   setting: Setting<T>,
   sources: ConfigSources,
-): { value: T | undefined; origin: () => Origin } {
+): { value: T | undefined; origin: () => SettingOrigin } {
   const found = findValue(name, setting, sources);
   if (found === null) return { value: setting.default, origin: () => ({ kind: "default" }) };
   try {
@@ -84,10 +84,10 @@ export function resolveOne<T>(
 }
 
 /** The names that users gave to sections of these settings, sorted. */
-export function sectionNames(settings: SettingTable, files: readonly ConfigFile[]): string[] {
+export function configSectionNames(settings: SettingTable, files: readonly ConfigFile[]): string[] {
   const keys = Object.values(settings).flatMap(({ key }) => key ?? []);
   const written = files.flatMap(({ values }) => [...values.keys()]);
-  return [...new Set(written.flatMap((one) => keys.flatMap((key) => nameInKey(key, one) ?? [])))].sort();
+  return [...new Set(written.flatMap((one) => keys.flatMap((key) => sectionInKey(key, one) ?? [])))].sort();
 }
 
 /**
@@ -116,13 +116,13 @@ function findValue(
   { flags, env, files, section }: ConfigSources,
 ): FoundValue | null {
   const given = setting.key ?? "";
-  const key = section === undefined ? given : keyOfName(given, section);
+  const key = section === undefined ? given : keyInSection(given, section);
   const flag = flags.get(name);
   if (flag !== undefined) {
     const long = setting.flag?.split(", ").pop() ?? name;
     return { written: flag, key, origin: () => ({ kind: "flag", name: long }) };
   }
-  const isPerSection = isPerName(given);
+  const isPerSection = isPerSectionKey(given);
   if (given === "" || (isPerSection && section === undefined)) return null;
   const variable = toVariableName(key);
   const inherited = isPerSection ? undefined : env[variable];

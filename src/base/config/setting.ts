@@ -71,17 +71,17 @@ export function setting<T extends NonNullable<unknown>>(
 }
 
 /** A setting of the command line alone. */
-export function flag<T extends NonNullable<unknown>>(
+export function flagSetting<T extends NonNullable<unknown>>(
   flag: string,
   type: ValueType<T>,
   declaration: Omit<SettingDeclaration<T>, "flag" | "key"> & { readonly default: NoInfer<T> },
 ): Setting<T>;
-export function flag<T extends NonNullable<unknown>>(
+export function flagSetting<T extends NonNullable<unknown>>(
   flag: string,
   type: ValueType<T>,
   declaration: Omit<SettingDeclaration<T>, "flag" | "key">,
 ): Setting<T | undefined>;
-export function flag<T extends NonNullable<unknown>>(
+export function flagSetting<T extends NonNullable<unknown>>(
   flag: string,
   type: ValueType<T>,
   declaration: object,
@@ -90,7 +90,10 @@ export function flag<T extends NonNullable<unknown>>(
 }
 
 /** A switch of the command line alone, which is off without its flag. */
-export function toggle(flag: string, declaration: Omit<SettingDeclaration<boolean>, "flag" | "key">): Setting<boolean> {
+export function toggleSetting(
+  flag: string,
+  declaration: Omit<SettingDeclaration<boolean>, "flag" | "key">,
+): Setting<boolean> {
   return { type: toggleType(), flag, default: false, ...declaration };
 }
 
@@ -98,7 +101,7 @@ export function toggle(flag: string, declaration: Omit<SettingDeclaration<boolea
  * Returns a function that declares settings of a section (`retry.`, or empty). The key is the section and `name`; the
  * flag is `name` with dashes, unless `flag` adds a short form.
  */
-export function inSection(section: string) {
+export function settingsInSection(section: string) {
   function declare<T extends NonNullable<unknown>>(
     name: string,
     type: ValueType<T>,
@@ -120,7 +123,7 @@ export function inSection(section: string) {
  * Puts those settings of a new table into `group` that name no group themselves. The settings are changed in place:
  * copies of all of them would cost time at each start.
  */
-export function inGroup<S extends SettingTable>(group: OptionGroup, table: S): S {
+export function groupSettings<S extends SettingTable>(group: OptionGroup, table: S): S {
   for (const name in table) (table[name] as { group?: OptionGroup }).group ??= group;
   return table;
 }
@@ -131,17 +134,17 @@ export function inGroup<S extends SettingTable>(group: OptionGroup, table: S): S
  */
 const namePlace = ".NAME.";
 
-export function isPerName(key: string): boolean {
+export function isPerSectionKey(key: string): boolean {
   return key.includes(namePlace);
 }
 
 /** The key of a setting in the section called `name`. */
-export function keyOfName(key: string, name: string): string {
+export function keyInSection(key: string, name: string): string {
   return key.replace(namePlace, () => `.${name}.`);
 }
 
 /** The name of the section that a key of a file belongs to; null if the key is not one of this setting. */
-export function nameInKey(key: string, written: string): string | null {
+export function sectionInKey(key: string, written: string): string | null {
   const [before = "", after] = key.split("NAME");
   if (after === undefined || !written.startsWith(before) || !written.endsWith(after)) return null;
   return written.length > before.length + after.length ? written.slice(before.length, -after.length) : null;

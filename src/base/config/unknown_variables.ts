@@ -2,8 +2,8 @@
  * Variables `BATON_…` that baton does not have: usually a typing error, and then a setting that has no effect. Pure.
  */
 import { didYouMean } from "../support/did_you_mean.ts";
-import { childVariables, messageVariables } from "./child_variables.ts";
-import { isPerName, type SettingTable, toVariableName } from "./setting.ts";
+import { lockCommandVariables, messageCommandVariables } from "./child_variables.ts";
+import { isPerSectionKey, type SettingTable, toVariableName } from "./setting.ts";
 
 /** Marks of baton's own processes, and variables of this project's scripts and tests. */
 const otherVariables = [
@@ -33,11 +33,11 @@ export function unknownVariables(
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return [];
   const settingVariables = Object.values(settings)
-    .flatMap(({ key }) => key === undefined || isPerName(key) ? [] : [toVariableName(key)]);
+    .flatMap(({ key }) => key === undefined || isPerSectionKey(key) ? [] : [toVariableName(key)]);
   const known = new Set([
     ...settingVariables,
-    ...Object.keys(childVariables),
-    ...Object.keys(messageVariables),
+    ...Object.keys(lockCommandVariables),
+    ...Object.keys(messageCommandVariables),
     ...otherVariables,
   ]);
   return given.filter((name) => !known.has(name)).sort().flatMap((name) => {

@@ -10,7 +10,7 @@ import type { SocketServer } from "../sockets/tls_server.ts";
 import { takeAddress } from "../sockets/take_address.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { onAbort, TaskScope } from "../support/abort.ts";
-import { Event } from "../support/event.ts";
+import { OneTimeEvent } from "../support/event.ts";
 
 export interface HttpListenerLimits extends HttpConnectionLimits {
   /** Maximum size of a request's head: its first line and its headers. Bytes. */
@@ -233,7 +233,7 @@ export class HttpConnections {
   /** Resolves when no request is in progress, or the signal aborts. */
   async idle(signal: AbortSignal): Promise<void> {
     if (this.#requests === 0 || signal.aborted) return;
-    const idle = new Event();
+    const idle = new OneTimeEvent();
     this.#onIdle = idle.set;
     using _end = new TaskScope(onAbort(signal, idle.set));
     await idle.wait();

@@ -3,7 +3,7 @@
  * is too slow.
  */
 import type { ServerResponse } from "node:http";
-import { abortable, anySignal, throwIfAborted } from "../support/abort.ts";
+import { abortable, anyAbortSignal, throwIfAborted } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { formatDuration } from "../support/duration.ts";
 
@@ -36,7 +36,7 @@ export class ResponseStream {
   constructor(response: ServerResponse, options: ResponseStreamOptions) {
     this.#response = response;
     this.#options = options;
-    this.signal = anySignal(options.connection.signal, options.ending);
+    this.signal = anyAbortSignal(options.connection.signal, options.ending);
   }
 
   /** Written bytes that the kernel has not taken yet. */

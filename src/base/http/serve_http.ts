@@ -5,7 +5,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { errorMessage } from "../errors.ts";
 import type { Address, TlsSource } from "../sockets/connection.ts";
-import { abortable, anySignal } from "../support/abort.ts";
+import { abortable, anyAbortSignal } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { deadlineAfter } from "../support/deadline.ts";
 import { formatDuration } from "../support/duration.ts";
@@ -121,7 +121,7 @@ class Exchange {
     this.#request = request;
     this.#response = response;
     this.#options = options;
-    this.#signal = anySignal(this.#connection.signal, options.ending);
+    this.#signal = anyAbortSignal(this.#connection.signal, options.ending);
     response.once("close", () => this.#connection.abort(new Error("the client closed the connection")));
     // "close" reports the end of the connection.
     request.on("error", () => {});

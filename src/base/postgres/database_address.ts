@@ -8,7 +8,7 @@ import { BatonError, errorMessage } from "../errors.ts";
 import type { TlsFileNames } from "../sockets/connection.ts";
 import { isLoopback } from "../sockets/socket_reach.ts";
 import { TlsFiles } from "../sockets/tls_files.ts";
-import { userName } from "../support/user_name.ts";
+import { ownUserName } from "../support/user_name.ts";
 import { readFileSync } from "node:fs";
 import { checkPrivateFile } from "../support/private_file.ts";
 
@@ -98,7 +98,7 @@ export function parseDatabaseUrl(
     const where = "PGPASSWORD, or a password file (PGPASSFILE, ~/.pgpass, ?passfile=)";
     throw refused(url, `a password in a URL can be read by others, in the list of processes and in logs; use ${where}`);
   }
-  const user = decoded(userPart, url) || parameters.user || env["PGUSER"] || userName();
+  const user = decoded(userPart, url) || parameters.user || env["PGUSER"] || ownUserName();
   const schema = parameters.schema ?? "baton";
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw refused(url, `the schema "${schema}" is not 1 to 63 lower case letters, digits and underscores`);

@@ -59,6 +59,6 @@ export interface Lease extends AsyncDisposable {
 }
 
 /** Whether the lease was lost because it was revoked: the lock is still this process's until it is released. */
-export function isRevoked(lost: AbortSignal): boolean {
+export function isLeaseRevoked(lost: AbortSignal): boolean {
   return lost.aborted && lost.reason instanceof BatonError && lost.reason.code === "REVOKED";
 }

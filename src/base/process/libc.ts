@@ -5,7 +5,7 @@
  */
 import { constants } from "node:os";
 import process from "node:process";
-import { type ProcessSystem, system } from "../support/own_process.ts";
+import { type ProcessSystem, processSystem } from "../support/own_process.ts";
 
 export type Libc = ReturnType<typeof describe>;
 
@@ -49,20 +49,20 @@ const loaded = new WeakMap<ProcessSystem, Promise<Libc | null>>();
 
 /** Returns null where libc cannot be called; callers work without it. Loaded once, in about 0.5 ms. */
 export function loadLibc(): Promise<Libc | null> {
-  const known = loaded.get(system);
+  const known = loaded.get(processSystem);
   if (known !== undefined) return known;
-  const loading = openLibrary(signatures).then((library) => library && describe(library));
-  loaded.set(system, loading);
+  const loading = openLibcFunctions(signatures).then((library) => library && describe(library));
+  loaded.set(processSystem, loading);
   return loading;
 }
 
 /** Makes `libc` what a process with this system loads, for a simulation. */
-export function provideLibc(of: ProcessSystem, libc: Libc): void {
+export function provideSimulatedLibc(of: ProcessSystem, libc: Libc): void {
   loaded.set(of, Promise.resolve(libc));
 }
 
 /** Opens libc for these functions. Returns null where it cannot be called. */
-export async function openLibrary<S extends Signatures>(functions: S): Promise<Library<S> | null> {
+export async function openLibcFunctions<S extends Signatures>(functions: S): Promise<Library<S> | null> {
   const names = process.platform === "darwin" ? ["/usr/lib/libSystem.B.dylib"] : ["libc.so.6", "libc.so"];
   for (const name of names) {
     try {

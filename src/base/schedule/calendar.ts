@@ -6,7 +6,7 @@
 const minuteMs = 60_000;
 const dayMs = 1440 * minuteMs;
 
-export class Calendar {
+export class ScheduleCalendar {
   /** Minutes of a day, in order. */
   readonly #minutes: readonly number[];
   readonly #isDay: (date: Date) => boolean;

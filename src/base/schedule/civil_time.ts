@@ -11,7 +11,7 @@ const spanMs = 6 * 1440 * minuteMs;
 const spansMax = 2000;
 
 /** A time with one offset of the zone from UTC. */
-export interface Era {
+export interface ZoneOffsetEra {
   readonly fromMs: number;
   /** The first instant after it. */
   readonly toMs: number;
@@ -29,12 +29,12 @@ interface OffsetSpan {
 }
 
 /** Returns the name of this process's time zone. */
-export function localZone(): string {
+export function localTimeZone(): string {
   return new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
 /** IANA names differ by more than the case of their letters. */
-export function isSameZone(one: string, other: string): boolean {
+export function isSameTimeZone(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
 
@@ -51,7 +51,7 @@ export function civilTimesInZone(zone: string): CivilTimes {
 }
 
 /** Whether this machine has the rules of a zone. */
-export function isKnownZone(zone: string): boolean {
+export function isKnownTimeZone(zone: string): boolean {
   try {
     civilTimesInZone(zone);
     return true;
@@ -85,7 +85,7 @@ export class CivilTimes {
       throw new BatonError("USAGE", `${what}: use an IANA name such as Europe/Berlin, or UTC`, { cause });
     }
     const written = this.#format.resolvedOptions().timeZone;
-    this.zone = isSameZone(written, zone) ? written : zone;
+    this.zone = isSameTimeZone(written, zone) ? written : zone;
   }
 
   /** Returns the civil time of an instant, in whole seconds. */
@@ -100,8 +100,8 @@ export class CivilTimes {
    * The parts of a time that have one offset, in order; the first one begins with `fromMs`, the last one ends after
    * `toMs`.
    */
-  *eras(fromMs: number, toMs: number): Generator<Era, void, void> {
-    let begin: Pick<Era, "fromMs" | "before"> = { fromMs, before: null };
+  *eras(fromMs: number, toMs: number): Generator<ZoneOffsetEra, void, void> {
+    let begin: Pick<ZoneOffsetEra, "fromMs" | "before"> = { fromMs, before: null };
     for (let index = Math.floor(fromMs / spanMs);; index++) {
       const { first, last, shiftMs } = this.#spanAt(index);
       if (shiftMs > begin.fromMs && shiftMs <= toMs) {

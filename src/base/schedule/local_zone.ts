@@ -6,19 +6,19 @@ import { readFileSync, realpathSync } from "node:fs";
 import { normalize } from "node:path";
 import process from "node:process";
 import { BatonError } from "../errors.ts";
-import { isKnownZone, localZone } from "./civil_time.ts";
+import { isKnownTimeZone, localTimeZone } from "./civil_time.ts";
 
 /**
  * Returns the IANA name of the zone that a value of TZ means; null if there is none. An empty value means UTC, as for
  * the C library.
  */
-export function zoneOfVariable(value: string): string | null {
+export function parseTimeZoneVariable(value: string): string | null {
   const written = value.replace(/^:/, "");
   if (written === "") return "UTC";
   if (/^[+-]/.test(written)) return null; // an offset to the runtime, and no zone to the C library
   const name = written.startsWith("/") ? zoneOfFile(written) : written.replace(/^(posix|right)\//, "");
   if (name === null) return null;
-  return isKnownZone(name) ? name : zoneOfRule(name);
+  return isKnownTimeZone(name) ? name : zoneOfRule(name);
 }
 
 /** Returns the zone of a file of the zone database, or of a link to one. */
@@ -43,17 +43,17 @@ function zoneOfRule(rule: string): string | null {
   if (hours === undefined) return null;
   const west = Number(hours);
   const name = west === 0 ? "UTC" : `Etc/GMT${west > 0 ? "+" : "-"}${Math.abs(west)}`;
-  return isKnownZone(name) ? name : null;
+  return isKnownTimeZone(name) ? name : null;
 }
 
 /** The zone of a variable; null if it is not set. Throws CONFIG for a value that means no zone. */
-export function zoneOfSetVariable(
+export function readTimeZoneVariable(
   variable: "TZ" | "CRON_TZ",
   env: Readonly<Record<string, string | undefined>>,
 ): string | null {
   const value = env[variable];
   if (value === undefined || (variable === "CRON_TZ" && value === "")) return null;
-  const zone = zoneOfVariable(value);
+  const zone = parseTimeZoneVariable(value);
   if (zone === null) throw new BatonError("CONFIG", `${unusable(variable, value)}: use a name such as Europe/Berlin`);
   return zone;
 }
@@ -62,8 +62,11 @@ export function zoneOfSetVariable(
  * Returns the time zone of schedules: the given one, or that of the environment, or this machine's. Throws CONFIG for
  * the environment's.
  */
-export function scheduleZone(given: string | undefined, env: Readonly<Record<string, string | undefined>>): string {
-  return given ?? zoneOfSetVariable("CRON_TZ", env) ?? zoneOfSetVariable("TZ", env) ?? localZone();
+export function chooseScheduleZone(
+  given: string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): string {
+  return given ?? readTimeZoneVariable("CRON_TZ", env) ?? readTimeZoneVariable("TZ", env) ?? localTimeZone();
 }
 
 function unusable(variable: string, value: string): string {
@@ -71,9 +74,9 @@ function unusable(variable: string, value: string): string {
 }
 
 /** The time of day in the zone of this process, as 23:59:59. In UTC if TZ means no zone: `warnOfTimeZone` says so. */
-export function clockTime(ms: number): string {
+export function formatClockTime(ms: number): string {
   const { TZ } = process.env;
-  const timeZone = TZ === undefined ? localZone() : zoneOfVariable(TZ) ?? "UTC";
+  const timeZone = TZ === undefined ? localTimeZone() : parseTimeZoneVariable(TZ) ?? "UTC";
   return clockOf(timeZone).format(ms);
 }
 
@@ -93,7 +96,7 @@ function clockOf(timeZone: string): Intl.DateTimeFormat {
 }
 
 /** The warning of a command that prints `clockTime`; null if there is nothing to warn of. */
-export function zoneWarning(env: Readonly<Record<string, string | undefined>>): string | null {
+export function timeZoneWarning(env: Readonly<Record<string, string | undefined>>): string | null {
   const { TZ } = env;
-  return TZ === undefined || zoneOfVariable(TZ) !== null ? null : `${unusable("TZ", TZ)}; times are in UTC`;
+  return TZ === undefined || parseTimeZoneVariable(TZ) !== null ? null : `${unusable("TZ", TZ)}; times are in UTC`;
 }

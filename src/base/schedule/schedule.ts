@@ -3,8 +3,8 @@
  * and CivilTimes the offsets of the zone: between two shifts one is the other, moved.
  */
 import { BatonError } from "../errors.ts";
-import { Calendar } from "./calendar.ts";
-import { type CivilTimes, civilTimesInZone, type Era, localZone } from "./civil_time.ts";
+import { ScheduleCalendar } from "./calendar.ts";
+import { type CivilTimes, civilTimesInZone, localTimeZone, type ZoneOffsetEra } from "./civil_time.ts";
 import { canonicalSchedule, scheduleId } from "./schedule_text.ts";
 
 const hourMs = 3_600_000;
@@ -33,17 +33,17 @@ export class Schedule {
   readonly id: string;
   /** IANA name. */
   readonly zone: string;
-  readonly #calendar: Calendar;
+  readonly #calendar: ScheduleCalendar;
   readonly #civil: CivilTimes;
   /** True if the schedule follows the local clock as it runs; false if its times are fixed. */
   readonly #follows: boolean;
 
   /** Throws USAGE for an invalid schedule or zone, and for a schedule that has no times. */
-  constructor(written: string, zone: string = localZone()) {
+  constructor(written: string, zone: string = localTimeZone()) {
     this.text = canonicalSchedule(written);
     this.id = scheduleId(this.text);
     this.#follows = this.text.split(" ", 2).some((field) => field.startsWith("*"));
-    this.#calendar = new Calendar(this.text);
+    this.#calendar = new ScheduleCalendar(this.text);
     this.#civil = civilTimesInZone(zone);
     this.zone = this.#civil.zone;
     if (this.next(Date.now()) === null) {
@@ -121,7 +121,7 @@ export class Schedule {
    * Returns by how much the clock was set at the begin of the era, if fixed times are moved or left out because of
    * that; else 0.
    */
-  #shiftOf({ before, offset }: Era): number {
+  #shiftOf({ before, offset }: ZoneOffsetEra): number {
     const shiftMs = before === null || this.#follows ? 0 : offset - before;
     return Math.abs(shiftMs) < shiftMsMax ? shiftMs : 0;
   }

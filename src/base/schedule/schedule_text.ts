@@ -38,7 +38,7 @@ const refusedMacros: Readonly<Record<string, string>> = {
 };
 
 /** Why a schedule of other programs, with more than five fields, is refused. */
-export const noSeconds = "seconds and years have no field";
+export const noSecondsReason = "seconds and years have no field";
 
 const timeValue = `(\\d{1,4}|${[...months, ...weekdays].join("|")})`;
 /**
@@ -49,7 +49,7 @@ const timeItem = `(([*?]|${timeValue}(-${timeValue})?)(/\\d{1,4}|[LW]|#\\d)?|LW?
 const timeField = new RegExp(`^${timeItem}(,${timeItem})*$`, "i");
 
 /** Whether a word is written as a field of a schedule, by this program or by others. */
-export function isTimeField(word: string): boolean {
+export function isScheduleField(word: string): boolean {
   return timeField.test(word);
 }
 
@@ -71,7 +71,7 @@ export function canonicalSchedule(written: string): string {
     throw refuse(refusedMacros[first] ?? `${JSON.stringify(first)} is unknown`);
   }
   if (words.length !== fields.length) {
-    const more = words.length > fields.length && words.every(isTimeField) ? `, and ${noSeconds}` : "";
+    const more = words.length > fields.length && words.every(isScheduleField) ? `, and ${noSecondsReason}` : "";
     throw refuse(`it has ${words.length} fields${more}`);
   }
   return fields.map((field, index) => canonicalField(words[index] ?? "", field, refuse)).join(" ");

@@ -15,7 +15,7 @@ const known = new Map<string, string>();
  * Returns the first year and 12 hexadecimal digits for the offsets of each day of two years, from the year of `atMs`.
  * Throws USAGE.
  */
-export function zonePrint(zone: string, atMs: number): string {
+export function timeZoneFingerprint(zone: string, atMs: number): string {
   return printOfYear(zone, new Date(atMs).getUTCFullYear());
 }
 
@@ -23,7 +23,7 @@ export function zonePrint(zone: string, atMs: number): string {
  * Returns false if this machine has other rules for the zone than the host that made the fingerprint. An unreadable one
  * is no proof.
  */
-export function matchesZonePrint(zone: string, print: string): boolean {
+export function matchesTimeZoneFingerprint(zone: string, print: string): boolean {
   const year = /^(\d{4}):/.exec(print)?.[1];
   return year === undefined || printOfYear(zone, Number(year)) === print;
 }

@@ -3,7 +3,7 @@
  * them, and new connections reach the new leader.
  */
 import { errorMessage } from "../errors.ts";
-import { aborted, onAbort } from "../support/abort.ts";
+import { onAbort, whenAborted } from "../support/abort.ts";
 import { backoffMs, requestBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
@@ -77,7 +77,7 @@ export class TcpForwarder {
       const leader = this.#leader;
       const { address } = leader;
       if (address === null) {
-        await aborted(AbortSignal.any([leader.replaced.signal, deadline.signal]));
+        await whenAborted(AbortSignal.any([leader.replaced.signal, deadline.signal]));
         continue;
       }
       try {

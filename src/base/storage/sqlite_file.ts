@@ -7,7 +7,7 @@ import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { refuseLinksOfOthers } from "../support/open_output.ts";
 import type { WorkProgress } from "../support/work_progress.ts";
-import { blockFor } from "../support/write_whole.ts";
+import { blockThreadFor } from "../support/write_whole.ts";
 import type { ChecksumTable } from "./checksum_table.ts";
 import type { DiskSpace } from "./disk_space.ts";
 import { createPrivateFile, flushIfThere, flushParentFolders, reserveFile } from "./durable_file.ts";
@@ -311,7 +311,7 @@ function repeatWhileLocked<Result>(busyMs: number, open: () => Result): Result {
       return open();
     } catch (error) {
       if (!isLocked(error) || performance.now() - startMs >= busyMs) throw error;
-      blockFor(pauseMs);
+      blockThreadFor(pauseMs);
     }
   }
 }

@@ -8,7 +8,7 @@
  * SQLite changes no frame of a commit before it restarts the log, which changes the header.
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
-import { blockFor } from "../support/write_whole.ts";
+import { blockThreadFor } from "../support/write_whole.ts";
 
 const logHeaderBytes = 32;
 const frameHeaderBytes = 24;
@@ -67,7 +67,7 @@ export function damageInLog(databasePath: string, read: ReadFile = bytesOf): str
     if (isOfAnotherFile(databasePath, read)) return otherFilesLog;
     const staysAsItIs = () => hasHeaderOf(log, read(logPath, logHeaderBytes));
     if (header === null) {
-      blockFor(pauseMs);
+      blockThreadFor(pauseMs);
       damagedHeaders = staysAsItIs() ? damagedHeaders + 1 : 0;
       if (damagedHeaders === headerReads) return "the log's header is damaged, so the log cannot be read";
       continue;

@@ -19,12 +19,12 @@ export function onAbort(signal: AbortSignal | undefined, listener: (reason: unkn
 }
 
 /** Aborts with the first of these signals that are given. */
-export function anySignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+export function anyAbortSignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
   return AbortSignal.any(signals.filter((signal) => signal !== undefined));
 }
 
 /** Resolves when the signal aborts. */
-export function aborted(signal: AbortSignal): Promise<void> {
+export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => onAbort(signal, () => resolve()));
 }
 

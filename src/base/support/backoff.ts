@@ -41,7 +41,7 @@ export function backoffMs(
   return bound * (1 - jitter + jitter * random());
 }
 
-export interface RetryOptions {
+export interface BackoffRetryOptions {
   readonly clock: Clock;
   readonly backoff: Backoff;
   /** Ends the pauses; after an attempt that failed it has precedence over a failure that may be repeated. */
@@ -54,9 +54,9 @@ export interface RetryOptions {
  * Repeats `work`, which calls `succeeded` when a part of it is done, so that the next pause is short again. Rejects
  * with the last failure, and with the signal's reason.
  */
-export async function retry<T>(
+export async function retryWithBackoff<T>(
   work: (succeeded: () => void) => Promise<T>,
-  { clock, backoff, signal, mayRetry }: RetryOptions,
+  { clock, backoff, signal, mayRetry }: BackoffRetryOptions,
 ): Promise<T> {
   let failures = 0;
   for (;;) {

@@ -16,7 +16,7 @@ export interface BuildFacts {
 }
 
 /** Returns the facts of this build. */
-export async function versionFacts(): Promise<BuildFacts> {
+export async function readBuildFacts(): Promise<BuildFacts> {
   const { default: description } = await import("../../../package.json", { with: { type: "json" } });
   return {
     version: 1,

@@ -3,7 +3,7 @@ import { BatonError } from "../errors.ts";
 import { onAbort, TaskScope } from "./abort.ts";
 import type { Clock } from "./clock.ts";
 import { formatDuration } from "./duration.ts";
-import { typeName } from "./text.ts";
+import { valueTypeName } from "./text.ts";
 
 /** Declared by `using`, it is cancelled when the work is done. */
 export interface Deadline extends Disposable {
@@ -41,23 +41,27 @@ export class WaitTimeout extends BatonError {
 }
 
 /** Throws USAGE for a time that would not end a wait, such as "5s" or NaN. A negative number is a time that is over. */
-export function checkWait(wait: unknown): void {
+export function checkWaitTime(wait: unknown): void {
   if (wait === undefined || wait === "none" || wait === "forever") return;
   if (typeof wait === "number" && !Number.isNaN(wait)) return;
-  const value = typeof wait === "string" ? JSON.stringify(wait) : typeof wait === "number" ? "NaN" : typeName(wait);
+  const value = typeof wait === "string"
+    ? JSON.stringify(wait)
+    : typeof wait === "number"
+    ? "NaN"
+    : valueTypeName(wait);
   throw new BatonError("USAGE", `wait is ${value}; expected a number of milliseconds, or a word that the option has`);
 }
 
 /**
  * The time limit of a whole call, used by all its waits. Aborts with a WaitTimeout; without `waitMs` there is no limit.
- * Throws as `checkWait` does.
+ * Throws as `checkWaitTime` does.
  */
-export function waitLimit(
+export function startCallDeadline(
   clock: Clock,
   waitMs: number | undefined,
   { signal, sinceMs = clock.now() }: { readonly signal?: AbortSignal | undefined; readonly sinceMs?: number } = {},
 ): Deadline {
-  checkWait(waitMs);
+  checkWaitTime(waitMs);
   if (waitMs === undefined) return deadlineOf(signal ?? new AbortController().signal, () => {});
   const leftMs = Math.max(1, waitMs - (clock.now() - sinceMs));
   return deadlineAfter(clock, leftMs, { signal, reason: () => new WaitTimeout(waitMs) });

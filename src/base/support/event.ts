@@ -3,7 +3,7 @@
 /**
  * A one-time event: the first `set` releases all tasks that wait, those that wait already and those that wait later.
  */
-export class Event {
+export class OneTimeEvent {
   readonly #isSet = Promise.withResolvers<void>();
 
   /** Sets the event; a bound function, to be passed as a callback. */

@@ -9,7 +9,7 @@ interface Waiting<Item, Result> {
   readonly reject: (error: unknown) => void;
 }
 
-export interface GatherOptions<Item, Result> {
+export interface CallBatcherOptions<Item, Result> {
   /**
    * Works on a group, one group at a time. Returns a result for each item, in their order; a rejection is that of all
    * of them.
@@ -21,12 +21,12 @@ export interface GatherOptions<Item, Result> {
   readonly sizeMax?: number;
 }
 
-export class Gather<Item, Result> {
-  readonly #options: GatherOptions<Item, Result>;
+export class CallBatcher<Item, Result> {
+  readonly #options: CallBatcherOptions<Item, Result>;
   #waiting: Waiting<Item, Result>[] = [];
   #isWorking = false;
 
-  constructor(options: GatherOptions<Item, Result>) {
+  constructor(options: CallBatcherOptions<Item, Result>) {
     this.#options = options;
   }
 

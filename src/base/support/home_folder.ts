@@ -2,11 +2,11 @@
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../errors.ts";
-import { readUserEntry } from "./user_name.ts";
+import { readUserDatabaseEntry } from "./user_name.ts";
 
 /** Null for a user without an entry, as in containers. node:os has userInfo() for this, but Bun's reads HOME. */
-export function homeInDatabase(uid: number, userDatabase: string): string | null {
-  const entry = readUserEntry(String(uid), userDatabase);
+export function findHomeFolder(uid: number, userDatabase: string): string | null {
+  const entry = readUserDatabaseEntry(String(uid), userDatabase);
   if (entry !== undefined) return entry[5] ?? null;
   const [command, args, field] = process.platform === "darwin"
     ? ["/usr/bin/id", ["-P"], 8] as const
@@ -26,7 +26,7 @@ export function homeInDatabase(uid: number, userDatabase: string): string | null
  */
 export function userStateFolder(kind: string, advice: string): string {
   const uid = process.geteuid?.();
-  const home = uid === undefined ? null : homeInDatabase(uid, "/etc/passwd");
+  const home = uid === undefined ? null : findHomeFolder(uid, "/etc/passwd");
   if (home?.startsWith("/") && home !== "/") return join(home, ".local/state/baton", kind);
   throw new BatonError("CONFIG", `This user has no home folder in the user database: ${advice}`);
 }

@@ -3,7 +3,7 @@
 export type JsonFields = Readonly<Record<string, unknown>>;
 
 /** The fields; none when the data is not a JSON object. */
-export function jsonFields(data: Uint8Array): JsonFields {
+export function parseJsonFields(data: Uint8Array): JsonFields {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(data));
     return isJsonObject(value) ? value : {};
@@ -16,7 +16,7 @@ export function jsonFields(data: Uint8Array): JsonFields {
  * The fields of data that must be JSON, and in this layout if there is one. Throws what `refuse` returns for data that
  * is not JSON or has another layout.
  */
-export function demandFields(
+export function demandJsonFields(
   data: Uint8Array,
   refuse: (what: string, cause?: unknown) => Error,
   layout?: number,
@@ -34,7 +34,7 @@ export function demandFields(
 }
 
 /** The data of a node, or the body of a message, that contains the value. */
-export const toJsonData = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
+export const encodeJson = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
 
 /** The text; empty when the value is not a text. */
 export const stringOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");

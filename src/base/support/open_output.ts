@@ -24,7 +24,7 @@ const accesses = {
  * Opens a file, or creates it, without waiting for a reader. Throws errors of the system, and CANNOT_CREATE for what
  * another user has put there and for a FIFO without a reader.
  */
-export function openOutput(path: string, access: keyof typeof accesses, mode = 0o666): number {
+export function openOutputFile(path: string, access: keyof typeof accesses, mode = 0o666): number {
   try {
     if (path === "-") {
       throw new BatonError("CANNOT_CREATE", '"-" is not stdout here; for a file of this name, write ./-');

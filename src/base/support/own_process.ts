@@ -44,7 +44,7 @@ export class OwnProcess {
 }
 
 /** The system of the process whose code runs. */
-export let system: ProcessSystem = {
+export let processSystem: ProcessSystem = {
   pid: process.pid,
   readText: (path, encoding = "latin1") => readFileSync(path, encoding),
   list: (path) => readdirSync(path),
@@ -55,15 +55,15 @@ export let system: ProcessSystem = {
 };
 
 /** Replaces the system, for a simulation. Returns the one that was in use. */
-export function useSystem(next: ProcessSystem): ProcessSystem {
-  const before = system;
-  system = next;
+export function useProcessSystem(next: ProcessSystem): ProcessSystem {
+  const before = processSystem;
+  processSystem = next;
   return before;
 }
 
 /** Registers a child. Returns the function to call when it has ended and the runtime has reaped it. */
-export function registerChild(pid: number, kind: OwnChild["kind"]): () => void {
-  const { children } = system.own;
+export function registerChildProcess(pid: number, kind: OwnChild["kind"]): () => void {
+  const { children } = processSystem.own;
   const child: OwnChild = { kind };
   children.set(pid, child);
   return () => {
@@ -72,19 +72,19 @@ export function registerChild(pid: number, kind: OwnChild["kind"]): () => void {
 }
 
 /** Whether the process is a helper of baton, and so none of a command's processes. */
-export function isOwnHelper(pid: number): boolean {
-  return system.own.children.get(pid)?.kind === "helper";
+export function isOwnHelperProcess(pid: number): boolean {
+  return processSystem.own.children.get(pid)?.kind === "helper";
 }
 
 /**
  * The environment variable of a keeper that was started on demand. It serves other clients too, and must survive a
  * supervisor that kills all descendants of a command. It starts no processes that could inherit the variable.
  */
-export const keeperVariable = "BATON_KEEPER_PROCESS";
+export const keeperProcessVariable = "BATON_KEEPER_PROCESS";
 
 /** Whether this child is an adopted orphan, which this process has to reap. */
-export function isAdopted(pid: number): boolean {
-  return !system.own.children.has(pid);
+export function isAdoptedOrphan(pid: number): boolean {
+  return !processSystem.own.children.has(pid);
 }
 
 /** The kernel returns less than a page of a file of /proc per read: only an empty read is the end. */

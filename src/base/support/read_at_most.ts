@@ -5,7 +5,7 @@ import { readSync } from "node:fs";
 const chunkBytes = 64 * 1024;
 
 /** Reads up to one byte more than `bytesMax`, which shows that the input is too long. Throws the system's error. */
-export function readAtMost(fd: number, bytesMax: number): Uint8Array {
+export function readBytesAtMost(fd: number, bytesMax: number): Uint8Array {
   const chunks: Uint8Array[] = [];
   for (let room = bytesMax + 1; room > 0;) {
     const chunk = new Uint8Array(Math.min(chunkBytes, room));

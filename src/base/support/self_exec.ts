@@ -6,7 +6,7 @@ import process from "node:process";
  * The executable and the first arguments; append the command line. Bun puts the compiled program into a virtual folder;
  * the executable is then the whole command.
  */
-export function selfCommand(): [command: string, ...args: string[]] {
+export function ownProgramCommand(): [command: string, ...args: string[]] {
   const main = process.argv[1] ?? "";
   if (main.startsWith("/$bunfs/")) return [executable(process.execPath)];
   if ("Deno" in globalThis) return [process.execPath, "run", "-A", "--quiet", main];

@@ -4,7 +4,7 @@
 const lengthMin = 6;
 
 /** Returns for each id its shortest beginning, of at least six characters, that no other id has. */
-export function shortIds(ids: readonly string[]): ReadonlyMap<string, string> {
+export function shortenHolderIds(ids: readonly string[]): ReadonlyMap<string, string> {
   const sorted = [...new Set(ids)].sort();
   const shared = (one: string, other: string | undefined) => {
     let length = 0;

@@ -34,6 +34,6 @@ export function decodeUtf8(bytes: Uint8Array, name: string): string {
 }
 
 /** Returns "Number", "DataView", "Undefined" …; that of a Buffer is "Uint8Array". */
-export function typeName(value: unknown): string {
+export function valueTypeName(value: unknown): string {
   return Object.prototype.toString.call(value).slice("[object ".length, -1);
 }

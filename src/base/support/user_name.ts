@@ -6,21 +6,21 @@ import process from "node:process";
  * The effective user's name in the user database; without an entry, the name in the environment, or the number. node:os
  * has userInfo() for this, but Bun's reads the environment, which cron, sudo and `env -i` change.
  */
-export function userName(userDatabase: string = "/etc/passwd"): string {
+export function ownUserName(userDatabase: string = "/etc/passwd"): string {
   const uid = String(process.geteuid?.());
   const { LOGNAME, USER } = process.env;
-  return nameInDatabase(uid, userDatabase) ?? (LOGNAME || USER || uid);
+  return findUserName(uid, userDatabase) ?? (LOGNAME || USER || uid);
 }
 
 /** Undefined when the user has no entry, or the database cannot be read. */
-export function nameInDatabase(uid: string, userDatabase: string = "/etc/passwd"): string | undefined {
-  return readUserEntry(uid, userDatabase)?.[0];
+export function findUserName(uid: string, userDatabase: string = "/etc/passwd"): string | undefined {
+  return readUserDatabaseEntry(uid, userDatabase)?.[0];
 }
 
 /**
  * The fields of the user's line, as passwd(5) has them. Undefined when there is none, or the database cannot be read.
  */
-export function readUserEntry(uid: string, userDatabase: string): readonly string[] | undefined {
+export function readUserDatabaseEntry(uid: string, userDatabase: string): readonly string[] | undefined {
   try {
     const lines = readFileSync(userDatabase, "utf8").split("\n");
     return lines.map((line) => line.split(":")).find((fields) => fields[2] === uid);

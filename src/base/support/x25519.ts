@@ -21,7 +21,7 @@ export interface X25519Secret {
 }
 
 /** Prepares a secret key of 32 bytes, which is copied. Throws RangeError for another length. */
-export function x25519Secret(bytes: Uint8Array): X25519Secret {
+export function prepareX25519Secret(bytes: Uint8Array): X25519Secret {
   checkLength(bytes);
   const der = Buffer.concat([secretPrefix, bytes]);
   const own = createPrivateKey({ key: der, format: "der", type: "pkcs8" });

@@ -24,13 +24,13 @@ export const colorVariables = {
   CLICOLOR_FORCE: "if it is neither empty nor 0: colors also in pipes and files",
 } as const;
 
-export type Style = keyof typeof codes;
+export type TextStyle = keyof typeof codes;
 
 /** Returns `text` with the escape codes of `style`, or `text` itself where colors are off. */
-export type Paint = (style: Style, text: string) => string;
+export type TextPainter = (style: TextStyle, text: string) => string;
 
 /** The painter for texts that are written to `stream`. Texts from outside must pass `printable` first. */
-export function choosePainter(io: Io, stream: "stdout" | "stderr"): Paint {
+export function chooseTextPainter(io: Io, stream: "stdout" | "stderr"): TextPainter {
   if (!hasColor(io, stream)) return (_style, text) => text;
   return (style, text) => {
     const [start, end] = codes[style];

@@ -6,14 +6,20 @@ import { fstatSync, readFileSync, write, writeSync } from "node:fs";
 import { errnoName } from "../errors.ts";
 import { type Libc, loadLibc } from "../process/libc.ts";
 import { countWithNoun } from "../support/text.ts";
-import { burstPiecesMax, isTerminal, ownWriter, pieceBytesMax, type WriteNow } from "./output_writer.ts";
+import {
+  isTerminal,
+  type NonBlockingWrite,
+  outputBurstPiecesMax,
+  outputPieceBytesMax,
+  reopenOutputWriter,
+} from "./output_writer.ts";
 
 /** The part of an `Output` that waits. */
 interface WaitingOutput {
   readonly fd: number;
   readonly waiting: Uint8Array[];
   lost: number;
-  writeNow: WriteNow | null | undefined;
+  writeNow: NonBlockingWrite | null | undefined;
 }
 
 /** Time between two looks at a full output, in milliseconds: it grows while nothing is taken. */
@@ -28,25 +34,25 @@ export async function drainOutput(output: WaitingOutput): Promise<void> {
     const [first = new Uint8Array()] = output.waiting;
     const taken = await writePiece(first);
     if (taken === 0) await pause(pauseMs);
-    else if (pieces % burstPiecesMax === 0) await pause(0);
+    else if (pieces % outputBurstPiecesMax === 0) await pause(0);
     pauseMs = taken === 0 ? Math.min(fullMs.max, pauseMs * 2) : fullMs.first;
     if (output.waiting[0] !== first) continue; // it was dropped meanwhile
     if (taken < first.length) output.waiting[0] = first.subarray(taken);
     else output.waiting.shift();
     if (output.waiting.length === 0 && output.lost > 0) {
-      output.waiting.push(Buffer.from(lostMessage(output.lost)));
+      output.waiting.push(Buffer.from(lostMessagesNotice(output.lost)));
       output.lost = 0;
     }
   }
 }
 
-export function lostMessage(count: number): string {
+export function lostMessagesNotice(count: number): string {
   return `baton: ${countWithNoun(count, "message was", "messages were")} lost here: stderr was full\n`;
 }
 
 /** Null: only a thread can write without blocking this one. */
-async function nonBlockingWriter(fd: number): Promise<WriteNow | null> {
-  if (isTerminal(fd)) return isControllingTerminal(fd) ? ownWriter("/dev/tty") : null;
+async function nonBlockingWriter(fd: number): Promise<NonBlockingWrite | null> {
+  if (isTerminal(fd)) return isControllingTerminal(fd) ? reopenOutputWriter("/dev/tty") : null;
   const libc = fstatSync(fd).isSocket() ? await loadLibc() : null;
   return libc === null ? null : socketWriter(fd, libc);
 }
@@ -61,9 +67,9 @@ function isControllingTerminal(fd: number): boolean {
   }
 }
 
-function socketWriter(fd: number, libc: Libc): WriteNow {
+function socketWriter(fd: number, libc: Libc): NonBlockingWrite {
   return (bytes) => {
-    const piece = bytes.subarray(0, pieceBytesMax);
+    const piece = bytes.subarray(0, outputPieceBytesMax);
     const sent = libc.sendNow(fd, piece);
     if (sent >= 0) return sent;
     return libc.waitWritable(fd, 0) ? writeSync(fd, piece) : 0; // the error
@@ -75,7 +81,7 @@ async function threadWriter(fd: number): Promise<(bytes: Uint8Array) => Promise<
   const libc = await loadLibc();
   return async (bytes) => {
     if (libc?.waitWritable(fd, 0) === false) return 0;
-    const length = Math.min(bytes.length, pieceBytesMax);
+    const length = Math.min(bytes.length, outputPieceBytesMax);
     return await new Promise((resolve, reject) => {
       write(fd, bytes, 0, length, null, (error, count) => {
         if (error === null) resolve(count);

@@ -3,12 +3,12 @@
  * disposal, a signal that ends the process, ^Z, and the exit after an internal error.
  */
 import process from "node:process";
-import { cutLine, type TerminalSize, terminalSize, wrapping } from "./terminal_lines.ts";
+import { cutTerminalLine, lineWrapCodes, type TerminalSize, terminalSize } from "./terminal_lines.ts";
 import type { Io } from "./io.ts";
 
 /** Alternate screen, no cursor, and the wheel sends cursor keys. */
-const enterCodes = `\x1b[?1049h\x1b[?25l\x1b[?1007h${wrapping.off}\x1b[2J`;
-const leaveCodes = `\x1b[0m${wrapping.on}\x1b[?1007l\x1b[?25h\x1b[?1049l`;
+const enterCodes = `\x1b[?1049h\x1b[?25l\x1b[?1007h${lineWrapCodes.off}\x1b[2J`;
+const leaveCodes = `\x1b[0m${lineWrapCodes.on}\x1b[?1007l\x1b[?25h\x1b[?1049l`;
 
 export interface FullScreenHooks {
   /** Text as the terminal sends it for keys. */
@@ -50,7 +50,7 @@ export class FullScreen implements Disposable {
   draw(lines: readonly string[]): void {
     if (!this.#isEntered) return;
     const { columns } = this.size;
-    const text = lines.map((line) => `${cutLine(line, columns)}\x1b[K`).join("\r\n");
+    const text = lines.map((line) => `${cutTerminalLine(line, columns)}\x1b[K`).join("\r\n");
     // Terminals that know mode 2026 show the new screen in one step; the others ignore it.
     this.#io.frame("stdout", `\x1b[?2026h\x1b[H${text}\x1b[J\x1b[?2026l`);
   }

@@ -2,9 +2,9 @@
 import { BatonError, errnoName, errorMessage } from "../errors.ts";
 import { abortable } from "../support/abort.ts";
 import { inheritedDescriptors } from "../process/spawn/inherited_descriptors.ts";
-import { burstPiecesMax, isTerminal, openWriter, type WriteNow } from "./output_writer.ts";
+import { isTerminal, type NonBlockingWrite, openOutputWriter, outputBurstPiecesMax } from "./output_writer.ts";
 
-export type Stream = "stdout" | "stderr";
+export type OutputStream = "stdout" | "stderr";
 
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -17,8 +17,8 @@ export interface Io {
   readonly columns: number;
   /**
    * Writes results to stdout, and never blocks: what the reader does not take now waits in memory. A command that
-   * prints without end awaits `written`. Throws IO if a write has failed, and `ReaderGone` if the reader has closed the
-   * pipe.
+   * prints without end awaits `written`. Throws IO if a write has failed, and `StdoutReaderGone` if the reader has
+   * closed the pipe.
    */
   out(content: string | Uint8Array): void;
   /**
@@ -31,9 +31,9 @@ export interface Io {
    * Shows text that the next frame replaces, such as progress. False: it is left out, because other text waits for the
    * reader.
    */
-  frame(stream: Stream, text: string): boolean;
+  frame(stream: OutputStream, text: string): boolean;
   /** Resolves when nothing waits for the reader. Rejects with the signal's reason, and for stdout as `out` throws. */
-  written(stream: Stream, signal?: AbortSignal): Promise<void>;
+  written(stream: OutputStream, signal?: AbortSignal): Promise<void>;
   /** Gives up results that wait for the reader of stdout, and the error of a write: the command says so itself. */
   drop(): void;
 }
@@ -45,15 +45,15 @@ export interface ProcessIo extends Io {
 }
 
 /** The reader of stdout closed the pipe (`baton ls | head -1`): the process ends by SIGPIPE, like other programs. */
-export class ReaderGone extends Error {
-  override readonly name = "ReaderGone";
+export class StdoutReaderGone extends Error {
+  override readonly name = "StdoutReaderGone";
 }
 
 /**
  * A file, pipe, terminal or socket to which no write blocks: a reader that has stopped (^S on a terminal) must not end
  * the sessions of the process. The mode of its open file, which other processes share, stays as it is.
  */
-export class Output {
+export class OutputChannel {
   readonly fd: number;
   /** Text that the reader has not taken, in order. */
   readonly waiting: Uint8Array[] = [];
@@ -62,7 +62,7 @@ export class Output {
   /** The error of a write; null for none. */
   failure: unknown = null;
   /** Null if that takes more than a system call to find out. */
-  writeNow: WriteNow | null | undefined;
+  writeNow: NonBlockingWrite | null | undefined;
   #draining: Promise<void> | null = null;
 
   constructor(fd: number) {
@@ -91,8 +91,8 @@ export class Output {
   /** Returns the rest. */
   #writeBurst(rest: Uint8Array): Uint8Array {
     try {
-      if (this.writeNow === undefined) this.writeNow = openWriter(this.fd);
-      for (let pieces = 0; pieces < burstPiecesMax && rest.length > 0; pieces++) {
+      if (this.writeNow === undefined) this.writeNow = openOutputWriter(this.fd);
+      for (let pieces = 0; pieces < outputBurstPiecesMax && rest.length > 0; pieces++) {
         const taken = this.writeNow?.(rest) ?? 0;
         if (taken === 0) break;
         rest = rest.subarray(taken);
@@ -123,7 +123,7 @@ const endMsMax = 2000;
 
 /** Must be called before any file is opened: all open descriptors count as inherited. */
 export function systemIo(): ProcessIo {
-  const outputs = { stdout: new Output(1), stderr: new Output(2) };
+  const outputs = { stdout: new OutputChannel(1), stderr: new OutputChannel(2) };
   const { stdout, stderr } = outputs;
   const io: ProcessIo = {
     env: process.env,
@@ -173,12 +173,12 @@ export function systemIo(): ProcessIo {
 }
 
 function stdoutError(thrown: unknown): Error {
-  if (errnoName(thrown) === "EPIPE") return new ReaderGone(errorMessage(thrown));
+  if (errnoName(thrown) === "EPIPE") return new StdoutReaderGone(errorMessage(thrown));
   return new BatonError("IO", `Cannot write to stdout: ${errorMessage(thrown)}`, { cause: thrown });
 }
 
 /** Prints sentences on stderr that no option suppresses. */
-export function sayTo({ err }: Pick<Io, "err">): (sentence: string) => void {
+export function stderrSentencePrinter({ err }: Pick<Io, "err">): (sentence: string) => void {
   return (sentence) => err(`baton: ${sentence}\n`);
 }
 

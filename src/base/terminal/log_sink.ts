@@ -3,9 +3,9 @@
  * messages, and stay whole.
  */
 import { abortable } from "../support/abort.ts";
-import { lostMessage } from "./drain_output.ts";
+import { lostMessagesNotice } from "./drain_output.ts";
 import type { Io } from "./io.ts";
-import { pieceBytesMax } from "./output_writer.ts";
+import { outputPieceBytesMax } from "./output_writer.ts";
 
 /** Where messages and lines of output are printed, each line whole. */
 export interface LogSink {
@@ -24,7 +24,7 @@ export interface LogSink {
 const heldMax = 1000;
 
 /** The stderr of a service for lines that can wait. */
-export class LineSink implements LogSink {
+export class StderrLineSink implements LogSink {
   readonly #io: Pick<Io, "err" | "written">;
   /** Resolves when the lines before have been written. */
   #turn: Promise<void> = Promise.resolve();
@@ -64,7 +64,7 @@ export class LineSink implements LogSink {
         }
       }
     } finally {
-      const held = [...this.#held ?? [], ...(this.#lost > 0 ? [lostMessage(this.#lost)] : [])];
+      const held = [...this.#held ?? [], ...(this.#lost > 0 ? [lostMessagesNotice(this.#lost)] : [])];
       this.#held = null;
       this.#lost = 0;
       for (const message of held) this.#io.err(message);
@@ -79,11 +79,11 @@ export class LineSink implements LogSink {
 }
 
 /** A piece of a text that is too long: whole characters, of at most four bytes each. */
-const piecePattern = new RegExp(`.{1,${pieceBytesMax / 4}}`, "gsu");
+const piecePattern = new RegExp(`.{1,${outputPieceBytesMax / 4}}`, "gsu");
 
 /** Nearly every text is one piece. */
 function piecesOf(text: string): readonly string[] {
-  return Buffer.byteLength(text) <= pieceBytesMax ? [text] : text.match(piecePattern) ?? [];
+  return Buffer.byteLength(text) <= outputPieceBytesMax ? [text] : text.match(piecePattern) ?? [];
 }
 
 /** Resolves after what the event loop has to do now. */

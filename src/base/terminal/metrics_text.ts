@@ -2,7 +2,7 @@
 
 import type { Histogram } from "../support/histogram.ts";
 
-export interface Sample {
+export interface MetricSample {
   /** The suffix of the metric name, for the parts of a histogram. */
   readonly suffix?: "_bucket" | "_sum" | "_count";
   readonly labels?: Readonly<Record<string, string>>;
@@ -14,12 +14,12 @@ export interface Metric {
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram";
-  readonly samples: readonly Sample[];
+  readonly samples: readonly MetricSample[];
 }
 
 export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
-export function metricsText(metrics: readonly Metric[]): string {
+export function formatMetrics(metrics: readonly Metric[]): string {
   let text = "";
   for (const { name, help, type, samples } of metrics) {
     text += `# HELP ${name} ${escapeText(help)}\n# TYPE ${name} ${type}\n`;
@@ -36,7 +36,7 @@ type ByLabel<Measured> = Readonly<Record<string, Readonly<Record<string, Measure
 
 /** Constructors for metrics whose names have the same prefix. */
 export function metricFactory(prefix: string) {
-  const metric = (type: Metric["type"], name: string, help: string, samples: readonly Sample[]): Metric => {
+  const metric = (type: Metric["type"], name: string, help: string, samples: readonly MetricSample[]): Metric => {
     return { name: `${prefix}_${name}`, help, type, samples };
   };
   return {
@@ -51,7 +51,7 @@ export function metricFactory(prefix: string) {
   };
 }
 
-function samplesOf(value: number | ByLabel<number>): Sample[] {
+function samplesOf(value: number | ByLabel<number>): MetricSample[] {
   if (typeof value === "number") return [{ value }];
   return labelled(value).map(([labels, value]) => ({ labels, value }));
 }
@@ -62,9 +62,9 @@ function labelled<Measured>(values: ByLabel<Measured>): [Readonly<Record<string,
   );
 }
 
-function bucketsOf([labels, histogram]: readonly [Readonly<Record<string, string>>, Histogram]): Sample[] {
+function bucketsOf([labels, histogram]: readonly [Readonly<Record<string, string>>, Histogram]): MetricSample[] {
   const counts = histogram.cumulative();
-  const buckets = counts.map((value, at): Sample => ({
+  const buckets = counts.map((value, at): MetricSample => ({
     suffix: "_bucket",
     labels: { ...labels, le: formatNumber(histogram.bounds[at] ?? Infinity) },
     value,

@@ -9,7 +9,7 @@ import type { Io } from "./io.ts";
  * Prints only errors with `quiet`, and details only with `verbose`. `who`: the name of the process in text lines.
  * `labels`: JSON fields after the level.
  */
-export function processLog(io: Io, { who, format, quiet = false, verbose = false, labels = {} }: {
+export function createProcessLog(io: Io, { who, format, quiet = false, verbose = false, labels = {} }: {
   readonly who: string;
   readonly format: "text" | "json";
   readonly quiet?: boolean;
@@ -22,7 +22,7 @@ export function processLog(io: Io, { who, format, quiet = false, verbose = false
     const mark = level === "info" || level === "detail" ? "" : `${level}: `;
     io.err(
       format === "json"
-        ? `${escapeControls(JSON.stringify({ time, level, ...labels, event, message: sentence, ...fields }))}\n`
+        ? `${escapeJsonControls(JSON.stringify({ time, level, ...labels, event, message: sentence, ...fields }))}\n`
         : `${who}: ${time} ${mark}${printable(sentence)}\n`,
     );
   };
@@ -32,7 +32,7 @@ export function processLog(io: Io, { who, format, quiet = false, verbose = false
  * Returns an Io whose messages are lines of a log, which may be JSON: those of all parts of a service. With `quiet`
  * only errors are left.
  */
-export function loggedIo(io: Io, { log, quiet }: { readonly log: Log; readonly quiet: boolean }): Io {
+export function ioWithLoggedMessages(io: Io, { log, quiet }: { readonly log: Log; readonly quiet: boolean }): Io {
   const level = quiet ? "error" : "warning";
   const err = (text: string) => {
     const lines = text.split("\n").filter((line) => line !== "");
@@ -42,7 +42,7 @@ export function loggedIo(io: Io, { log, quiet }: { readonly log: Log; readonly q
 }
 
 /** JSON with escapes for what terminals obey, which JSON allows in its texts, and which `Io.err` would replace. */
-export function escapeControls(json: string): string {
+export function escapeJsonControls(json: string): string {
   const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return json.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => character.split("").map(escape).join(""));
 }

@@ -2,15 +2,15 @@
  * Progress of a long operation on stderr: amount, rate, percentage and remaining time. One line on a terminal, from one
  * second after the start; with --progress also elsewhere, as a line from time to time.
  */
-import { type SettingTable, toggle } from "../config/setting.ts";
+import { type SettingTable, toggleSetting } from "../config/setting.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import type { Io } from "./io.ts";
-import { WaitLine } from "./progress_line.ts";
-import { type ProgressFacts, progressText, showAfterMs, updateEveryMs } from "./progress_text.ts";
+import { ErasableLine } from "./progress_line.ts";
+import { type ProgressFacts, progressText, showProgressAfterMs, updateProgressEveryMs } from "./progress_text.ts";
 
 /** Settings of every command that shows progress. */
 export const progressSettings = {
-  progress: toggle("--progress", {
+  progress: toggleSetting("--progress", {
     help: "print progress on stderr also where it is no terminal: a line every 10 s, and one at the end",
     group: "output",
   }),
@@ -23,9 +23,9 @@ export interface ProgressCall {
 }
 
 /** How progress is shown: on the line of a terminal, as lines, or not at all. */
-export function progressForm({ io, values }: ProgressCall): "terminal" | "lines" | null {
+export function chooseProgressForm({ io, values }: ProgressCall): "terminal" | "lines" | null {
   if (values.quiet) return null;
-  if (WaitLine.canShow(io)) return "terminal";
+  if (ErasableLine.canShow(io)) return "terminal";
   return values.progress ? "lines" : null;
 }
 
@@ -46,8 +46,8 @@ export interface ProgressOptions extends Pick<ProgressFacts, "noun" | "verb" | "
 /** Progress of work that lets the event loop run. Use ThreadProgress for work that blocks it. */
 export class ProgressLine implements Disposable {
   readonly #io: Io;
-  readonly #form: ReturnType<typeof progressForm>;
-  readonly #line: WaitLine;
+  readonly #form: ReturnType<typeof chooseProgressForm>;
+  readonly #line: ErasableLine;
   readonly #clock: Clock;
   readonly #startMs: number;
   readonly #afterMs: number;
@@ -62,10 +62,10 @@ export class ProgressLine implements Disposable {
     { noun, verb, total, countsTotal = true, isWanted = true, clock = systemClock(), ...rest }: ProgressOptions,
   ) {
     this.#io = call.io;
-    this.#form = isWanted ? progressForm(call) : null;
-    this.#line = new WaitLine(call.io);
-    this.#afterMs = rest.afterMs ?? showAfterMs;
-    this.#everyMs = rest.everyMs ?? updateEveryMs.terminal;
+    this.#form = isWanted ? chooseProgressForm(call) : null;
+    this.#line = new ErasableLine(call.io);
+    this.#afterMs = rest.afterMs ?? showProgressAfterMs;
+    this.#everyMs = rest.everyMs ?? updateProgressEveryMs.terminal;
     this.#lineEnd = rest.sharesTerminal === true ? "  " : "";
     this.#clock = clock;
     this.#startMs = clock.now();
@@ -103,7 +103,7 @@ export class ProgressLine implements Disposable {
 
   /** The time that is shown grows also while nothing is reported. */
   #startTimer(): void {
-    this.#cancelTimer = this.#clock.startTimer(updateEveryMs.idle, () => {
+    this.#cancelTimer = this.#clock.startTimer(updateProgressEveryMs.idle, () => {
       this.#update();
       this.#startTimer();
     });
@@ -112,7 +112,7 @@ export class ProgressLine implements Disposable {
   #update(): void {
     const nowMs = this.#clock.now();
     if (this.#form === null || nowMs < this.#startMs + this.#afterMs) return;
-    if (nowMs - this.#shownMs < (this.#form === "lines" ? updateEveryMs.lines : this.#everyMs)) return;
+    if (nowMs - this.#shownMs < (this.#form === "lines" ? updateProgressEveryMs.lines : this.#everyMs)) return;
     this.#shownMs = nowMs;
     if (this.#form === "terminal") this.#line.show(this.#text() + this.#lineEnd);
     else this.#io.err(`baton: ${this.#text()}\n`);

@@ -2,7 +2,7 @@
 import type { Io } from "./io.ts";
 import { printable } from "../support/text.ts";
 
-export class WaitLine implements Disposable {
+export class ErasableLine implements Disposable {
   readonly #io: Io;
   #shown = false;
 

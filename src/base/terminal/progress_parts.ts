@@ -15,28 +15,31 @@ export interface SharedProgress {
 }
 
 /** Indexes of the flags. */
-export const flagAt = { pen: 0, hasWritten: 1 } as const;
+export const progressFlagIndex = { pen: 0, hasWritten: 1 } as const;
 /**
  * States of the right to write to stderr: the display writes while it holds the pen; after `ended` only the thread that
  * works.
  */
-export const pen = { free: 0, held: 1, ended: 2 } as const;
+export const stderrPen = { free: 0, held: 1, ended: 2 } as const;
 
 /** The start of a part, sent to the display. */
-export interface PartMessage {
+export interface ProgressPartMessage {
   readonly part: WorkPart;
   readonly startedMs: number;
 }
 
 /** The data with which the display is started. */
-export interface DisplayData {
+export interface ProgressDisplayData {
   readonly shared: SharedProgress;
   readonly form: "terminal" | "lines";
   readonly columns: number;
 }
 
 /** The time is that of the wall clock: the clocks of threads have different starts. */
-export function partText({ part: { noun, verb, total, file }, startedMs }: PartMessage, counted: number): string {
+export function progressPartText(
+  { part: { noun, verb, total, file }, startedMs }: ProgressPartMessage,
+  counted: number,
+): string {
   const count = file === null ? counted : sizeOf(file);
   const elapsedMs = Math.max(0, Date.now() - startedMs);
   return progressText({ noun, verb, count, done: count, before: 0, total, countsTotal: true, elapsedMs, note: "" });

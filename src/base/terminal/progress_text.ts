@@ -7,12 +7,12 @@ import { formatDuration } from "../support/duration.ts";
 import { countWithNoun } from "../support/text.ts";
 
 /** An operation that takes less time shows nothing on a terminal. Milliseconds, as all times here. */
-export const showAfterMs = 1000;
+export const showProgressAfterMs = 1000;
 /**
  * The times between two updates: of the line on a terminal, of its time if nothing is reported, and between lines
  * elsewhere.
  */
-export const updateEveryMs = { terminal: 200, idle: 1000, lines: 10_000 };
+export const updateProgressEveryMs = { terminal: 200, idle: 1000, lines: 10_000 };
 /** The remaining time is shown after this time; an earlier rate is not reliable. */
 const etaMsMin = 1000;
 

@@ -2,27 +2,34 @@
 import { Worker } from "node:worker_threads";
 import type { WorkPart, WorkProgress } from "../support/work_progress.ts";
 import type { Io } from "./io.ts";
-import { type ProgressCall, progressForm } from "./progress.ts";
-import { type DisplayData, flagAt, type PartMessage, partText, pen, type SharedProgress } from "./progress_parts.ts";
+import { chooseProgressForm, type ProgressCall } from "./progress.ts";
+import {
+  type ProgressDisplayData,
+  progressFlagIndex,
+  type ProgressPartMessage,
+  progressPartText,
+  type SharedProgress,
+  stderrPen,
+} from "./progress_parts.ts";
 
 /** Maximum time to wait for the pen: a terminal that is stopped (^S) blocks its writer. */
 const penMsMax = 200;
 
 export class ThreadProgress implements WorkProgress, Disposable {
   readonly #io: Io;
-  readonly #form: ReturnType<typeof progressForm>;
+  readonly #form: ReturnType<typeof chooseProgressForm>;
   readonly #shared: SharedProgress = {
     flags: new Int32Array(new SharedArrayBuffer(8)),
     count: new Float64Array(new SharedArrayBuffer(8)),
   };
   #worker: Worker | null = null;
-  #started: PartMessage | null = null;
+  #started: ProgressPartMessage | null = null;
 
   constructor(call: ProgressCall) {
     this.#io = call.io;
-    this.#form = progressForm(call);
+    this.#form = chooseProgressForm(call);
     if (this.#form === null) return;
-    const workerData: DisplayData = { shared: this.#shared, form: this.#form, columns: call.io.columns };
+    const workerData: ProgressDisplayData = { shared: this.#shared, form: this.#form, columns: call.io.columns };
     this.#worker = new Worker(new URL("./progress_worker.ts", import.meta.url), { workerData });
     this.#worker.on("error", () => this.#worker = null); // the work itself is not affected
     this.#worker.unref();
@@ -41,12 +48,14 @@ export class ThreadProgress implements WorkProgress, Disposable {
   [Symbol.dispose](): void {
     const { flags, count } = this.#shared;
     const untilMs = performance.now() + penMsMax;
-    while (Atomics.compareExchange(flags, flagAt.pen, pen.free, pen.ended) === pen.held) {
+    while (Atomics.compareExchange(flags, progressFlagIndex.pen, stderrPen.free, stderrPen.ended) === stderrPen.held) {
       if (performance.now() > untilMs) break;
     }
-    if (this.#form === "terminal" && Atomics.load(flags, flagAt.hasWritten) === 1) this.#io.err("\r\x1b[K", "display");
+    if (this.#form === "terminal" && Atomics.load(flags, progressFlagIndex.hasWritten) === 1) {
+      this.#io.err("\r\x1b[K", "display");
+    }
     if (this.#form === "lines" && this.#started !== null) {
-      this.#io.err(`baton: ${partText(this.#started, count[0] ?? 0)}\n`);
+      this.#io.err(`baton: ${progressPartText(this.#started, count[0] ?? 0)}\n`);
     }
     void this.#worker?.terminate();
   }

@@ -1,7 +1,7 @@
 /** Output that every POSIX shell reads back with `eval`. Pure. */
 
 /** Lines that set the variables, sorted by name. `undefined` unsets one that is set in `current`. */
-export function shellLines(
+export function shellExportLines(
   variables: Readonly<Record<string, string | undefined>>,
   current: Readonly<Record<string, string | undefined>>,
 ): string {
@@ -17,7 +17,7 @@ export function shellQuote(text: string): string {
 }
 
 /** A command that fails with `code` and does nothing else: `eval "$(baton hold …)" || exit` then ends there. */
-export function failingLine(code: number): string {
+export function failingShellLine(code: number): string {
   return `(exit ${code})\n`;
 }
 

@@ -6,9 +6,9 @@ import { parseListenAddress } from "../sockets/parse_address.ts";
 import { abortable } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { deadlineAfter } from "../support/deadline.ts";
-import { type Metric, metricsContentType, metricsText } from "./metrics_text.ts";
+import { formatMetrics, type Metric, metricsContentType } from "./metrics_text.ts";
 
-export interface StatusSource {
+export interface StatusPageSource {
   /** Null if the process is healthy; else the reason. */
   readonly health: () => string | null | Promise<string | null>;
   readonly metrics: () => Metric[] | Promise<Metric[]>;
@@ -20,7 +20,7 @@ const healthMsMax = 2000;
 /** Listens on `host:port`, `:port` (loopback) or `unix:PATH`. Rejects with USAGE or CANNOT_CREATE. */
 export async function serveStatusPage(
   listenAt: string,
-  source: StatusSource,
+  source: StatusPageSource,
   { clock = systemClock() }: { readonly clock?: Clock } = {},
 ): Promise<HttpService> {
   const address = parseListenAddress(listenAt);
@@ -36,7 +36,7 @@ export async function serveStatusPage(
 
 async function responseTo(
   { method, path }: HttpRequest,
-  { health, metrics }: StatusSource,
+  { health, metrics }: StatusPageSource,
   clock: Clock,
 ): Promise<HttpResponse> {
   if (method !== "GET" && method !== "HEAD") {
@@ -47,12 +47,12 @@ async function responseTo(
     return why === null ? { status: 200, body: "ok\n" } : { status: 503, body: `${why}\n` };
   }
   if (path === "/metrics") {
-    return { status: 200, body: metricsText(await metrics()), headers: { "content-type": metricsContentType } };
+    return { status: 200, body: formatMetrics(await metrics()), headers: { "content-type": metricsContentType } };
   }
   return { status: 404, body: "There is /healthz and /metrics\n" };
 }
 
-async function healthInTime(health: StatusSource["health"], clock: Clock): Promise<string | null> {
+async function healthInTime(health: StatusPageSource["health"], clock: Clock): Promise<string | null> {
   const late = new BatonError("IO", `the process or its disk did not respond within ${healthMsMax / 1000} s`);
   using deadline = deadlineAfter(clock, healthMsMax, { reason: () => late });
   try {

@@ -4,12 +4,12 @@
  */
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { BatonError, errorMessage } from "../errors.ts";
-import { wasClosed } from "../process/spawn/inherited_descriptors.ts";
-import { openOutput } from "../support/open_output.ts";
-import { writeWhole } from "../support/write_whole.ts";
+import { wasStreamClosedAtStart } from "../process/spawn/inherited_descriptors.ts";
+import { openOutputFile } from "../support/open_output.ts";
+import { writeAllBytes } from "../support/write_whole.ts";
 
 /** Version 1 of the report. 64-bit numbers are decimal texts. */
-export interface StatusReport {
+export interface CommandStatusReport {
   readonly version: 1;
   readonly command: string;
   readonly names: readonly string[];
@@ -34,7 +34,7 @@ export interface StatusReport {
   readonly message: string | null;
 }
 
-export interface StatusTargets {
+export interface StatusReportTargets {
   readonly fd?: number | undefined;
   readonly file?: string | undefined;
   /** Descriptors that were open when the process started. Others were opened by baton and are no target. */
@@ -45,15 +45,15 @@ export interface StatusTargets {
  * Writes the report. The constructor throws USAGE for a descriptor that is not open for writing, and CANNOT_CREATE for
  * a file.
  */
-export class StatusWriter implements Disposable {
+export class StatusReportWriter implements Disposable {
   /** Descriptors by the option that names them. */
   readonly #fds = new Map<string, number>();
   readonly #own: number | null;
 
-  constructor(targets: StatusTargets) {
+  constructor(targets: StatusReportTargets) {
     const { fd, file } = targets;
     if (fd !== undefined) {
-      if ((fd > 2 ? !targets.inheritedFds.includes(fd) : wasClosed(fd)) || !isOpen(fd)) {
+      if ((fd > 2 ? !targets.inheritedFds.includes(fd) : wasStreamClosedAtStart(fd)) || !isOpen(fd)) {
         throw new BatonError(
           "USAGE",
           `--status-fd ${fd}: descriptor ${fd} is not open; open it in the shell with ${fd}>FILE`,
@@ -72,11 +72,11 @@ export class StatusWriter implements Disposable {
   }
 
   /** Writes one line to each target. Returns error messages instead of throwing: the command has ended already. */
-  write(report: StatusReport): string[] {
+  write(report: CommandStatusReport): string[] {
     const line = JSON.stringify(report) + "\n";
     return [...this.#fds].flatMap(([option, fd]) => {
       try {
-        writeWhole(fd, line);
+        writeAllBytes(fd, line);
         return [];
       } catch (thrown) {
         return [`Cannot write ${option}: ${errorMessage(thrown)}; the report of this call is lost`];
@@ -117,7 +117,7 @@ function isReadOnly(fd: number): boolean {
 
 function create(file: string): number {
   try {
-    return openOutput(file, "replace");
+    return openOutputFile(file, "replace");
   } catch (thrown) {
     throw new BatonError("CANNOT_CREATE", `--status-file ${file}: cannot create the file: ${errorMessage(thrown)}`, {
       cause: thrown,

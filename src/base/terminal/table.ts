@@ -1,32 +1,34 @@
 /** Tables for people; programs use --json. */
 import { printable } from "../support/text.ts";
-import { choosePainter, type Paint, type Style } from "./color.ts";
+import { chooseTextPainter, type TextPainter, type TextStyle } from "./color.ts";
 import type { Io } from "./io.ts";
-import { shortenText, textWidth } from "./text_width.ts";
+import { shortenTextToWidth, textWidth } from "./text_width.ts";
 
 /** A cell of a table; its style shows only where stdout has colors. */
-export type Cell = string | { readonly text: string; readonly style: Style };
+export type TableCell = string | { readonly text: string; readonly style: TextStyle };
 
 /** The cells of a head row. */
-export function headCells(names: readonly string[]): Cell[] {
+export function tableHeadCells(names: readonly string[]): TableCell[] {
   return names.map((text) => ({ text, style: "bold" }));
 }
 
 /** Prints rows in aligned columns; without rows it prints nothing. */
-export function printTable(io: Io, rows: readonly (readonly Cell[])[]): void {
-  if (rows.length > 0) io.out(tableLines(rows, choosePainter(io, "stdout")).map((line) => `${line}\n`).join(""));
+export function printTable(io: Io, rows: readonly (readonly TableCell[])[]): void {
+  if (rows.length > 0) {
+    io.out(formatTableLines(rows, chooseTextPainter(io, "stdout")).map((line) => `${line}\n`).join(""));
+  }
 }
 
 /**
  * The lines of a table with aligned columns. Where they are wider than `columnsMax`, the longest texts are shortened,
  * so that one long name hides no other column. Pure.
  */
-export function tableLines(
-  rows: readonly (readonly Cell[])[],
-  paint: Paint,
+export function formatTableLines(
+  rows: readonly (readonly TableCell[])[],
+  paint: TextPainter,
   columnsMax = Number.POSITIVE_INFINITY,
 ): string[] {
-  const textOf = (cell: Cell) => printable(typeof cell === "string" ? cell : cell.text);
+  const textOf = (cell: TableCell) => printable(typeof cell === "string" ? cell : cell.text);
   const widths: number[] = [];
   for (const row of rows) {
     row.forEach((cell, column) => widths[column] = Math.max(widths[column] ?? 0, textWidth(textOf(cell))));
@@ -34,7 +36,7 @@ export function tableLines(
   const cellMax = cellWidthMax(widths, columnsMax);
   return rows.map((row) => {
     const cells = row.map((cell, column) => {
-      const text = shortenText(textOf(cell), cellMax);
+      const text = shortenTextToWidth(textOf(cell), cellMax);
       const painted = typeof cell === "string" || text === "" ? text : paint(cell.style, text);
       return painted + " ".repeat(Math.max(0, Math.min(widths[column] ?? 0, cellMax) - textWidth(text)));
     });

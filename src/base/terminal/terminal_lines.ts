@@ -1,7 +1,7 @@
 /** Lines that are drawn on a terminal, and drawn again in the same place. */
 import process from "node:process";
 import { isTerminal } from "./output_writer.ts";
-import { cutText, textWidth } from "./text_width.ts";
+import { cutTextToWidth, textWidth } from "./text_width.ts";
 
 export interface TerminalSize {
   readonly columns: number;
@@ -21,18 +21,18 @@ const styleCode = new RegExp(`(${escape}\\[[\\d;]*m)`);
 /**
  * Cuts a line that is wider than `columns`. The codes of styles have no width and are kept, so that each style ends.
  */
-export function cutLine(line: string, columns: number): string {
+export function cutTerminalLine(line: string, columns: number): string {
   let left = columns;
   return line.split(styleCode).map((part, index) => {
     if (index % 2 === 1) return part;
-    const kept = cutText(part, left);
+    const kept = cutTextToWidth(part, left);
     left = kept.length < part.length ? 0 : left - textWidth(kept);
     return kept;
   }).join("");
 }
 
 /** A wide character must not wrap a line, or all lines below would move. */
-export const wrapping = { off: `${escape}[?7l`, on: `${escape}[?7h` } as const;
+export const lineWrapCodes = { off: `${escape}[?7l`, on: `${escape}[?7h` } as const;
 
 /** Lines at the end of the output: each call draws over the lines of the previous one. What scrolled away stays. */
 export class RedrawnLines {
@@ -53,7 +53,7 @@ export class RedrawnLines {
       ? lines
       : [...lines.slice(0, room - 1), `… ${lines.length - room + 1} more lines`];
     const up = this.#drawn === 0 ? "" : `${escape}[${this.#drawn}A`;
-    const text = shown.map((line) => `${cutLine(line, columns)}${escape}[K\r\n`).join("");
-    if (this.#write(`${wrapping.off}\r${up}${text}${escape}[J${wrapping.on}`)) this.#drawn = shown.length;
+    const text = shown.map((line) => `${cutTerminalLine(line, columns)}${escape}[K\r\n`).join("");
+    if (this.#write(`${lineWrapCodes.off}\r${up}${text}${escape}[J${lineWrapCodes.on}`)) this.#drawn = shown.length;
   }
 }

@@ -20,7 +20,7 @@ export function textWidth(text: string): number {
 }
 
 /** The beginning of a text that fits into `columns`. */
-export function cutText(text: string, columns: number): string {
+export function cutTextToWidth(text: string, columns: number): string {
   if (text.length <= columns && isAscii.test(text)) return text;
   let kept = "";
   let left = columns;
@@ -33,12 +33,12 @@ export function cutText(text: string, columns: number): string {
 }
 
 /** The same, with an ellipsis for what is left out. */
-export function shortenText(text: string, columns: number): string {
-  return textWidth(text) <= columns ? text : `${cutText(text, columns - 1)}…`;
+export function shortenTextToWidth(text: string, columns: number): string {
+  return textWidth(text) <= columns ? text : `${cutTextToWidth(text, columns - 1)}…`;
 }
 
 /** The lines of a text that is broken after each `columns`, anywhere: paths and addresses have no blanks. */
 export function wrapText(text: string, columns = Number.POSITIVE_INFINITY): string[] {
-  const line = cutText(text, Math.max(2, columns));
+  const line = cutTextToWidth(text, Math.max(2, columns));
   return line.length === text.length ? [line] : [line, ...wrapText(text.slice(line.length), columns)];
 }

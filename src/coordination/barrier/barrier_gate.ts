@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { systemClock } from "../../base/support/clock.ts";
-import { waitLimit, WaitTimeout } from "../../base/support/deadline.ts";
+import { startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
@@ -59,8 +59,8 @@ export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions
 
 /**
  * Waits until the gate is open. Rejects BARRIER_TIMEOUT if it is still closed, UNREACHABLE if no server responded in
- * time or the session ended, and with the reason of the signal. A signal of `waitLimit` limits the call that this wait
- * is part of. `waitMs` left out: no limit; 0: one request, which must get a response within the session timeout.
+ * time or the session ended, and with the reason of the signal. A signal of `startCallDeadline` limits the call that
+ * this wait is part of. `waitMs` left out: no limit; 0: one request, which must get a response within the session timeout.
  */
 export async function waitGate(
   zk: ZooKeeper,
@@ -70,7 +70,7 @@ export async function waitGate(
   const gate = objectPath("gates", name, options.root);
   const { clock = systemClock(), waitMs } = options;
   const { session } = zk;
-  using limit = waitLimit(clock, waitMs === 0 ? session.timeoutMs : waitMs, { signal: options.signal });
+  using limit = startCallDeadline(clock, waitMs === 0 ? session.timeoutMs : waitMs, { signal: options.signal });
   const { signal } = limit;
   let closer: Uint8Array | null = null;
   const read = (wake: () => void) => readAfterSync(zk, gate, () => nullIfNoNode(zk.getData(gate, { watch: wake })));

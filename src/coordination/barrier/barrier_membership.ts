@@ -5,7 +5,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import type { Event } from "../../base/support/event.ts";
+import type { OneTimeEvent } from "../../base/support/event.ts";
 import type { BarrierStarted } from "./barrier_participant.ts";
 import { participantNodes } from "./barrier_state.ts";
 import type { Lease } from "../../base/process/lease.ts";
@@ -73,7 +73,7 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
   async leave({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
     await this.release();
     const { session } = this.#zk;
-    const reading = { signal, clock: this.#clock, pause: (event: Event) => event.wait() };
+    const reading = { signal, clock: this.#clock, pause: (event: OneTimeEvent) => event.wait() };
     try {
       for await (const isEmpty of readAgain(this.#zk, (wake) => this.#haveAllLeft(wake), reading)) if (isEmpty) return;
     } catch (thrown) {

@@ -4,7 +4,7 @@
  * to a round. The names contain the options of a participant, so that a decision needs only one list of names.
  */
 import { BatonError } from "../../base/errors.ts";
-import { demandFields, isJsonObject, toJsonData } from "../../base/support/json_fields.ts";
+import { demandJsonFields, encodeJson, isJsonObject } from "../../base/support/json_fields.ts";
 
 export interface BarrierState {
   /** A random ID of the container. It distinguishes generations of a container that was removed and created again. */
@@ -60,7 +60,7 @@ const emptyBarrier = initialBarrierState("0");
 export function formatBarrierState(state: BarrierState): Uint8Array {
   const { started } = state;
   const fields = { ...state, started: started === null ? null : { ...started, token: started.token.toString() } };
-  return toJsonData({ layout, ...fields });
+  return encodeJson({ layout, ...fields });
 }
 
 /** Parses the state. Throws CONFIG for data of another layout. */
@@ -68,7 +68,7 @@ export function parseBarrierState(data: Uint8Array, path: string): BarrierState 
   if (data.length === 0) return emptyBarrier;
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `Cannot use the barrier "${path}": ${what}`, { cause });
-  const value = demandFields(data, refuse, layout);
+  const value = demandJsonFields(data, refuse, layout);
   const { epoch, generation } = value;
   if (typeof epoch !== "string" || !/^[0-9a-z]+$/.test(epoch) || !isCount(generation)) {
     throw refuse("its data has no epoch or no generation");

@@ -5,9 +5,9 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { anySignal, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { anyAbortSignal, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
-import { waitLimit, WaitTimeout } from "../../base/support/deadline.ts";
+import { startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membership.ts";
@@ -111,7 +111,10 @@ class BarrierEntry {
     const passing = this.#party.run();
     passing.catch(() => {}); // handled below
     const stopped = Promise.withResolvers<WaitTimeout | "signal" | "session">();
-    using limit = waitLimit(this.#clock, wait === "forever" ? undefined : wait, { signal, sinceMs: this.#startedMs });
+    using limit = startCallDeadline(this.#clock, wait === "forever" ? undefined : wait, {
+      signal,
+      sinceMs: this.#startedMs,
+    });
     using _ends = new TaskScope(
       onAbort(session.ended, () => stopped.resolve("session")),
       onAbort(limit.signal, (reason) => stopped.resolve(reason instanceof WaitTimeout ? reason : "signal")),
@@ -184,7 +187,7 @@ class BarrierEntry {
     const { session } = this.#zk;
     // The end of the wait has no effect after the start.
     const signal = this.#options.signal?.reason instanceof WaitTimeout ? undefined : this.#options.signal;
-    const ends = anySignal(session.ended, signal);
+    const ends = anyAbortSignal(session.ended, signal);
     if (outcome.do === "started") {
       try {
         await waitForFreshLease(session, { clock: this.#clock, signal: ends, isPatient: false });

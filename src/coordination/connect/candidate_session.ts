@@ -2,7 +2,7 @@
 import type { ConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { retry, serverBackoff } from "../../base/support/backoff.ts";
+import { retryWithBackoff, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { PermanentFaults } from "../../protocols/zookeeper/permanent_error.ts";
 import { closeSession } from "./command_session.ts";
@@ -50,7 +50,7 @@ export class CandidateSession {
       isRetry = true;
       return true;
     };
-    return await retry(open, { clock, backoff: serverBackoff, signal, mayRetry });
+    return await retryWithBackoff(open, { clock, backoff: serverBackoff, signal, mayRetry });
   }
 
   /** Closes the session, which also deletes its ephemeral nodes. */

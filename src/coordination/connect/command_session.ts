@@ -5,11 +5,11 @@ import { type ConnectOptions, connectTimeoutMsDefault } from "../../protocols/zo
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { type Deadline, waitLimit, WaitTimeout } from "../../base/support/deadline.ts";
+import { type Deadline, startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import type { Coordination } from "./coordination_servers.ts";
 import { durationType } from "../../base/config/value_types.ts";
-import { Event } from "../../base/support/event.ts";
+import { OneTimeEvent } from "../../base/support/event.ts";
 
 /** Maximum time to close a session, after a signal and after a timeout. Milliseconds. */
 const closeMsMax = { stopped: 300, late: 50 };
@@ -37,7 +37,7 @@ export function callDeadline(
   },
 ): Deadline {
   const limitMs = waitMs === 0 ? (values.connectTimeout ?? connectTimeoutMsDefault) + moreMs : waitMs;
-  return waitLimit(clock, limitMs, { signal: stop });
+  return startCallDeadline(clock, limitMs, { signal: stop });
 }
 
 /** True if the user gave a wait limit but no limit for connecting: the wait then includes waiting for a server. */
@@ -91,7 +91,7 @@ export async function connectWithNotice(
  * not closed expires. Waits only a short time after `stop` aborts.
  */
 export async function closeSession(zk: ZooKeeper, clock: Clock, stop: AbortSignal): Promise<void> {
-  const tooLate = new Event();
+  const tooLate = new OneTimeEvent();
   using limit = new TaskScope();
   limit.add(onAbort(stop, (reason) => {
     limit.add(clock.startTimer(reason instanceof WaitTimeout ? closeMsMax.late : closeMsMax.stopped, tooLate.set));

@@ -4,10 +4,10 @@ import { basename } from "node:path";
 import { BatonError, errorReason } from "../../base/errors.ts";
 import { encodeLockName } from "../nodes/node_paths.ts";
 import { resolveCommand } from "../../base/process/spawn/resolve_command.ts";
-import { readAtMost } from "../../base/support/read_at_most.ts";
+import { readBytesAtMost } from "../../base/support/read_at_most.ts";
 import { countWithNoun, decodeUtf8 } from "../../base/support/text.ts";
 import type { Io } from "../../base/terminal/io.ts";
-import { scheduleZone } from "../../base/schedule/local_zone.ts";
+import { chooseScheduleZone } from "../../base/schedule/local_zone.ts";
 import { type Crontab, type CrontabProblem, parseCrontab } from "./crontab.ts";
 
 const fileBytesMax = 1024 * 1024;
@@ -31,7 +31,7 @@ export function readCrontab(
       if (!waits && !fstatSync(fd).isFile()) {
         throw new Error("it is not a regular file, and a running service does not wait for it");
       }
-      bytes = readAtMost(fd, fileBytesMax);
+      bytes = readBytesAtMost(fd, fileBytesMax);
     } finally {
       closeSync(fd);
     }
@@ -41,7 +41,7 @@ export function readCrontab(
   if (bytes.length > fileBytesMax) {
     throw new BatonError("BAD_DATA", `The crontab ${file} has more than ${fileBytesMax / 1024} KiB`);
   }
-  const zone = scheduleZone(timezone, env);
+  const zone = chooseScheduleZone(timezone, env);
   const users = usersOfMachine();
   return parseCrontab(decodeUtf8(bytes, file), {
     group: groupOf(file),

@@ -4,21 +4,21 @@ import process from "node:process";
 import type { Coordination } from "../connect/coordination_servers.ts";
 import type { TickLease } from "../tick/acquire_tick.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import type { Guard } from "../../base/process/guard/guard.ts";
+import type { CommandGuard } from "../../base/process/guard/guard.ts";
 import { ResignableLease } from "../../base/process/resignable_lease.ts";
 import { loadLibc } from "../../base/process/libc.ts";
 import type { JobTable } from "../../base/process/proc/job_table.ts";
 import type { ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
-import { openBodyFile } from "../../base/process/spawn/unnamed_file.ts";
+import { openMessageBodyFile } from "../../base/process/spawn/unnamed_file.ts";
 import type { ChildEvent } from "../../base/process/supervise/child_run.ts";
 import { LeaseNote } from "../../base/process/supervise/lease_note.ts";
 import { superviseChild } from "../../base/process/supervise/supervise_child.ts";
 import { onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { formatDuration } from "../../base/support/duration.ts";
-import { homeInDatabase } from "../../base/support/home_folder.ts";
+import { findHomeFolder } from "../../base/support/home_folder.ts";
 import type { Log } from "../../base/support/log.ts";
-import { userName } from "../../base/support/user_name.ts";
+import { ownUserName } from "../../base/support/user_name.ts";
 import type { TraceSource } from "../../base/trace/trace_source.ts";
 import type { Io } from "../../base/terminal/io.ts";
 import {
@@ -50,7 +50,7 @@ export interface CronJobContext {
   readonly clock: Clock;
   readonly log: Log;
   readonly place: Coordination;
-  readonly guard: Guard;
+  readonly guard: CommandGuard;
   readonly beside: JobTable;
   readonly hangUpIgnored: boolean;
   /** The folder for the output of jobs; null to print it. */
@@ -81,7 +81,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
   const fields = { name, line: job.line, tick: new Date(run.tickMs).toISOString(), attempt: run.attempt };
   let reading: Promise<unknown> = Promise.resolve();
   const reader = new AbortController();
-  const input = job.input === null ? null : openBodyFile(new TextEncoder().encode(job.input));
+  const input = job.input === null ? null : openMessageBodyFile(new TextEncoder().encode(job.input));
   const environment = cronEnvironment(io, job);
   const home = environment.HOME;
   try {
@@ -231,8 +231,8 @@ interface CronEnvironment extends Record<string, string> {
 
 /** Returns the variables that cron sets, and those of the file. */
 function cronEnvironment({ env }: Pick<Io, "env">, { variables }: CronJob): CronEnvironment {
-  const user = userName();
-  const home = homeInDatabase(process.geteuid?.() ?? 0, "/etc/passwd") ?? (env["HOME"] || "/");
+  const user = ownUserName();
+  const home = findHomeFolder(process.geteuid?.() ?? 0, "/etc/passwd") ?? (env["HOME"] || "/");
   return {
     SHELL: "/bin/sh",
     HOME: home,

@@ -9,10 +9,10 @@ import { serversTime } from "../history/busy_notice.ts";
 import { ServersClock } from "../tick/servers_clock.ts";
 import { openSession, reportOutages, warnOfTimeout } from "../connect/command_session.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { type Guard, startGuard } from "../../base/process/guard/guard.ts";
+import { type CommandGuard, startGuard } from "../../base/process/guard/guard.ts";
 import { JobTable } from "../../base/process/proc/job_table.ts";
-import { listenForStops } from "../../base/process/supervise/signal_source.ts";
-import { abortable, aborted, TaskScope } from "../../base/support/abort.ts";
+import { listenForStopSignals } from "../../base/process/supervise/signal_source.ts";
+import { abortable, TaskScope, whenAborted } from "../../base/support/abort.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import type { Log } from "../../base/support/log.ts";
@@ -114,7 +114,7 @@ class CronService {
     });
     using _signals = new TaskScope(
       onHangUp(() => this.#reload()),
-      listenForStops(signals, clock, {
+      listenForStopSignals(signals, clock, {
         signals: ["SIGTERM", "SIGINT", "SIGQUIT"],
         onFirstSignal: (signal) => this.#drain(signal),
         onLaterSignal: (signal) => this.#stopJobs.abort(new BatonError("REVOKED", `${signal} came a second time`)),
@@ -167,7 +167,7 @@ class CronService {
     await abortable(this.#askClock(zk), over).catch(() => {}); // each schedule asks, too
     using _reloads = new TaskScope(this.#reloaded.subscribe(apply));
     apply();
-    await aborted(over);
+    await whenAborted(over);
     await Promise.all([...followers.values()].map(({ ended }) => ended).concat(...retired));
     if (!this.#hasBreach) guard.end();
     bug.signal.throwIfAborted();
@@ -184,7 +184,7 @@ class CronService {
     if (Math.abs(serversMs - sentWallMs) <= skew) this.#serversClock.learn(serversMs, sentWallMs);
   }
 
-  #jobContext(guard: Guard) {
+  #jobContext(guard: CommandGuard) {
     const { clock, signals } = this.#deps;
     return {
       settings: this.#settings,

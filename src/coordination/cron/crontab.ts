@@ -7,9 +7,9 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import { durationType, integerType } from "../../base/config/value_types.ts";
 import { historySettings } from "../settings/coordination_settings.ts";
 import { encodeLockName } from "../nodes/node_paths.ts";
-import { zoneOfVariable } from "../../base/schedule/local_zone.ts";
+import { parseTimeZoneVariable } from "../../base/schedule/local_zone.ts";
 import { Schedule } from "../../base/schedule/schedule.ts";
-import { isTimeField, noSeconds } from "../../base/schedule/schedule_text.ts";
+import { isScheduleField, noSecondsReason } from "../../base/schedule/schedule_text.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { nearestWord } from "../../base/support/did_you_mean.ts";
 
@@ -141,7 +141,7 @@ class CrontabReader {
   #readVariable(name: string, value: string, line: number): void {
     if (name === "" || name.includes("=")) throw wrong(`${JSON.stringify(name)} is not the name of a variable`);
     if (name === "CRON_TZ") {
-      const zone = value === "" ? this.#context.zone : zoneOfVariable(value) ?? value;
+      const zone = value === "" ? this.#context.zone : parseTimeZoneVariable(value) ?? value;
       new Schedule("@daily", zone); // throws for an unknown zone
       this.#zone = zone;
     }
@@ -219,7 +219,7 @@ class CrontabReader {
   #refuseWords(command: string): void {
     const [first = "", ...more] = command.split(/\s+/);
     const { isUser, isProgram } = this.#context;
-    const isField = first.startsWith("*") || isTimeField(first);
+    const isField = first.startsWith("*") || isScheduleField(first);
     const isUserColumn = more.length > 0 && isUser(first);
     if (!isField && !isUserColumn || isProgram(first, this.#variables.get("PATH"))) return;
     if (isField) {
@@ -227,7 +227,7 @@ class CrontabReader {
       throw wrong(
         `${
           JSON.stringify(first)
-        } is one more field of a schedule; expected five (${words}) or a macro, and a command: ${noSeconds}`,
+        } is one more field of a schedule; expected five (${words}) or a macro, and a command: ${noSecondsReason}`,
       );
     }
     throw wrong(

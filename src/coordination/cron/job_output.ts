@@ -4,13 +4,13 @@ import { dirname, join } from "node:path";
 import { BatonError, errnoName, errorReason } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
-import { openOutput, refuseLinksOfOthers } from "../../base/support/open_output.ts";
+import { openOutputFile, refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { encodeLockName } from "../nodes/node_paths.ts";
 import { printable } from "../../base/support/text.ts";
-import { writeWhole } from "../../base/support/write_whole.ts";
-import { pieceBytesMax } from "../../base/terminal/output_writer.ts";
+import { writeAllBytes } from "../../base/support/write_whole.ts";
+import { outputPieceBytesMax } from "../../base/terminal/output_writer.ts";
 import type { LogSink } from "../../base/terminal/log_sink.ts";
-import { escapeControls } from "../../base/terminal/process_log.ts";
+import { escapeJsonControls } from "../../base/terminal/process_log.ts";
 
 /** Longer lines are divided, because a line is kept in memory until its end. In UTF-16 units. */
 export const jobOutputLineLengthMax = 16 * 1024 * 1024;
@@ -56,14 +56,14 @@ export async function printJobOutput(
     open = { parts: [], length: 0 };
     const text = length <= shortLengthMax ? [...lineOf(run, parts)].join("") : null;
     const bytes = text === null ? Infinity : Buffer.byteLength(text);
-    if (short.bytes + bytes > pieceBytesMax) await flush();
+    if (short.bytes + bytes > outputPieceBytesMax) await flush();
     if (text === null) await sink.write(lineOf(run, parts), signal);
     else short = { text: short.text + text, bytes: short.bytes + bytes };
   };
   const add = (text: string) => {
     const last = open.parts.pop() ?? "";
     // Parts are neither many nor long.
-    open.parts.push(...last.length < pieceBytesMax ? [last + text] : [last, text]);
+    open.parts.push(...last.length < outputPieceBytesMax ? [last + text] : [last, text]);
     open.length += text.length;
   };
   for await (const chunk of output) {
@@ -108,7 +108,7 @@ function shown(text: string): string {
 
 /** Returns the text as it stands inside a JSON string. */
 function escaped(text: string): string {
-  return escapeControls(JSON.stringify(text).slice(1, -1));
+  return escapeJsonControls(JSON.stringify(text).slice(1, -1));
 }
 
 /**
@@ -212,7 +212,7 @@ class RunFiles implements Disposable {
     do {
       this[Symbol.dispose]();
       this.#number++;
-      this.#fd = openOutput(`${this.#path}${this.#number === 1 ? "" : `.${this.#number}`}.log`, "append", 0o600);
+      this.#fd = openOutputFile(`${this.#path}${this.#number === 1 ? "" : `.${this.#number}`}.log`, "append", 0o600);
       this.#bytes = fstatSync(this.#fd).size;
     } while (this.#bytes >= jobOutputFileBytesMax);
     this.#onOpened();
@@ -220,7 +220,7 @@ class RunFiles implements Disposable {
 
   write(chunk: Uint8Array): void {
     if (this.#bytes >= jobOutputFileBytesMax) this.open();
-    if (this.#fd !== null) writeWhole(this.#fd, chunk);
+    if (this.#fd !== null) writeAllBytes(this.#fd, chunk);
     this.#bytes += chunk.length;
   }
 

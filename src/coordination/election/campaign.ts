@@ -9,7 +9,7 @@ import { nameOfHolder, parseNodeInfo, type Revocation, unknownHolder } from "../
 import type { Lease } from "../../base/process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
-import { Event } from "../../base/support/event.ts";
+import { OneTimeEvent } from "../../base/support/event.ts";
 import { breakLock, type BreakLockOptions, type BrokenLock, writeRevocation } from "../lock/break_lock.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 import { childNames, nullIfNoNode } from "../nodes/node_requests.ts";
@@ -73,7 +73,7 @@ interface StepDownOptions {
 async function requestStepDown(zk: ZooKeeper, path: LockPath, options: StepDownOptions): Promise<void> {
   const { session } = zk;
   while (!options.signal.aborted && !session.ended.aborted) {
-    const event = new Event();
+    const event = new OneTimeEvent();
     using _wakers = new TaskScope(
       onAbort(options.signal, event.set),
       onAbort(session.ended, event.set),

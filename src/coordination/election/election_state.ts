@@ -1,7 +1,7 @@
 /** State of an election: that of a lock, with the history of the leaders. */
 import { BatonError } from "../../base/errors.ts";
-import { isInstant } from "../../base/support/instant.ts";
-import { demandFields } from "../../base/support/json_fields.ts";
+import { isUnixTimeMs } from "../../base/support/instant.ts";
+import { demandJsonFields } from "../../base/support/json_fields.ts";
 import { appendGrant, type Grant, type GrantEntry, withFencingTokens } from "./election_history.ts";
 import { formatLockState, type LockStateCodec, type StoredLockState } from "../lock/lock_state.ts";
 
@@ -53,7 +53,7 @@ function parseHistory(data: Uint8Array, path: string): GrantEntry[] {
   if (data.length === 0) return [];
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not an election of this version of baton: ${what}`, { cause });
-  const { history } = demandFields(data, refuse);
+  const { history } = demandJsonFields(data, refuse);
   if (!Array.isArray(history)) throw refuse("its data has no history");
   return history.map((one: unknown) => {
     const entry = entryOf(one);
@@ -66,7 +66,7 @@ function entryOf(value: unknown): GrantEntry | null {
   if (typeof value !== "object" || value === null) return null;
   const { index, token, value: offered, sinceMs, id } = value as Partial<Record<keyof GrantEntry, unknown>>;
   if (typeof index !== "number" || !Number.isSafeInteger(index) || index < 1) return null;
-  if (typeof offered !== "string" || !isInstant(sinceMs) || typeof id !== "string") return null;
+  if (typeof offered !== "string" || !isUnixTimeMs(sinceMs) || typeof id !== "string") return null;
   if (token !== null && !(typeof token === "string" && /^\d{1,20}$/.test(token))) return null;
   return { index, token: token === null ? null : BigInt(token), value: offered, sinceMs, id };
 }

@@ -8,7 +8,7 @@ import { parseHolder } from "../lock/lock_nodes.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 import { childNames, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../nodes/node_requests.ts";
 import { systemClock } from "../../base/support/clock.ts";
-import type { Event } from "../../base/support/event.ts";
+import type { OneTimeEvent } from "../../base/support/event.ts";
 import { readAgain } from "../nodes/read_again.ts";
 
 export interface LeaderStatus extends LeaderReading {
@@ -70,7 +70,7 @@ export async function* watchLeader(
 ): AsyncGenerator<LeaderChange, void, void> {
   const { root, signal, changes = new LeaderChanges(), clock = systemClock() } = options;
   const path = electionPath(name, root);
-  const pause = (event: Event) => event.wait();
+  const pause = (event: OneTimeEvent) => event.wait();
   for await (const reading of readAgain(zk, (wake) => readLeader(zk, path, wake), { signal, clock, pause })) {
     yield* changes.changesAfter(reading);
   }

@@ -4,14 +4,18 @@
  * killed.
  */
 import { BatonError, errorReason } from "../../base/errors.ts";
-import { openOutput } from "../../base/support/open_output.ts";
+import { openOutputFile } from "../../base/support/open_output.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { ChildEnd } from "../../base/process/spawn/child_outcome.ts";
-import { commandSignals, type SignalSource, StopSignalListener } from "../../base/process/supervise/signal_source.ts";
+import {
+  type SignalSource,
+  signalsWhileCommandRuns,
+  StopSignalListener,
+} from "../../base/process/supervise/signal_source.ts";
 import { type Libc, loadLibc } from "../../base/process/libc.ts";
 import { sendSignal } from "../../base/process/proc/process_table.ts";
-import { isForeground } from "../../base/process/supervise/supervise_child.ts";
-import { childEnvironment, spawnChild, type SpawnResult } from "../../base/process/spawn/spawn_child.ts";
+import { runsInForeground } from "../../base/process/supervise/supervise_child.ts";
+import { childEnvironment, type CommandSpawnResult, spawnChild } from "../../base/process/spawn/spawn_child.ts";
 import { type FencedToken, formatTokenSlot, readTokenSlots, slotBytes } from "./token_slots.ts";
 import { closeSync, fstatSync, fsyncSync, readFileSync, readSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
@@ -32,7 +36,7 @@ interface RunFencedOptions {
   readonly signals: SignalSource;
 }
 
-export type FencedCommandEnd = ChildEnd | Exclude<SpawnResult, { kind: "started" | "cancelled" }>;
+export type FencedCommandEnd = ChildEnd | Exclude<CommandSpawnResult, { kind: "started" | "cancelled" }>;
 
 /**
  * Returns the end of the command, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT,
@@ -51,7 +55,7 @@ export async function runFenced(options: RunFencedOptions): Promise<FencedComman
   using stop = new StopSignalListener(signals);
   using store = await TokenStore.openLocked(storePath, { libc, clock, waitMs, signal: stop.signal, descriptors });
   store.admit(token);
-  const ownGroup = !isForeground("auto", libc);
+  const ownGroup = !runsInForeground("auto", libc);
   const spawned = await spawnWith(store, libc, { ...options, ownGroup, signal: stop.signal });
   if (spawned.kind === "cancelled") throw stop.signal.reason;
   if (spawned.kind !== "started") return spawned;
@@ -66,7 +70,7 @@ async function spawnWith(
     readonly ownGroup: boolean;
     readonly signal: AbortSignal;
   },
-): Promise<SpawnResult> {
+): Promise<CommandSpawnResult> {
   using shared = store.duplicateDescriptor(libc);
   return await spawnChild(command, {
     env: childEnvironment({}),
@@ -78,12 +82,12 @@ async function spawnWith(
 }
 
 async function waitForwardingSignals(
-  { pid, ended }: Extract<SpawnResult, { kind: "started" }>,
+  { pid, ended }: Extract<CommandSpawnResult, { kind: "started" }>,
   ownGroup: boolean,
   signals: SignalSource,
 ): Promise<ChildEnd> {
   using _listeners = new TaskScope(
-    ...commandSignals(ownGroup).map(({ signal, forwarded }) =>
+    ...signalsWhileCommandRuns(ownGroup).map(({ signal, forwarded }) =>
       signals.listen([signal], () => forwarded && sendSignal(ownGroup ? -pid : pid, signal))
     ),
   );
@@ -212,7 +216,7 @@ class TokenStore implements Disposable {
 function openStore(path: string): number {
   let fd: number;
   try {
-    fd = openOutput(path, "update");
+    fd = openOutputFile(path, "update");
   } catch (error) {
     throw new BatonError("CANNOT_CREATE", `Cannot open the store "${path}": ${errorReason(error)}`, { cause: error });
   }

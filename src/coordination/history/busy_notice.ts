@@ -5,7 +5,7 @@
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { newGuid } from "../../base/support/guid.ts";
-import { toJsonData } from "../../base/support/json_fields.ts";
+import { encodeJson } from "../../base/support/json_fields.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
 import { containerRequest, createParents } from "../nodes/create_nodes.ts";
@@ -85,7 +85,7 @@ export async function claimBusyNotice(
   const shard = `${kindFolder("notices", root)}/${guid.slice(0, 2).toLowerCase()}`;
   const path = `${shard}/${guid}`;
   const own = newGuid();
-  const create = { type: "create", path, data: toJsonData({ by: own }), acl, flags: createFlag.persistent } as const;
+  const create = { type: "create", path, data: encodeJson({ by: own }), acl, flags: createFlag.persistent } as const;
   const isFirst = await retryOnConnectionLoss(zk, async () => {
     for (const more of [[], [containerRequest(shard, acl)], []]) {
       try {

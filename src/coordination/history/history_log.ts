@@ -5,7 +5,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
+import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { encodeLockName, kindFolder } from "../nodes/node_paths.ts";
 import { containerRequest } from "../nodes/create_nodes.ts";
@@ -83,7 +83,7 @@ export const noHistory: HistoryHead = {
 export async function readHistoryHead(zk: Pick<ZooKeeper, "getData">, path: string): Promise<HistoryHead> {
   const found = await nullIfNoNode(zk.getData(path));
   if (found === null) return noHistory;
-  const { next, records, counters, maxAgeMs } = jsonFields(found.data);
+  const { next, records, counters, maxAgeMs } = parseJsonFields(found.data);
   return {
     version: found.stat.version,
     next: typeof next === "number" && Number.isSafeInteger(next) && next >= 0 ? next : 0,
@@ -111,7 +111,7 @@ export function appendHistoryRequests(
   const all = [...head.records, ...records].map(packHistoryRecord);
   const blocks = Math.max(0, Math.ceil(all.length / blockSize) - 1);
   const { maxAgeMs } = limits;
-  const data = toJsonData({
+  const data = encodeJson({
     layout,
     next: head.next + blocks,
     ...(maxAgeMs === historyLimitsDefault.maxAgeMs ? {} : { maxAgeMs }),
@@ -124,7 +124,7 @@ export function appendHistoryRequests(
     { type: "create", path, data, acl, flags },
   ];
   for (let block = 0; block < blocks; block++) {
-    const full = toJsonData({ layout, records: all.slice(block * blockSize, (block + 1) * blockSize) });
+    const full = encodeJson({ layout, records: all.slice(block * blockSize, (block + 1) * blockSize) });
     requests.push({ type: "create", path: `${path}/${head.next + block}`, data: full, acl, flags });
   }
   return requests;
@@ -165,7 +165,7 @@ export async function readHistory(zk: ZooKeeper, path: string): Promise<readonly
   const numbers = blockNumbers(await childNames(zk, path)).filter((number) => number < head.next);
   const blocks = await Promise.all(numbers.map(async (number) => {
     const found = await nullIfNoNode(zk.getData(`${path}/${number}`));
-    return found === null ? [] : parseHistoryRecords(jsonFields(found.data)["records"]);
+    return found === null ? [] : parseHistoryRecords(parseJsonFields(found.data)["records"]);
   }));
   return [...blocks.flat(), ...head.records];
 }

@@ -1,5 +1,5 @@
 /** One record of a history: a hold, a term, a tick that was run or left out. As stored, and as read. Pure. */
-import { isInstant } from "../../base/support/instant.ts";
+import { isUnixTimeMs } from "../../base/support/instant.ts";
 import { isJsonObject, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { printable } from "../../base/support/text.ts";
 
@@ -87,7 +87,7 @@ export function parseHistoryRecord(value: unknown): HistoryRecord | null {
   const result = historyResults.find((one) => one === value["result"]);
   if (result === undefined) return null;
   const number = (key: string) => (typeof value[key] === "number" ? value[key] : 0);
-  const time = (key: string) => (isInstant(value[key]) ? value[key] : null);
+  const time = (key: string) => (isUnixTimeMs(value[key]) ? value[key] : null);
   const text = (key: string) => stringOrEmpty(value[key]);
   const tickMs = time("tickMs");
   const record: HistoryRecord = {

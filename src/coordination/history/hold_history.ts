@@ -8,7 +8,7 @@ import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zoo
 import { errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
-import { isJsonObject, jsonFields, toJsonData } from "../../base/support/json_fields.ts";
+import { encodeJson, isJsonObject, parseJsonFields } from "../../base/support/json_fields.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
 import { createParents } from "../nodes/create_nodes.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
@@ -120,7 +120,7 @@ export class HoldHistory {
   async #createMark(): Promise<void> {
     const { acl, clock, info: { host, pid, user } } = this.#options;
     const { fencingToken, waitedMs } = this.#lease;
-    const data = toJsonData({ host, pid, user, token: fencingToken.toString(), waitedMs: Math.round(waitedMs) });
+    const data = encodeJson({ host, pid, user, token: fencingToken.toString(), waitedMs: Math.round(waitedMs) });
     for (let tries = 0; tries < refusalsMax; tries++) {
       try {
         const { stat } = await this.#zk.create(this.#mark, data, { acl });
@@ -182,7 +182,7 @@ export class HoldHistory {
   /** Stores the record in the mark, from which the next holder takes it. */
   async #leaveRecord(record: HistoryRecord): Promise<string | null> {
     const writing = () =>
-      nullIfNoNode(this.#zk.setData(this.#mark, toJsonData({ end: packHistoryRecord(record) }), -1));
+      nullIfNoNode(this.#zk.setData(this.#mark, encodeJson({ end: packHistoryRecord(record) }), -1));
     try {
       // No mark: the transaction whose response was lost has been executed, or another one has recorded this hold.
       await retryOnConnectionLoss(this.#zk, writing, { clock: this.#options.clock, limitMs: endMsMax });
@@ -247,7 +247,7 @@ export async function readOpenHolds(zk: Pick<ZooKeeper, "getChildren" | "getData
   const names = (await childNames(zk, path)).filter((name) => name.startsWith(markPrefix));
   const nodes = await readNodes(zk, path, names.map((name) => ({ name })));
   return nodes.map(({ node: { name }, data, stat }) => {
-    const fields = jsonFields(data);
+    const fields = parseJsonFields(data);
     const ended = isJsonObject(fields["end"]) ? parseHistoryRecord(fields["end"]) : null;
     const open = { ...fields, result: "lost", beganMs: Number(stat.ctime), why: lostWhy };
     const record = ended ?? parseHistoryRecord(open) ?? emptyHistoryRecord("lost");

@@ -1,7 +1,7 @@
 /** Counts the callers that did not get a lock. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
-import { jsonFields, stringOrEmpty, toJsonData } from "../../base/support/json_fields.ts";
+import { encodeJson, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { nullIfNoNode, nullIfRefused } from "../nodes/node_requests.ts";
 import { historyPath } from "./history_log.ts";
 import { createHistory, type HistoryOptions } from "./hold_history.ts";
@@ -30,7 +30,7 @@ export async function countRefusedCall(
   { kind, root, info: { host, pid, user }, acl, clock }: Omit<HistoryOptions, "limits" | "random">,
 ): Promise<void> {
   const path = historyPath(name, { kind, root });
-  const data = toJsonData({ host, pid, user });
+  const data = encodeJson({ host, pid, user });
   const writing = () => nullIfNoNode(zk.setData(refusedNode(path), data, -1));
   const counting = async () => {
     if (await writing() !== null) return;
@@ -45,7 +45,7 @@ export async function countRefusedCall(
 export async function readRefusedCalls(zk: Pick<ZooKeeper, "getData">, path: string): Promise<RefusedCalls | null> {
   const found = await nullIfNoNode(zk.getData(refusedNode(path)));
   if (found === null) return null;
-  const { host, pid, user } = jsonFields(found.data);
+  const { host, pid, user } = parseJsonFields(found.data);
   return {
     count: found.stat.version + 1,
     lastMs: Number(found.stat.mtime),

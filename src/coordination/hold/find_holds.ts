@@ -3,7 +3,12 @@
  * Reads /proc.
  */
 import { readdirSync } from "node:fs";
-import { listProcesses, processName, readArguments, readProcess } from "../../base/process/proc/process_table.ts";
+import {
+  listProcesses,
+  processName,
+  readProcess,
+  readProcessArguments,
+} from "../../base/process/proc/process_table.ts";
 import type { HeldLocks } from "./hold_list.ts";
 import { readMailboxOwner } from "./release_mailbox.ts";
 
@@ -54,7 +59,7 @@ function mailboxOf(
 }
 
 function namesOf(holder: number): string[] {
-  const args = readArguments(holder);
+  const args = readProcessArguments(holder);
   const at = args.indexOf(holderProcessCommand);
   return at < 0 ? [] : args.slice(at + 1);
 }

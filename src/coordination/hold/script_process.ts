@@ -7,8 +7,8 @@ import {
   probeProcess,
   processName,
   type ProcessRow,
-  readArguments,
   readProcess,
+  readProcessArguments,
   readProgramPath,
 } from "../../base/process/proc/process_table.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -48,7 +48,7 @@ export function isShellProcess(pid: number): boolean {
  * first line, the first one is the script itself.
  */
 export function readScriptCommand(pid: number): [string, ...string[]] {
-  const args = readArguments(pid);
+  const args = readProcessArguments(pid);
   // The kernel names a process by the file that was started, and keeps 15 bytes of it.
   const name = processName(pid);
   const start = args.findIndex((arg) => Buffer.from(basename(arg)).subarray(0, 15).toString() === name);

@@ -10,19 +10,19 @@ import type { ChildEnd, ChildEnding, ChildOutcome } from "../../base/process/spa
 import { type ChildEvent, ChildRun } from "../../base/process/supervise/child_run.ts";
 import type { StopReason } from "../../base/process/supervise/child_plan.ts";
 import {
-  cookieEnvironment,
-  cookieVariable,
+  jobCookieEnvironment,
+  jobCookieVariable,
   type ProcessRow,
-  readArguments,
   readProcess,
+  readProcessArguments,
   sendSignal,
 } from "../../base/process/proc/process_table.ts";
 import { loadLibc } from "../../base/process/libc.ts";
 import {
   guardForCommand,
+  letGuardWatchCommand,
   reportEndToGuard,
   type SuperviseOptions,
-  watchJob,
 } from "../../base/process/supervise/supervise_child.ts";
 import { formatHolds, type HeldLocks } from "./hold_list.ts";
 import { type HolderMailbox, ReleaseMailbox, type ReleaseRequest, type ReleaseResponse } from "./release_mailbox.ts";
@@ -68,7 +68,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
   // Read here: the script may have ended when a guard looks at it.
   const copies = copiesOfScript(script.pid, sinceTicks);
-  const obstacle = await watchJob(options, cookie, guardKills, { ...script, ownGroup: false, copies });
+  const obstacle = await letGuardWatchCommand(options, cookie, guardKills, { ...script, ownGroup: false, copies });
   if (obstacle !== null) return finish(obstacle);
 
   const processes = new ScriptProcesses({ script, cookie, copies });
@@ -98,7 +98,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   );
   hold.onHeld({
     ...options.env,
-    ...cookieEnvironment(cookie, options.env[cookieVariable]),
+    ...jobCookieEnvironment(cookie, options.env[jobCookieVariable]),
     BATON_HOLD: formatHolds([...hold.otherHolds, { names: hold.names, ids: hold.ids, path: mailbox.path }]),
   });
   const ending = await run.finished;
@@ -195,7 +195,7 @@ function resultOfStop(reason: StopReason): ReleaseResponse["result"] {
 
 /** The command line for messages, cut to 60 characters; empty if the process has ended. */
 function commandLine(pid: number): string {
-  const [program = "", ...args] = readArguments(pid);
+  const [program = "", ...args] = readProcessArguments(pid);
   const line = printable([basename(program), ...args].join(" "));
   return line.length <= 60 ? line : `${line.slice(0, 59)}…`;
 }

@@ -1,10 +1,10 @@
 /** Writes the status report of a verb that runs a command. Loaded only with --status-fd or --status-file. */
 import type { ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
-import { type StatusReport, StatusWriter } from "../../base/terminal/status_report.ts";
+import { type CommandStatusReport, StatusReportWriter } from "../../base/terminal/status_report.ts";
 import type { Io } from "../../base/terminal/io.ts";
 
 /** The end of a call as the status report shows it. */
-export type ReportedJobEnd = Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">;
+export type ReportedJobEnd = Pick<CommandStatusReport, "reason" | "exit_code" | "signal" | "message">;
 
 interface ReportedJob {
   readonly io: Io;
@@ -15,21 +15,21 @@ interface ReportedJob {
     readonly outcome: ChildOutcome | null;
     readonly tokens: readonly string[] | null;
     readonly waitedMs: number | null;
-    readonly items: StatusReport["items"] | null;
+    readonly items: CommandStatusReport["items"] | null;
   };
 }
 
 export class JobStatusWriter implements Disposable {
   readonly #job: ReportedJob;
-  readonly #writer: StatusWriter;
+  readonly #writer: StatusReportWriter;
   /** Whether a target could not be written. */
   isIncomplete = false;
 
-  /** Opens the targets. Throws like StatusWriter. */
+  /** Opens the targets. Throws like StatusReportWriter. */
   constructor(job: ReportedJob) {
     const { values: { statusFd: fd, statusFile: file }, io: { inheritedFds } } = job;
     this.#job = job;
-    this.#writer = new StatusWriter({ fd, file, inheritedFds });
+    this.#writer = new StatusReportWriter({ fd, file, inheritedFds });
   }
 
   write(end: ReportedJobEnd): void {
@@ -47,7 +47,7 @@ export class JobStatusWriter implements Disposable {
 function statusReportOf(
   { verb: command, names, facts: { outcome, tokens, waitedMs, items } }: ReportedJob,
   end: ReportedJobEnd,
-): StatusReport {
+): CommandStatusReport {
   return {
     version: 1,
     command,
@@ -62,7 +62,7 @@ function statusReportOf(
 }
 
 /** Returns the exit status of the command. */
-function commandStatusOf(outcome: ChildEnding): StatusReport["command_status"] {
+function commandStatusOf(outcome: ChildEnding): CommandStatusReport["command_status"] {
   switch (outcome.kind) {
     case "exited":
       return { code: outcome.code, signal: null };

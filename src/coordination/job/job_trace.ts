@@ -9,7 +9,7 @@ import type { SpanAttributes } from "../../base/trace/otlp_spans.ts";
 import { newSpanIn, type TraceContext } from "../../base/trace/trace_context.ts";
 import { TraceSource } from "../../base/trace/trace_source.ts";
 import { exitCodes } from "../../base/exit_codes.ts";
-import { versionFacts } from "../../base/support/build.ts";
+import { readBuildFacts } from "../../base/support/build.ts";
 
 export interface TracedJobEnd {
   readonly exit_code: number | null;
@@ -27,7 +27,7 @@ export async function openTraceSource(
   io: Io,
   { quiet, passAuth }: { readonly quiet: boolean; readonly passAuth: boolean },
 ): Promise<TraceSource> {
-  const { release: version } = await versionFacts();
+  const { release: version } = await readBuildFacts();
   const onProblem = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
   return new TraceSource({ env: io.env, version, clock: systemClock(), passAuth, onProblem });
 }

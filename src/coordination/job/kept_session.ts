@@ -3,7 +3,7 @@
  * held. Shows the reason in the holders' records. Stops when the session has ended, or when an operator has broken the
  * locks (`baton break --force`).
  */
-import type { GuardSessions, KeptJob, KeptSession } from "../../base/process/guard/guard_main.ts";
+import type { GuardKeptJob, GuardKeptSession, GuardSessions } from "../../base/process/guard/guard_main.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { endSession, parseSessionHandle } from "../../protocols/zookeeper/end_session.ts";
 import { isResumable } from "../../protocols/zookeeper/handshake.ts";
@@ -24,11 +24,11 @@ type KeepOptions = Pick<ConnectOptions, "dial" | "resolve"> & { readonly clock: 
 export function keepDeadBatonSession(
   handle: Parameters<GuardSessions["keep"]>[0],
   options: KeepOptions,
-): KeptSession {
+): GuardKeptSession {
   return new ResumedSession(handle, options);
 }
 
-class ResumedSession implements KeptSession {
+class ResumedSession implements GuardKeptSession {
   readonly #handle: string;
   readonly #options: KeepOptions;
   #zk: ZooKeeper | null = null;
@@ -63,7 +63,7 @@ class ResumedSession implements KeptSession {
     return this.#isGone || this.#isTaken || this.#zk?.session.ended.aborted === true;
   }
 
-  show(jobs: readonly KeptJob[]): void {
+  show(jobs: readonly GuardKeptJob[]): void {
     const nowMs = this.#options.clock.now();
     if (this.#zk === null || this.#isShowing || nowMs < this.#shownAtMs + showEveryMs) return;
     this.#shownAtMs = nowMs;
@@ -72,7 +72,7 @@ class ResumedSession implements KeptSession {
     void this.#show(this.#zk, jobs).catch(() => {}).finally(() => this.#isShowing = false);
   }
 
-  async #show(zk: ZooKeeper, jobs: readonly KeptJob[]): Promise<void> {
+  async #show(zk: ZooKeeper, jobs: readonly GuardKeptJob[]): Promise<void> {
     const alive = jobs.filter(({ nodes, what }) => nodes.length > 0 && what !== "");
     const found = await Promise.all(
       alive.flatMap(({ nodes, what }) => nodes.map((node) => this.#showIn(zk, node, what))),

@@ -4,7 +4,7 @@ import type { LeaseNote } from "../../base/process/supervise/lease_note.ts";
 import type { SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
 import type { Io } from "../../base/terminal/io.ts";
 import type { SettingValues } from "../../base/config/setting.ts";
-import type { ChildEnvironment } from "../../base/config/child_variables.ts";
+import type { LockCommandEnvironment } from "../../base/config/child_variables.ts";
 import { type lockSettings, secretVariables } from "../settings/coordination_settings.ts";
 import type { BarrierMembership } from "../barrier/barrier_membership.ts";
 import type { Lease } from "../../base/process/lease.ts";
@@ -90,7 +90,7 @@ export function commandEnvironment({ env }: Io, facts: CommandRunFacts): Record<
   const each = (value: (lease: Lease) => string) => leases.map(value).join("\n");
   const mode = first?.mode ?? "exclusive";
   const cookies = [env["BATON_LOCK_COOKIE"], ...leases.slice(1).map((lease) => lease.holderId)];
-  const variables: ChildEnvironment = {
+  const variables: LockCommandEnvironment = {
     BATON_LOCK_NAME: each((lease) => lease.name),
     BATON_LOCK_PATH: each((lease) => lease.path),
     BATON_LOCK_MODE: mode,

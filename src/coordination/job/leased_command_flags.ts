@@ -1,22 +1,22 @@
 /** The flags of all verbs that run the user's command under a lease. */
-import { flag, inGroup, type SettingTable, toggle } from "../../base/config/setting.ts";
+import { flagSetting, groupSettings, type SettingTable, toggleSetting } from "../../base/config/setting.ts";
 import { lockSettings } from "../settings/coordination_settings.ts";
 import { integerType, textType } from "../../base/config/value_types.ts";
 
-export const statusReportFlags = inGroup("output", {
-  statusFd: flag("--status-fd", integerType("number", { min: 0, max: 65_535 }), {
+export const statusReportFlags = groupSettings("output", {
+  statusFd: flagSetting("--status-fd", integerType("number", { min: 0, max: 65_535 }), {
     help: "write a status report to this open descriptor, as one JSON line",
   }),
-  statusFile: flag("--status-file", textType("file"), { help: "write the status report to this file" }),
+  statusFile: flagSetting("--status-file", textType("file"), { help: "write the status report to this file" }),
 }) satisfies SettingTable;
 
 export const commandFlags = {
-  ...inGroup("command", {
-    foreground: toggle("--foreground", {
+  ...groupSettings("command", {
+    foreground: toggleSetting("--foreground", {
       help: "keep the command in the terminal's process group, so that it can read from the terminal; default if " +
         "stdin is one",
     }),
-    passAuth: toggle("--pass-auth", {
+    passAuth: toggleSetting("--pass-auth", {
       help: "keep the variables with credentials in the command's environment",
     }),
   }),
@@ -24,7 +24,7 @@ export const commandFlags = {
 } satisfies SettingTable;
 
 /** Replaces the exit code 75 of a lock that was not acquired in time. */
-export const conflictExitCode = flag("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
+export const conflictExitCode = flagSetting("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
   group: "waiting",
   basic: true,
   help: "the exit code instead of 75",

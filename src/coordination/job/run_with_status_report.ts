@@ -2,7 +2,7 @@
 import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import type { Io } from "../../base/terminal/io.ts";
-import type { StatusReport } from "../../base/terminal/status_report.ts";
+import type { CommandStatusReport } from "../../base/terminal/status_report.ts";
 import { StoppedBySignal } from "../../base/process/supervise/signal_source.ts";
 import { BatonError, type ErrorCode } from "../../base/errors.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../base/exit_codes.ts";
@@ -19,7 +19,7 @@ export class StatusReportFacts {
   tokens: readonly string[] | null = null;
   waitedMs: number | null = null;
   trace: JobTrace | undefined;
-  items: StatusReport["items"] | null = null;
+  items: CommandStatusReport["items"] | null = null;
 
   /** Notes that the locks were granted. No command has run under them yet. */
   granted(leases: readonly Lease[], waitedMs: number): void {

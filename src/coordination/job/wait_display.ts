@@ -1,6 +1,6 @@
 /** Shows that a call waits for a lock: as a line that is updated on a terminal, otherwise as a message. */
 import type { Io } from "../../base/terminal/io.ts";
-import { WaitLine } from "../../base/terminal/progress_line.ts";
+import { ErasableLine } from "../../base/terminal/progress_line.ts";
 import type { AcquireOptions, WaitingStatus } from "../lock/acquire_lock.ts";
 import { describeHolders } from "../lock/lock_status.ts";
 import { formatDuration } from "../../base/support/duration.ts";
@@ -19,9 +19,9 @@ export function showLockWait(
   { quiet, verbose }: LockWaitDisplayOptions,
   io: Io,
 ): Disposable & { readonly options: Pick<AcquireOptions, "onWaiting" | "progressMs"> } {
-  if (quiet || (!WaitLine.canShow(io) && !verbose)) return { options: {}, [Symbol.dispose]: () => {} };
-  if (WaitLine.canShow(io)) {
-    const line = new WaitLine(io);
+  if (quiet || (!ErasableLine.canShow(io) && !verbose)) return { options: {}, [Symbol.dispose]: () => {} };
+  if (ErasableLine.canShow(io)) {
+    const line = new ErasableLine(io);
     const onWaiting = (waiting: WaitingStatus) => line.show(`baton: ${describeWait(name, waiting)}`);
     return { options: { onWaiting, progressMs }, [Symbol.dispose]: () => line[Symbol.dispose]() };
   }

@@ -6,7 +6,7 @@ import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { abortable, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
-import { type Deadline, waitLimit, WaitTimeout } from "../../base/support/deadline.ts";
+import { type Deadline, startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import type { GrantClaim } from "./grant_claim.ts";
 import {
@@ -35,7 +35,7 @@ export interface CommonAcquireOptions {
   readonly wait?: "none" | "forever" | number;
   /** Start of the wait on the clock, if it began before this call: `wait` counts from there. */
   readonly sinceMs?: number;
-  /** A signal of `waitLimit` limits the larger call that this one is part of, and replaces `wait`. */
+  /** A signal of `startCallDeadline` limits the larger call that this one is part of, and replaces `wait`. */
   readonly signal?: AbortSignal;
   /** Description of this process for others that read the lock. */
   readonly info?: HolderInfo;
@@ -225,7 +225,7 @@ class LockAcquisition {
   #deadline(): Deadline {
     const { wait = "forever" } = this.#options;
     const waitMs = wait === "forever" ? undefined : this.#isImpatient ? this.#zk.session.timeoutMs : wait as number;
-    return waitLimit(this.#clock, waitMs, { sinceMs: this.#startedMs });
+    return startCallDeadline(this.#clock, waitMs, { sinceMs: this.#startedMs });
   }
 
   get #isImpatient(): boolean {

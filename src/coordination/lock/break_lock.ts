@@ -5,7 +5,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
-import { Event } from "../../base/support/event.ts";
+import { OneTimeEvent } from "../../base/support/event.ts";
 import { formatNodeInfo, nameOfHolder, parseNodeInfo, type Revocation } from "../nodes/holder_info.ts";
 import type { AcquireOptions } from "./acquire_lock.ts";
 import { holderNodeName, parseContender } from "./lock_nodes.ts";
@@ -127,7 +127,7 @@ async function isGoneWithin(
 ): Promise<boolean> {
   const deadlineMs = clock.now() + waitMs;
   for (;;) {
-    const event = new Event();
+    const event = new OneTimeEvent();
     if (await zk.exists(node, { watch: event.set }) === null) return true;
     throwIfAborted(signal);
     const leftMs = deadlineMs - clock.now();

@@ -3,7 +3,7 @@
  * requires.
  */
 import { BatonError } from "../../base/errors.ts";
-import { demandFields, toJsonData } from "../../base/support/json_fields.ts";
+import { demandJsonFields, encodeJson } from "../../base/support/json_fields.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 import { childNames, nullIfNoNode } from "../nodes/node_requests.ts";
@@ -21,7 +21,7 @@ const initialLockState: LockState = { limit: null };
 
 /** The state may have additional fields. */
 export function formatLockState<S extends LockState>(state: S): Uint8Array {
-  return toJsonData({ layout, ...state });
+  return encodeJson({ layout, ...state });
 }
 
 /**
@@ -32,7 +32,7 @@ export function parseLockState(data: Uint8Array, path: string): LockState {
   if (data.length === 0) return initialLockState;
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not a lock of this version of baton: ${what}`, { cause });
-  const { limit = null } = demandFields(data, refuse, layout);
+  const { limit = null } = demandJsonFields(data, refuse, layout);
   if (limit === null) return initialLockState;
   if (!isLockLimit(limit)) throw refuse(`its limit is ${JSON.stringify(limit)}`);
   return { limit };

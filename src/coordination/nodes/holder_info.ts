@@ -1,10 +1,10 @@
 /** Description of the process behind a node: stored in the nodes of contenders and holders, for display only. */
 import { hostname } from "node:os";
 import process from "node:process";
-import { isJsonObject, jsonFields, stringOrEmpty, toJsonData } from "../../base/support/json_fields.ts";
-import { isInstant } from "../../base/support/instant.ts";
+import { encodeJson, isJsonObject, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
+import { isUnixTimeMs } from "../../base/support/instant.ts";
 import { printable } from "../../base/support/text.ts";
-import { userName } from "../../base/support/user_name.ts";
+import { ownUserName } from "../../base/support/user_name.ts";
 
 export interface HolderInfo {
   readonly host: string;
@@ -50,7 +50,7 @@ export function holderInfo({ command, values, script }: {
   return {
     host: hostname(),
     pid: script?.pid ?? process.pid,
-    user: userName(),
+    user: ownUserName(),
     argv0: shortenCommand(values.publishCommand ? command.join(" ") : command[0]),
     reason: values.reason ?? "",
   };
@@ -64,7 +64,7 @@ function shortenCommand(command: string): string {
 }
 
 export function formatNodeInfo(info: NodeInfo): Uint8Array {
-  return toJsonData(info);
+  return encodeJson(info);
 }
 
 /** Formats the data of a node that a contender or holder creates now. */
@@ -74,7 +74,7 @@ export function formatNewNodeInfo(info: HolderInfo, session: { readonly timeoutM
 
 /** Reads the known fields of `data`; the others are empty. Never throws. */
 export function parseNodeInfo(data: Uint8Array): NodeInfo {
-  const fields = jsonFields(data);
+  const fields = parseJsonFields(data);
   const { revoke, value, priority, isChoosing, warning } = fields;
   return {
     host: stringOrEmpty(fields["host"]),
@@ -82,7 +82,7 @@ export function parseNodeInfo(data: Uint8Array): NodeInfo {
     user: stringOrEmpty(fields["user"]),
     argv0: stringOrEmpty(fields["argv0"]),
     reason: stringOrEmpty(fields["reason"]),
-    sinceMs: isInstant(fields["sinceMs"]) ? fields["sinceMs"] : 0,
+    sinceMs: isUnixTimeMs(fields["sinceMs"]) ? fields["sinceMs"] : 0,
     sessionTimeoutMs: count(fields["sessionTimeoutMs"]),
     ...(typeof value === "string" ? { value } : {}),
     ...(typeof priority === "number" ? { priority } : {}),

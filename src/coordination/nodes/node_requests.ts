@@ -2,7 +2,7 @@
  * Failed requests: their kinds, and sending them again. After a transient failure the operation may have been done or
  * not.
  */
-import { requestBackoff, retry } from "../../base/support/backoff.ts";
+import { requestBackoff, retryWithBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { ReadOptions, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
@@ -166,5 +166,5 @@ export async function retryOnConnectionLoss<T>(
   const lastMs = clock.now() + limitMs;
   const mayRetry = (thrown: unknown) =>
     isTransient(thrown) && !session.ended.aborted && clock.now() < lastMs && isWanted();
-  return await retry(send, { clock, backoff: requestBackoff, signal, mayRetry });
+  return await retryWithBackoff(send, { clock, backoff: requestBackoff, signal, mayRetry });
 }

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { abortable, onAbort, TaskScope } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { Event } from "../../base/support/event.ts";
+import { OneTimeEvent } from "../../base/support/event.ts";
 import { retryOnConnectionLoss } from "./node_requests.ts";
 
 export interface ReadAgainOptions {
@@ -10,7 +10,7 @@ export interface ReadAgainOptions {
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
   /** Waits for the time of the next read. `event` is set by each change since the read, which took `tookMs`. */
-  readonly pause: (event: Event, tookMs: number) => Promise<void>;
+  readonly pause: (event: OneTimeEvent, tookMs: number) => Promise<void>;
 }
 
 /**
@@ -23,7 +23,7 @@ export async function* readAgain<T>(
   read: (wake: () => void) => Promise<T>,
   { signal, clock, pause }: ReadAgainOptions,
 ): AsyncGenerator<T, void, void> {
-  let event = new Event();
+  let event = new OneTimeEvent();
   const wake = () => event.set();
   let connections = session.connections;
   using _wakers = new TaskScope(
@@ -40,7 +40,7 @@ export async function* readAgain<T>(
     try {
       if (session.ended.aborted) throw session.ended.reason;
       value = await retryOnConnectionLoss({ session }, () => {
-        event = new Event();
+        event = new OneTimeEvent();
         connections = session.connections;
         startMs = clock.now();
         return abortable(read(wake), signal);

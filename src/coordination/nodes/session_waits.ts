@@ -6,12 +6,12 @@ import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
-import { Event } from "../../base/support/event.ts";
+import { OneTimeEvent } from "../../base/support/event.ts";
 import { isTransient } from "./node_requests.ts";
 
 /** A watch and the number of the connection it was armed on. */
 export interface ArmedWatch {
-  readonly event: Event;
+  readonly event: OneTimeEvent;
   readonly connections: number;
 }
 
@@ -20,7 +20,7 @@ export class AttemptWaits {
   readonly #session: ZooKeeperSession;
   readonly #clock: Clock;
   #isStopped = false;
-  #event: Event | null = null;
+  #event: OneTimeEvent | null = null;
 
   constructor(session: ZooKeeperSession, clock: Clock) {
     this.#session = session;
@@ -64,7 +64,7 @@ export class AttemptWaits {
 
   /** Returns a new watch. The caller arms it before it sends the request that sets the watch on the server. */
   arm(): ArmedWatch {
-    return { event: new Event(), connections: this.#session.connections };
+    return { event: new OneTimeEvent(), connections: this.#session.connections };
   }
 
   /** True when the watch fired; false when its connection is lost, or after `stop`. */
@@ -89,7 +89,7 @@ export class AttemptWaits {
 
   /** Waits for the back-off time, which grows with the number of failures. */
   async pause(failures: number): Promise<void> {
-    const event = new Event();
+    const event = new OneTimeEvent();
     if (!this.#isStopped) this.#event = event;
     await resultWithin(this.#clock, backoffMs(failures, requestBackoff), event.wait());
   }

@@ -2,7 +2,7 @@
  * Decides whether a list of items may be too old for an item. The record of an item says that it runs, or at which
  * transaction it ended. Pure. The protocol is in docs/protocol/pool.md.
  */
-import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
+import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 
 export type PoolItemRecord =
   /** The item runs; or it ran, and its run ended before it could update the record. Then the holder's node is gone. */
@@ -11,16 +11,16 @@ export type PoolItemRecord =
   | { readonly state: "ended"; readonly zxid: bigint };
 
 /** Formats the record of an item that runs. `holder` is the name of the node that holds the item's lock. */
-export const formatRunningItemRecord = (holder: string): Uint8Array => toJsonData({ holder });
+export const formatRunningItemRecord = (holder: string): Uint8Array => encodeJson({ holder });
 
 /** Formats the record of an item that ended at `zxid`. Null stands for the transaction that writes the record. */
 export function formatEndedItemRecord(zxid: bigint | null): Uint8Array {
-  return toJsonData(zxid === null ? {} : { ended: String(zxid) });
+  return encodeJson(zxid === null ? {} : { ended: String(zxid) });
 }
 
 /** Parses the record of an item. Unknown data counts as an end at `mzxid`, the node's last transaction. */
 export function parseItemRecord(data: Uint8Array, mzxid: bigint): PoolItemRecord {
-  const { holder, ended } = jsonFields(data);
+  const { holder, ended } = parseJsonFields(data);
   if (typeof holder === "string") return { state: "running", holder };
   return { state: "ended", zxid: typeof ended === "string" && /^\d{1,19}$/.test(ended) ? BigInt(ended) : mzxid };
 }

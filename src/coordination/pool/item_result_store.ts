@@ -4,8 +4,8 @@
  * delete expired results, one shard at a time.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { isInstant, latestInstantMs } from "../../base/support/instant.ts";
-import { jsonFields, stringOrEmpty, toJsonData } from "../../base/support/json_fields.ts";
+import { isUnixTimeMs, latestUnixTimeMs } from "../../base/support/instant.ts";
+import { encodeJson, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { containerRequest, createParents } from "../nodes/create_nodes.ts";
 import { isRefusal, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
@@ -162,13 +162,13 @@ async function listAll(tree: PoolItemTree): Promise<Set<string>> {
   return new Set(lists.flat());
 }
 
-const formatResult = (ended: ItemResult): Uint8Array => toJsonData(ended);
+const formatResult = (ended: ItemResult): Uint8Array => encodeJson(ended);
 
 /** Parses a result; null for other data. */
 function parseResult(data: Uint8Array): ItemResult | null {
-  const { result, what, by, atMs, untilMs } = jsonFields(data);
+  const { result, what, by, atMs, untilMs } = parseJsonFields(data);
   if (result !== "done" && result !== "failed") return null;
-  if (!isInstant(atMs) || typeof untilMs !== "number") return null;
-  const until = Math.min(untilMs, latestInstantMs); // --done-ttl may exceed the last possible date
+  if (!isUnixTimeMs(atMs) || typeof untilMs !== "number") return null;
+  const until = Math.min(untilMs, latestUnixTimeMs); // --done-ttl may exceed the last possible date
   return { result, atMs, untilMs: until, what: stringOrEmpty(what), by: stringOrEmpty(by) };
 }

@@ -5,7 +5,7 @@ import type { JobTable } from "../../base/process/proc/job_table.ts";
 import { LeaseNote } from "../../base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../base/process/libc.ts";
 import type { PreparedChild, SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
-import type { Guard } from "../../base/process/guard/guard.ts";
+import type { CommandGuard } from "../../base/process/guard/guard.ts";
 import { BatonError } from "../../base/errors.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "./pool_run_options.ts";
@@ -42,7 +42,7 @@ export interface PoolCommandRunnerContext {
   readonly report: Pick<PoolReport, "io" | "jobLog">;
   readonly clock: Clock;
   readonly signals: PoolSignals;
-  readonly guard: Guard;
+  readonly guard: CommandGuard;
   readonly beside: JobTable;
   readonly place: Coordination;
   readonly trace?: JobTrace | undefined;

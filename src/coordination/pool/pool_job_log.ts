@@ -6,8 +6,8 @@ import { closeSync, fstatSync } from "node:fs";
 import { hostname } from "node:os";
 import { BatonError, errorMessage, errorReason } from "../../base/errors.ts";
 import { shellQuoteIfNeeded } from "../../base/terminal/shell_quote.ts";
-import { openOutput } from "../../base/support/open_output.ts";
-import { Output } from "../../base/terminal/io.ts";
+import { openOutputFile } from "../../base/support/open_output.ts";
+import { OutputChannel } from "../../base/terminal/io.ts";
 
 const columns = ["Seq", "Host", "Starttime", "JobRuntime", "Send", "Receive", "Exitval", "Signal", "Command"];
 
@@ -25,7 +25,7 @@ export interface LoggedItemTry {
 export class PoolJobLog implements Disposable {
   readonly #file: string;
   readonly #fd: number;
-  readonly #output: Output;
+  readonly #output: OutputChannel;
   readonly #host = hostname();
   /** The numbers of the items that run, in the order of their starts, and their last tries. */
   readonly #running = new Map<string, { readonly sequence: number; last: LoggedItemTry | null }>();
@@ -36,8 +36,8 @@ export class PoolJobLog implements Disposable {
     const appends = named.startsWith("+");
     this.#file = appends ? named.slice(1) : named;
     try {
-      this.#fd = openOutput(this.#file, appends ? "append" : "replace");
-      this.#output = new Output(this.#fd);
+      this.#fd = openOutputFile(this.#file, appends ? "append" : "replace");
+      this.#output = new OutputChannel(this.#fd);
       if (!appends || fstatSync(this.#fd).size === 0) this.#output.write(`${columns.join("\t")}\n`);
     } catch (cause) {
       throw new BatonError("CANNOT_CREATE", `Cannot write --joblog ${this.#file}: ${errorReason(cause)}`, { cause });

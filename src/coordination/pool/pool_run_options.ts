@@ -37,7 +37,7 @@ export interface PoolRunOptions {
   readonly stop: AbortSignal;
   /**
    * Aborts with `stop` and at the end of the wait for the component, if the wait began before the run: a signal of
-   * `waitLimit`.
+   * `startCallDeadline`.
    */
   readonly limit?: AbortSignal;
   /** Called when the last try of an item has ended. */

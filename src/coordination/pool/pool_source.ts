@@ -1,7 +1,7 @@
 /** Reads the items of a pool from standard input, a file, the command line, or the output of a query. */
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
-import { stdinWasClosed } from "../../base/process/spawn/inherited_descriptors.ts";
+import { wasStdinClosedAtStart } from "../../base/process/spawn/inherited_descriptors.ts";
 import { BatonError, errorReason } from "../../base/errors.ts";
 import { parsePoolItems, poolItemsBytesMax, type PoolPath } from "./pool_path.ts";
 import { abortable } from "../../base/support/abort.ts";
@@ -30,7 +30,7 @@ export async function readPoolItems(
   const items = (text: string, name: string) => parsePoolItems(text, { component, path, source: name });
   switch (source.kind) {
     case "stdin":
-      if (stdinWasClosed()) {
+      if (wasStdinClosedAtStart()) {
         const why = "it is closed; use </dev/null for an empty list";
         throw new BatonError("IO", `Cannot read the items from standard input: ${why}`);
       }

@@ -7,7 +7,7 @@ import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeepe
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { countWithNoun } from "../../base/support/text.ts";
-import { Event } from "../../base/support/event.ts";
+import { OneTimeEvent } from "../../base/support/event.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { LeaseSet } from "../../base/process/lease_set.ts";
 import { PoolItemRecords } from "./item_records.ts";
@@ -73,7 +73,7 @@ class PoolRun {
   #mayRunOn = false;
   #isAtTotal = false;
   #failure: { readonly thrown: unknown } | null = null;
-  #wakeUp = new Event();
+  #wakeUp = new OneTimeEvent();
 
   constructor(zk: ZooKeeper, component: string, options: PoolRunOptions) {
     const { path, total, rememberMs, clock, info, acl = zk.acl } = options;
@@ -384,7 +384,7 @@ class PoolRun {
     const cancel = atMs === null ? () => {} : clock.startTimer(atMs - clock.now(), this.#wakeUp.set);
     await this.#wakeUp.wait();
     cancel();
-    this.#wakeUp = new Event();
+    this.#wakeUp = new OneTimeEvent();
   }
 
   #stopClaiming(): void {

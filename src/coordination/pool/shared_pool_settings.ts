@@ -3,7 +3,7 @@
  * at the same time, or more items than --total. pool_membership.ts announces and compares them.
  */
 import { BatonError } from "../../base/errors.ts";
-import { jsonFields, stringOrEmpty, toJsonData } from "../../base/support/json_fields.ts";
+import { encodeJson, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { printable } from "../../base/support/text.ts";
 import { type HolderInfo, nameOfHolder, parseNodeInfo } from "../nodes/holder_info.ts";
 import type { PoolPath, PoolTemplates } from "./pool_path.ts";
@@ -30,12 +30,12 @@ export function poolSettingsHash({ places }: Pick<PoolPath, "places">, total: nu
 /** Formats the data of a run's node. `sinceMs` is the start of the run in Unix milliseconds, for people. */
 export function formatPoolRunInfo({ templates, total, info }: PoolRunInfo, sinceMs: number): Uint8Array {
   const { component, item } = templates;
-  return toJsonData({ ...info, sinceMs, componentPath: component, itemPath: item, total });
+  return encodeJson({ ...info, sinceMs, componentPath: component, itemPath: item, total });
 }
 
 /** Parses the data of a run's node as far as possible. Never throws. */
 export function parsePoolRunInfo(data: Uint8Array): PoolRunInfo {
-  const { componentPath, itemPath, total } = jsonFields(data);
+  const { componentPath, itemPath, total } = parseJsonFields(data);
   return {
     templates: { component: stringOrEmpty(componentPath), item: stringOrEmpty(itemPath) },
     total: typeof total === "number" ? total : null,

@@ -2,7 +2,7 @@
  * Settings of single commands that files and variables can set: sections `[elect]`, `[barrier]`, `[keeper]` and
  * `[pool]`.
  */
-import { flag, inSection, setting, type SettingTable } from "../../base/config/setting.ts";
+import { flagSetting, setting, settingsInSection, type SettingTable } from "../../base/config/setting.ts";
 import {
   choiceType,
   commandLineType,
@@ -14,10 +14,10 @@ import {
   toggleType,
 } from "../../base/config/value_types.ts";
 
-const elect = inSection("elect.");
-const barrier = inSection("barrier.");
-const keeper = inSection("keeper.");
-const component = inSection("pool.component.NAME.");
+const elect = settingsInSection("elect.");
+const barrier = settingsInSection("barrier.");
+const keeper = settingsInSection("keeper.");
+const component = settingsInSection("pool.component.NAME.");
 
 /** The maximum of --jobs: each job is a process and a lock. */
 const poolJobsMax = 1000;
@@ -157,7 +157,7 @@ export const keeperSettings = {
 
 /** Settings for the log of commands that run for a long time. */
 export const logSettings = {
-  log: flag("--log", choiceType(["text", "json"]), {
+  log: flagSetting("--log", choiceType(["text", "json"]), {
     help: "format of the log on stderr: text, or one JSON object per line",
     default: "text",
   }),

@@ -1,5 +1,11 @@
 /** Settings of all commands that use a coordination server, and of `baton lock`, which loads only this table. */
-import { inGroup, inSection, setting, type SettingTable, toVariableName } from "../../base/config/setting.ts";
+import {
+  groupSettings,
+  setting,
+  settingsInSection,
+  type SettingTable,
+  toVariableName,
+} from "../../base/config/setting.ts";
 import {
   absolutePathType,
   choiceType,
@@ -18,11 +24,11 @@ export const scopes = ["user", "machine", "cluster"] as const;
 /** The processes that share a lock: those of this user, of this machine, or of all machines with the same servers. */
 export type Scope = (typeof scopes)[number];
 
-const topLevel = inSection("");
-const lock = inSection("lock.");
+const topLevel = settingsInSection("");
+const lock = settingsInSection("lock.");
 
 /** Settings of all commands that use a coordination server. */
-export const connectionSettings = inGroup("connection", {
+export const connectionSettings = groupSettings("connection", {
   servers: topLevel("servers", textType("host:port,…[/chroot]"), {
     flag: "-z, --servers",
     basic: true,
@@ -145,7 +151,7 @@ export const lockSettings = {
 const dayMs = 24 * 3_600_000;
 
 /** Settings of the records that `baton history` shows. */
-export const historySettings = inGroup("output", {
+export const historySettings = groupSettings("output", {
   history: setting(toggleType(), {
     flag: "--history",
     key: "history.enabled",

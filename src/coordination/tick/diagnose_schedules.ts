@@ -1,7 +1,7 @@
 /** Checks the schedules of all locks below a root: their time zones' rules, and marks in the future. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { matchesZonePrint } from "../../base/schedule/zone_print.ts";
+import { matchesTimeZoneFingerprint } from "../../base/schedule/zone_print.ts";
 import { printable } from "../../base/support/text.ts";
 import { decodeLockName, kindFolder } from "../nodes/node_paths.ts";
 import { childNames, hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
@@ -61,7 +61,7 @@ export function diagnoseSchedule(
 ): ScheduleFinding[] {
   const where = printable(`schedule "${schedule}" of ${lock}`);
   const findings: ScheduleFinding[] = [];
-  if (!matchesZonePrint(zone, zonePrint)) {
+  if (!matchesTimeZoneFingerprint(zone, zonePrint)) {
     const what = `this machine has other rules for the time zone ${zone} than the host that ran the last tick, ` +
       "so that their ticks may differ: install the same version of the tz database, and of baton, on all hosts";
     findings.push({ kind: "warning", where, what: printable(what) });

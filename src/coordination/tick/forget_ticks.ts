@@ -1,5 +1,5 @@
 /** Deletes the schedules of a lock that no host has any longer, so that they are no longer overdue. */
-import { isKnownZone } from "../../base/schedule/civil_time.ts";
+import { isKnownTimeZone } from "../../base/schedule/civil_time.ts";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { appendHistoryRequests, historyFolder, historyPath, readHistoryHead } from "../history/history_log.ts";
 import { emptyHistoryRecord, type HistoryRecord, lostWhy } from "../history/history_record.ts";
@@ -92,7 +92,7 @@ async function reasonToStay(
   { open, zone }: TickState,
   { nextMs, nowMs, holders }: { readonly nextMs: number | null; readonly nowMs: number; readonly holders: string },
 ): Promise<string | null> {
-  if (!isKnownZone(zone)) return "this machine does not know its time zone, and so not whether a tick is overdue";
+  if (!isKnownTimeZone(zone)) return "this machine does not know its time zone, and so not whether a tick is overdue";
   if (nextMs !== null && nextMs > nowMs - tickOverdueAfterMs) return "no tick of it is overdue";
   if (open === null) return null;
   const granted = (await childNames(zk, holders)).map((grant) => parseHolder(grant)?.guid);

@@ -8,8 +8,8 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
-import { isSameZone } from "../../base/schedule/civil_time.ts";
-import { zonePrint } from "../../base/schedule/zone_print.ts";
+import { isSameTimeZone } from "../../base/schedule/civil_time.ts";
+import { timeZoneFingerprint } from "../../base/schedule/zone_print.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
 import type { ClaimedLock, GrantClaim } from "../lock/grant_claim.ts";
@@ -196,7 +196,7 @@ export class TickClaim implements GrantClaim {
     const { state } = this.#read;
     const { skewMs, waits, schedule } = this.#options;
     const isFuture = state !== null && state.uptoMs > nowMs + skewMs;
-    if (state !== null && this.#options.replaces && (isFuture || !isSameZone(state.zone, schedule.zone))) {
+    if (state !== null && this.#options.replaces && (isFuture || !isSameTimeZone(state.zone, schedule.zone))) {
       await this.#write(this.#stateWith({ ...state, uptoMs: Math.min(state.uptoMs, nowMs) }), []);
       return "again";
     }
@@ -350,7 +350,7 @@ export class TickClaim implements GrantClaim {
     await this.#createMissingParents();
     this.#claimed = { run, beganMs: nowMs };
     const open = { ...run, guid, host, pid, beganMs: nowMs };
-    const state = { ...this.#stateWith({ uptoMs, open, retry: null }), zonePrint: zonePrint(zone, nowMs) };
+    const state = { ...this.#stateWith({ uptoMs, open, retry: null }), zonePrint: timeZoneFingerprint(zone, nowMs) };
     return this.#requests(state, settledRecords(settled, { id, nowMs }));
   }
 
@@ -414,7 +414,7 @@ export class TickClaim implements GrantClaim {
   #stateWith({ uptoMs, open, retry }: TickProgress): TickState {
     const { schedule, info } = this.#options;
     const before = this.#read?.state ?? null;
-    const isSame = before !== null && isSameZone(before.zone, schedule.zone);
+    const isSame = before !== null && isSameTimeZone(before.zone, schedule.zone);
     return {
       schedule: schedule.text,
       zone: schedule.zone,
@@ -464,7 +464,7 @@ export class TickClaim implements GrantClaim {
 
   #checkZone({ zone, zoneHost }: TickState): void {
     const { schedule } = this.#options;
-    if (isSameZone(zone, schedule.zone)) return;
+    if (isSameTimeZone(zone, schedule.zone)) return;
     const by = zoneHost === "" ? "" : `, written by host ${zoneHost}`;
     throw new BatonError(
       "CONFIG",

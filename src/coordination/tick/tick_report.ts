@@ -1,7 +1,7 @@
 /** State of the schedules of a lock, for display. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { isKnownZone } from "../../base/schedule/civil_time.ts";
+import { isKnownTimeZone } from "../../base/schedule/civil_time.ts";
 import { Schedule } from "../../base/schedule/schedule.ts";
 import { lockPath } from "../nodes/node_paths.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
@@ -65,7 +65,7 @@ export async function readTickState(
 
 /** A host with another tz database may have written the zone. */
 function nextOf(schedule: string, zone: string, uptoMs: number): Pick<ScheduleReport, "nextMs" | "isZoneKnown"> {
-  return { nextMs: firstTickAfter({ schedule, zone }, uptoMs), isZoneKnown: isKnownZone(zone) };
+  return { nextMs: firstTickAfter({ schedule, zone }, uptoMs), isZoneKnown: isKnownTimeZone(zone) };
 }
 
 /**
@@ -76,7 +76,7 @@ export function firstTickAfter(
   { schedule, zone }: Pick<TickState, "schedule" | "zone">,
   afterMs: number,
 ): number | null {
-  if (!isKnownZone(zone)) return null;
+  if (!isKnownTimeZone(zone)) return null;
   try {
     return new Schedule(schedule, zone).next(afterMs);
   } catch (cause) {

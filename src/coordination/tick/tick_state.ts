@@ -1,12 +1,12 @@
 /** The node of one schedule of a lock, `<root>/ticks/<name>/<id>`: which ticks are settled, and which one runs. */
 import { BatonError } from "../../base/errors.ts";
-import { isInstant } from "../../base/support/instant.ts";
+import { isUnixTimeMs } from "../../base/support/instant.ts";
 import {
-  demandFields,
+  demandJsonFields,
+  encodeJson,
   isJsonObject,
   type JsonFields,
   stringOrEmpty,
-  toJsonData,
 } from "../../base/support/json_fields.ts";
 import { encodeLockName, kindFolder } from "../nodes/node_paths.ts";
 import type { NextAttempt, OpenAttempt, TickAttempt, TickProgress } from "./tick_decision.ts";
@@ -18,7 +18,7 @@ export interface TickState extends TickProgress {
   readonly zone: string;
   /** Host that wrote the zone. */
   readonly zoneHost: string;
-  /** Rules of the zone on the host that ran the last tick; see zonePrint. Empty: unknown. */
+  /** Rules of the zone on the host that ran the last tick; see timeZoneFingerprint. Empty: unknown. */
   readonly zonePrint: string;
 }
 
@@ -31,16 +31,16 @@ export function ticksFolder(name: string, root?: string): string {
 }
 
 export function formatTickState(state: TickState): Uint8Array {
-  return toJsonData({ layout, ...state });
+  return encodeJson({ layout, ...state });
 }
 
 /** Throws CONFIG for data that no baton of this layout has written. */
 export function parseTickState(data: Uint8Array, path: string): TickState {
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not a schedule of this version of baton: ${what}`, { cause });
-  const fields = demandFields(data, refuse, layout);
+  const fields = demandJsonFields(data, refuse, layout);
   const { uptoMs, open = null, retry = null, schedule, zone } = fields;
-  if (!isInstant(uptoMs)) throw refuse(`its mark is ${JSON.stringify(uptoMs)}`);
+  if (!isUnixTimeMs(uptoMs)) throw refuse(`its mark is ${JSON.stringify(uptoMs)}`);
   if (typeof schedule !== "string" || typeof zone !== "string") {
     throw refuse("its data has no schedule or no time zone");
   }
@@ -58,7 +58,7 @@ export function parseTickState(data: Uint8Array, path: string): TickState {
 function attemptOf(value: unknown): TickAttempt | null {
   if (!isJsonObject(value)) return null;
   const { tickMs, attempt }: JsonFields = value;
-  return isInstant(tickMs) && typeof attempt === "number" && Number.isSafeInteger(attempt) && attempt >= 1
+  return isUnixTimeMs(tickMs) && typeof attempt === "number" && Number.isSafeInteger(attempt) && attempt >= 1
     ? { tickMs, attempt }
     : null;
 }
@@ -67,14 +67,14 @@ function nextOf(value: unknown): NextAttempt | null {
   const run = attemptOf(value);
   if (run === null || !isJsonObject(value)) return null;
   const { fromMs } = value;
-  return { ...run, fromMs: isInstant(fromMs) ? fromMs : 0 };
+  return { ...run, fromMs: isUnixTimeMs(fromMs) ? fromMs : 0 };
 }
 
 function openOf(value: unknown): OpenAttempt | null {
   const run = attemptOf(value);
   if (run === null || !isJsonObject(value)) return null;
   const { guid, host, pid, beganMs } = value;
-  if (typeof guid !== "string" || !isInstant(beganMs)) return null;
+  if (typeof guid !== "string" || !isUnixTimeMs(beganMs)) return null;
   return { ...run, guid, host: stringOrEmpty(host), pid: typeof pid === "number" ? pid : 0, beganMs };
 }
 

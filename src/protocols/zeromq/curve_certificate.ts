@@ -7,7 +7,7 @@
  *         secret-key = "40 characters of Z85"
  */
 import { BatonError } from "../../base/errors.ts";
-import { isCanonicalPublicKey, x25519KeyBytes, x25519Secret } from "../../base/support/x25519.ts";
+import { isCanonicalPublicKey, prepareX25519Secret, x25519KeyBytes } from "../../base/support/x25519.ts";
 import { decodeZ85, encodeZ85 } from "../../base/wire/z85.ts";
 
 /** Characters of a key. */
@@ -28,7 +28,7 @@ export function secretCertificate(secretKey: Uint8Array): string {
     "# A CURVE key pair for ZeroMQ. Keep this file secret: any program that reads it can impersonate its owner.",
     "metadata",
     "curve",
-    `    public-key = "${formatKey(x25519Secret(secretKey).publicKey)}"`,
+    `    public-key = "${formatKey(prepareX25519Secret(secretKey).publicKey)}"`,
     `    secret-key = "${formatKey(secretKey)}"`,
     "",
   ].join("\n");
@@ -63,14 +63,14 @@ export function parseCertificate(text: string, file: string): CurveCertificate {
   }
   const secretKey = findKey(found, "secret-key", file);
   checkPublicKey(publicKey, `The public-key in ${file}`);
-  if (secretKey !== null && x25519Secret(secretKey).publicKey.some((byte, at) => byte !== publicKey[at])) {
+  if (secretKey !== null && prepareX25519Secret(secretKey).publicKey.some((byte, at) => byte !== publicKey[at])) {
     throw configError(`The public-key in ${file} is not that of the secret-key beside it`);
   }
   return { publicKey, secretKey };
 }
 
 function checkPublicKey(key: Uint8Array, name: string): void {
-  const anySecret = x25519Secret(new Uint8Array(x25519KeyBytes));
+  const anySecret = prepareX25519Secret(new Uint8Array(x25519KeyBytes));
   if (isCanonicalPublicKey(key) && anySecret.deriveSharedSecret(key) !== null) return;
   throw configError(`${name} cannot be a public key: no secret key belongs to it`);
 }

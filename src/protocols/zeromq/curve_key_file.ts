@@ -2,7 +2,7 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { BatonError, errorReason } from "../../base/errors.ts";
 import { checkPrivateMode } from "../../base/support/private_file.ts";
-import { type X25519Secret, x25519Secret } from "../../base/support/x25519.ts";
+import { prepareX25519Secret, type X25519Secret } from "../../base/support/x25519.ts";
 import { type CurveCertificate, parseCertificate } from "./curve_certificate.ts";
 
 /** A key file has about 300 bytes; a much longer file is something else. */
@@ -19,7 +19,7 @@ export function readSecretKey(file: string): X25519Secret {
     throw configError(`${file} has a public key only, and the secret one is wanted here, which is likely in ${other}`);
   }
   checkPrivateMode(file, "The secret key", stat);
-  const secret = x25519Secret(secretKey);
+  const secret = prepareX25519Secret(secretKey);
   secretKey.fill(0);
   return secret;
 }

@@ -8,7 +8,7 @@ import { basename, dirname, join } from "node:path";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { flushPath, writeFlushed } from "../../base/storage/durable_file.ts";
-import { x25519KeyBytes, x25519Secret } from "../../base/support/x25519.ts";
+import { prepareX25519Secret, x25519KeyBytes } from "../../base/support/x25519.ts";
 import { publicCertificate, secretCertificate } from "./curve_certificate.ts";
 
 export interface KeyFiles {
@@ -28,7 +28,7 @@ export function newSecretKey(): Uint8Array {
  */
 export function makeKeyFiles(file: string, { replaces }: { readonly replaces: boolean }): KeyFiles {
   const secretKey = newSecretKey();
-  const { publicKey } = x25519Secret(secretKey);
+  const { publicKey } = prepareX25519Secret(secretKey);
   const publicFile = `${file}.pub`;
   const pieces = [
     { path: file, text: secretCertificate(secretKey), mode: 0o600 },

@@ -3,7 +3,7 @@ import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { anySignal } from "../../base/support/abort.ts";
+import { anyAbortSignal } from "../../base/support/abort.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
 import { decodePubsubMessage } from "../wire/decode_message.ts";
 import { encodePubsubMessage } from "../wire/encode_message.ts";
@@ -53,7 +53,7 @@ export async function requestFromServer(
       cancelLost = clock.startTimer(wasConnected ? lostGraceMs : 0, () => lost.abort(error));
     },
   });
-  using deadline = deadlineAfter(clock, withinMs, { signal: anySignal(lost.signal, signal), reason });
+  using deadline = deadlineAfter(clock, withinMs, { signal: anyAbortSignal(lost.signal, signal), reason });
   try {
     dealer.connect(endpoint);
     await dealer.send([nothing, ...encodePubsubMessage(question)], { signal: deadline.signal });

@@ -3,7 +3,7 @@ import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZmtpError, ZmtpErrorReason } from "../../protocols/zeromq/zmtp/zmtp_error.ts";
 import { pubsubSocketLimits } from "../wire/message_limits.ts";
-import { Event } from "../../base/support/event.ts";
+import { OneTimeEvent } from "../../base/support/event.ts";
 
 const nothing = new Uint8Array(0);
 
@@ -20,7 +20,7 @@ export class ProxyLink {
   readonly #onLost: () => void;
   readonly #socket: DealerSocket;
   readonly #pendingRequests = new Map<number, (answer: Uint8Array[] | null) => void>();
-  readonly #settled = new Event();
+  readonly #settled = new OneTimeEvent();
   #state: ProxyLinkState = "connecting";
   #why = "the connection was not established";
   #nextNumber = 1;

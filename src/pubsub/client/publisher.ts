@@ -4,7 +4,7 @@
  * has to be stored before it.
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { abortable, anySignal, throwIfAborted } from "../../base/support/abort.ts";
+import { abortable, anyAbortSignal, throwIfAborted } from "../../base/support/abort.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { type MessageLossCertainty, parseMessageLoss } from "./message_loss.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
@@ -122,13 +122,13 @@ export class Publisher {
    */
   async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PublisherPutOptions = {}): Promise<number> {
     const { signal, until, isStream = false, input: checkpoint = null, endMsOf } = options;
-    const ends = anySignal(signal, isStream ? undefined : until);
+    const ends = anyAbortSignal(signal, isStream ? undefined : until);
     this.#digest = checkpoint?.digest ?? emptyInputDigest;
     await this.#client.register(this.#topic, { signal, endMs: endMsOf?.(1, 1) });
     let inputError: unknown;
     try {
       const input = chunks[Symbol.asyncIterator]();
-      const stopped = anySignal(this.#stop.signal, signal, until);
+      const stopped = anyAbortSignal(this.#stop.signal, signal, until);
       while (!this.#hasEnded && !signal?.aborted && !until?.aborted) {
         this.#waitsForInput = true;
         this.#settleIdle();
@@ -287,7 +287,7 @@ export class Publisher {
     const firstUnacked = Math.min(first, ...[...this.#inFlight].map((flight) => flight.first));
     const bytes = totalByteLength(bodies);
     const abort = new AbortController();
-    const signal = anySignal(abort.signal, options.signal);
+    const signal = anyAbortSignal(abort.signal, options.signal);
     const headers = {
       firstUnacked,
       ...(first > firstUnacked ? { after: first - 1 } : {}),

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { sleep } from "../../base/support/deadline.ts";
-import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
+import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { isRefusal, nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
 import { attemptNodeWrite, createNodeWithParents } from "./topic_nodes.ts";
@@ -86,12 +86,12 @@ export function formatAnnouncement(
   { id, endpoint, storeId, isDraining = false, store }: ProcessAnnouncement,
 ): Uint8Array {
   const draining = isDraining ? { draining: true } : {};
-  return toJsonData({ layout: 1, id, endpoint, storeId, ...draining, store });
+  return encodeJson({ layout: 1, id, endpoint, storeId, ...draining, store });
 }
 
 /** Returns null for data in another format, for example while an operator's command holds the server's name. */
 export function parseAnnouncement(data: Uint8Array): ProcessAnnouncement | null {
-  const { layout, id, endpoint, storeId, draining, store } = jsonFields(data);
+  const { layout, id, endpoint, storeId, draining, store } = parseJsonFields(data);
   if (layout !== 1 || typeof id !== "string" || typeof endpoint !== "string" || typeof storeId !== "string") {
     return null;
   }

@@ -18,7 +18,7 @@ import { chooseTopicSuccessor } from "./topic_router.ts";
 import { forgottenTopicNode, returnedTopicNode, takenOverTopicNode, type TopicNode } from "./topic_node.ts";
 import { isRefusal } from "../../coordination/nodes/node_requests.ts";
 import { type ProcessAnnouncement, readAnnouncement, readAnnouncements } from "./announcements.ts";
-import { toJsonData } from "../../base/support/json_fields.ts";
+import { encodeJson } from "../../base/support/json_fields.ts";
 
 export interface ForgetServerResult {
   /** Topics whose messages, cursors and windows are lost. */
@@ -109,7 +109,7 @@ export async function holdServerName<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const name = path.server(id);
-  const data = toJsonData({ layout: 1, operation: what, server: id });
+  const data = encodeJson({ layout: 1, operation: what, server: id });
   try {
     await createNodeWithParents(zk, name, data, { mode: "ephemeral" });
   } catch (thrown) {

@@ -4,7 +4,7 @@
  * announces itself before the node is first read.
  */
 import { TaskScope, throwIfAborted } from "../../base/support/abort.ts";
-import { backoffMs, outageBackoff, retry, serverBackoff } from "../../base/support/backoff.ts";
+import { backoffMs, outageBackoff, retryWithBackoff, serverBackoff } from "../../base/support/backoff.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { newGuid } from "../../base/support/guid.ts";
@@ -269,7 +269,7 @@ export class OwnedTopic {
       return isTransient(thrown);
     };
     try {
-      await retry(async (succeeded) => {
+      await retryWithBackoff(async (succeeded) => {
         if (mustCatchUp) await this.#forgetNode("sync");
         hasCaughtUp ||= mustCatchUp;
         mustCatchUp = false;

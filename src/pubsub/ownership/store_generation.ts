@@ -9,7 +9,7 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
+import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 import { nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
@@ -107,7 +107,7 @@ export class StoreGeneration {
 
   /** Returns false if the node has changed since this session read or wrote it, or if the response was lost. */
   async #writeRecorded(generation: number): Promise<boolean> {
-    const data = toJsonData({ layout: 1, server: this.#id, generation });
+    const data = encodeJson({ layout: 1, server: this.#id, generation });
     const version = this.#version;
     this.#version = null;
     const outcome = await attemptNodeWrite(async () => {
@@ -135,7 +135,7 @@ export async function readStoreGenerationMarks(zk: ZooKeeper, parent: string): P
 }
 
 function parseMark(path: string, data: Uint8Array): StoreGenerationMark {
-  const { layout, server, generation } = jsonFields(data);
+  const { layout, server, generation } = parseJsonFields(data);
   if (layout === 1 && typeof generation === "number" && Number.isSafeInteger(generation)) {
     return { server: typeof server === "string" ? server : "", generation };
   }

@@ -4,7 +4,7 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { demandFields, toJsonData } from "../../base/support/json_fields.ts";
+import { demandJsonFields, encodeJson } from "../../base/support/json_fields.ts";
 import { isRefusal, isTransient, nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { TopicContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
@@ -26,14 +26,14 @@ const states: readonly string[] = ["new", "moving", "stored", "sealed"] satisfie
 /** Encodes a topic's node. The data contains the topic's name, because the path of a long name has only its hash. */
 export function formatTopicNode(topic: string, node: TopicNode): Uint8Array {
   const { baseOffset, ...others } = node;
-  return toJsonData({ layout, topic, ...others, base_offset: baseOffset });
+  return encodeJson({ layout, topic, ...others, base_offset: baseOffset });
 }
 
 /** Decodes a topic's node. Throws CONFIG for data in another format, or for a topic other than `topic`. */
 export function parseTopicNode(data: Uint8Array, path: string, topic?: string): TopicNode & { readonly topic: string } {
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" cannot be read as a topic node: ${what}`, { cause });
-  const row = demandFields(data, refuse, layout);
+  const row = demandJsonFields(data, refuse, layout);
   const { topic: name, owner, state, incarnation } = row;
   if (
     typeof name !== "string" || typeof owner !== "string" || typeof incarnation !== "string" ||

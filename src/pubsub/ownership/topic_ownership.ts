@@ -1,6 +1,6 @@
 /** A server's ownership of topics, across its sessions. Between two sessions, topics are "away". */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { aborted, onAbort, TaskScope } from "../../base/support/abort.ts";
+import { onAbort, TaskScope, whenAborted } from "../../base/support/abort.ts";
 import { BatonError } from "../../base/errors.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
 import { serveOwnershipSessions } from "./serve_sessions.ts";
@@ -94,7 +94,7 @@ export class TopicOwnership {
     begun();
     this.#changes.notify();
     try {
-      await aborted(session.ended);
+      await whenAborted(session.ended);
     } finally {
       this.#session = null;
       this.#changes.notify();

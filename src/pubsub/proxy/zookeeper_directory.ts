@@ -4,7 +4,7 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { aborted } from "../../base/support/abort.ts";
+import { whenAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { announceProcess, type ProcessAnnouncement } from "../ownership/announcements.ts";
 import { readTopicList } from "../ownership/topic_nodes.ts";
@@ -126,7 +126,7 @@ export class ZookeeperDirectory {
     try {
       await announceProcess(zk, path.proxy(announcement.id), announcement, { clock, onProblem, signal: over });
       announced();
-      await aborted(over);
+      await whenAborted(over);
     } finally {
       this.#isConnected = false;
     }

@@ -7,7 +7,7 @@ import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { abortable, anySignal } from "../../base/support/abort.ts";
+import { abortable, anyAbortSignal } from "../../base/support/abort.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 import { readPutTopic } from "../wire/decode_put.ts";
 import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
@@ -351,7 +351,7 @@ export class TopicServer implements AsyncDisposable {
 
   /** Announces the server, and resolves then. Rejects if the first session fails; later ones are retried forever. */
   async #announce(signal: AbortSignal | undefined): Promise<void> {
-    let first: ZooKeeper | null = await this.#options.connect(anySignal(signal, this.#stop.signal));
+    let first: ZooKeeper | null = await this.#options.connect(anyAbortSignal(signal, this.#stop.signal));
     const open = async (opening: AbortSignal) => {
       const zk = first ?? await this.#options.connect(opening);
       first = null;

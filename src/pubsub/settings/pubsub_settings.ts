@@ -1,5 +1,5 @@
 /** Settings of publish/subscribe: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
-import { inGroup, inSection, setting, type SettingTable } from "../../base/config/setting.ts";
+import { groupSettings, setting, settingsInSection, type SettingTable } from "../../base/config/setting.ts";
 import {
   choiceType,
   durationType,
@@ -10,10 +10,10 @@ import {
   toggleType,
 } from "../../base/config/value_types.ts";
 
-const pubsub = inSection("pubsub.");
-const server = inSection("pubsub.server.");
-const proxy = inSection("pubsub.proxy.");
-const client = inSection("pubsub.client.");
+const pubsub = settingsInSection("pubsub.");
+const server = settingsInSection("pubsub.server.");
+const proxy = settingsInSection("pubsub.proxy.");
+const client = settingsInSection("pubsub.client.");
 
 /** A database that several servers share, in place of a data directory. */
 export const pubsubStoreSettings = {
@@ -140,7 +140,7 @@ export const pubsubProxySettings = {
 } satisfies SettingTable;
 
 /** Settings of servers, proxies and clients. */
-export const pubsubKeySettings = inGroup("security", {
+export const pubsubKeySettings = groupSettings("security", {
   pubsubKey: pubsub("key", textType("file"), {
     help:
       "key pair of this process (baton pubsub keygen); all proxies and servers of a service share one. It encrypts " +
@@ -150,7 +150,7 @@ export const pubsubKeySettings = inGroup("security", {
 }) satisfies SettingTable;
 
 /** Settings of servers and proxies. */
-export const pubsubServiceSettings = inGroup("limits", {
+export const pubsubServiceSettings = groupSettings("limits", {
   pubsubMetricsListen: pubsub("metrics_listen", textType("host:port|unix:PATH"), {
     group: "output",
     help: "serve /healthz and /metrics (Prometheus) by HTTP at this address; :PORT means this machine only",

@@ -5,7 +5,7 @@
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { BatonError, errorReason } from "../../base/errors.ts";
-import { openOutput } from "../../base/support/open_output.ts";
+import { openOutputFile } from "../../base/support/open_output.ts";
 import { flushPath } from "../../base/storage/durable_file.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import {
@@ -36,7 +36,7 @@ export class FileSink implements DeadLetterSink {
     const { path, lockFile } = this.#options;
     try {
       // Readable as well: after a crash the end of the file is read.
-      const fd = openOutput(path, "extend", 0o600);
+      const fd = openOutputFile(path, "extend", 0o600);
       if (lockFile(fd)) {
         endLastLine(fd);
         flushPath(dirname(path));

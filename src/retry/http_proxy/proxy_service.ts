@@ -1,5 +1,5 @@
 /** The service behind the proxy: its store, with or without a processor, and how both end when a signal comes. */
-import { listenForStops, processSignals } from "../../base/process/supervise/signal_source.ts";
+import { listenForStopSignals, processSignals } from "../../base/process/supervise/signal_source.ts";
 import { systemClock } from "../../base/support/clock.ts";
 import type { Log } from "../../base/support/log.ts";
 import { openServiceStore, type StoreLocation } from "../queue/open_retry_store.ts";
@@ -50,7 +50,7 @@ export async function serveUntilStopped(
   const asked = Promise.withResolvers<void>();
   const hurried = new AbortController();
   let cancel = () => {};
-  const unlisten = listenForStops(processSignals(), systemClock(), {
+  const unlisten = listenForStopSignals(processSignals(), systemClock(), {
     signals: stopSignals,
     onFirstSignal: (signal) => {
       asked.resolve();

@@ -12,7 +12,7 @@ import { errorMessage } from "../../base/errors.ts";
 import { campaign, type Leadership } from "../../coordination/election/campaign.ts";
 import { type HolderInfo, holderInfo, nameOfHolder } from "../../coordination/nodes/holder_info.ts";
 import type { WaitingStatus } from "../../coordination/lock/acquire_lock.ts";
-import { aborted } from "../../base/support/abort.ts";
+import { whenAborted } from "../../base/support/abort.ts";
 import type { Dial } from "../../base/sockets/connection.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { sleep } from "../../base/support/deadline.ts";
@@ -134,7 +134,7 @@ export class ProcessorElection {
     this.#leadership = leadership;
     log("info", "leading", `this process leads ${this.#name} and tries messages`, { election: this.#name });
     onChange();
-    await aborted(AbortSignal.any([leadership.lost, signal]));
+    await whenAborted(AbortSignal.any([leadership.lost, signal]));
     this.#leadership = null;
     onChange();
     if (signal.aborted) return false;

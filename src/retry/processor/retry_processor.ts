@@ -26,7 +26,7 @@ import type { RetryOrder, StoreClient } from "../queue/store_methods.ts";
 import { claimsMax } from "../queue/retry_store_limits.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { Target, TryResult } from "../targets/target.ts";
-import { Event } from "../../base/support/event.ts";
+import { OneTimeEvent } from "../../base/support/event.ts";
 
 export type ProcessorEvent =
   | { readonly kind: "began"; readonly message: ClaimedMessage }
@@ -326,7 +326,7 @@ export class RetryProcessor {
       batchMs: this.#pacer.messagesLeft > 0 ? 0 : untilWall(this.#pacer.nextMs),
       dueMs: untilWall(this.#nextDueMs),
     });
-    const wake = new Event();
+    const wake = new OneTimeEvent();
     this.#wake = wake.set;
     if (this.#isAwake) wake.set();
     await resultWithin(clock, waitMs, wake.wait());

@@ -4,7 +4,7 @@
  * between, messages are delivered again: the store recognizes them by their ids, which increase and are never reused.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
-import { backoffMs, outageBackoff, retry } from "../../base/support/backoff.ts";
+import { backoffMs, outageBackoff, retryWithBackoff } from "../../base/support/backoff.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
@@ -65,7 +65,7 @@ export class TopicIngest {
         succeeded();
       }
     };
-    await retry(ingest, { clock, backoff: outageBackoff, signal, mayRetry }).catch((error) => {
+    await retryWithBackoff(ingest, { clock, backoff: outageBackoff, signal, mayRetry }).catch((error) => {
       if (!signal.aborted) throw error;
     });
   }

@@ -1,6 +1,6 @@
 /** Settings of the retry processor: section `[retry]` of a file, BATON_RETRY_… in the environment. */
 import { BatonError } from "../../base/errors.ts";
-import { inGroup, inSection, setting, type SettingTable } from "../../base/config/setting.ts";
+import { groupSettings, setting, settingsInSection, type SettingTable } from "../../base/config/setting.ts";
 import {
   choiceType,
   durationType,
@@ -12,7 +12,7 @@ import {
   type ValueType,
 } from "../../base/config/value_types.ts";
 
-const retry = inSection("retry.");
+const retry = settingsInSection("retry.");
 
 /** The store. For every command of the retry processor. */
 export const retryStoreSettings = {
@@ -50,7 +50,7 @@ const bodySizeType: ValueType<number> = {
 };
 
 /** Limits of a store. */
-export const retryLimitSettings = inGroup("limits", {
+export const retryLimitSettings = groupSettings("limits", {
   retryMaxMessages: retry("max_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "maximum number of waiting, in-flight and dead messages; further ones are refused (85)",
     default: 1_000_000,
@@ -66,7 +66,7 @@ export const retryLimitSettings = inGroup("limits", {
 }) satisfies SettingTable;
 
 /** The policy: when a message is tried again, and when it is given up. */
-export const retryPolicySettings = inGroup("policy", {
+export const retryPolicySettings = groupSettings("policy", {
   retryPolicy: retry("policy", choiceType(["standard", "wso2"]), {
     basic: true,
     help:
@@ -129,7 +129,7 @@ export const retryPolicySettings = inGroup("policy", {
 }) satisfies SettingTable;
 
 /** How messages are claimed and tried: for `run` and `serve`. */
-export const retryProcessorSettings = inGroup("processing", {
+export const retryProcessorSettings = groupSettings("processing", {
   retryConcurrency: retry("concurrency", integerType("count", { min: 1, max: 1024 }), {
     basic: true,
     flag: "-j, --concurrency",
@@ -186,7 +186,7 @@ export const retryProcessorSettings = inGroup("processing", {
 }) satisfies SettingTable;
 
 /** Redaction of messages that leave the store: dead letters, and the output of operator commands. */
-export const retryRedactSettings = inGroup("output", {
+export const retryRedactSettings = groupSettings("output", {
   retryRedact: retry("redact", choiceType(["secrets", "none"]), {
     help:
       "secrets: dead letters that leave the store, and output, have [redacted] instead of credentials: the headers " +
@@ -209,7 +209,7 @@ export const retryRedactSettings = inGroup("output", {
 }) satisfies SettingTable;
 
 /** Limits of `serve` for requests at the same time. */
-export const retryServeSettings = inGroup("limits", {
+export const retryServeSettings = groupSettings("limits", {
   retryAnswerStored: retry("answer_stored", integerType("status", { min: 200, max: 599 }), {
     group: "main",
     help: "serve: status of the response to a request that was stored and will be tried again, such as 202",
@@ -236,7 +236,7 @@ export const retryServeSettings = inGroup("limits", {
 }) satisfies SettingTable;
 
 /** Topics as source and destination: for `run` and `serve`, in addition to the settings of the proxies. */
-export const retryTopicSettings = inGroup("processing", {
+export const retryTopicSettings = groupSettings("processing", {
   retryFromTopic: retry("from_topic", textType("topic"), {
     once: true,
     help: "move the messages of this publish/subscribe topic into the store, each once",

@@ -6,7 +6,7 @@ import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import type { JobTable } from "../../base/process/proc/job_table.ts";
 import { resolveCommand } from "../../base/process/spawn/resolve_command.ts";
-import type { Guard } from "../../base/process/guard/guard.ts";
+import type { CommandGuard } from "../../base/process/guard/guard.ts";
 import { BatonError, type ErrorCode } from "../../base/errors.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage, MessageHead } from "../queue/stored_message.ts";
@@ -24,7 +24,7 @@ export interface CommandTargetOptions {
   readonly timeoutMs: number;
   readonly killAfterMs: number;
   readonly storeName: string;
-  readonly guard: Guard;
+  readonly guard: CommandGuard;
   readonly jobTable: JobTable;
   readonly clock: Clock;
   readonly hangUpIgnored: boolean;

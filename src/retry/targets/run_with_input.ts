@@ -5,7 +5,7 @@ import { closeSync } from "node:fs";
 import { superviseChild, type SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
 import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import type { BatonError, ErrorCode } from "../../base/errors.ts";
-import { openBodyFile } from "../../base/process/spawn/unnamed_file.ts";
+import { openMessageBodyFile } from "../../base/process/spawn/unnamed_file.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 
 export interface RunWithInputOptions
@@ -35,7 +35,7 @@ export async function runWithInput(
 ): Promise<RunWithInputResult> {
   let input: number;
   try {
-    input = openBodyFile(body);
+    input = openMessageBodyFile(body);
   } catch (error) {
     return { kind: "not_started", error: error as BatonError };
   }

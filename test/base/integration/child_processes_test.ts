@@ -2,11 +2,11 @@
 import { expect, spyOn, test } from "bun:test";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import {
-  cookieEnvironment,
-  listChildren,
-  listDescendants,
+  jobCookieEnvironment,
+  listChildProcesses,
+  listDescendantProcesses,
   listProcesses,
-  noteStarted,
+  noteChildStarted,
   readProcess,
 } from "../../../src/base/process/proc/process_table.ts";
 import { JobProcesses } from "../../../src/base/process/proc/job_processes.ts";
@@ -19,7 +19,7 @@ function start(script: string) {
   const child = Bun.spawn(["sh", "-c", script], {
     detached: true,
     stdio: ["ignore", "ignore", "ignore"],
-    env: { ...process.env, ...cookieEnvironment(cookie, "outer") },
+    env: { ...process.env, ...jobCookieEnvironment(cookie, "outer") },
   });
   const job = new JobProcesses({ pid: child.pid, ownGroup: true, cookie, libc: null, adopts: false });
   return { child, job };
@@ -64,12 +64,12 @@ test("a stop signal is told once: to the group, and apart from it to those outsi
 test("the table knows children, descendants, groups and the dead", async () => {
   const child = Bun.spawn(["sh", "-c", "sleep 1000 & setsid sh -c 'sleep 1000 & wait' & wait"], { detached: true });
   const below = await eventually(() => {
-    const found = listDescendants(child.pid);
+    const found = listDescendantProcesses(child.pid);
     return found.length === 3 && found;
   });
-  expect(listChildren(process.pid)).toContain(child.pid);
-  expect(listChildren(child.pid).length).toBe(2);
-  expect(listDescendants(child.pid, (pid) => readProcess(pid)?.group !== child.pid).length).toBe(1);
+  expect(listChildProcesses(process.pid)).toContain(child.pid);
+  expect(listChildProcesses(child.pid).length).toBe(2);
+  expect(listDescendantProcesses(child.pid, (pid) => readProcess(pid)?.group !== child.pid).length).toBe(1);
   expect(
     listProcesses().flatMap((pid) => readProcess(pid) ?? []).filter(({ group, dead }) => group === child.pid && !dead)
       .length,
@@ -83,21 +83,21 @@ test("once a child has told, the look at the first thread alone finds all childr
   const libc = await loadLibc();
   if (libc?.becomeSubreaper() !== true) throw new Error("this system adopts no orphans");
   const child = Bun.spawn(["sh", "-c", "sleep 1000 >/dev/null & echo $!"], { stdout: "pipe" });
-  noteStarted(child.pid);
-  expect(listChildren(process.pid)).toContain(child.pid);
+  noteChildStarted(child.pid);
+  expect(listChildProcesses(process.pid)).toContain(child.pid);
   const orphan = Number(await new Response(child.stdout).text());
   await child.exited;
-  expect(listChildren(process.pid)).toContain(orphan);
-  expect(listChildren(process.pid)).not.toContain(child.pid);
+  expect(listChildProcesses(process.pid)).toContain(orphan);
+  expect(listChildProcesses(process.pid)).not.toContain(child.pid);
   process.kill(orphan, "SIGKILL");
   await eventually(() => libc.reap(orphan));
-  expect(listChildren(process.pid)).not.toContain(orphan);
+  expect(listChildProcesses(process.pid)).not.toContain(orphan);
 });
 
 test("a command that was on its way to its program at one look is found at the next", async () => {
   const cookie = newGuid();
   const known = new KnownProcesses(cookie, null);
-  const words = Object.entries(cookieEnvironment(cookie, undefined)).map(([name, value]) => `${name}=${value}`);
+  const words = Object.entries(jobCookieEnvironment(cookie, undefined)).map(([name, value]) => `${name}=${value}`);
   const child = Bun.spawn(["sh", "-c", 'read go; exec env "$@" sleep 1000', "sh", ...words], { stdin: "pipe" });
   expect(known.findCertain()).toMatchObject({ alive: [], isCertain: true });
   child.stdin.write("go\n");
@@ -115,16 +115,16 @@ test("a process is found behind a thousand dead ones, which are then reaped", as
   const script =
     "i=0; while [ $i -lt 1000 ]; do sh -c ': &'; i=$((i + 1)); done; sh -c 'sleep 1000 >/dev/null & echo $!'";
   const child = Bun.spawn(["sh", "-c", script], { stdout: "pipe" });
-  noteStarted(child.pid);
+  noteChildStarted(child.pid);
   const orphan = Number(await new Response(child.stdout).text());
   await child.exited;
   expect(readProcess(orphan)?.dead).toBe(false);
-  expect(listChildren(process.pid).length).toBeGreaterThan(1000);
+  expect(listChildProcesses(process.pid).length).toBeGreaterThan(1000);
   const job = new JobProcesses({ pid: child.pid, ownGroup: false, cookie: newGuid(), libc, adopts: true });
   job.commandEnded();
   try {
     expect(job.alive()).toEqual([orphan]);
-    expect(listChildren(process.pid)).toEqual([orphan]);
+    expect(listChildProcesses(process.pid)).toEqual([orphan]);
   } finally {
     process.kill(orphan, "SIGKILL");
   }

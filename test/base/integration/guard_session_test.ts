@@ -4,8 +4,8 @@ import { chmodSync, closeSync, constants, copyFileSync, mkdtempSync, openSync, r
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { cookieEnvironment, listChildren, readProcess } from "../../../src/base/process/proc/process_table.ts";
-import { childLine, sessionLine, watchLine } from "../../../src/base/process/guard/guard_state.ts";
+import { jobCookieEnvironment, listChildProcesses, readProcess } from "../../../src/base/process/proc/process_table.ts";
+import { guardChildLine, guardSessionLine, guardWatchLine } from "../../../src/base/process/guard/guard_state.ts";
 import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
@@ -63,7 +63,9 @@ class Owner implements AsyncDisposable {
   }
 
   async guard(): Promise<number> {
-    return await eventually(() => listChildren(this.pid).find((pid) => readProcess(pid)?.isCopy === false) ?? null);
+    return await eventually(() =>
+      listChildProcesses(this.pid).find((pid) => readProcess(pid)?.isCopy === false) ?? null
+    );
   }
 
   tell(...lines: string[]): void {
@@ -89,12 +91,12 @@ class Owner implements AsyncDisposable {
 }
 
 function startJob(cookie: string) {
-  const env = { ...process.env, ...cookieEnvironment(cookie, undefined) };
+  const env = { ...process.env, ...jobCookieEnvironment(cookie, undefined) };
   const job = Bun.spawn(["sleep", "600"], { detached: true, env, stdio: ["ignore", "ignore", "ignore"] });
   const child = { pid: job.pid, ownGroup: true, startTicks: readProcess(job.pid)?.startTicks ?? 0 };
   return {
     job,
-    lines: watchLine(cookie, neverMs) + childLine(cookie, child),
+    lines: guardWatchLine(cookie, neverMs) + guardChildLine(cookie, child),
     async [Symbol.asyncDispose]() {
       job.kill("SIGKILL");
       await job.exited;
@@ -112,7 +114,7 @@ test("of a dead owner it ends the session; of one that lives it kills the job an
     const guard = await owner.guard();
     await using started = startJob(newGuid());
     const { job, lines } = started;
-    owner.tell(sessionLine({ owner: owner.pid, handle: formatSessionHandle(own, mine.session) }), lines);
+    owner.tell(guardSessionLine({ owner: owner.pid, handle: formatSessionHandle(own, mine.session) }), lines);
     if (isKilled) owner.kill();
     owner.endPipe();
     await job.exited;
@@ -133,7 +135,7 @@ test.skipIf(!canBeOthers("whether a process that the guard may not kill keeps th
     const guard = await owner.guard();
     await using started = startJob(newGuid()); // root's
     const { job, lines } = started;
-    owner.tell(sessionLine({ owner: owner.pid, handle: formatSessionHandle(short, mine.session) }), lines);
+    owner.tell(guardSessionLine({ owner: owner.pid, handle: formatSessionHandle(short, mine.session) }), lines);
     // As the owner that is killed, whose client disconnects.
     mine.leave?.();
     owner.kill();

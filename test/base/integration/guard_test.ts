@@ -1,12 +1,16 @@
 /** The guard as a process, told by hand what baton tells it. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
-import { childLine, watchLine } from "../../../src/base/process/guard/guard_state.ts";
+import { guardChildLine, guardWatchLine } from "../../../src/base/process/guard/guard_state.ts";
 import { copiesOfScript } from "../../../src/base/process/proc/forked_subshells.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
-import { cookieEnvironment, listDescendants, readProcess } from "../../../src/base/process/proc/process_table.ts";
+import {
+  jobCookieEnvironment,
+  listDescendantProcesses,
+  readProcess,
+} from "../../../src/base/process/proc/process_table.ts";
 import { isKeeperProcess } from "../../support/keeper_process.ts";
-import { keeperVariable } from "../../../src/base/support/own_process.ts";
+import { keeperProcessVariable } from "../../../src/base/support/own_process.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import { eventually } from "../../support/eventually.ts";
 import { runtimes } from "../../support/supervise_run.ts";
@@ -24,7 +28,7 @@ async function guarded({ command, deadlineMs, script, isHeld = false }: {
   readonly isHeld?: boolean;
 }) {
   const cookie = newGuid();
-  const env = { ...process.env, ...(isHeld ? {} : cookieEnvironment(cookie, undefined)) };
+  const env = { ...process.env, ...(isHeld ? {} : jobCookieEnvironment(cookie, undefined)) };
   const job = Bun.spawn(["sh", "-c", script], { detached: true, env });
   const guard = Bun.spawn([...command, "__guard"], { stdio: ["pipe", "pipe", "inherit"] });
   const { value } = await guard.stdout.getReader().read();
@@ -36,7 +40,7 @@ async function guarded({ command, deadlineMs, script, isHeld = false }: {
     async tell() {
       const startTicks = readProcess(job.pid)?.startTicks ?? 0;
       const child = { pid: job.pid, ownGroup: !isHeld, startTicks, ...(copies === null ? {} : { copies }) };
-      guard.stdin.write(watchLine(cookie, deadlineMs) + childLine(cookie, child));
+      guard.stdin.write(guardWatchLine(cookie, deadlineMs) + guardChildLine(cookie, child));
       await guard.stdin.flush();
     },
     async [Symbol.asyncDispose]() {
@@ -133,9 +137,11 @@ for (const { name, command } of runtimes) {
 
     test("a keeper that was started inside the job outlives it, and nothing else does", async () => {
       const seconds = 1000 + Math.floor(Math.random() * 1e6) / 1000;
-      const script = `env -i ${keeperVariable}=1 setsid sleep ${seconds} & env -i setsid sleep ${seconds} & wait`;
+      const script =
+        `env -i ${keeperProcessVariable}=1 setsid sleep ${seconds} & env -i setsid sleep ${seconds} & wait`;
       await using run = await guarded({ command, deadlineMs: Number.MAX_SAFE_INTEGER, script });
-      const sleepers = () => listDescendants(run.job.pid).filter((pid) => commandLine(pid) === `sleep\0${seconds}\0`);
+      const sleepers = () =>
+        listDescendantProcesses(run.job.pid).filter((pid) => commandLine(pid) === `sleep\0${seconds}\0`);
       const [keeper = 0, other = 0] = (await eventually(() => sleepers().length === 2 && sleepers()))
         .sort((one) => isKeeperProcess(one) ? -1 : 1);
       try {

@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { KillCgroup } from "../../../src/base/process/proc/stop_rounds.ts";
-import { isAlive } from "../../../src/base/process/proc/process_table.ts";
+import { isProcessAlive } from "../../../src/base/process/proc/process_table.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import { eventually } from "../../support/eventually.ts";
 
@@ -39,10 +39,10 @@ test.skipIf(folder === null)("what is in it dies with all that it has started si
   job.stdin.write("go\n");
   await job.stdin.end();
   const daemon = Number(new TextDecoder().decode((await job.stdout.getReader().read()).value));
-  expect(isAlive(daemon)).toBe(true);
+  expect(isProcessAlive(daemon)).toBe(true);
   cgroup.kill([]);
   await job.exited;
-  await eventually(() => !isAlive(daemon));
+  await eventually(() => !isProcessAlive(daemon));
   await eventually(() => {
     cgroup.close();
     return left(cookie).length === 0;

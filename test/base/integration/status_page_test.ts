@@ -5,12 +5,12 @@ import { connect as dial, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { httpListenerLimits } from "../../../src/base/http/http_listener.ts";
-import { serveStatusPage, type StatusSource } from "../../../src/base/terminal/status_page.ts";
+import { serveStatusPage, type StatusPageSource } from "../../../src/base/terminal/status_page.ts";
 import { formatAddress } from "../../../src/base/sockets/connection.ts";
 import { FakeClock } from "../../support/fake_clock.ts";
 import { eventually } from "../../support/eventually.ts";
 
-const well: StatusSource = { health: () => null, metrics: () => [] };
+const well: StatusPageSource = { health: () => null, metrics: () => [] };
 
 test("says whether all is well, the numbers, and nothing else", async () => {
   let why: string | null = null;

@@ -1,7 +1,7 @@
 /** `baton check`, by sessions with the binary. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import process from "node:process";
-import { listChildren } from "../../../src/base/process/proc/process_table.ts";
+import { listChildProcesses } from "../../../src/base/process/proc/process_table.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 
 setDefaultTimeout(60_000);
@@ -52,7 +52,7 @@ test("when baton and its guard stand still, it says when the time is over", asyn
   await session.run("mkfifo go");
   await session.made("held");
   const baton = holder.child.pid ?? 0;
-  const frozen = [baton, ...listChildren(baton)].filter((pid) => pid !== Number(session.read("job")));
+  const frozen = [baton, ...listChildProcesses(baton)].filter((pid) => pid !== Number(session.read("job")));
   expect(frozen).toHaveLength(2);
   for (const pid of frozen) process.kill(pid, "SIGSTOP");
   // Another has it: the servers have ended the first one's session.

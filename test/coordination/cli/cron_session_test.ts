@@ -12,7 +12,7 @@ import { createParents } from "../../../src/coordination/nodes/create_nodes.ts";
 import type { OpenAttempt } from "../../../src/coordination/tick/tick_decision.ts";
 import { formatTickState, ticksFolder } from "../../../src/coordination/tick/tick_state.ts";
 import { Schedule } from "../../../src/base/schedule/schedule.ts";
-import { homeInDatabase } from "../../../src/base/support/home_folder.ts";
+import { findHomeFolder } from "../../../src/base/support/home_folder.ts";
 import { openAcl } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
@@ -199,7 +199,7 @@ for (const kind of backends) {
         line.replace(/^.*?: /, "")
       );
       expect(output.slice(-4)).toEqual([
-        homeInDatabase(process.geteuid?.() ?? 0, "/etc/passwd") ?? "",
+        findHomeFolder(process.geteuid?.() ?? 0, "/etc/passwd") ?? "",
         "a%b",
         "c",
         "1 two words ",

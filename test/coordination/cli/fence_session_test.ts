@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import process from "node:process";
-import { listChildren } from "../../../src/base/process/proc/process_table.ts";
+import { listChildProcesses } from "../../../src/base/process/proc/process_table.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { catches } from "../../support/catches.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -91,7 +91,7 @@ test("a holder that was frozen with its guard, and woken when another holds, can
   await session.made("held");
   const child = Number(session.read("old"));
   const baton = old.child.pid ?? 0;
-  const frozen = [baton, ...listChildren(baton)]; // the guard and the command
+  const frozen = [baton, ...listChildProcesses(baton)]; // the guard and the command
   expect(frozen.length).toBe(3);
   for (const pid of frozen) process.kill(pid, "SIGSTOP");
   const next = await session.run(`"$baton" lock -q -w 20s --session-timeout 2s z -- sh -c '${write("new")}'`);
@@ -152,7 +152,7 @@ test("a store that is replaced while it is waited for is not held by two", async
   const waiting = session.start(fence("moved", 3, `sh -c 'mkdir inside && sleep 0.2 && rmdir inside'`));
   await eventually(() => readdirSync(`/proc/${waiting.child.pid}/task`).length > 0);
   await eventually(() =>
-    hasOpen(listChildren(waiting.child.pid ?? 0).at(-1) ?? waiting.child.pid ?? 0, session.path("moved"))
+    hasOpen(listChildProcesses(waiting.child.pid ?? 0).at(-1) ?? waiting.child.pid ?? 0, session.path("moved"))
   );
   await session.run("cp moved new && mv new moved");
   const other = session.start(

@@ -1,7 +1,7 @@
 /** `baton fence zk`, by sessions with the binary, on the keeper and on a real server. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import process from "node:process";
-import { listChildren, sendSignal } from "../../../src/base/process/proc/process_table.ts";
+import { listChildProcesses, sendSignal } from "../../../src/base/process/proc/process_table.ts";
 import { connect, parseServers, type ZooKeeper } from "../../../src/library/baton.ts";
 import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";
@@ -113,7 +113,7 @@ for (const kind of backends) {
       await session.made("held");
       const child = Number(session.read("old"));
       const baton = old.child.pid ?? 0;
-      const frozen = [baton, ...listChildren(baton)]; // the guard and the command
+      const frozen = [baton, ...listChildProcesses(baton)]; // the guard and the command
       expect(frozen).toHaveLength(3);
       for (const pid of frozen) process.kill(pid, "SIGSTOP");
       try {

@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync } from "node:fs";
 import process from "node:process";
 import { isGuardProcess } from "../../../src/base/process/guard/guard.ts";
-import { listChildren, readProcess } from "../../../src/base/process/proc/process_table.ts";
+import { listChildProcesses, readProcess } from "../../../src/base/process/proc/process_table.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { canBeOthers } from "../../support/other_user.ts";
@@ -68,7 +68,7 @@ for (const [how, command] of [["in its group", sleeper], ["in a session of its o
     async () => {
       const baton = session.start(hidden(`lock x --session-timeout 60s -- sh -c '${command}'`));
       const job = Number(await session.said("pids"));
-      const guards = listChildren(baton.child.pid ?? 0).filter(isGuardProcess);
+      const guards = listChildProcesses(baton.child.pid ?? 0).filter(isGuardProcess);
       expect(guards).toHaveLength(1);
       process.kill(baton.child.pid ?? 0, "SIGKILL");
       await eventually(

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import process from "node:process";
-import { listChildren, readProcess } from "../../../src/base/process/proc/process_table.ts";
+import { listChildProcesses, readProcess } from "../../../src/base/process/proc/process_table.ts";
 import { isGuardProcess } from "../../../src/base/process/guard/guard.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../../support/backends.ts";
 import { BatonSession, untilMade } from "../../support/baton_session.ts";
@@ -49,7 +49,7 @@ class Scene {
     name: string,
     { kind, job = [], listed = killed }: { kind?: string; job?: readonly number[]; listed?: number | undefined } = {},
   ) {
-    const guards = listChildren(killed).filter(isGuardProcess);
+    const guards = listChildProcesses(killed).filter(isGuardProcess);
     expect(guards).toHaveLength(1);
     const startMs = performance.now();
     process.kill(killed, "SIGKILL");
@@ -116,7 +116,7 @@ for (const backend of [...backends, zooKeeperEnsemble]) {
       const script = session.start(`${take}; echo $BATON_LEASE >s.lease; echo $$ >s.pid; sleep 600; true`);
       const pids = await scene.pidsIn("s.pid");
       const holder = Number(/^\/proc\/(\d+)\//.exec(await session.said("s.lease"))?.[1]);
-      await scene.freed(holder, "s", { job: [...pids, ...pids.flatMap(listChildren)], listed: pids[0] });
+      await scene.freed(holder, "s", { job: [...pids, ...pids.flatMap(listChildProcesses)], listed: pids[0] });
       expect((await script.ended).signal).toBe("SIGKILL");
     });
 

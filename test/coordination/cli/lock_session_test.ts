@@ -1,7 +1,7 @@
 /** `baton lock` as scripts use it: what goes to stdout and stderr, what the command learns, signals, reports. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
-import { childVariables } from "../../../src/base/config/child_variables.ts";
+import { lockCommandVariables } from "../../../src/base/config/child_variables.ts";
 import { findKeeperLocation } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
 import { keeper } from "../../support/backends.ts";
 import type { RunningBackend } from "../../support/backends.ts";
@@ -117,7 +117,7 @@ test("servers whose shortest session is longer than the one asked for are told o
 
 describe("what the command learns", () => {
   test("every variable of the table is set, and the token grows from grant to grant", async () => {
-    const names = Object.entries(childVariables).flatMap(([name, is]) => is.startsWith("only ") ? [] : [name]);
+    const names = Object.entries(lockCommandVariables).flatMap(([name, is]) => is.startsWith("only ") ? [] : [name]);
     const ended = await session.run('"$baton" lock -q learns -- env');
     const lines = ended.stdout.trim().split("\n").map((line) => line.split("=") as [string, string]);
     const values = new Map(lines.filter(([name]) => names.includes(name)));

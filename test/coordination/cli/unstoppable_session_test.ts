@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync } from "node:fs";
 import process from "node:process";
 import { isGuardProcess } from "../../../src/base/process/guard/guard.ts";
-import { listChildren, readProcess } from "../../../src/base/process/proc/process_table.ts";
+import { listChildProcesses, readProcess } from "../../../src/base/process/proc/process_table.ts";
 import { BatonSession, type Running } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { canBeOthers } from "../../support/other_user.ts";
@@ -48,7 +48,7 @@ async function holdWithRoot(name: string, { more = "wait", options = "", prefix 
   const baton = session.start(`exec ${other} ./baton lock ${name} ${options} -- sh -c '${job}'`);
   const root = Number(await session.said(`${name}.pid`));
   const pid = baton.child.pid ?? 0;
-  const [guard = 0] = listChildren(pid).filter(isGuardProcess);
+  const [guard = 0] = listChildProcesses(pid).filter(isGuardProcess);
   return { baton, pid, root, guard };
 }
 

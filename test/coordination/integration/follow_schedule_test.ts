@@ -12,7 +12,7 @@ import { ServersClock } from "../../../src/coordination/tick/servers_clock.ts";
 import { unknownHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import { Event } from "../../../src/base/support/event.ts";
+import { OneTimeEvent } from "../../../src/base/support/event.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -44,7 +44,7 @@ class CronHost {
   aheadMs = 0;
   readonly #root: string;
   readonly #following: Promise<void>[] = [];
-  #finish = new Event();
+  #finish = new OneTimeEvent();
 
   constructor(zk: ZooKeeper, root: string, slots = 8) {
     this.zk = zk;
@@ -61,7 +61,7 @@ class CronHost {
   /** Lets the commands that run now end. */
   finish(): void {
     this.#finish.set();
-    this.#finish = new Event();
+    this.#finish = new OneTimeEvent();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -9,7 +9,7 @@ import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import { endSession, formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import { TlsFiles } from "../../../src/base/sockets/tls_files.ts";
-import { aborted } from "../../../src/base/support/abort.ts";
+import { whenAborted } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { ChaosProxy } from "../../support/chaos_proxy.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -134,7 +134,7 @@ test("the handle of a session ends it after the files were renewed", async () =>
     await eventually(() => endSession(handle, { clock: systemClock(), limitMs: 1000 }), {
       what: "the end of the session",
     });
-    await aborted(zk.session.ended);
+    await whenAborted(zk.session.ended);
   } finally {
     await service.proxy.close();
     await service.keeper.close();

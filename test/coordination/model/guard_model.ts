@@ -9,14 +9,14 @@
  * src/base/process/guard/kill_job.ts
  */
 import {
-  childLine,
-  forgetLine,
+  guardChildLine,
+  guardForgetLine,
+  guardSessionLine,
   type GuardState,
-  idleGuard,
+  guardWatchLine,
+  idleGuardState,
   readGuardLine,
-  sessionLine,
   sessionToEnd,
-  watchLine,
 } from "../../../src/base/process/guard/guard_state.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 
@@ -97,13 +97,13 @@ export interface GuardWorld {
 }
 
 const owner = 7;
-const newGuard: Guard = { state: idleGuard, pipe: [], isBroken: false, isKeeping: false, isOver: false };
+const newGuard: Guard = { state: idleGuardState, pipe: [], isBroken: false, isKeeping: false, isOver: false };
 const isProcess = ({ process }: Job): boolean => process === "forked" || process === "runs";
 const isKillable = ({ process, isUnseen, isUnstoppable }: Job): boolean =>
   process === "runs" && !isUnseen && !isUnstoppable;
 const isStuck = ({ process, isUnstoppable }: Job): boolean => process === "runs" && isUnstoppable;
-const sessionText = (number: number): string => sessionLine({ owner, handle: String(number) });
-const toldOf = (cookie: number): string => childLine(String(cookie), { pid: 1, ownGroup: true, startTicks: 1 });
+const sessionText = (number: number): string => guardSessionLine({ owner, handle: String(number) });
+const toldOf = (cookie: number): string => guardChildLine(String(cookie), { pid: 1, ownGroup: true, startTicks: 1 });
 
 export class GuardModel implements Model<GuardWorld> {
   readonly initial: readonly GuardWorld[];
@@ -185,14 +185,14 @@ export class GuardModel implements Model<GuardWorld> {
       isTold: false,
     };
     const isLate = this.#has("is told of a job after its start");
-    const order = isLate ? unwritten : [...unwritten, watchLine(String(jobs.length), 1)];
+    const order = isLate ? unwritten : [...unwritten, guardWatchLine(String(jobs.length), 1)];
     to("has a job watched", { jobs: [...jobs, job], unwritten: order }, "choice");
   }
 
   /** What baton says of one job, and its start. */
   #tell(world: GuardWorld, { cookie, job }: { readonly cookie: number; readonly job: Job }, to: To): void {
     const { unwritten } = world;
-    const order = watchLine(String(cookie), 1);
+    const order = guardWatchLine(String(cookie), 1);
     if (job.step === "ordered" && !unwritten.includes(order)) {
       const late = this.#has("is told of a job after its start") ? [order] : [];
       to(`forks job ${cookie}`, {
@@ -210,7 +210,7 @@ export class GuardModel implements Model<GuardWorld> {
     if (job.step === "started" && job.process === "dead") {
       to(`forgets job ${cookie}`, {
         jobs: withJob(world, cookie, { step: "over" }),
-        unwritten: [...unwritten, forgetLine(String(cookie))],
+        unwritten: [...unwritten, guardForgetLine(String(cookie))],
       });
     }
   }
@@ -286,7 +286,7 @@ export class GuardModel implements Model<GuardWorld> {
     const watched = [...jobs.entries()].filter(([, { step }]) => step !== "over");
     const hasStruck = watched.some(([, { isStruck }]) => isStruck);
     const lines = watched.filter(([, { isStruck }]) => !isStruck).flatMap(([cookie, { isTold }]) => [
-      watchLine(String(cookie), 1),
+      guardWatchLine(String(cookie), 1),
       ...(isTold ? [toldOf(cookie)] : []),
     ]);
     const isLeftOut = session === 0 ||
@@ -318,7 +318,7 @@ export class GuardModel implements Model<GuardWorld> {
     if (isAlive && !guard.isBroken && this.#may("pipe breaks")) {
       const mayEnd = this.#has("ends the session although its pipe broke") ||
         this.#has("ends the session of a baton that lives");
-      const state = mayEnd ? guard.state : readGuardLine(guard.state, sessionLine(null).trim());
+      const state = mayEnd ? guard.state : readGuardLine(guard.state, guardSessionLine(null).trim());
       fault("the pipe breaks", { guard: { ...guard, state, isBroken: true, pipe: [] } });
     }
     const isIdle = !jobs.some(isProcess);

@@ -6,12 +6,12 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { hostname } from "node:os";
 import { BatonSession, type Running } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
-import { userName } from "../../../src/base/support/user_name.ts";
+import { ownUserName } from "../../../src/base/support/user_name.ts";
 import { startRole } from "../../support/session_talker.ts";
 
 setDefaultTimeout(120_000);
 
-const me = `${userName()}@${hostname()}`;
+const me = `${ownUserName()}@${hostname()}`;
 
 let session: BatonSession;
 let serving: Running;

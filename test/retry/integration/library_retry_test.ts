@@ -10,7 +10,7 @@ import {
   type MessageStoreOptions,
   PermanentFailure,
 } from "../../../src/library/baton_retry.ts";
-import { Event } from "../../../src/base/support/event.ts";
+import { OneTimeEvent } from "../../../src/base/support/event.ts";
 import { failureCode } from "../../support/failure_code.ts";
 
 setDefaultTimeout(30_000);
@@ -96,7 +96,7 @@ test("processors in two objects share a store: each message has one try", async 
 
 test("a processor waits for messages, and its signal lets the tries in flight end", async () => {
   await using store = open();
-  const [began, end, stop] = [new Event(), new Event(), new AbortController()];
+  const [began, end, stop] = [new OneTimeEvent(), new OneTimeEvent(), new AbortController()];
   const processing = store.process(async () => {
     began.set();
     await end.wait();
@@ -123,7 +123,7 @@ test("a handler is told to stop after the time of a try, and when the processor 
   await store.process(untilStopped, { until: "once", attemptTimeoutMs: 20 });
   expect(await store.get(id)).toMatchObject({ state: "waiting", tries: 1, error: "took longer than 20 ms" });
   const stop = new AbortController();
-  const began = new Event();
+  const began = new OneTimeEvent();
   const processing = store.process((message) => {
     began.set();
     return untilStopped(message);

@@ -5,7 +5,7 @@ import { ReplySocket } from "../reply_socket.ts";
 import { RequestSocket } from "../request_socket.ts";
 import { RouterSocket } from "../../../src/protocols/zeromq/router_socket.ts";
 import type { SocketOptions as OwnOptions } from "../../../src/protocols/zeromq/socket_options.ts";
-import { x25519Secret } from "../../../src/base/support/x25519.ts";
+import { prepareX25519Secret } from "../../../src/base/support/x25519.ts";
 import { decodeZ85 } from "../../../src/base/wire/z85.ts";
 import { curveClient } from "../../../src/protocols/zeromq/zmtp/curve_client.ts";
 import { curveServer } from "../../../src/protocols/zeromq/zmtp/curve_server.ts";
@@ -59,7 +59,7 @@ function ownOptions(options: SocketOptions): OwnOptions {
 
 function securityOptions(security: Security): OwnOptions {
   if (security.mechanism !== "CURVE") throw new Error(`baton has no ${security.mechanism}`);
-  const key = x25519Secret(keyOf(security.keys.secretKey));
+  const key = prepareX25519Secret(keyOf(security.keys.secretKey));
   const random = (count: number) => new Uint8Array(randomBytes(count));
   if ("serverKey" in security) {
     return { security: curveClient({ key, serverKey: keyOf(security.serverKey), randomBytes: random }) };

@@ -5,24 +5,24 @@
 import { BatonError, errorMessage } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
-import { system } from "../../support/own_process.ts";
-import { type HelperProcess, markAsEnding, startHelper } from "../spawn/helper_process.ts";
+import { processSystem } from "../../support/own_process.ts";
+import { type HelperProcess, markHelperEnding, startHelperProcess } from "../spawn/helper_process.ts";
 import { type Libc, loadLibc } from "../libc.ts";
-import { otherNamespaceReason, readArguments, readProcess } from "../proc/process_table.ts";
+import { otherPidNamespaceReason, readProcess, readProcessArguments } from "../proc/process_table.ts";
 import {
-  askLine,
-  childLine,
-  forgetLine,
+  guardAskLine,
+  guardChildLine,
   type GuardedChild,
   type GuardedSession,
-  knownLine,
-  leftLine,
-  renewLine,
-  sessionLine,
-  watchLine,
+  guardForgetLine,
+  guardKnownLine,
+  guardLeftLine,
+  guardRenewLine,
+  guardSessionLine,
+  guardWatchLine,
 } from "./guard_state.ts";
 
-export interface Guard {
+export interface CommandGuard {
   /** The current guard process; 0 while there is none. */
   pid(): number;
   /**
@@ -103,11 +103,11 @@ const guardWord = "__guard";
 
 /** Starts in /, so that it keeps no directory busy. */
 const startGuardProcess: StartGuardProcess = (onLine) =>
-  startHelper({ args: [guardWord], argv0: guardName, cwd: "/", stderr: 2 }, onLine);
+  startHelperProcess({ args: [guardWord], argv0: guardName, cwd: "/", stderr: 2 }, onLine);
 
 /** Whether the process is a guard. False when it is gone. */
 export function isGuardProcess(pid: number): boolean {
-  const words = readArguments(pid);
+  const words = readProcessArguments(pid);
   return words[0] === guardName && words.at(-1) === guardWord;
 }
 
@@ -119,7 +119,7 @@ export function startGuard(
   say: (sentence: string) => void,
   start: StartGuardProcess = startGuardProcess,
   clock: Clock = systemClock(),
-): Guard {
+): CommandGuard {
   return new GuardHandle(say, start, clock);
 }
 
@@ -139,7 +139,7 @@ interface WatchedJob {
   unsubscribe: () => void;
 }
 
-class GuardHandle implements Guard {
+class GuardHandle implements CommandGuard {
   readonly #say: (sentence: string) => void;
   readonly #start: StartGuardProcess;
   readonly #clock: Clock;
@@ -147,7 +147,7 @@ class GuardHandle implements Guard {
   #cancelRetry = () => {};
   readonly #jobs = new Map<string, WatchedJob>();
   /** The reason why no job can be watched here; null if jobs can be watched. */
-  readonly #otherNamespace = otherNamespaceReason();
+  readonly #otherNamespace = otherPidNamespaceReason();
   /** The current guard has reported that it reads. */
   #ready = Promise.withResolvers<void>();
   #isReady = false;
@@ -200,7 +200,9 @@ class GuardHandle implements Guard {
     if (this.#isRetired) this.#launch();
     else this.#send(cookie, job);
     // The deadline is renewed from now on, not from the command's start: the guard or the command may start slowly.
-    if (!this.#done) job.unsubscribe = options.subscribe(() => void this.#write(renewLine(cookie, deadlineOf(job))));
+    if (!this.#done) {
+      job.unsubscribe = options.subscribe(() => void this.#write(guardRenewLine(cookie, deadlineOf(job))));
+    }
     await abortable(this.#ready.promise, options.signal);
     if (job.sent !== undefined) await abortable(job.sent, options.signal);
     job.isWatched = true;
@@ -209,7 +211,7 @@ class GuardHandle implements Guard {
   reportChild(cookie: string, child: GuardedChild): void {
     const job = this.#jobs.get(cookie);
     if (job !== undefined) job.child = child;
-    void this.#write(childLine(cookie, child));
+    void this.#write(guardChildLine(cookie, child));
   }
 
   async clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null> {
@@ -221,26 +223,26 @@ class GuardHandle implements Guard {
     this.#jobs.get(cookie)?.unsubscribe();
     this.#jobs.delete(cookie);
     if (this.#pendingLines === "") setTimeout(() => void this.#write(""), forgetMsMax).unref();
-    this.#pendingLines += forgetLine(cookie);
+    this.#pendingLines += guardForgetLine(cookie);
   }
 
   reportKnown(cookie: string, pids: readonly number[]): void {
     const job = this.#jobs.get(cookie);
-    const line = knownLine(cookie, pids.map((pid) => ({ pid, startTicks: readProcess(pid)?.startTicks ?? 0 })));
+    const line = guardKnownLine(cookie, pids.map((pid) => ({ pid, startTicks: readProcess(pid)?.startTicks ?? 0 })));
     if (job !== undefined) job.known = line;
     void this.#write(line);
   }
 
   leave(cookie: string): void {
     const job = this.#jobs.get(cookie);
-    if (job !== undefined) job.left = leftLine(cookie);
-    void this.#write(leftLine(cookie));
+    if (job !== undefined) job.left = guardLeftLine(cookie);
+    void this.#write(guardLeftLine(cookie));
   }
 
   setSession(handle: string | null): void {
     if (this.#done) return;
-    this.#session = handle === null ? null : { owner: system.pid, handle };
-    void this.#write(sessionLine(this.#session));
+    this.#session = handle === null ? null : { owner: processSystem.pid, handle };
+    void this.#write(guardSessionLine(this.#session));
   }
 
   end(): void {
@@ -251,7 +253,7 @@ class GuardHandle implements Guard {
     for (const job of this.#jobs.values()) job.unsubscribe();
     if (this.#process === null) return;
     this.#process.send("done\n"); // ends the guard; closing the pipe as well costs Bun two threads
-    markAsEnding(this.#process.pid, { kills: !this.#isReady });
+    markHelperEnding(this.#process.pid, { kills: !this.#isReady });
   }
 
   #launch(): void {
@@ -286,7 +288,7 @@ class GuardHandle implements Guard {
       else this.#session = null; // the new guard does not know this job, so it must not end the session
     }
     // The session is sent after the jobs: a guard that knows the session must know everything that runs under it.
-    if (this.#session !== null) void this.#write(sessionLine(this.#session));
+    if (this.#session !== null) void this.#write(guardSessionLine(this.#session));
   }
 
   #askLater(): void {
@@ -302,7 +304,7 @@ class GuardHandle implements Guard {
     this.#askLater();
     if (this.#process === null) return;
     if (this.#unanswered++ < (this.#isReady ? unansweredMax : 5 * unansweredMax)) {
-      if (this.#isReady) void this.#write(askLine);
+      if (this.#isReady) void this.#write(guardAskLine);
       else if (this.#unanswered > unansweredMax) this.#tellMissing("The guard does not start");
       return;
     }
@@ -311,8 +313,8 @@ class GuardHandle implements Guard {
   }
 
   #send(cookie: string, job: WatchedJob): void {
-    const child = job.child === null ? "" : childLine(cookie, job.child);
-    job.sent = this.#write(watchLine(cookie, deadlineOf(job), job.options.nodes) + child + job.known + job.left);
+    const child = job.child === null ? "" : guardChildLine(cookie, job.child);
+    job.sent = this.#write(guardWatchLine(cookie, deadlineOf(job), job.options.nodes) + child + job.known + job.left);
   }
 
   /** Sends the pending lines first. */
@@ -356,8 +358,8 @@ class GuardHandle implements Guard {
     this.#deaths++;
     if (this.#fault === "" && this.#deaths <= replacementsMax) return this.#launch();
     const what = this.#fault === "" ? `it has ended ${this.#deaths} times` : this.#fault;
-    void import("./low_limits.ts").then(({ lowLimits }) =>
-      this.#failed(`Cannot keep a guard process running: ${what}${lowLimits(ownLimits())}`)
+    void import("./low_limits.ts").then(({ describeLowLimits }) =>
+      this.#failed(`Cannot keep a guard process running: ${what}${describeLowLimits(ownLimits())}`)
     );
   }
 
@@ -385,7 +387,7 @@ class GuardHandle implements Guard {
 /** Empty where there is no such file. */
 function ownLimits(): string {
   try {
-    return system.readText("/proc/self/limits");
+    return processSystem.readText("/proc/self/limits");
   } catch {
     return "";
   }

@@ -9,16 +9,16 @@
  */
 import { openSync, writeSync } from "node:fs";
 import { readProcess } from "../proc/process_table.ts";
-import { describeUnstoppable } from "../proc/unstoppable.ts";
+import { describeUnstoppableProcesses } from "../proc/unstoppable.ts";
 import { type Libc, loadLibc } from "../libc.ts";
-import { GroupWatch, JobKill, type JobKillResult } from "./kill_job.ts";
+import { JobKiller, type JobKillResult, ProcessGroupWatch } from "./kill_job.ts";
 import {
   type GuardedChild,
   type GuardedJob,
   type GuardedSession,
   type GuardState,
-  idleGuard,
-  overdueJobs,
+  idleGuardState,
+  overdueGuardedJobs,
   readGuardLine,
   sessionToEnd,
 } from "./guard_state.ts";
@@ -61,19 +61,19 @@ const keepAfterMs = 250;
 const dyingMs = 1000;
 
 /** A job, some of whose processes may be alive. */
-export interface KeptJob {
+export interface GuardKeptJob {
   /** Paths of its lock on the server. */
   readonly nodes: readonly string[];
-  /** The processes, as `describeUnstoppable` has them; empty if none is left. */
+  /** The processes, as `describeUnstoppableProcesses` has them; empty if none is left. */
   readonly what: string;
 }
 
 /** The session of a baton that is dead or stopped, which the guard keeps alive while it cannot stop all processes. */
-export interface KeptSession {
+export interface GuardKeptSession {
   /** The session has ended, or the lock of no job with living processes is there. */
   readonly isLost: boolean;
   /** Shows in the holders' records why the locks are kept. Call it now and then. */
-  show(jobs: readonly KeptJob[]): void;
+  show(jobs: readonly GuardKeptJob[]): void;
   /** Ends the session, as `GuardSessions.end` does. */
   end(): Promise<unknown>;
   /** Leaves the session to baton. */
@@ -83,7 +83,7 @@ export interface KeptSession {
 /** Calls of the guard that concern baton's session; `handle` as in `GuardedSession`. */
 export interface GuardSessions {
   end(handle: string): Promise<unknown>;
-  keep(handle: string): Promise<KeptSession>;
+  keep(handle: string): Promise<GuardKeptSession>;
 }
 
 /** Runs until there is nothing left to guard. It then ends the session once, if that may be ended. */
@@ -92,9 +92,9 @@ export async function runGuard(sessions: GuardSessions): Promise<void> {
   if (libc === null) return void writeSync(output, "failed it cannot call libc, which needs compiled code\n");
   for (const signal of [1, 2, 3, 13, 15]) libc.ignoreSignal(signal); // HUP INT QUIT PIPE TERM
   libc.setProcessName(guardName);
-  if ("Deno" in globalThis) (await import("../spawn/inherited_descriptors.ts")).closeInherited(libc);
+  if ("Deno" in globalThis) (await import("../spawn/inherited_descriptors.ts")).closeInheritedDescriptors(libc);
   const loop = new GuardLoop(libc);
-  let kept: KeptSession | null = null;
+  let kept: GuardKeptSession | null = null;
   for (;;) {
     const next = loop.step(kept?.isLost);
     switch (next.kind) {
@@ -129,7 +129,7 @@ function sayLast(libc: Libc, says: string): void {
 interface StartedKill {
   readonly deadlineMs: number;
   /** Null until the first pass. */
-  kill: JobKill | null;
+  kill: JobKiller | null;
   killedAtMs: number;
   isOver: boolean;
 }
@@ -144,7 +144,7 @@ export type GuardStep =
     readonly kind: "keep";
     readonly forMs: number;
     readonly session: GuardedSession;
-    readonly jobs: readonly KeptJob[];
+    readonly jobs: readonly GuardKeptJob[];
     /** Sentence for stderr, which the guard then closes; empty for none. */
     readonly says?: string;
   }
@@ -156,9 +156,9 @@ export class GuardLoop {
   readonly #pipe: PipeLines;
   readonly #kills = new Map<string, StartedKill>();
   /** Process groups by command: a job that runs a second command, with the same cookie, has another group. */
-  readonly #groups = new WeakMap<GuardedChild, GroupWatch>();
+  readonly #groups = new WeakMap<GuardedChild, ProcessGroupWatch>();
   #groupsAtMs = 0;
-  #state: GuardState = idleGuard;
+  #state: GuardState = idleGuardState;
   #clearing: Clearing | null = null;
 
   constructor(libc: Libc) {
@@ -200,7 +200,7 @@ export class GuardLoop {
   }
 
   #recordOverdue(nowMs: number): void {
-    for (const cookie of overdueJobs(this.#state, nowMs)) {
+    for (const cookie of overdueGuardedJobs(this.#state, nowMs)) {
       if (this.#kills.has(cookie)) continue;
       const deadlineMs = this.#state.jobs.get(cookie)?.deadlineMs ?? 0;
       this.#kills.set(cookie, { deadlineMs, kill: null, killedAtMs: Infinity, isOver: false });
@@ -210,7 +210,7 @@ export class GuardLoop {
   /**
    * The jobs whose processes live on after their deadline, while baton is stopped: it cannot keep its session itself.
    */
-  #stuckJobs(): KeptJob[] {
+  #stuckJobs(): GuardKeptJob[] {
     const { session, jobs } = this.#state;
     const lateMs = this.#libc.bootTimeMs() - stuckAfterMs;
     const stuck = [...this.#kills].filter(([, { isOver, killedAtMs }]) => !isOver && killedAtMs < lateMs);
@@ -244,10 +244,10 @@ export class GuardLoop {
     return this.#clearing.step(false);
   }
 
-  #killOf(cookie: string): JobKill {
+  #killOf(cookie: string): JobKiller {
     const job = this.#state.jobs.get(cookie) ?? { child: null, deadlineMs: 0, nodes: [], known: [], isLeft: false };
     const group = job.child === null ? null : this.#groupOf(job.child);
-    return new JobKill(cookie, job, { libc: this.#libc, group });
+    return new JobKiller(cookie, job, { libc: this.#libc, group });
   }
 
   /** Checks the process groups once a second; jobs that end earlier need no check. */
@@ -258,8 +258,8 @@ export class GuardLoop {
     for (const { child } of this.#state.jobs.values()) if (child !== null) this.#groupOf(child).isOurs();
   }
 
-  #groupOf(child: GuardedChild): GroupWatch {
-    const known = this.#groups.get(child) ?? new GroupWatch(child);
+  #groupOf(child: GuardedChild): ProcessGroupWatch {
+    const known = this.#groups.get(child) ?? new ProcessGroupWatch(child);
     this.#groups.set(child, known);
     return known;
   }
@@ -268,7 +268,7 @@ export class GuardLoop {
 /** The end of a guard whose pipe has ended: all jobs are killed, then baton's last thread has to die. */
 class Clearing {
   readonly #state: GuardState;
-  readonly #kills: ReadonlyMap<string, JobKill>;
+  readonly #kills: ReadonlyMap<string, JobKiller>;
   readonly #libc: Libc;
   readonly #ends = new Map<string, JobKillResult>();
   readonly #startMs: number;
@@ -276,7 +276,7 @@ class Clearing {
   #lastMs: number | null = null;
   #isSaid = false;
 
-  constructor(state: GuardState, kills: ReadonlyMap<string, JobKill>, libc: Libc) {
+  constructor(state: GuardState, kills: ReadonlyMap<string, JobKiller>, libc: Libc) {
     this.#state = state;
     this.#kills = kills;
     this.#libc = libc;
@@ -303,14 +303,14 @@ class Clearing {
   }
 
   /** A baton that has given up has said it itself; for one that was killed its guard speaks. */
-  #sentence(jobs: readonly KeptJob[]): string {
+  #sentence(jobs: readonly GuardKeptJob[]): string {
     if ([...this.#state.jobs.values()].some(({ isLeft }) => isLeft)) return "";
     const which = jobs.map(({ what }) => what).filter((what) => what !== "").join("; ");
     const kept = "its guard keeps the lock until that has ended; baton break --force gives it away";
     return `baton: the command of a baton that was killed ${which}; ${kept}\n`;
   }
 
-  #unended(): KeptJob[] {
+  #unended(): GuardKeptJob[] {
     const unended = [...this.#kills].filter(([cookie]) => !this.#ends.has(cookie));
     return unended.map(([cookie, kill]) => keptJob(this.#state.jobs.get(cookie), kill));
   }
@@ -326,8 +326,8 @@ class Clearing {
   }
 }
 
-function keptJob(job: GuardedJob | undefined, kill: JobKill | null): KeptJob {
-  return { nodes: job?.nodes ?? [], what: describeUnstoppable(kill?.alive ?? []) };
+function keptJob(job: GuardedJob | undefined, kill: JobKiller | null): GuardKeptJob {
+  return { nodes: job?.nodes ?? [], what: describeUnstoppableProcesses(kill?.alive ?? []) };
 }
 
 /** Lines that baton writes into the pipe. */

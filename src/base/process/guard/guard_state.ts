@@ -61,7 +61,7 @@ export interface GuardState {
 }
 
 /** No job is watched: the end of the pipe ends the guard, and nothing is killed. */
-export const idleGuard: GuardState = { jobs: new Map(), session: null, done: false };
+export const idleGuardState: GuardState = { jobs: new Map(), session: null, done: false };
 
 /** An unknown line changes nothing: the deadlines stay. */
 export function readGuardLine(state: GuardState, line: string): GuardState {
@@ -105,12 +105,12 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
 }
 
 /** The cookies of the jobs whose deadline has passed. */
-export function overdueJobs(state: GuardState, nowMs: number): string[] {
+export function overdueGuardedJobs(state: GuardState, nowMs: number): string[] {
   return [...state.jobs].filter(([, job]) => nowMs >= job.deadlineMs).map(([cookie]) => cookie);
 }
 
 /** Facts that are known when the pipe has ended and all jobs were killed. */
-export interface EndFacts {
+export interface SessionEndFacts {
   /** The process is dead: it can no longer start or hold anything. */
   readonly isGone: (pid: number) => boolean;
   /** All processes of this job are certainly dead. */
@@ -121,41 +121,41 @@ export interface EndFacts {
  * The session that may be ended; null to let it expire. Its owner has reported each job before starting it, so no other
  * job runs under it.
  */
-export function sessionToEnd({ jobs, session, done }: GuardState, after: EndFacts): GuardedSession | null {
+export function sessionToEnd({ jobs, session, done }: GuardState, after: SessionEndFacts): GuardedSession | null {
   if (done || session === null || !after.isGone(session.owner)) return null;
   if ([...jobs.values()].some(({ isLeft }) => isLeft)) return null;
   return [...jobs.keys()].every((cookie) => after.isCleared(cookie)) ? session : null;
 }
 
-export function watchLine(cookie: string, deadlineMs: number, nodes: readonly string[] = []): string {
+export function guardWatchLine(cookie: string, deadlineMs: number, nodes: readonly string[] = []): string {
   return `${["watch", cookie, Math.floor(deadlineMs), ...nodes.map(encodeURIComponent)].join(" ")}\n`;
 }
 
-export function childLine(cookie: string, child: GuardedChild): string {
+export function guardChildLine(cookie: string, child: GuardedChild): string {
   const { pid, ownGroup, startTicks, copies } = child;
   const look = copies === undefined ? "" : ` ${copies.sinceTicks} ${copies.image} ${copies.adopters.join(",")}`;
   return `child ${cookie} ${pid} ${ownGroup ? "own" : "shared"} ${startTicks}${look}\n`;
 }
 
-export function renewLine(cookie: string, deadlineMs: number): string {
+export function guardRenewLine(cookie: string, deadlineMs: number): string {
   return `renew ${cookie} ${Math.floor(deadlineMs)}\n`;
 }
 
-export const askLine = "ask\n";
+export const guardAskLine = "ask\n";
 
-export function knownLine(cookie: string, known: readonly ProcessIdentity[]): string {
+export function guardKnownLine(cookie: string, known: readonly ProcessIdentity[]): string {
   return `${["known", cookie, ...known.map(({ pid, startTicks }) => `${pid}:${startTicks}`)].join(" ")}\n`;
 }
 
-export function leftLine(cookie: string): string {
+export function guardLeftLine(cookie: string): string {
   return `left ${cookie}\n`;
 }
 
-export function forgetLine(cookie: string): string {
+export function guardForgetLine(cookie: string): string {
   return `forget ${cookie}\n`;
 }
 
-export function sessionLine(session: GuardedSession | null): string {
+export function guardSessionLine(session: GuardedSession | null): string {
   return session === null ? "session\n" : `session ${session.owner} ${session.handle}\n`;
 }
 

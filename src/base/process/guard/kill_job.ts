@@ -2,9 +2,9 @@
  * Kills all processes of a job, pass by pass, until two passes in a row find none alive. The guard is not the parent of
  * the command: known_processes.ts decides which processes belong to the job.
  */
-import { system } from "../../support/own_process.ts";
-import { StopRounds } from "../proc/stop_rounds.ts";
-import { KnownProcesses, type KnownSnapshot } from "../proc/known_processes.ts";
+import { processSystem } from "../../support/own_process.ts";
+import { ProcessKillRounds } from "../proc/stop_rounds.ts";
+import { KnownProcesses, type KnownProcessesSnapshot } from "../proc/known_processes.ts";
 import type { Libc } from "../libc.ts";
 import {
   hasProcessTable,
@@ -46,20 +46,20 @@ export interface JobKillResult {
   readonly isCertain: boolean;
 }
 
-export class JobKill {
+export class JobKiller {
   readonly #job: GuardedJob;
   readonly #libc: Libc;
   readonly #startMs: number;
   readonly #known: KnownProcesses;
-  readonly #rounds: StopRounds;
-  readonly #group: GroupWatch | null;
-  #lastFound: KnownSnapshot = { alive: [], isCertain: false, unreadable: [] };
+  readonly #rounds: ProcessKillRounds;
+  readonly #group: ProcessGroupWatch | null;
+  #lastFound: KnownProcessesSnapshot = { alive: [], isCertain: false, unreadable: [] };
   #emptyChecks = 0;
   #clearedAtMs: number;
   #giveUpAtMs: number;
 
   /** `group`: null when no command was reported. */
-  constructor(cookie: string, job: GuardedJob, { libc, group }: { libc: Libc; group: GroupWatch | null }) {
+  constructor(cookie: string, job: GuardedJob, { libc, group }: { libc: Libc; group: ProcessGroupWatch | null }) {
     this.#job = job;
     this.#group = group;
     this.#libc = libc;
@@ -72,7 +72,7 @@ export class JobKill {
       find: (onFound: (pid: number) => void) => this.#find(onFound),
       group: () => this.#groupNumber(),
     };
-    this.#rounds = new StopRounds(stoppable, cookie);
+    this.#rounds = new ProcessKillRounds(stoppable, cookie);
   }
 
   /**
@@ -81,7 +81,7 @@ export class JobKill {
   get alive(): readonly number[] {
     const { alive } = this.#lastFound;
     const group = alive.length === 0 ? this.#groupNumber() : null;
-    return group !== null && isOthersOnly(group) && hidesProcesses() ? [-group] : alive;
+    return group !== null && isOthersOnly(group) && procHidesProcesses() ? [-group] : alive;
   }
 
   /**
@@ -92,7 +92,7 @@ export class JobKill {
     const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
     const isLast = this.#emptyChecks > 0 && this.#libc.bootTimeMs() >= settledMs;
     // Checked before the pass: a process that has become the command by then shows its cookie in the pass.
-    const wasBeingStarted = isLast && this.#job.child === null && isBeingStarted();
+    const wasBeingStarted = isLast && this.#job.child === null && isCommandBeingStarted();
     const isEmpty = hasProcessTable() ? this.#killAll() : !this.#killKnown();
     const nowMs = this.#libc.bootTimeMs();
     if (!isEmpty) this.#emptyChecks = 0;
@@ -112,7 +112,7 @@ export class JobKill {
     return this.alive.length === 0 && this.#lastFound.isCertain;
   }
 
-  #find(onFound: (pid: number) => void): KnownSnapshot {
+  #find(onFound: (pid: number) => void): KnownProcessesSnapshot {
     return this.#lastFound = this.#known.find(this.#groupNumber(), onFound);
   }
 
@@ -131,10 +131,10 @@ export class JobKill {
 
   #isInDoubt(): boolean {
     const { child } = this.#job;
-    if (!hasProcessTable() || hidesProcesses()) return true;
+    if (!hasProcessTable() || procHidesProcesses()) return true;
     // The guard is older than any command that was not reported to it.
-    const sinceTicks = (child ?? readProcess(system.pid))?.startTicks ?? 0;
-    const takesOrphans = listAncestors(system.pid);
+    const sinceTicks = (child ?? readProcess(processSystem.pid))?.startTicks ?? 0;
+    const takesOrphans = listAncestors(processSystem.pid);
     return this.#lastFound.unreadable.some((pid) => {
       const row = probeProcess(pid);
       if (row === "unknown") return true;
@@ -146,7 +146,7 @@ export class JobKill {
 /** Whether the group has members, and all of them are other users'. */
 function isOthersOnly(group: number): boolean {
   try {
-    system.kill(-group, 0);
+    processSystem.kill(-group, 0);
     return false;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM";
@@ -170,7 +170,7 @@ const groupProbes: GroupProbes = {
  * program, and a signal to it would kill that program. The kernel never gives a new process the number of a group that
  * exists.
  */
-export class GroupWatch {
+export class ProcessGroupWatch {
   readonly #child: GuardedChild;
   readonly #probes: GroupProbes;
   #isOurs: boolean;
@@ -219,9 +219,9 @@ const procProbes: ProcProbes = {
   pids: listProcesses,
   row: probeProcess,
   program: readProgramPath,
-  mounts: () => system.readText("/proc/self/mountinfo", "utf8"),
+  mounts: () => processSystem.readText("/proc/self/mountinfo", "utf8"),
   mayReadAll() {
-    const rights = /^CapEff:\s*([0-9a-f]+)$/m.exec(system.readText("/proc/self/status"))?.[1] ?? "0";
+    const rights = /^CapEff:\s*([0-9a-f]+)$/m.exec(processSystem.readText("/proc/self/status"))?.[1] ?? "0";
     return (BigInt(`0x${rights}`) >> sysPtrace & 1n) === 1n;
   },
 };
@@ -230,12 +230,12 @@ const procProbes: ProcProbes = {
  * Whether baton may have been killed between fork and exec. The process that is to become the command then shows no
  * cookie yet: it is a copy of baton, and runs the same program as the guard.
  */
-export function isBeingStarted(probes = procProbes): boolean {
+export function isCommandBeingStarted(probes = procProbes): boolean {
   try {
     return probes.pids().some((pid) => {
       const row = probes.row(pid);
       if (row === "unknown") return true;
-      return row !== null && row.isCopy && !row.dead && probes.program(pid) === probes.program(system.pid);
+      return row !== null && row.isCopy && !row.dead && probes.program(pid) === probes.program(processSystem.pid);
     });
   } catch {
     return true;
@@ -246,7 +246,7 @@ export function isBeingStarted(probes = procProbes): boolean {
  * Whether /proc shows only this user's processes (hidepid of proc(5)). Processes that a job started as another user are
  * then invisible.
  */
-export function hidesProcesses(probes = procProbes): boolean {
+export function procHidesProcesses(probes = procProbes): boolean {
   try {
     const procs = probes.mounts().split("\n").filter((line) => line.split(" ")[4] === "/proc");
     return /\bhidepid=(?!0|off)/.test(procs.at(-1) ?? "") && !probes.mayReadAll();

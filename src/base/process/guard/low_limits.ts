@@ -9,7 +9,7 @@ const neededKiB = 4 * 1024 * 1024;
 const limits = [["Max address space", "-v"], ["Max data size", "-d"]] as const;
 
 /** Returns `; ulimit -v is 2000000 KiB, …` for each limit in the text that is below the need. */
-export function lowLimits(text: string): string {
+export function describeLowLimits(text: string): string {
   const lines = text.split("\n");
   return limits.map(([name, option]) => {
     const [soft] = lines.find((line) => line.startsWith(name))?.slice(name.length).trim().split(" ") ?? [];

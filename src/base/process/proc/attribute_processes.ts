@@ -22,7 +22,7 @@ export interface ObservedJob {
 }
 
 /** The owners of a process, by their marks. A process without any is older than every job. */
-export interface Owners {
+export interface ProcessOwners {
   readonly startTicks: number;
   /** The process belongs to each of these jobs. */
   readonly certain: ReadonlySet<string>;
@@ -39,9 +39,9 @@ const noOwners: ReadonlySet<string> = new Set();
 export function attributeProcesses(
   processes: readonly ObservedProcess[],
   jobs: readonly ObservedJob[],
-  known: ReadonlyMap<number, Owners>,
-): Map<number, Owners> {
-  const found = new Map<number, Owners>();
+  known: ReadonlyMap<number, ProcessOwners>,
+): Map<number, ProcessOwners> {
+  const found = new Map<number, ProcessOwners>();
   const live = new Set(jobs.map((job) => job.cookie));
   for (const process of processes) {
     const { pid, parent, startTicks } = process;

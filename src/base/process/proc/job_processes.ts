@@ -4,16 +4,16 @@
  * they are found by process group and by the mark in their environment; without /proc (macOS) by the process group
  * alone.
  */
-import { isAdopted, isOwnHelper, system } from "../../support/own_process.ts";
-import { StopRounds } from "./stop_rounds.ts";
+import { isAdoptedOrphan, isOwnHelperProcess, processSystem } from "../../support/own_process.ts";
+import { ProcessKillRounds } from "./stop_rounds.ts";
 import { KnownProcesses } from "./known_processes.ts";
 import type { Libc } from "../libc.ts";
 import {
   hasProcessTable,
-  isAlive,
+  isProcessAlive,
   isServiceProcess,
-  listChildren,
-  listDescendants,
+  listChildProcesses,
+  listDescendantProcesses,
   readProcess,
   sendSignal,
 } from "./process_table.ts";
@@ -29,7 +29,7 @@ interface CommandProcess {
 export abstract class CommandProcesses {
   protected hasEnded = false;
   readonly #command: CommandProcess;
-  readonly #rounds: StopRounds;
+  readonly #rounds: ProcessKillRounds;
   #isCertain = true;
   #lastAlive: readonly number[] = [];
   /** The last signal that asked for the end, and the processes that have got it. */
@@ -38,7 +38,7 @@ export abstract class CommandProcesses {
   constructor(command: CommandProcess) {
     this.#command = command;
     const find = () => ({ alive: this.alive(), isCertain: this.#isCertain });
-    this.#rounds = new StopRounds({ find, group: () => this.#group() }, command.cookie);
+    this.#rounds = new ProcessKillRounds({ find, group: () => this.#group() }, command.cookie);
   }
 
   /** The processes that are alive. `isCertain`: if `alive` is empty, no process is alive. */
@@ -132,44 +132,50 @@ export class JobProcesses extends CommandProcesses {
 
   reapOrphans(): readonly number[] {
     const { adopts, libc } = this.#options;
-    return adopts && libc !== null ? livingOrphans(libc) : [];
+    return adopts && libc !== null ? listLivingOrphans(libc) : [];
   }
 
   protected find(): { alive: readonly number[]; isCertain: boolean } {
     const { pid, ownGroup, adopts, libc } = this.#options;
     if (adopts && libc !== null) {
-      return { alive: findLiving(() => descendantsAfterReaping(libc, isNotOfTheCommand), isAlive), isCertain: true };
+      return {
+        alive: findLivingProcesses(() => descendantsAfterReaping(libc, isNotOfTheCommand), isProcessAlive),
+        isCertain: true,
+      };
     }
     const command = this.hasEnded ? [] : [pid];
     if (!hasProcessTable()) return { alive: ownGroup && sendSignal(-pid, 0) ? [pid] : command, isCertain: true };
     const { alive, isCertain } = this.#known.findCertain(ownGroup ? pid : null);
     const found = [...new Set([...ownGroup ? [] : command, ...alive])];
-    const living = found.filter(isAlive);
+    const living = found.filter(isProcessAlive);
     // One that has ended meanwhile may have left a child.
     return { alive: living, isCertain: living.length > 0 || (isCertain && found.length === 0) };
   }
 }
 
 function isNotOfTheCommand(pid: number): boolean {
-  return isOwnHelper(pid) || isServiceProcess(pid);
+  return isOwnHelperProcess(pid) || isServiceProcess(pid);
 }
 
 /**
  * Reaps the adopted orphans that have died, and returns them. A command that starts a process every millisecond would
  * otherwise leave thousands of zombies, each of which every search for a living process would read.
  */
-export function reapAdopted(libc: Libc, children: readonly number[] = listChildren(system.pid)): number[] {
-  return children.filter((pid) => isAdopted(pid) && libc.reap(pid));
+export function reapAdoptedOrphans(
+  libc: Libc,
+  children: readonly number[] = listChildProcesses(processSystem.pid),
+): number[] {
+  return children.filter((pid) => isAdoptedOrphan(pid) && libc.reap(pid));
 }
 
 /** The number of orphans that are reported: far more than a command leaves without a mark. */
 const orphansMax = 500;
 
 /** The adopted orphans that live, after reaping the others. */
-export function livingOrphans(libc: Libc): number[] {
-  const children = listChildren(system.pid);
-  const reaped = new Set(reapAdopted(libc, children));
-  return children.filter((pid) => isAdopted(pid) && !reaped.has(pid)).slice(0, orphansMax)
+export function listLivingOrphans(libc: Libc): number[] {
+  const children = listChildProcesses(processSystem.pid);
+  const reaped = new Set(reapAdoptedOrphans(libc, children));
+  return children.filter((pid) => isAdoptedOrphan(pid) && !reaped.has(pid)).slice(0, orphansMax)
     .filter((pid) => !isServiceProcess(pid));
 }
 
@@ -178,10 +184,10 @@ export function livingOrphans(libc: Libc): number[] {
  * and all below it.
  */
 export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boolean): number[] {
-  const children = listChildren(system.pid);
-  const reaped = new Set(reapAdopted(libc, children));
+  const children = listChildProcesses(processSystem.pid);
+  const reaped = new Set(reapAdoptedOrphans(libc, children));
   const rest = children.filter((pid) => !reaped.has(pid) && !skip(pid));
-  return [...reaped, ...rest.flatMap((pid) => [pid, ...listDescendants(pid, skip)])];
+  return [...reaped, ...rest.flatMap((pid) => [pid, ...listDescendantProcesses(pid, skip)])];
 }
 
 /** A command that starts processes faster than they are read counts as alive after this many searches. */
@@ -192,7 +198,7 @@ const searchesMax = 32;
  * children where `find` has already searched, so that an empty result counts only if the search found no process beyond
  * the dead ones of the searches before. Pure.
  */
-export function findLiving(find: () => readonly number[], isAlive: (pid: number) => boolean): number[] {
+export function findLivingProcesses(find: () => readonly number[], isAlive: (pid: number) => boolean): number[] {
   const dead = new Set<number>();
   for (let searches = 1;; searches++) {
     const found = find();

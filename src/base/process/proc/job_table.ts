@@ -2,22 +2,22 @@
  * The commands (jobs) that one baton supervises at the same time, and the owners of the processes below it. Reads /proc
  * and remembers the owners it found; attribute_processes.ts decides them.
  */
-import { isOwnHelper, system } from "../../support/own_process.ts";
-import { CommandProcesses, descendantsAfterReaping, findLiving, livingOrphans } from "./job_processes.ts";
-import { attributeProcesses, type ObservedProcess, type Owners } from "./attribute_processes.ts";
+import { isOwnHelperProcess, processSystem } from "../../support/own_process.ts";
+import { CommandProcesses, descendantsAfterReaping, findLivingProcesses, listLivingOrphans } from "./job_processes.ts";
+import { attributeProcesses, type ObservedProcess, type ProcessOwners } from "./attribute_processes.ts";
 import type { Libc } from "../libc.ts";
 import {
-  isAlive,
+  isProcessAlive,
   isServiceProcess,
-  listChildren,
+  listChildProcesses,
   probeProcess,
   type ProcessRow,
-  readCookies,
   readProcess,
+  readProcessCookies,
   sendSignal,
 } from "./process_table.ts";
 
-export interface TableJob {
+export interface JobTableEntry {
   readonly cookie: string;
   /** Null until the command is started. */
   pid: number | null;
@@ -28,7 +28,7 @@ export interface TableJob {
 
 export interface JobTableSnapshot {
   /** Keyed by pid. */
-  readonly owners: ReadonlyMap<number, Owners>;
+  readonly owners: ReadonlyMap<number, ProcessOwners>;
   /** Processes that have died, or disappeared before they were read: they may have left children behind. */
   readonly gone: readonly number[];
 }
@@ -37,13 +37,13 @@ export interface JobTableSnapshot {
 const reapEveryMs = 1000;
 
 export class JobTable {
-  readonly #jobs = new Map<string, TableJob>();
+  readonly #jobs = new Map<string, JobTableEntry>();
   readonly #listeners = new Set<() => void>();
-  #known: ReadonlyMap<number, Owners> = new Map();
+  #known: ReadonlyMap<number, ProcessOwners> = new Map();
   #ends = 0;
   #reapedAtMs = -Infinity;
   #turn: Promise<void> = Promise.resolve();
-  #orphans: readonly (readonly [pid: number, owners: Owners | undefined])[] = [];
+  #orphans: readonly (readonly [pid: number, owners: ProcessOwners | undefined])[] = [];
 
   /**
    * Resolves in a turn of the event loop of its own: a start takes milliseconds, and many jobs may be ready in the same
@@ -54,32 +54,32 @@ export class JobTable {
   }
 
   /** Adds a job. Call it before the command is started: its processes carry the mark from the beginning. */
-  addJob(cookie: string): TableJob {
-    const job: TableJob = { cookie, pid: null, startTicks: 0, endOrder: 0 };
+  addJob(cookie: string): JobTableEntry {
+    const job: JobTableEntry = { cookie, pid: null, startTicks: 0, endOrder: 0 };
     this.#jobs.set(cookie, job);
     return job;
   }
 
   /** Call it in the same turn of the event loop as the start. */
-  markStarted(job: TableJob, pid: number): void {
+  markStarted(job: JobTableEntry, pid: number): void {
     job.pid = pid;
     job.startTicks = readProcess(pid)?.startTicks ?? 0;
   }
 
   /** The command itself has ended; its processes may still run. */
-  markEnded(job: TableJob): void {
+  markEnded(job: JobTableEntry): void {
     job.endOrder = ++this.#ends;
     this.#notify();
   }
 
   /** Removes a job: no process of it is left, or the wait was given up. */
-  removeJob(job: TableJob): void {
+  removeJob(job: JobTableEntry): void {
     if (this.#jobs.get(job.cookie) === job) this.#jobs.delete(job.cookie);
     this.#notify();
   }
 
   /** The processes of a job that was started. */
-  processesOf(job: TableJob, libc: Libc): CommandProcesses {
+  processesOf(job: JobTableEntry, libc: Libc): CommandProcesses {
     return new SharedJobProcesses(this, job, libc);
   }
 
@@ -95,12 +95,12 @@ export class JobTable {
   scan(libc: Libc): JobTableSnapshot {
     const observed: ObservedProcess[] = [];
     const gone: number[] = [];
-    const below = descendantsAfterReaping(libc, (child) => isOwnHelper(child) || isServiceProcess(child));
+    const below = descendantsAfterReaping(libc, (child) => isOwnHelperProcess(child) || isServiceProcess(child));
     for (const pid of below) {
       const row = probeProcess(pid);
       if (row === "unknown") observed.push(unreadableProcess(pid, parentAmong(below, pid)));
       else if (row === null || row.dead) gone.push(pid);
-      else observed.push({ ...row, cookies: this.#isCertain(row) ? [] : readCookies(pid) });
+      else observed.push({ ...row, cookies: this.#isCertain(row) ? [] : readProcessCookies(pid) });
     }
     const owners = attributeProcesses(observed, [...this.#jobs.values()], this.#known);
     this.#known = owners;
@@ -110,7 +110,7 @@ export class JobTable {
   /**
    * Whether this job has to end a process that belongs to one of the jobs in `possible`: the last of them to end does.
    */
-  isLastOf(job: TableJob, possible: ReadonlySet<string>): boolean {
+  isLastOf(job: JobTableEntry, possible: ReadonlySet<string>): boolean {
     return job.endOrder > 0 && [...possible].every((cookie) => {
       const other = this.#jobs.get(cookie);
       return other === undefined || (other.endOrder > 0 && other.endOrder <= job.endOrder);
@@ -121,10 +121,10 @@ export class JobTable {
    * Reaps adopted orphans that have died. Returns those that live and belong, or may belong, to the job. Call it now
    * and then.
    */
-  reapOrphans({ cookie }: TableJob, libc: Libc): number[] {
+  reapOrphans({ cookie }: JobTableEntry, libc: Libc): number[] {
     if (performance.now() >= this.#reapedAtMs + reapEveryMs) {
       this.#reapedAtMs = performance.now();
-      const orphans = livingOrphans(libc);
+      const orphans = listLivingOrphans(libc);
       const owners = orphans.length === 0 ? this.#known : this.scan(libc).owners;
       this.#orphans = orphans.map((pid) => [pid, owners.get(pid)]);
     }
@@ -153,7 +153,7 @@ function unreadableProcess(pid: number, parent: number): ObservedProcess {
 }
 
 function parentAmong(pids: readonly number[], child: number): number {
-  return pids.find((pid) => listChildren(pid).includes(child)) ?? system.pid;
+  return pids.find((pid) => listChildProcesses(pid).includes(child)) ?? processSystem.pid;
 }
 
 /**
@@ -161,12 +161,12 @@ function parentAmong(pids: readonly number[], child: number): number {
  */
 class SharedJobProcesses extends CommandProcesses {
   readonly #table: JobTable;
-  readonly #job: TableJob;
+  readonly #job: JobTableEntry;
   readonly #libc: Libc;
   #claims = false;
   #last: JobTableSnapshot = { owners: new Map(), gone: [] };
 
-  constructor(table: JobTable, job: TableJob, libc: Libc) {
+  constructor(table: JobTable, job: JobTableEntry, libc: Libc) {
     const { pid, cookie } = job;
     if (pid === null) throw new Error("the job was never started");
     super({ pid, ownGroup: true, cookie });
@@ -216,7 +216,7 @@ class SharedJobProcesses extends CommandProcesses {
       this.#last = this.#table.scan(this.#libc);
       return [...this.#ownPids(), ...this.#last.gone];
     };
-    return { alive: findLiving(find, isAlive), isCertain: true };
+    return { alive: findLivingProcesses(find, isProcessAlive), isCertain: true };
   }
 
   #ownPids(): number[] {

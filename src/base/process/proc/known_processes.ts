@@ -5,20 +5,20 @@
  * holder process that was started inside the job is not one of its processes.
  */
 import {
-  cookiesIn,
-  isAlive,
+  isProcessAlive,
   isServiceProcess,
-  listDescendants,
+  listDescendantProcesses,
   listProcesses,
+  parseJobCookies,
   probeProcess,
   type ProcessRow,
-  readEnvironment,
   readProcess,
+  readProcessEnvironment,
 } from "./process_table.ts";
 import type { CopiesOfScript } from "./forked_subshells.ts";
-import { system } from "../../support/own_process.ts";
+import { processSystem } from "../../support/own_process.ts";
 
-export interface KnownSnapshot {
+export interface KnownProcessesSnapshot {
   /** The command is the first one if it is alive. */
   readonly alive: readonly number[];
   /**
@@ -65,7 +65,7 @@ export class KnownProcesses {
   /**
    * One scan. `group`: the job's process group. `onFound` is called for each process with the mark when it is found.
    */
-  find(group: number | null, onFound: (pid: number) => void = () => {}): KnownSnapshot {
+  find(group: number | null, onFound: (pid: number) => void = () => {}): KnownProcessesSnapshot {
     const { found, isCertain, unreadable } = this.#marked.scan(
       { ...this.#marks, group },
       onFound,
@@ -73,17 +73,17 @@ export class KnownProcesses {
     for (const pid of found) this.#remember(pid, true);
     this.rememberDescendants();
     const pids = new Set([...this.#known.keys(), ...found]);
-    const alive = [...pids].filter(isAlive);
+    const alive = [...pids].filter(isProcessAlive);
     return { alive, isCertain: isCertain && found.every((pid) => alive.includes(pid)), unreadable };
   }
 
   /** Scans until a `wanted` process is found, or it is certain that none is alive, or the limit of scans is reached. */
-  findCertain(group: number | null = null, wanted: (pid: number) => boolean = () => true): KnownSnapshot {
+  findCertain(group: number | null = null, wanted: (pid: number) => boolean = () => true): KnownProcessesSnapshot {
     for (let scans = 1;; scans++) {
       const snapshot = this.find(group);
       const alive = snapshot.alive.filter(wanted);
       // One that has ended meanwhile may have been wanted, and have left a child.
-      const isCertain = snapshot.isCertain && snapshot.alive.every((pid) => alive.includes(pid) || isAlive(pid));
+      const isCertain = snapshot.isCertain && snapshot.alive.every((pid) => alive.includes(pid) || isProcessAlive(pid));
       if (isCertain || alive.length > 0 || scans === scansMax) return { ...snapshot, isCertain, alive };
     }
   }
@@ -95,7 +95,7 @@ export class KnownProcesses {
     for (const root of [...this.#known.keys()]) {
       // A service looks like any other process before its execve.
       if (this.#isKnown(root) && !isServiceProcess(root)) {
-        for (const pid of listDescendants(root, isServiceProcess)) this.#remember(pid, false);
+        for (const pid of listDescendantProcesses(root, isServiceProcess)) this.#remember(pid, false);
       } else {
         this.#known.delete(root);
         this.#older.delete(root);
@@ -197,7 +197,7 @@ class MarkedProcesses {
     let isCertain = pids !== null;
     // The newest first: a chain of processes that replace each other moves on quickly.
     for (const pid of pids?.reverse() ?? []) {
-      if (pid === system.pid || this.#others.has(pid)) continue;
+      if (pid === processSystem.pid || this.#others.has(pid)) continue;
       const kind = kindOf(pid, marks);
       if (kind === "marked") {
         found.push(pid);
@@ -230,8 +230,8 @@ class MarkedProcesses {
 }
 
 function kindOf(pid: number, { cookie, group, copies, sinceTicks }: JobMarks): MarkedKind {
-  const environ = readEnvironment(pid);
-  if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";
+  const environ = readProcessEnvironment(pid);
+  if (environ !== null && parseJobCookies(environ).includes(cookie)) return "marked";
   if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "other";
   const row = probeProcess(pid);
   if (row === "unknown") return environ === null ? "unreadable" : "unknown";
@@ -250,7 +250,7 @@ function kindOf(pid: number, { cookie, group, copies, sinceTicks }: JobMarks): M
       return "undetermined"; // its parent may end soon
     case "other":
       // A copy may have become a program of the job between the two reads.
-      return copies === null || readEnvironment(pid) === environ ? "other" : "unknown";
+      return copies === null || readProcessEnvironment(pid) === environ ? "other" : "unknown";
   }
 }
 
@@ -278,7 +278,7 @@ function listIfPossible(): number[] | null {
 /** The number of pids; the kernel's old default where it cannot be read. */
 function pidMax(): number {
   try {
-    return Number(system.readText("/proc/sys/kernel/pid_max"));
+    return Number(processSystem.readText("/proc/sys/kernel/pid_max"));
   } catch {
     return 32_768;
   }

@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs";
 import process from "node:process";
-import { keeperVariable, system } from "../../support/own_process.ts";
+import { keeperProcessVariable, processSystem } from "../../support/own_process.ts";
 
 export interface ProcessRow {
   readonly pid: number;
@@ -54,7 +54,7 @@ export function readProcess(pid: number): ProcessRow | null {
 export function probeProcess(pid: number): ProcessRow | null | "unknown" {
   let text: string;
   try {
-    text = system.readText(`/proc/${pid}/stat`);
+    text = processSystem.readText(`/proc/${pid}/stat`);
   } catch (error) {
     // /proc may hide processes (hidepid of proc(5), a security module): a command's sudo then looks like one that has
     // ended.
@@ -89,7 +89,7 @@ export function probeProcess(pid: number): ProcessRow | null | "unknown" {
  */
 export function processName(pid: number): string {
   try {
-    return system.readText(`/proc/${pid}/comm`, "utf8").trimEnd();
+    return processSystem.readText(`/proc/${pid}/comm`, "utf8").trimEnd();
   } catch {
     return "";
   }
@@ -101,20 +101,20 @@ export function processName(pid: number): string {
  */
 export function processOfThread(id: number): number {
   try {
-    return Number(/^Tgid:\s*(\d+)$/m.exec(system.readText(`/proc/${id}/status`))?.[1] ?? id);
+    return Number(/^Tgid:\s*(\d+)$/m.exec(processSystem.readText(`/proc/${id}/status`))?.[1] ?? id);
   } catch {
     return id;
   }
 }
 
 /** Whether the process exists and has not ended; true if it cannot be read. */
-export function isAlive(pid: number): boolean {
+export function isProcessAlive(pid: number): boolean {
   const row = probeProcess(pid);
   return row === "unknown" || row?.dead === false;
 }
 
 /** Whether a process of the group is alive; a zombie, which keeps the group's number, is not. */
-export function isGroupAlive(group: number): boolean {
+export function isProcessGroupAlive(group: number): boolean {
   if (!sendSignal(-group, 0)) return false;
   return !hasProcessTable() || listProcesses().some((pid) => {
     const row = readProcess(pid);
@@ -123,8 +123,8 @@ export function isGroupAlive(group: number): boolean {
 }
 
 /** Call it for each process that this one has started, in the same turn of the event loop. */
-export function noteStarted(pid: number): void {
-  const { own } = system;
+export function noteChildStarted(pid: number): void {
+  const { own } = processSystem;
   if (own.firstThreadHasAll !== null) return;
   try {
     own.firstThreadHasAll = readOwnChildren().includes(pid);
@@ -135,7 +135,7 @@ export function noteStarted(pid: number): void {
 
 /** Null where every thread has to be read. */
 function ownChildren(): number[] | null {
-  if (!system.own.firstThreadHasAll) return null;
+  if (!processSystem.own.firstThreadHasAll) return null;
   try {
     return readOwnChildren();
   } catch {
@@ -145,27 +145,27 @@ function ownChildren(): number[] | null {
 
 /** Throws errors of the system. */
 function readOwnChildren(): number[] {
-  const { pid, own } = system;
-  own.readChildren ??= system.keepOpen(`/proc/${pid}/task/${pid}/children`);
+  const { pid, own } = processSystem;
+  own.readChildren ??= processSystem.keepOpen(`/proc/${pid}/task/${pid}/children`);
   return pidsIn(own.readChildren());
 }
 
 const pidsIn = (text: string): number[] => text.split(" ").filter((word) => word !== "").map(Number);
 
 /** The children of `pid`, including dead ones. */
-export function listChildren(pid: number): number[] {
-  const own = pid === system.pid ? ownChildren() : null;
+export function listChildProcesses(pid: number): number[] {
+  const own = pid === processSystem.pid ? ownChildren() : null;
   if (own !== null) return own;
   let threads: string[];
   try {
-    threads = system.list(`/proc/${pid}/task`);
+    threads = processSystem.list(`/proc/${pid}/task`);
   } catch {
     return [];
   }
   const children: number[] = [];
   for (const thread of threads) {
     try {
-      children.push(...pidsIn(system.readText(`/proc/${pid}/task/${thread}/children`)));
+      children.push(...pidsIn(processSystem.readText(`/proc/${pid}/task/${thread}/children`)));
     } catch (error) {
       // The thread has ended; its children belong to another thread.
       if ((error as NodeJS.ErrnoException).code === "ESRCH") continue;
@@ -179,18 +179,18 @@ export function listChildren(pid: number): number[] {
 /** If the thread exists and its file `children` does not, the kernel was built without CONFIG_PROC_CHILDREN. */
 function threadExists(pid: number, thread: string): boolean {
   try {
-    return system.list(`/proc/${pid}/task`).includes(thread);
+    return processSystem.list(`/proc/${pid}/task`).includes(thread);
   } catch {
     return false;
   }
 }
 
 /** The descendants of `pid`; `skip` leaves out a child with its descendants. */
-export function listDescendants(pid: number, skip: (pid: number) => boolean = () => false): number[] {
+export function listDescendantProcesses(pid: number, skip: (pid: number) => boolean = () => false): number[] {
   const found = new Set<number>();
   const queue = [pid];
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-    for (const child of listChildren(next)) {
+    for (const child of listChildProcesses(next)) {
       if (skip(child) || found.has(child)) continue;
       found.add(child);
       queue.push(child);
@@ -201,13 +201,13 @@ export function listDescendants(pid: number, skip: (pid: number) => boolean = ()
 
 /** Throws when /proc cannot be listed. */
 export function listProcesses(): number[] {
-  return system.list("/proc").map(Number).filter((pid) => pid > 0);
+  return processSystem.list("/proc").map(Number).filter((pid) => pid > 0);
 }
 
 /** The words of the process's command line; none if it has ended, or has no program. */
-export function readArguments(pid: number): string[] {
+export function readProcessArguments(pid: number): string[] {
   try {
-    return system.readText(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+    return processSystem.readText(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
   } catch {
     return [];
   }
@@ -216,54 +216,54 @@ export function readArguments(pid: number): string[] {
 /** The path of the program that the process runs; empty if it has ended, or is another user's. */
 export function readProgramPath(pid: number): string {
   try {
-    return system.readLink(`/proc/${pid}/exe`);
+    return processSystem.readLink(`/proc/${pid}/exe`);
   } catch {
     return "";
   }
 }
 
 /** Empty for a process that has ended, or has no environment at the moment; null without permission. */
-export function readEnvironment(pid: number): string | null {
+export function readProcessEnvironment(pid: number): string | null {
   try {
-    return system.readText(`/proc/${pid}/environ`);
+    return processSystem.readText(`/proc/${pid}/environ`);
   } catch (error) {
     return ["EACCES", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "") ? null : "";
   }
 }
 
 /** The cookies of a process; none if it has ended, is another user's, or has overwritten its environment. */
-export function readCookies(pid: number): string[] {
-  return cookiesIn(readEnvironment(pid) ?? "");
+export function readProcessCookies(pid: number): string[] {
+  return parseJobCookies(readProcessEnvironment(pid) ?? "");
 }
 
 /**
  * Whether this PID namespace was made inside the job of `cookie`: its process 1 belongs to the job, and the lock's
  * holder is not visible here. False if that process is another user's.
  */
-export function isNamespaceInsideJob(cookie: string): boolean {
-  return readCookies(1).includes(cookie);
+export function isPidNamespaceInsideJob(cookie: string): boolean {
+  return readProcessCookies(1).includes(cookie);
 }
 
 /** Whether there is a /proc, and it shows this PID namespace. */
 export function hasProcessTable(): boolean {
-  return process.platform === "linux" && readOwnPid() === system.pid;
+  return process.platform === "linux" && readOwnPid() === processSystem.pid;
 }
 
 /**
  * The reason why /proc must not be used: it shows another PID namespace (`unshare -p` without --mount-proc), whose
  * numbers belong to other processes here. Null if it may be used.
  */
-export function otherNamespaceReason(): string | null {
+export function otherPidNamespaceReason(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
   const there = readOwnPid() ?? "missing";
-  return `/proc shows another PID namespace, where process ${system.pid} is ${there}: ` +
+  return `/proc shows another PID namespace, where process ${processSystem.pid} is ${there}: ` +
     "mount /proc again in this namespace (unshare --mount-proc)";
 }
 
 /** The number that /proc has for this process; null for none. */
 function readOwnPid(): number | null {
   try {
-    return Number(system.readLink("/proc/self"));
+    return Number(processSystem.readLink("/proc/self"));
   } catch {
     return null;
   }
@@ -272,7 +272,7 @@ function readOwnPid(): number | null {
 /** Returns false if there is no such process. EPERM means that it exists and may not be signalled. */
 export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
-    system.kill(pid, signal);
+    processSystem.kill(pid, signal);
     return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM";
@@ -282,18 +282,18 @@ export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
 /**
  * The mark of a command's processes: a list of holder ids (cookies), one for each enclosing lock, the outermost first.
  */
-export const cookieVariable = "BATON_LOCK_COOKIE";
+export const jobCookieVariable = "BATON_LOCK_COOKIE";
 
 /**
  * The variable for a command: its own cookie after the inherited ones, so that the outer lock finds its processes, too.
  */
-export function cookieEnvironment(cookie: string, inherited: string | undefined): Record<string, string> {
-  return { [cookieVariable]: inherited ? `${inherited}:${cookie}` : cookie };
+export function jobCookieEnvironment(cookie: string, inherited: string | undefined): Record<string, string> {
+  return { [jobCookieVariable]: inherited ? `${inherited}:${cookie}` : cookie };
 }
 
 /** The cookies in `environ`, the text of /proc/pid/environ, outermost first. */
-export function cookiesIn(environ: string): string[] {
-  const prefix = `${cookieVariable}=`;
+export function parseJobCookies(environ: string): string[] {
+  const prefix = `${jobCookieVariable}=`;
   const at = environ.startsWith(prefix) ? 0 : environ.indexOf(`\0${prefix}`) + 1;
   if (at === 0 && !environ.startsWith(prefix)) return [];
   const end = environ.indexOf("\0", at);
@@ -301,9 +301,9 @@ export function cookiesIn(environ: string): string[] {
 }
 
 /** A variable in the environment of a holder process and its guard only: a holder process starts no command. */
-export const holderVariable = "BATON_HOLDER_PROCESS";
+export const holderProcessVariable = "BATON_HOLDER_PROCESS";
 
-const marks = [keeperVariable, holderVariable];
+const marks = [keeperProcessVariable, holderProcessVariable];
 
 /**
  * Whether the process is a keeper started on demand, which serves other programs too, or a holder process or its guard,
@@ -311,6 +311,6 @@ const marks = [keeperVariable, holderVariable];
  * process that has ended, or is another user's.
  */
 export function isServiceProcess(pid: number): boolean {
-  const environ = `\0${readEnvironment(pid) ?? ""}`;
+  const environ = `\0${readProcessEnvironment(pid) ?? ""}`;
   return marks.some((mark) => environ.includes(`\0${mark}=`));
 }

@@ -4,7 +4,7 @@
  * death. If the rounds do not end soon, the processes are moved into a cgroup, which their children inherit, and the
  * cgroup is killed.
  */
-import { system } from "../../support/own_process.ts";
+import { processSystem } from "../../support/own_process.ts";
 import { sendSignal } from "./process_table.ts";
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ const roundsBeforeCgroup = 8;
  */
 const quietRounds = 2;
 
-export class StopRounds {
+export class ProcessKillRounds {
   readonly #job: Stoppable;
   readonly #cgroup: KillCgroup;
   readonly #stopped = new Set<number>();
@@ -171,8 +171,10 @@ function removeStale(own: string): void {
 /** The folder of this process's own cgroup of version 2; null if there is none. cgroups(7), proc(5). */
 function ownCgroup(): string | null {
   try {
-    const path = /^0::(\/.*)$/m.exec(system.readText("/proc/self/cgroup", "utf8"))?.[1];
-    const mount = system.readText("/proc/self/mountinfo", "utf8").split("\n").find((line) => / - cgroup2 /.test(line));
+    const path = /^0::(\/.*)$/m.exec(processSystem.readText("/proc/self/cgroup", "utf8"))?.[1];
+    const mount = processSystem.readText("/proc/self/mountinfo", "utf8").split("\n").find((line) =>
+      / - cgroup2 /.test(line)
+    );
     const [, , , root, point] = (mount ?? "").split(" ").map(decodeEscapes);
     if (path === undefined || root === undefined || point === undefined || path.split("/").includes("..")) return null;
     if (root === "/") return join(point, path);

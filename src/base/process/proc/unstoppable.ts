@@ -1,6 +1,6 @@
 /** Describes processes that SIGKILL does not end: other users', and those that wait in the kernel. */
-import { system } from "../../support/own_process.ts";
-import { nameInDatabase } from "../../support/user_name.ts";
+import { processSystem } from "../../support/own_process.ts";
+import { findUserName } from "../../support/user_name.ts";
 import { probeProcess, processName } from "./process_table.ts";
 
 /** The number of processes that are described. */
@@ -10,7 +10,7 @@ const describedMax = 5;
  * Returns `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. A negative number is that
  * of a group.
  */
-export function describeUnstoppable(pids: readonly number[]): string {
+export function describeUnstoppableProcesses(pids: readonly number[]): string {
   const described = pids.slice(0, describedMax).map(describe).filter((text) => text !== "");
   if (described.length === 0) return "";
   const more = pids.length - describedMax;
@@ -29,8 +29,8 @@ function describe(pid: number): string {
 /** The name or the number of the process's effective user; empty if it is not known. */
 function userOf(pid: number): string {
   try {
-    const uid = /^Uid:\t\d+\t(\d+)/m.exec(system.readText(`/proc/${pid}/status`))?.[1];
-    return uid === undefined ? "" : nameInDatabase(uid) ?? `user ${uid}`;
+    const uid = /^Uid:\t\d+\t(\d+)/m.exec(processSystem.readText(`/proc/${pid}/status`))?.[1];
+    return uid === undefined ? "" : findUserName(uid) ?? `user ${uid}`;
   } catch {
     return "";
   }

@@ -38,7 +38,7 @@ export type ChildOutcome = ChildEnding & {
 };
 
 /** The failure as the end of a sentence; null for a success. */
-export function endFailure(end: ChildEnd): string | null {
+export function describeChildFailure(end: ChildEnd): string | null {
   switch (end.kind) {
     case "exited":
       return end.code === 0 ? null : `exited with ${end.code}`;

@@ -3,6 +3,6 @@
  * (scripts/compile.sh): most commands end before compiled code pays. Services set the usual ones. Only Bun has these
  * thresholds.
  */
-export function compileAsUsual(): void {
+export function restoreCompileThresholds(): void {
   if ("Bun" in globalThis) Bun.unsafe.setJITPolicy(1);
 }

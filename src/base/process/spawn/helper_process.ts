@@ -2,9 +2,9 @@
  * A second process of this same program, in a session of its own: the guard, or the holder process of `baton hold`. Its
  * parent sends lines, receives lines, and sees its end. Started by Bun.spawn under Bun, else by node:child_process.
  */
-import { registerChild } from "../../support/own_process.ts";
-import { selfCommand } from "../../support/self_exec.ts";
-import { onUnnamedSignal } from "./unnamed_signal.ts";
+import { registerChildProcess } from "../../support/own_process.ts";
+import { ownProgramCommand } from "../../support/self_exec.ts";
+import { onUnnamedSignalEnd } from "./unnamed_signal.ts";
 
 export interface HelperProcess {
   readonly pid: number;
@@ -19,7 +19,7 @@ export interface HelperProcess {
   readonly ended: Promise<void>;
 }
 
-export interface HelperOptions {
+export interface HelperProcessOptions {
   readonly args: readonly string[];
   /** The name that ps shows instead of the path of this program, so that `pkill -f baton` does not match the helper. */
   readonly argv0: string;
@@ -51,7 +51,7 @@ const endMsMax = 1000;
  * Marks a helper that was told to end, so that `waitForEndingHelpers` waits for it. `kills`: kills it, because it does
  * not listen yet. Does nothing for a helper that has ended.
  */
-export function markAsEnding(pid: number, { kills = false } = {}): void {
+export function markHelperEnding(pid: number, { kills = false } = {}): void {
   const helper = running.get(pid);
   if (helper === undefined) return;
   helper.isExpected = true;
@@ -87,16 +87,16 @@ function endsInTime({ ended }: RunningHelper): Promise<boolean> {
  * Starts a helper that no signal of the terminal and no `kill -- -GROUP` for this process reaches. Throws, or rejects
  * with, errors of the system.
  */
-export function startHelper(
-  options: HelperOptions,
+export function startHelperProcess(
+  options: HelperProcessOptions,
   onLine: (line: string) => void,
 ): HelperProcess | Promise<HelperProcess> {
-  const [command, ...args] = selfCommand();
+  const [command, ...args] = ownProgramCommand();
   const start = "Bun" in globalThis ? startWithBun : startWithNode;
   return start(command, [...args, ...options.args], options, onLine);
 }
 
-function startSettings({ argv0, cwd, env, stderr }: HelperOptions) {
+function startSettings({ argv0, cwd, env, stderr }: HelperProcessOptions) {
   const stdio: ["pipe", "pipe", "ignore" | number] = ["pipe", "pipe", stderr ?? "ignore"];
   return { argv0, ...(cwd && { cwd }), ...(env && { env }), detached: true, stdio };
 }
@@ -104,11 +104,11 @@ function startSettings({ argv0, cwd, env, stderr }: HelperOptions) {
 function startWithBun(
   command: string,
   args: string[],
-  options: HelperOptions,
+  options: HelperProcessOptions,
   onLine: (line: string) => void,
 ): HelperProcess {
   const child = Bun.spawn({ cmd: [command, ...args], ...startSettings(options) });
-  const unregister = registerChild(child.pid, "helper");
+  const unregister = registerChildProcess(child.pid, "helper");
   const reading = readLines(child.stdout, onLine);
   if (!options.isWaitedFor) child.unref();
   const ended = Promise.all([child.exited, reading]).then(unregister, unregister).then(() =>
@@ -145,20 +145,20 @@ async function readLines(stream: ReadableStream<Uint8Array>, onLine: (line: stri
 async function startWithNode(
   command: string,
   args: string[],
-  options: HelperOptions,
+  options: HelperProcessOptions,
   onLine: (line: string) => void,
 ): Promise<HelperProcess> {
   const { spawn } = await import("node:child_process");
   const { createInterface } = await import("node:readline");
   const child = spawn(command, args, startSettings(options));
-  const unregister = registerChild(child.pid ?? 0, "helper");
+  const unregister = registerChildProcess(child.pid ?? 0, "helper");
   if (child.stdout !== null) createInterface({ input: child.stdout }).on("line", onLine);
   child.stdin?.on("error", () => {}); // EPIPE; `ended` reports the end of the helper
   if (!options.isWaitedFor) child.unref();
   const ended = new Promise<void>((resolve) => {
     child.once("close", () => resolve());
     child.once("error", () => resolve());
-    onUnnamedSignal(child.pid ?? 0, () => resolve());
+    onUnnamedSignalEnd(child.pid ?? 0, () => resolve());
   });
   const pid = child.pid ?? 0;
   const gone = ended.then(unregister).then(() => void running.delete(pid));

@@ -25,7 +25,7 @@ export function inheritedDescriptors(): number[] {
  * Closes them in a helper process, to which Deno passes every descriptor: a pipe that stays open keeps its reader
  * waiting.
  */
-export function closeInherited(libc: Libc, fds: readonly number[] = inheritedDescriptors()): void {
+export function closeInheritedDescriptors(libc: Libc, fds: readonly number[] = inheritedDescriptors()): void {
   for (const fd of fds) libc.close(fd);
 }
 
@@ -58,12 +58,12 @@ function isOpen(fd: number): boolean {
  * the place of a closed standard stream, close-on-exec, which no inherited stream is. False where that cannot be seen:
  * under Deno, which marks none, and off Linux.
  */
-export function stdinWasClosed(): boolean {
-  return wasClosed(0);
+export function wasStdinClosedAtStart(): boolean {
+  return wasStreamClosedAtStart(0);
 }
 
 /** The same for any standard stream. Output is lost then (`>&-`). */
-export function wasClosed(fd: number): boolean {
+export function wasStreamClosedAtStart(fd: number): boolean {
   if (!("Bun" in globalThis) || process.platform !== "linux") return false;
   try {
     return isCloseOnExec(fd);

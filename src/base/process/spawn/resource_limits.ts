@@ -1,6 +1,6 @@
 /** Limits of this process, setrlimit(2). Loaded by the calls that change one. */
 import process from "node:process";
-import { openLibrary } from "../libc.ts";
+import { openLibcFunctions } from "../libc.ts";
 
 const signatures = {
   getrlimit: ["i32", "i32", "ptr"],
@@ -19,8 +19,8 @@ const openFilesMost = 1n << 20n;
  * Raises the soft limit of open files to the hard one, at most a million. Returns the one from before; null if it
  * stays.
  */
-export async function raiseOpenFiles(): Promise<number | null> {
-  const libc = await openLibrary(signatures);
+export async function raiseOpenFilesLimit(): Promise<number | null> {
+  const libc = await openLibcFunctions(signatures);
   const limits = new BigUint64Array(2); // struct rlimit: soft, hard
   const bytes = new Uint8Array(limits.buffer);
   if (libc === null || Number(libc.call.getrlimit(openFiles, bytes)) !== 0) return null;
@@ -31,7 +31,7 @@ export async function raiseOpenFiles(): Promise<number | null> {
 
 /** The death of this process by a signal leaves no core dump, also where the kernel passes core dumps to a program. */
 export async function forbidCoreDump(): Promise<void> {
-  const libc = await openLibrary(signatures);
+  const libc = await openLibcFunctions(signatures);
   if (process.platform === "linux") libc?.call.prctl(dumpable, 0n, 0n, 0n, 0n);
   libc?.call.setrlimit(coreDump, new Uint8Array(16));
 }

@@ -18,7 +18,7 @@
  */
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
-import { wasClosed } from "./inherited_descriptors.ts";
+import { wasStreamClosedAtStart } from "./inherited_descriptors.ts";
 import type { RawArgument } from "./raw_arguments.ts";
 
 export interface ShellStart {
@@ -42,7 +42,7 @@ const ownIgnored: readonly string[] = ["SIGPIPE", "SIGXFSZ"];
 let mask: number | null = null;
 
 /** Whether this process was started with the signal ignored. The first call must be before baton ignores one itself. */
-export function isIgnored(signal: string): boolean {
+export function isSignalIgnoredAtStart(signal: string): boolean {
   mask ??= readMask();
   return (mask >>> (constants.signals[signal as NodeJS.Signals] - 1) & 1) === 1;
 }
@@ -63,19 +63,19 @@ let openFiles: number | null = null;
 let raising: Promise<number | null> | null = null;
 
 /** Raises the soft limit of open files for a process that opens many. Commands still get the one from before. */
-export async function raiseOpenFiles(): Promise<void> {
+export async function raiseOwnOpenFilesLimit(): Promise<void> {
   // Once: another call would find the new limit, and take it for the one from before.
-  openFiles = await (raising ??= import("./resource_limits.ts").then((limits) => limits.raiseOpenFiles()));
+  openFiles = await (raising ??= import("./resource_limits.ts").then((limits) => limits.raiseOpenFilesLimit()));
 }
 
 /** Descriptors above the limit of open files, opened before it was set, can only be passed on under a higher one. */
-export async function makeRoomFor(descriptors: readonly number[]): Promise<void> {
-  const limit = descriptors.length === 0 ? null : openFilesMax();
-  if (limit !== null && descriptors.some((fd) => fd >= limit)) await raiseOpenFiles();
+export async function makeRoomForDescriptors(descriptors: readonly number[]): Promise<void> {
+  const limit = descriptors.length === 0 ? null : readOpenFilesLimit();
+  if (limit !== null && descriptors.some((fd) => fd >= limit)) await raiseOwnOpenFilesLimit();
 }
 
 /** The soft limit of open files; null off Linux. */
-export function openFilesMax(): number | null {
+export function readOpenFilesLimit(): number | null {
   try {
     return Number(/^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1]);
   } catch {
@@ -87,7 +87,7 @@ export function openFilesMax(): number | null {
  * The state that the shell has to put back for a command with this environment; null for nothing. `stopSignal` must not
  * be ignored.
  */
-export function stateToRestore(
+export function shellStateToRestore(
   { env, hangUpIgnored, closed, stopSignal }: {
     readonly env: Readonly<Record<string, string>>;
     readonly hangUpIgnored: boolean;
@@ -95,7 +95,7 @@ export function stateToRestore(
     readonly stopSignal?: NodeJS.Signals | undefined;
   },
 ): Omit<ShellStart, "command" | "variables"> | null {
-  const isKept = (name: string) => name !== stopSignal && !ownIgnored.includes(name) && isIgnored(name);
+  const isKept = (name: string) => name !== stopSignal && !ownIgnored.includes(name) && isSignalIgnoredAtStart(name);
   const ignored = Object.keys(constants.signals)
     .filter((name) => name === "SIGHUP" ? hangUpIgnored : isKept(name))
     .map((name) => name.slice(3));
@@ -104,7 +104,7 @@ export function stateToRestore(
 }
 
 /** The arguments for /bin/sh. Pure. */
-export function shellArgs(
+export function shellStartArguments(
   { command, variables, ignored = [], openFiles = null, closed = [], unset = [] }: ShellStart,
 ): string[] {
   const [name = { text: "" }, ...args] = command;
@@ -168,6 +168,6 @@ function settable(variables: readonly RawArgument[]): RawArgument[] {
  * The command for a line of shell that baton runs beside the command, such as a hook: without its stdin, and with
  * stderr for stdout.
  */
-export function shellLine(line: string): readonly [string, ...string[]] {
-  return ["/bin/sh", "-c", `exec </dev/null >${wasClosed(2) ? "/dev/null" : "&2"}\n${line}`];
+export function hookShellCommand(line: string): readonly [string, ...string[]] {
+  return ["/bin/sh", "-c", `exec </dev/null >${wasStreamClosedAtStart(2) ? "/dev/null" : "&2"}\n${line}`];
 }

@@ -2,16 +2,21 @@
 import type { StdioOptions } from "node:child_process";
 import process from "node:process";
 import { errorMessage } from "../../errors.ts";
-import { type ProcessSystem, registerChild, system } from "../../support/own_process.ts";
+import { type ProcessSystem, processSystem, registerChildProcess } from "../../support/own_process.ts";
 import { type ChildEnd, toChildEnd } from "./child_outcome.ts";
-import { wasClosed } from "./inherited_descriptors.ts";
+import { wasStreamClosedAtStart } from "./inherited_descriptors.ts";
 import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";
 import { rawArguments, rawVariables } from "./raw_arguments.ts";
-import { isIgnored, makeRoomFor, shellArgs, stateToRestore } from "./shell_start.ts";
-import { onUnnamedSignal } from "./unnamed_signal.ts";
+import {
+  isSignalIgnoredAtStart,
+  makeRoomForDescriptors,
+  shellStartArguments,
+  shellStateToRestore,
+} from "./shell_start.ts";
+import { onUnnamedSignalEnd } from "./unnamed_signal.ts";
 
 /** The properties of the new process that are known in advance. */
-export interface StartOptions {
+export interface CommandStartOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Descriptors from 3 up to pass on at the same numbers: `inheritedDescriptors()` when this process started. */
   readonly descriptors: readonly number[];
@@ -32,22 +37,22 @@ export interface StartOptions {
 }
 
 /** The properties that are known when the command is to run. */
-export interface LaunchOptions {
+export interface CommandLaunchOptions {
   /** Start it in a session, and so a process group, of its own. */
   readonly ownGroup: boolean;
   /** Called in the same turn of the event loop as the start. */
   readonly onStarted?: ((pid: number) => void) | undefined;
 }
 
-export interface SpawnOptions extends StartOptions, LaunchOptions {}
+export interface CommandSpawnOptions extends CommandStartOptions, CommandLaunchOptions {}
 
-export type SpawnResult =
+export type CommandSpawnResult =
   | { readonly kind: "started" } & StartedProcess
   | { readonly kind: "cancelled" }
   | { readonly kind: "not_found" | "not_executable" | "start_failed"; readonly message: string };
 
 /** A command whose file was found. */
-export interface ResolvedStart extends StartOptions {
+export interface ResolvedCommandStart extends CommandStartOptions {
   readonly path: string;
   readonly argv: readonly string[];
   /** The write end of the pipe, for `isRead`. */
@@ -63,42 +68,48 @@ export interface StartedProcess {
 }
 
 /** A command that was found, with its arguments, before it has to run. */
-export type ReadyChild =
-  | { readonly kind: "ready"; readonly start: ResolvedStart }
+export type ReadyCommand =
+  | { readonly kind: "ready"; readonly start: ResolvedCommandStart }
   | Exclude<ResolvedCommand, { kind: "found" }>;
 
 /** Starts a process. Throws, or rejects with, errors of the system. */
-export type Spawn = (start: ResolvedStart, terms: LaunchOptions) => StartedProcess | Promise<StartedProcess>;
+export type SpawnFunction = (
+  start: ResolvedCommandStart,
+  terms: CommandLaunchOptions,
+) => StartedProcess | Promise<StartedProcess>;
 
 /** Functions that start the processes where the runtime does not. */
-const spawners = new WeakMap<ProcessSystem, Spawn>();
+const spawners = new WeakMap<ProcessSystem, SpawnFunction>();
 
 /** Lets `spawn` start the commands of a process with this system, for a simulation. */
-export function provideSpawn(of: ProcessSystem, spawn: Spawn): void {
+export function provideSimulatedSpawn(of: ProcessSystem, spawn: SpawnFunction): void {
   spawners.set(of, spawn);
 }
 
-/** `prepareSpawn` and `spawnReady` in one call. */
-export async function spawnChild(command: readonly string[], options: SpawnOptions): Promise<SpawnResult> {
-  await makeRoomFor(options.descriptors);
-  if (isIgnored("SIGCHLD")) (await (await import("../libc.ts")).loadLibc())?.restoreChildSignal();
-  return await spawnReady(prepareSpawn(command, options), options);
+/** `prepareCommand` and `spawnReadyCommand` in one call. */
+export async function spawnChild(
+  command: readonly string[],
+  options: CommandSpawnOptions,
+): Promise<CommandSpawnResult> {
+  await makeRoomForDescriptors(options.descriptors);
+  if (isSignalIgnoredAtStart("SIGCHLD")) (await (await import("../libc.ts")).loadLibc())?.restoreChildSignal();
+  return await spawnReadyCommand(prepareCommand(command, options), options);
 }
 
-export function prepareSpawn(command: readonly string[], options: StartOptions): ReadyChild {
+export function prepareCommand(command: readonly string[], options: CommandStartOptions): ReadyCommand {
   const resolved = resolveCommand(command[0] ?? "", options.env["PATH"]);
   return resolved.kind === "found" ? { kind: "ready", start: startOf(command, resolved.path, options) } : resolved;
 }
 
-export async function spawnReady(ready: ReadyChild, terms: LaunchOptions): Promise<SpawnResult> {
+export async function spawnReadyCommand(ready: ReadyCommand, terms: CommandLaunchOptions): Promise<CommandSpawnResult> {
   if (ready.kind !== "ready") return ready;
   const { start } = ready;
   if (start.isRead && start.pipe === undefined && "Bun" in globalThis) {
     const { withOutputPipe } = await import("./output_pipe.ts");
-    return withOutputPipe((pipe) => spawnReady({ kind: "ready", start: { ...start, pipe } }, terms));
+    return withOutputPipe((pipe) => spawnReadyCommand({ kind: "ready", start: { ...start, pipe } }, terms));
   }
-  const spawn = spawners.get(system) ?? ("Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode());
-  const attempt = async (start: ResolvedStart): Promise<SpawnResult> => {
+  const spawn = spawners.get(processSystem) ?? ("Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode());
+  const attempt = async (start: ResolvedCommandStart): Promise<CommandSpawnResult> => {
     if (start.signal?.aborted) return { kind: "cancelled" }; // no await may be between this and the start
     return { kind: "started", ...await spawn(start, terms) };
   };
@@ -117,31 +128,35 @@ export async function spawnReady(ready: ReadyChild, terms: LaunchOptions): Promi
 }
 
 /** Starts the program directly, or through a shell that puts back what the runtime cannot pass on. */
-function startOf(command: readonly string[], path: string, options: StartOptions): ResolvedStart {
+function startOf(command: readonly string[], path: string, options: CommandStartOptions): ResolvedCommandStart {
   const [name = "", ...args] = command;
   const passed = rawArguments(args);
   const variables = rawVariables(options.env);
-  const state = stateToRestore({ ...options, closed: closedStreams(options) });
+  const state = shellStateToRestore({ ...options, closed: closedStreams(options) });
   if (state === null && [...passed, ...variables].every(({ bytes }) => bytes === undefined)) {
     return { ...options, path, argv: command };
   }
   const first = { text: name.startsWith("-") ? path : name };
-  return { ...options, path: "/bin/sh", argv: shellArgs({ command: [first, ...passed], variables, ...state }) };
+  return {
+    ...options,
+    path: "/bin/sh",
+    argv: shellStartArguments({ command: [first, ...passed], variables, ...state }),
+  };
 }
 
-async function failureOf(path: string, error: unknown): Promise<SpawnResult> {
-  return (await import("./start_failure.ts")).startFailure(path, error);
+async function failureOf(path: string, error: unknown): Promise<CommandSpawnResult> {
+  return (await import("./start_failure.ts")).describeStartFailure(path, error);
 }
 
 /** Avoids node:child_process, which takes some milliseconds to load. */
-function spawnWithBun(start: ResolvedStart, { ownGroup, onStarted }: LaunchOptions): StartedProcess {
+function spawnWithBun(start: ResolvedCommandStart, { ownGroup, onStarted }: CommandLaunchOptions): StartedProcess {
   const output = start.pipe ?? (start.isRead ? "pipe" : "inherit");
   const child = Bun.spawn({
     cmd: [start.path, ...start.argv.slice(1)],
     ...startSettings(start, ownGroup),
     stdio: [inputOf(start), output, "inherit", ...stdioEntries(start.descriptors, null)],
   });
-  const unregister = registerChild(child.pid, "command");
+  const unregister = registerChildProcess(child.pid, "command");
   onStarted?.(child.pid);
   const ended = child.exited.finally(unregister).then(
     () => toChildEnd(child.exitCode, child.signalCode),
@@ -150,14 +165,14 @@ function spawnWithBun(start: ResolvedStart, { ownGroup, onStarted }: LaunchOptio
   return { pid: child.pid, ended, output: typeof child.stdout === "object" ? child.stdout : null };
 }
 
-async function loadSpawnWithNode(): Promise<Spawn> {
+async function loadSpawnWithNode(): Promise<SpawnFunction> {
   const { spawn } = await import("node:child_process");
   return (start, terms) => spawnWithNode(start, terms, spawn);
 }
 
 async function spawnWithNode(
-  start: ResolvedStart,
-  { ownGroup, onStarted }: LaunchOptions,
+  start: ResolvedCommandStart,
+  { ownGroup, onStarted }: CommandLaunchOptions,
   spawn: typeof import("node:child_process").spawn,
 ): Promise<StartedProcess> {
   // Deno closes only its own descriptors, and those left out of a list here: without a list the inherited ones are
@@ -167,10 +182,10 @@ async function spawnWithNode(
   const child = spawn(start.path, start.argv.slice(1), { ...startSettings(start, ownGroup), stdio });
   const { pid } = child;
   if (pid === undefined) throw await new Promise<Error>((resolve) => child.once("error", resolve));
-  const unregister = registerChild(pid, "command");
+  const unregister = registerChildProcess(pid, "command");
   onStarted?.(pid);
   const ended = new Promise<ChildEnd>((resolve) => {
-    const ignore = onUnnamedSignal(pid, (number) => {
+    const ignore = onUnnamedSignalEnd(pid, (number) => {
       unregister();
       resolve(toChildEnd(null, number));
     });
@@ -183,17 +198,17 @@ async function spawnWithNode(
   return { pid, ended, output: child.stdout };
 }
 
-function startSettings({ path, argv, env, cwd }: ResolvedStart, ownGroup: boolean) {
+function startSettings({ path, argv, env, cwd }: ResolvedCommandStart, ownGroup: boolean) {
   return { argv0: argv[0] ?? path, env, detached: ownGroup, ...(cwd === undefined ? {} : { cwd }) };
 }
 
 /** The standard streams of baton that the command has, and that were closed. */
-function closedStreams(options: StartOptions): number[] {
+function closedStreams(options: CommandStartOptions): number[] {
   const isOwn = [inputOf(options) === "inherit", options.isRead !== true, true];
-  return [0, 1, 2].filter((fd) => isOwn[fd] && wasClosed(fd));
+  return [0, 1, 2].filter((fd) => isOwn[fd] && wasStreamClosedAtStart(fd));
 }
 
-function inputOf({ input, readsNothing }: StartOptions): number | "ignore" | "inherit" {
+function inputOf({ input, readsNothing }: CommandStartOptions): number | "ignore" | "inherit" {
   return input ?? (readsNothing ? "ignore" : "inherit");
 }
 

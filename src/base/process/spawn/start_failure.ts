@@ -1,6 +1,6 @@
 /** Why a program could not be started. Loaded when that happens. */
 import { errorMessage } from "../../errors.ts";
-import { openFilesMax } from "./shell_start.ts";
+import { readOpenFilesLimit } from "./shell_start.ts";
 
 export interface StartFailure {
   readonly kind: "not_found" | "not_executable" | "start_failed";
@@ -11,7 +11,7 @@ export interface StartFailure {
  * Classifies as env(1) does: not_found (127) for a missing file or "#!" interpreter, not_executable (126) for other
  * errors of exec.
  */
-export function startFailure(path: string, error: unknown): StartFailure {
+export function describeStartFailure(path: string, error: unknown): StartFailure {
   const code = (error as NodeJS.ErrnoException).code ?? "";
   if (code === "ENOENT") {
     return { kind: "not_found", message: `Cannot run "${path}": the interpreter in its first line does not exist` };
@@ -24,7 +24,7 @@ export function startFailure(path: string, error: unknown): StartFailure {
   // fcntl(2) fails with EINVAL for a descriptor above the limit, which was open before the limit was set.
   const isOutOfFiles = code === "EMFILE" || (code === "EINVAL" && (error as NodeJS.ErrnoException).syscall === "fcntl");
   if (isOutOfFiles) {
-    const limit = openFilesMax() ?? "unknown";
+    const limit = readOpenFilesLimit() ?? "unknown";
     const message =
       `Cannot start "${path}": the limit of open files is reached (${limit}, ${code}); raise it with ulimit -n`;
     return { kind: "start_failed", message };

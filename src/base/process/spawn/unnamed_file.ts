@@ -75,7 +75,7 @@ function hasEnded(pid: number): boolean {
  * Makes a file with a message's body for the standard input of a command, and returns its descriptor, positioned at the
  * beginning; the caller closes it. Throws IO.
  */
-export function openBodyFile(body: Uint8Array): number {
+export function openMessageBodyFile(body: Uint8Array): number {
   try {
     return openUnnamedFile(body) ?? openRemoved(body);
   } catch (error) {

@@ -10,7 +10,7 @@ import { readProcess } from "../proc/process_table.ts";
  * Calls `listener` when such a signal ended the child `pid`. Returns the function that stops listening. Does nothing
  * under Bun.
  */
-export function onUnnamedSignal(pid: number, listener: (signalNumber: number) => void): () => void {
+export function onUnnamedSignalEnd(pid: number, listener: (signalNumber: number) => void): () => void {
   if (!("Deno" in globalThis)) return () => {};
   const onRejection = (event: Event) => {
     const { reason } = event as Event & { readonly reason: unknown };

@@ -6,7 +6,7 @@
 /** Why a command is stopped. `leftovers`: the command has ended, and processes that it started have not. */
 export type StopReason = "lost" | "revoked" | "time_limit" | "leftovers";
 
-export interface Situation {
+export interface ChildSituation {
   readonly nowMs: number;
   readonly leaseEndMs: number;
   readonly sessionTimeoutMs: number;
@@ -25,7 +25,7 @@ export interface Situation {
   readonly killedAtMs: number | null;
 }
 
-export type Plan =
+export type ChildPlan =
   /** `nextMs`: when to decide again if no event comes before. */
   | { readonly action: "run" | "freeze"; readonly nextMs: number }
   | { readonly action: "stop" | "kill" | "give_up"; readonly reason: StopReason };
@@ -33,9 +33,9 @@ export type Plan =
 /** The time that processes have to die after SIGKILL when the deadline had passed while baton was suspended. */
 const killGraceMs = 1000;
 
-export function planChild(situation: Situation): Plan {
+export function planChild(situation: ChildSituation): ChildPlan {
   const { nowMs, stop, killedAtMs } = situation;
-  const lossMs = lossAtMs(situation);
+  const lossMs = lockLossAtMs(situation);
   const killAtMs = Math.min(lossMs, stop === null ? Infinity : stop.atMs + situation.killAfterMs);
   if (killedAtMs !== null || nowMs >= killAtMs) {
     const reason = nowMs >= lossMs ? "lost" : stop?.reason ?? "lost";
@@ -49,7 +49,7 @@ export function planChild(situation: Situation): Plan {
 }
 
 /** The time from which the server may grant the lock to another holder, as far as this process knows. */
-export function lossAtMs(situation: Pick<Situation, "leaseEndMs" | "goneAtMs">): number {
+export function lockLossAtMs(situation: Pick<ChildSituation, "leaseEndMs" | "goneAtMs">): number {
   return Math.min(situation.leaseEndMs, situation.goneAtMs ?? Infinity);
 }
 
@@ -57,11 +57,11 @@ export function lossAtMs(situation: Pick<Situation, "leaseEndMs" | "goneAtMs">):
  * The time after the end of the lease within which all processes must be dead. The lease ends this long before the
  * session timeout, and the server grants the lock to no other holder earlier.
  */
-export function lossMarginMs(sessionTimeoutMs: number): number {
+export function lockLossMarginMs(sessionTimeoutMs: number): number {
   return Math.max(500, sessionTimeoutMs / 20);
 }
 
-function stopTimes(situation: Situation): [StopReason, number][] {
+function stopTimes(situation: ChildSituation): [StopReason, number][] {
   const { sessionTimeoutMs, maxHoldMs, grantedAtMs } = situation;
   const warningMs = Math.min(situation.killAfterMs, sessionTimeoutMs / 4);
   return [
@@ -72,7 +72,7 @@ function stopTimes(situation: Situation): [StopReason, number][] {
   ];
 }
 
-function actionWhileHeld(situation: Situation): "run" | "freeze" {
+function actionWhileHeld(situation: ChildSituation): "run" | "freeze" {
   return situation.freezeOnDoubt && situation.inDoubt ? "freeze" : "run";
 }
 
@@ -80,11 +80,11 @@ function actionWhileHeld(situation: Situation): "run" | "freeze" {
  * While the lease is held, its holder stays, so that no other process gets the lock beside processes that cannot be
  * stopped.
  */
-function giveUpAtMs(situation: Situation, killedAtMs: number): number {
+function giveUpAtMs(situation: ChildSituation, killedAtMs: number): number {
   const { nowMs, isLocal, sessionTimeoutMs } = situation;
-  const lossMs = lossAtMs(situation);
+  const lossMs = lockLossAtMs(situation);
   const heldLimitMs = isLocal ? killedAtMs + sessionTimeoutMs : Infinity;
-  const limitMs = nowMs >= lossMs ? lossMs + lossMarginMs(sessionTimeoutMs) : heldLimitMs;
+  const limitMs = nowMs >= lossMs ? lossMs + lockLossMarginMs(sessionTimeoutMs) : heldLimitMs;
   return Math.max(limitMs, killedAtMs + killGraceMs);
 }
 
@@ -92,14 +92,17 @@ function giveUpAtMs(situation: Situation, killedAtMs: number): number {
 const unstoppableMs = 1000;
 
 /** Whether processes that are alive at this time cannot be stopped, while the lease is held. */
-export function isUnstoppable(situation: Situation): boolean {
+export function isChildUnstoppable(situation: ChildSituation): boolean {
   const { nowMs, killedAtMs, isLocal } = situation;
-  return !isLocal && killedAtMs !== null && nowMs >= killedAtMs + unstoppableMs && nowMs < lossAtMs(situation);
+  return !isLocal && killedAtMs !== null && nowMs >= killedAtMs + unstoppableMs && nowMs < lockLossAtMs(situation);
 }
 
 /** The time until killed processes are looked at again, in milliseconds: it grows while the lease is held. */
-export function killAgainMs(situation: Situation, { firstMs, maxMs }: { firstMs: number; maxMs: number }): number {
+export function nextChildKillMs(
+  situation: ChildSituation,
+  { firstMs, maxMs }: { firstMs: number; maxMs: number },
+): number {
   const { nowMs, killedAtMs } = situation;
-  if (killedAtMs === null || nowMs >= lossAtMs(situation)) return firstMs;
+  if (killedAtMs === null || nowMs >= lockLossAtMs(situation)) return firstMs;
   return Math.min(maxMs, Math.max(firstMs, (nowMs - killedAtMs) / 20));
 }

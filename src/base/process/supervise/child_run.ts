@@ -2,21 +2,21 @@
  * A command that runs: connects the plan (child_plan.ts) with the lease, the clock, the processes, the guard and the
  * signals. Every event reads the clock first and then executes the plan for that time.
  */
-import { isRevoked, type Lease } from "../lease.ts";
+import { isLeaseRevoked, type Lease } from "../lease.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
-import type { Guard } from "../guard/guard.ts";
+import type { CommandGuard } from "../guard/guard.ts";
 import type { ChildEnd, ChildEnding } from "../spawn/child_outcome.ts";
 import {
-  isUnstoppable,
-  killAgainMs,
-  lossAtMs,
-  lossMarginMs,
+  type ChildSituation,
+  isChildUnstoppable,
+  lockLossAtMs,
+  lockLossMarginMs,
+  nextChildKillMs,
   planChild,
-  type Situation,
   type StopReason,
 } from "./child_plan.ts";
-import { commandSignals, type SignalSource } from "./signal_source.ts";
+import { type SignalSource, signalsWhileCommandRuns } from "./signal_source.ts";
 import type { CommandProcesses } from "../proc/job_processes.ts";
 import { processName } from "../proc/process_table.ts";
 
@@ -50,7 +50,7 @@ export interface ChildRunOptions {
   readonly clock: Clock;
   /** The guard, for this command. */
   readonly guard: {
-    clearedAfterMs(signal: AbortSignal): ReturnType<Guard["clearedAfterMs"]>;
+    clearedAfterMs(signal: AbortSignal): ReturnType<CommandGuard["clearedAfterMs"]>;
     reportKnown?(pids: readonly number[]): void;
   };
   readonly signals: SignalSource;
@@ -107,7 +107,7 @@ export class ChildRun {
   #goneAtMs: number | null = null;
   #revokedAtMs: number | null = null;
   #killedAtMs: number | null = null;
-  #stop: Situation["stop"] = null;
+  #stop: ChildSituation["stop"] = null;
   #end: ChildEnd | null = null;
   /** The command ended in time, before it was stopped or killed. */
   #endedByItself = false;
@@ -130,7 +130,7 @@ export class ChildRun {
       onAbort(lease.lost, () => this.#onLeaseLost()),
       onAbort(guardKills, () => this.#onGuardKills()),
       processes.subscribe(() => this.#end !== null && this.#act()),
-      ...commandSignals(ownGroup).map(({ signal, forwarded }) =>
+      ...signalsWhileCommandRuns(ownGroup).map(({ signal, forwarded }) =>
         signals.listen([signal], () => this.#onSignal(signal, forwarded))
       ),
     );
@@ -150,7 +150,7 @@ export class ChildRun {
   }
 
   #onLeaseLost(): void {
-    if (isRevoked(this.#options.lease.lost)) this.#revokedAtMs ??= this.#now();
+    if (isLeaseRevoked(this.#options.lease.lost)) this.#revokedAtMs ??= this.#now();
     else this.#goneAtMs ??= this.#now();
     this.#act();
   }
@@ -176,7 +176,7 @@ export class ChildRun {
     this.#orphansAtMs = -Infinity;
     processes.commandEnded();
     if (this.#over) return;
-    const lossMs = lossAtMs(this.#situation(nowMs));
+    const lossMs = lockLossAtMs(this.#situation(nowMs));
     this.#endedByItself = this.#stop === null && this.#killedAtMs === null && nowMs < lossMs;
     // A command that was told to stop may have started further processes, which get the signal now. Otherwise the plan
     // decides.
@@ -184,7 +184,7 @@ export class ChildRun {
     this.#act();
   }
 
-  #situation(nowMs: number): Situation {
+  #situation(nowMs: number): ChildSituation {
     const { lease, killAfterMs, grantedAtMs, maxHoldMs = null, onDoubt } = this.#options;
     return {
       nowMs,
@@ -208,17 +208,17 @@ export class ChildRun {
     this.#cancelTimer();
     const nowMs = this.#now();
     const situation = this.#situation(nowMs);
-    const lastMs = lossAtMs(situation) + lossMarginMs(situation.sessionTimeoutMs);
+    const lastMs = lockLossAtMs(situation) + lockLossMarginMs(situation.sessionTimeoutMs);
     let waitMs = checkIntervalMs;
     if (this.#end !== null || nowMs > lastMs) {
       const { processes } = this.#options;
-      if (nowMs >= lossAtMs(situation)) processes.claimUndecided();
+      if (nowMs >= lockLossAtMs(situation)) processes.claimUndecided();
       const alive = processes.alive(); // slow where processes start and end often
       const isUndecided = alive.length === 0 && processes.isUndecided();
       if (alive.length > 0 && nowMs > lastMs) this.#aliveTooLate = true;
       if (alive.length === 0 && !isUndecided && this.#end !== null) return this.#conclude(this.#now() <= lastMs);
       if (isUndecided) waitMs = undecidedCheckIntervalMs;
-      else if (this.#stop === null && nowMs < lossAtMs(situation) && nowMs >= this.#endedAtMs + leftoverGraceMs) {
+      else if (this.#stop === null && nowMs < lockLossAtMs(situation) && nowMs >= this.#endedAtMs + leftoverGraceMs) {
         return this.#endLeftovers(alive, nowMs);
       }
     }
@@ -233,8 +233,8 @@ export class ChildRun {
         return this.#stopAndAct(plan.reason, nowMs);
       case "kill":
         this.#sendKill(plan.reason, nowMs);
-        if (isUnstoppable(situation)) void this.#showUnstoppable();
-        return this.#actAt(nowMs + killAgainMs(situation, { firstMs: checkIntervalMs, maxMs: checkIntervalMsMax }));
+        if (isChildUnstoppable(situation)) void this.#showUnstoppable();
+        return this.#actAt(nowMs + nextChildKillMs(situation, { firstMs: checkIntervalMs, maxMs: checkIntervalMsMax }));
       case "give_up":
         return this.#giveUp();
     }
@@ -302,10 +302,10 @@ export class ChildRun {
   }
 
   async #showUnstoppable(): Promise<void> {
-    const { describeUnstoppable } = await import("../proc/unstoppable.ts"); // few commands need it
+    const { describeUnstoppableProcesses } = await import("../proc/unstoppable.ts"); // few commands need it
     if (this.#over) return;
     const alive = this.#options.processes.alive();
-    const what = describeUnstoppable(alive);
+    const what = describeUnstoppableProcesses(alive);
     if (what === "" || what === this.#unstoppable) return;
     if (this.#unstoppable === "") this.#options.onEvent?.({ kind: "unstoppable", what });
     this.#unstoppable = what;
@@ -328,7 +328,7 @@ export class ChildRun {
     this.#close(
       guard.clearedAfterMs(limit.signal).then((lateMs) => {
         cancel();
-        return lateMs !== null && lateMs <= lossMarginMs(lease.sessionTimeoutMs) ? ending : breach;
+        return lateMs !== null && lateMs <= lockLossMarginMs(lease.sessionTimeoutMs) ? ending : breach;
       }),
     );
   }

@@ -8,15 +8,15 @@ import { deadlineAfter, sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
-import { cookieEnvironment, cookieVariable } from "../proc/process_table.ts";
-import { endFailure } from "../spawn/child_outcome.ts";
-import { shellLine } from "../spawn/shell_start.ts";
+import { jobCookieEnvironment, jobCookieVariable } from "../proc/process_table.ts";
+import { describeChildFailure } from "../spawn/child_outcome.ts";
+import { hookShellCommand } from "../spawn/shell_start.ts";
 import { childEnvironment, spawnChild } from "../spawn/spawn_child.ts";
 
 /** Ends soon after the signal aborts; resolves with `null` for a success, else with the end of a sentence. */
-export type CheckHealth = (signal: AbortSignal) => Promise<string | null>;
+export type HealthCheck = (signal: AbortSignal) => Promise<string | null>;
 
-export interface HealthOptions {
+export interface HealthWatchOptions {
   readonly intervalMs: number;
   readonly timeoutMs: number;
   /** Failures in a row that end the watch. */
@@ -26,14 +26,14 @@ export interface HealthOptions {
   readonly signal: AbortSignal;
   /** A frozen command cannot respond: such checks do not count. */
   readonly isFrozen: () => boolean;
-  readonly check: CheckHealth;
+  readonly check: HealthCheck;
   readonly onFailure: (failure: string, inARow: number) => void;
 }
 
 /**
  * Resolves with the last failure when there were `failuresMax` in a row, and with null when the signal ended the watch.
  */
-export async function watchHealth(options: HealthOptions): Promise<string | null> {
+export async function watchCommandHealth(options: HealthWatchOptions): Promise<string | null> {
   const { clock, signal, intervalMs, failuresMax } = options;
   for (let failures = 0; !signal.aborted;) {
     await sleep(clock, intervalMs, signal).catch(() => {});
@@ -47,7 +47,7 @@ export async function watchHealth(options: HealthOptions): Promise<string | null
   return null;
 }
 
-async function checkOnce({ clock, signal, timeoutMs, check }: HealthOptions): Promise<string | null> {
+async function checkOnce({ clock, signal, timeoutMs, check }: HealthWatchOptions): Promise<string | null> {
   const late = new Error("the check is late");
   using limit = deadlineAfter(clock, timeoutMs, { signal, reason: () => late });
   const failure = await check(limit.signal);
@@ -69,11 +69,11 @@ const killMsMax = 1000;
 /**
  * A check by a line of shell: started in a process group of its own, and dead with all its processes when it is over.
  */
-export function shellHealthCheck({ line, env, clock }: ShellCheckOptions): CheckHealth {
+export function shellHealthCheck({ line, env, clock }: ShellCheckOptions): HealthCheck {
   return async (signal) => {
     const cookie = newGuid();
-    const started = await spawnChild(shellLine(line), {
-      env: childEnvironment({ ...env, ...cookieEnvironment(cookie, env[cookieVariable]) }),
+    const started = await spawnChild(hookShellCommand(line), {
+      env: childEnvironment({ ...env, ...jobCookieEnvironment(cookie, env[jobCookieVariable]) }),
       ownGroup: true,
       descriptors: [],
       hangUpIgnored: false,
@@ -87,7 +87,7 @@ export function shellHealthCheck({ line, env, clock }: ShellCheckOptions): Check
     off();
     processes.commandEnded();
     await killAll(processes, clock);
-    return endFailure(end);
+    return describeChildFailure(end);
   };
 }
 

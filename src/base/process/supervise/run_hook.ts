@@ -3,12 +3,12 @@
  * dead when it is over. The guard of the leadership watches it, and continues after it.
  */
 import { formatDuration } from "../../support/duration.ts";
-import { type ChildOutcome, endFailure } from "../spawn/child_outcome.ts";
+import { type ChildOutcome, describeChildFailure } from "../spawn/child_outcome.ts";
 import { LocalLease } from "../local_lease.ts";
-import { shellLine } from "../spawn/shell_start.ts";
+import { hookShellCommand } from "../spawn/shell_start.ts";
 import { superviseChild, type SuperviseOptions } from "./supervise_child.ts";
 
-export interface HookOptions
+export interface LeadershipHookOptions
   extends Pick<SuperviseOptions, "env" | "clock" | "signals" | "guard" | "killAfterMs" | "stopSignal" | "signal"> {
   readonly line: string;
   readonly timeoutMs: number;
@@ -19,14 +19,14 @@ export interface HookOptions
 /** Milliseconds from the stop signal to SIGKILL for a hook, or --kill-after if that is shorter. */
 const killAfterMsMax = 1000;
 
-export async function runHook(options: HookOptions): Promise<ChildOutcome> {
+export async function runLeadershipHook(options: LeadershipHookOptions): Promise<ChildOutcome> {
   const { line, timeoutMs, clock } = options;
   const killAfterMs = Math.min(options.killAfterMs, killAfterMsMax);
   const lease = options.lease ?? new LocalLease(clock, timeoutMs + 10 * killAfterMsMax);
   const outcome = await superviseChild({
     ...options,
     lease,
-    command: shellLine(line),
+    command: hookShellCommand(line),
     keepsGuard: true,
     descriptors: [],
     grantedAtMs: clock.now(),
@@ -40,7 +40,7 @@ export async function runHook(options: HookOptions): Promise<ChildOutcome> {
 }
 
 /** The failure as the end of a sentence; null for a success. */
-export function hookFailure(outcome: ChildOutcome, timeoutMs: number): string | null {
+export function describeHookFailure(outcome: ChildOutcome, timeoutMs: number): string | null {
   switch (outcome.kind) {
     case "time_limit":
       return `ran longer than ${formatDuration(timeoutMs)} and was stopped`;
@@ -56,6 +56,6 @@ export function hookFailure(outcome: ChildOutcome, timeoutMs: number): string | 
     case "start_failed":
       return `could not be started: ${outcome.message}`;
     default:
-      return endFailure(outcome);
+      return describeChildFailure(outcome);
   }
 }

@@ -4,7 +4,7 @@
  */
 import { constants } from "node:os";
 import process from "node:process";
-import { isIgnored } from "../spawn/shell_start.ts";
+import { isSignalIgnoredAtStart } from "../spawn/shell_start.ts";
 import type { Clock } from "../../support/clock.ts";
 
 export interface SignalSource {
@@ -19,9 +19,9 @@ export interface SignalSource {
 /** The signals of this process, without those that it was started to ignore, as `nohup baton …` does. */
 export function processSignals(): SignalSource {
   return {
-    hangUpIgnored: isIgnored("SIGHUP"),
+    hangUpIgnored: isSignalIgnoredAtStart("SIGHUP"),
     listen: (signals, listener) => {
-      const wanted = signals.filter((signal) => !isIgnored(signal));
+      const wanted = signals.filter((signal) => !isSignalIgnoredAtStart(signal));
       const call = (signal: NodeJS.Signals) => listener(signal);
       for (const signal of wanted) process.on(signal, call);
       return () => {
@@ -46,7 +46,7 @@ const fromTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT", "SIGWINCH"
  * in the foreground, where the shell waits for baton itself to stop. A command in a group of its own receives it
  * unchanged; Linux stops nothing in such an orphaned process group, unless the command catches the signal.
  */
-export function commandSignals(ownGroup: boolean): CommandSignal[] {
+export function signalsWhileCommandRuns(ownGroup: boolean): CommandSignal[] {
   const terminal: readonly NodeJS.Signals[] = ownGroup ? [...fromTerminal, "SIGTSTP"] : fromTerminal;
   return [
     ...sentOn.map((signal) => ({ signal, forwarded: true })),
@@ -58,8 +58,8 @@ export function commandSignals(ownGroup: boolean): CommandSignal[] {
 export const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 
 /**
- * Thrown through all code that has something to close; the main program then calls `endBySignal`, so that the parent
- * sees the signal.
+ * Ends a call by a signal: thrown through all code that has something to close. The main program then calls
+ * `endProcessBySignal`, so that the parent process sees the signal.
  */
 export class StoppedBySignal extends Error {
   readonly signal: NodeJS.Signals;
@@ -93,7 +93,7 @@ export class StopSignalListener implements Disposable {
  * Ends this process by the signal's own default action, without a core dump. `isTyped`: the process group gets the
  * signal, as from the terminal. Does not return.
  */
-export async function endBySignal(signal: NodeJS.Signals, { isTyped = false } = {}): Promise<never> {
+export async function endProcessBySignal(signal: NodeJS.Signals, { isTyped = false } = {}): Promise<never> {
   const code = 128 + constants.signals[signal];
   if (process.pid === 1) process.exit(code); // the kernel ignores what process 1 of a container sends to itself
   await (await import("../spawn/resource_limits.ts")).forbidCoreDump();
@@ -140,7 +140,7 @@ export class StopRequestClassifier {
 }
 
 /** Calls `listener` for the signals that ask for the end. Returns the function that removes it. */
-export function listenForStops(source: SignalSource, clock: Clock, listener: StopListener): () => void {
+export function listenForStopSignals(source: SignalSource, clock: Clock, listener: StopListener): () => void {
   const { onFirstSignal, onLaterSignal, signals = stopSignals } = listener;
   const requests = new StopRequestClassifier(clock);
   return source.listen(signals, (signal) => {

@@ -6,40 +6,40 @@
 import { fstatSync } from "node:fs";
 import process from "node:process";
 import { BatonError } from "../../errors.ts";
-import { isRevoked } from "../lease.ts";
+import { isLeaseRevoked } from "../lease.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
-import type { Guard } from "../guard/guard.ts";
+import type { CommandGuard } from "../guard/guard.ts";
 import type { GuardedChild } from "../guard/guard_state.ts";
 import type { ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
 import { ChildRun, type ChildRunOptions } from "./child_run.ts";
 import { StoppedBySignal } from "./signal_source.ts";
-import { cookieEnvironment, cookieVariable, noteStarted, readProcess } from "../proc/process_table.ts";
+import { jobCookieEnvironment, jobCookieVariable, noteChildStarted, readProcess } from "../proc/process_table.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
-import type { JobTable, TableJob } from "../proc/job_table.ts";
-import { makeRoomFor } from "../spawn/shell_start.ts";
+import type { JobTable, JobTableEntry } from "../proc/job_table.ts";
+import { makeRoomForDescriptors } from "../spawn/shell_start.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import {
   childEnvironment,
-  prepareSpawn,
-  type ReadyChild,
-  spawnReady,
+  type CommandStartOptions,
+  prepareCommand,
+  type ReadyCommand,
+  spawnReadyCommand,
   type StartedProcess,
-  type StartOptions,
 } from "../spawn/spawn_child.ts";
-import { Event } from "../../support/event.ts";
+import { OneTimeEvent } from "../../support/event.ts";
 
 export interface SuperviseOptions extends
   Pick<
     ChildRunOptions,
     "lease" | "clock" | "signals" | "killAfterMs" | "stopSignal" | "onDoubt" | "maxHoldMs" | "leavesRunning" | "onEvent"
   >,
-  Pick<StartOptions, "descriptors" | "signal" | "readsNothing" | "isRead" | "input" | "cwd"> {
+  Pick<CommandStartOptions, "descriptors" | "signal" | "readsNothing" | "isRead" | "input" | "cwd"> {
   readonly command: readonly string[];
   /**
    * Added to this process's environment; undefined unsets a variable. The lease's holder id is appended to the marks.
    */
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly guard: Guard;
+  readonly guard: CommandGuard;
   /** The time of the grant on `clock`; the time of the call when left out. */
   readonly grantedAtMs?: number;
   /** The outcome is not returned earlier than this after the grant, while the lease is held. */
@@ -73,7 +73,7 @@ export function superviseChild(options: SuperviseOptions): Promise<ChildOutcome>
 
 interface PreparedStart {
   readonly libc: Libc | null;
-  readonly child: ReadyChild;
+  readonly child: ReadyCommand;
   /** The reason why the command cannot be started. */
   readonly obstacle: ChildEnding | null;
 }
@@ -86,7 +86,7 @@ export class PreparedChild {
   readonly #options: SuperviseOptions;
   /** The mark of the command's processes. A nested call finds there that the lock is held already. */
   readonly #cookie: string;
-  readonly #job: TableJob | undefined;
+  readonly #job: JobTableEntry | undefined;
   readonly #guardKills = new AbortController();
   readonly #preparing: Promise<PreparedStart>;
   #ready: PreparedStart | null = null;
@@ -117,18 +117,18 @@ export class PreparedChild {
     const newObstacle = obstacle ?? obstacleNow(this.#options, this.#guardKills.signal);
     if (newObstacle !== null) return this.#finish(newObstacle, null);
 
-    const ownGroup = beside !== undefined || !isForeground(this.#options.foreground, libc);
+    const ownGroup = beside !== undefined || !runsInForeground(this.#options.foreground, libc);
     const adopts = libc?.becomeSubreaper() ?? false;
     libc?.restoreChildSignal();
     const job = this.#job;
-    const spawned = await spawnReady(child, {
+    const spawned = await spawnReadyCommand(child, {
       ownGroup,
       onStarted: (pid) => job !== undefined && beside?.markStarted(job, pid),
     });
     if (spawned.kind !== "started") return this.#finish(spawned, null);
 
     const { pid, ended } = spawned;
-    noteStarted(pid);
+    noteChildStarted(pid);
     guard.reportChild(this.#cookie, {
       pid,
       ownGroup,
@@ -158,9 +158,9 @@ export class PreparedChild {
 
   async #prepare(): Promise<PreparedStart> {
     const libc = await loadLibc();
-    await makeRoomFor(this.#options.descriptors);
-    const watching = watchJob(this.#options, this.#cookie, this.#guardKills);
-    const child = prepareSpawn(this.#options.command, startOptions(this.#options, this.#cookie));
+    await makeRoomForDescriptors(this.#options.descriptors);
+    const watching = letGuardWatchCommand(this.#options, this.#cookie, this.#guardKills);
+    const child = prepareCommand(this.#options.command, startOptions(this.#options, this.#cookie));
     return this.#ready = { libc, child, obstacle: await watching };
   }
 
@@ -173,7 +173,7 @@ export class PreparedChild {
 }
 
 /** The guard, for one command. */
-export function guardForCommand(guard: Guard, cookie: string): ChildRunOptions["guard"] {
+export function guardForCommand(guard: CommandGuard, cookie: string): ChildRunOptions["guard"] {
   return {
     clearedAfterMs: (signal) => guard.clearedAfterMs(cookie, signal),
     reportKnown: (pids) => guard.reportKnown(cookie, pids),
@@ -182,7 +182,7 @@ export function guardForCommand(guard: Guard, cookie: string): ChildRunOptions["
 
 /** Tells the guard that the command has ended. Exported for its test. */
 export function reportEndToGuard(
-  guard: Pick<Guard, "leave" | "forget" | "end">,
+  guard: Pick<CommandGuard, "leave" | "forget" | "end">,
   cookie: string,
   { ending, isBesideOthers = false, keepsGuard = false }: {
     readonly ending: Pick<ChildEnding, "kind"> & { readonly isDead?: boolean };
@@ -198,11 +198,11 @@ export function reportEndToGuard(
   else if (!keepsGuard) setImmediate(() => guard.end());
 }
 
-function startOptions(options: SuperviseOptions, cookie: string): StartOptions {
-  const outer = options.env[cookieVariable] ?? process.env[cookieVariable];
+function startOptions(options: SuperviseOptions, cookie: string): CommandStartOptions {
+  const outer = options.env[jobCookieVariable] ?? process.env[jobCookieVariable];
   return {
     ...options,
-    env: childEnvironment({ ...options.env, ...cookieEnvironment(cookie, outer) }),
+    env: childEnvironment({ ...options.env, ...jobCookieEnvironment(cookie, outer) }),
     // A command that is to be stopped by SIGHUP must not ignore it.
     stopSignal: options.stopSignal,
     hangUpIgnored: options.signals.hangUpIgnored && options.stopSignal !== "SIGHUP",
@@ -213,7 +213,7 @@ function startOptions(options: SuperviseOptions, cookie: string): StartOptions {
  * Lets the guard watch the command, and the `child` if it already runs. Resolves with null when the command may start
  * or continue, else with the reason. `guardKills` is aborted when the guard kills.
  */
-export async function watchJob(
+export async function letGuardWatchCommand(
   options: Pick<SuperviseOptions, "lease" | "clock" | "guard" | "signal" | "onEvent">,
   cookie: string,
   guardKills: AbortController,
@@ -259,7 +259,7 @@ function obstacleNow(
 ): ChildEnding | null {
   clock.noticeSuspend();
   if (signal?.aborted) return { kind: "cancelled" };
-  if (lease.lost.aborted) return { kind: isRevoked(lease.lost) ? "revoked" : "lost", child: null };
+  if (lease.lost.aborted) return { kind: isLeaseRevoked(lease.lost) ? "revoked" : "lost", child: null };
   return guardKills.aborted || !lease.isHeld() ? { kind: "lost", child: null } : null;
 }
 
@@ -278,7 +278,7 @@ function startFailedEnding(error: unknown): ChildEnding {
  * Whether the command stays in baton's process group, with the terminal. "auto": if stdin is a terminal, because a new
  * session would take /dev/tty from ssh and sudo.
  */
-export function isForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
+export function runsInForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
   if (wanted !== "auto") return wanted;
   try {
     return fstatSync(0).isCharacterDevice() && (libc?.isTerminal(0) ?? false);
@@ -297,7 +297,7 @@ async function waitMinHold(
 ): Promise<void> {
   const untilMs = grantedAtMs + (minHoldMs ?? 0);
   if (clock.now() >= untilMs || !lease.isHeld()) return;
-  const over = new Event();
+  const over = new OneTimeEvent();
   using _waits = new TaskScope(
     clock.startTimer(untilMs - clock.now(), over.set),
     signals.listen(["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"], over.set),

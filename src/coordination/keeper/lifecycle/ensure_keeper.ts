@@ -12,8 +12,8 @@ import { dial } from "../../../base/sockets/dial.ts";
 import { abortable } from "../../../base/support/abort.ts";
 import { backoffMs } from "../../../base/support/backoff.ts";
 import { formatDuration } from "../../../base/support/duration.ts";
-import { keeperVariable, registerChild } from "../../../base/support/own_process.ts";
-import { selfCommand } from "../../../base/support/self_exec.ts";
+import { keeperProcessVariable, registerChildProcess } from "../../../base/support/own_process.ts";
+import { ownProgramCommand } from "../../../base/support/self_exec.ts";
 import { createKeeperFolders, type KeeperLocation, keeperLogFileName } from "./keeper_location.ts";
 
 export interface EnsureKeeperOptions {
@@ -81,7 +81,7 @@ type LeftForAnother = () => boolean;
 
 function startDetached(
   location: { dir: string; socketPath: string },
-  { idleExit = "5m", command = selfCommand() }: EnsureKeeperOptions,
+  { idleExit = "5m", command = ownProgramCommand() }: EnsureKeeperOptions,
 ): LeftForAnother {
   const logPath = join(location.dir, keeperLogFileName);
   const log = openLog(logPath);
@@ -95,11 +95,15 @@ function startDetached(
       // The keeper gets its own kernel session and process group, so that ending the command does not end the keeper.
       detached: true,
       // The keeper inherits neither the mark by which the command's processes are found, nor the command's secrets.
-      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", HOME: process.env["HOME"] ?? "/", [keeperVariable]: "1" },
+      env: {
+        PATH: process.env["PATH"] ?? "/usr/bin:/bin",
+        HOME: process.env["HOME"] ?? "/",
+        [keeperProcessVariable]: "1",
+      },
       stdio: ["ignore", log, log],
     });
     child.unref();
-    if (child.pid !== undefined) child.once("exit", registerChild(child.pid, "helper"));
+    if (child.pid !== undefined) child.once("exit", registerChildProcess(child.pid, "helper"));
     return startedKeeper(child, logPath, () => readFileSync(logPath).subarray(logStart).toString("utf8").trim());
   } finally {
     closeSync(log);

@@ -7,7 +7,7 @@ import { hostname } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { BatonError, errorReason } from "../../../base/errors.ts";
-import { homeInDatabase } from "../../../base/support/home_folder.ts";
+import { findHomeFolder } from "../../../base/support/home_folder.ts";
 import { socketPathBytesMax } from "../../../base/sockets/clear_socket_path.ts";
 import {
   checkSafeFolder,
@@ -57,7 +57,7 @@ export function findKeeperLocation(
   const machine = options.machineKeeperSocketPath ?? machineKeeperSocketPath;
   if (machineKeeperExists(machine)) return { dir: null, socketPath: machine, scope: "machine" };
   const name = join("keeper", machineId());
-  const home = homeInDatabase(effectiveUserId(), options.userDatabase ?? "/etc/passwd");
+  const home = findHomeFolder(effectiveUserId(), options.userDatabase ?? "/etc/passwd");
   const atHome = home?.startsWith("/") ? folderBelow(home, join(".local/state/baton", name), "home") : null;
   const fallback = options.fallbackFolder ?? shortFolder();
   const elsewhere = folderBelow(dirname(fallback), join(basename(fallback), name), "own");

@@ -1,5 +1,5 @@
 /** Parts that both sides of the handshake of CURVE share: the keys of a connection, and errors. */
-import { isCanonicalPublicKey, type X25519Secret, x25519Secret } from "../../../base/support/x25519.ts";
+import { isCanonicalPublicKey, prepareX25519Secret, type X25519Secret } from "../../../base/support/x25519.ts";
 import { boxKey } from "./curve_box.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
@@ -9,7 +9,7 @@ export type RandomBytes = (count: number) => Uint8Array;
 /** A key pair for one connection. */
 export function newTransientSecret(randomBytes: RandomBytes): X25519Secret {
   const bytes = randomBytes(32);
-  const secret = x25519Secret(bytes);
+  const secret = prepareX25519Secret(bytes);
   bytes.fill(0);
   return secret;
 }

@@ -5,7 +5,7 @@
  * that no cookie opens twice, and a recorded one never opens on another connection.
  */
 import { timingSafeEqual } from "node:crypto";
-import { type X25519Secret, x25519Secret } from "../../../base/support/x25519.ts";
+import { prepareX25519Secret, type X25519Secret } from "../../../base/support/x25519.ts";
 import { encodeZ85 } from "../../../base/wire/z85.ts";
 import { encodeCommand, encodeErrorCommand, type ZmtpCommand } from "./zmtp_command.ts";
 import { type RandomBytes, sharedBoxKey, unexpectedCommandError, unopenedBoxError } from "./curve_agreement.ts";
@@ -107,7 +107,7 @@ class CurveServer implements Mechanism {
   #makeWelcome(key: Uint8Array, clientTransientKey: Uint8Array): Uint8Array {
     const { randomBytes } = this.#options;
     const serverTransientSecret = randomBytes(32);
-    const serverTransientKey = x25519Secret(serverTransientSecret).publicKey;
+    const serverTransientKey = prepareX25519Secret(serverTransientSecret).publicKey;
     const cookieKey = randomBytes(32);
     const cookieNonce = randomBytes(16);
     const secrets = boxLayouts.cookie.write({ clientTransientKey, serverTransientSecret });
@@ -135,7 +135,7 @@ class CurveServer implements Mechanism {
     cookieKey.fill(0);
     if (secrets === null) throw unopenedBoxError("cookie", "it was made for another connection, or changed on the way");
     const { clientTransientKey, serverTransientSecret } = boxLayouts.cookie.read(secrets);
-    const transient = x25519Secret(serverTransientSecret);
+    const transient = prepareX25519Secret(serverTransientSecret);
     const key = sharedBoxKey(transient, clientTransientKey);
     const plain = openBox(key, { prefix: "CurveZMQINITIATE", rest: nonce }, box);
     if (plain === null) throw unopenedBoxError("INITIATE", "it was changed on the way, or is of another connection");

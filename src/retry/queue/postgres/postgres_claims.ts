@@ -8,7 +8,7 @@ import { BatonError } from "../../../base/errors.ts";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { changeAll } from "../../../base/postgres/required_rows.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
-import { Gather } from "../../../base/support/gather.ts";
+import { CallBatcher } from "../../../base/support/gather.ts";
 import { lifeAfterCrash, lifeAfterReturn, lifeAfterTry, type LifeRules, type MessageLife } from "../message_life.ts";
 import type { Claim, ClaimOrder, TryReport } from "../store_methods.ts";
 import { changesMax, claimBytesMax } from "../retry_store_limits.ts";
@@ -53,7 +53,7 @@ export class PostgresClaims {
   readonly #queue: PostgresQueue;
   readonly #options: PostgresClaimsOptions;
   readonly #known = new Map<number, OwnClaim>();
-  readonly #results: Gather<LifeChange & { readonly mayBeWritten: boolean }, boolean>;
+  readonly #results: CallBatcher<LifeChange & { readonly mayBeWritten: boolean }, boolean>;
   #owner = 0;
   #epoch = 0;
   /** A claim had no reply: messages may be in flight that this process does not know. */
@@ -66,7 +66,7 @@ export class PostgresClaims {
   constructor(queue: PostgresQueue, options: PostgresClaimsOptions) {
     this.#queue = queue;
     this.#options = options;
-    this.#results = new Gather({
+    this.#results = new CallBatcher({
       itemsMax: 256,
       work: async (changes) => {
         const mayBeWritten = changes.some((change) => change.mayBeWritten);

@@ -12,7 +12,7 @@ import { acceptMovedDatabase, migrateDatabase } from "../../../base/postgres/dat
 import type { SqlParameter } from "../../../base/postgres/primary_connection.ts";
 import { StoreTrial } from "../../../base/postgres/store_trial.ts";
 import { systemClock } from "../../../base/support/clock.ts";
-import { Gather } from "../../../base/support/gather.ts";
+import { CallBatcher } from "../../../base/support/gather.ts";
 import type { WorkProgress } from "../../../base/support/work_progress.ts";
 import { type MessageLife, type MessageState, newLife } from "../message_life.ts";
 import { checkMessageSizes, postgresBodyBytesMax } from "../retry_store_limits.ts";
@@ -70,7 +70,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
   readonly #options: PostgresStoreOptions;
   readonly #letters: PostgresDeadLetters;
   readonly #admin: PostgresQueueAdmin;
-  readonly #accepts: Gather<readonly NewMessage[], AcceptedMessage[]>;
+  readonly #accepts: CallBatcher<readonly NewMessage[], AcceptedMessage[]>;
   readonly #methods: AsyncStoreMethods;
   readonly #random: () => number;
   readonly #trial: StoreTrial;
@@ -105,7 +105,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     this.#admin = new PostgresQueueAdmin(this.#queue);
     const processName = `${hostname()} ${process.pid}`;
     const claims = new PostgresClaims(this.#queue, { rules, leaseMs, processName, random });
-    this.#accepts = new Gather({
+    this.#accepts = new CallBatcher({
       itemsMax: acceptMessagesMax,
       sizeMax: acceptBytesMax,
       sizeOf: (messages) => messages.reduce((sum, { body }) => sum + body.byteLength, 0),

@@ -7,7 +7,7 @@ import { accessSync, constants, mkdirSync, readFileSync, realpathSync, statfsSyn
 import process from "node:process";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import { nameInDatabase, userName } from "../../../base/support/user_name.ts";
+import { findUserName, ownUserName } from "../../../base/support/user_name.ts";
 import { BatonError, errorMessage, errorReason } from "../../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../../base/support/open_output.ts";
 import { freeBytesAfter } from "../../../base/storage/disk_space.ts";
@@ -221,9 +221,10 @@ function accessError(error: unknown, folder: string, path: string): BatonError |
   if (error instanceof BatonError) return null; // a sentence with a path, which may contain any word
   if (!/readonly|unable to open/i.test(errorMessage(error)) || (mayWrite(folder) && mayWrite(path))) return null;
   const { uid } = statSync(folder);
-  const owner = uid === process.geteuid?.() ? "this user" : nameInDatabase(String(uid)) ?? `user ${uid}`;
+  const owner = uid === process.geteuid?.() ? "this user" : findUserName(String(uid)) ?? `user ${uid}`;
   // A reader of a write-ahead log writes to shared memory, a file next to the log.
-  const why = `readers write to its log, too; the owner of the store is ${owner}, this process runs as ${userName()}`;
+  const why =
+    `readers write to its log, too; the owner of the store is ${owner}, this process runs as ${ownUserName()}`;
   return new BatonError("IO", `The message store in ${folder} cannot be opened without write access: ${why}`, {
     cause: error,
   });

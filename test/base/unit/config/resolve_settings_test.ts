@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { BatonError } from "../../../../src/base/errors.ts";
 import { parseConfigFile } from "../../../support/parse_config_file.ts";
-import { resolveOne, resolveSettings } from "../../../../src/base/config/resolve_settings.ts";
+import { resolveSetting, resolveSettings } from "../../../../src/base/config/resolve_settings.ts";
 import { setting, type SettingTable } from "../../../../src/base/config/setting.ts";
 import { durationType, textType } from "../../../../src/base/config/value_types.ts";
 
@@ -31,7 +31,7 @@ describe("flag > variable > user's file > system's file > default", () => {
   for (const [sources, value, origin] of ladder) {
     test(`${origin.kind} gives ${value}`, () => {
       expect(resolveSettings(settings, sources).wait).toBe(value);
-      expect(resolveOne("wait", settings.wait, sources).origin()).toEqual(origin);
+      expect(resolveSetting("wait", settings.wait, sources).origin()).toEqual(origin);
     });
   }
 

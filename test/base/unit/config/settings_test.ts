@@ -1,7 +1,7 @@
 import { retryLimitSettings } from "../../../../src/retry/settings/retry_settings.ts";
 import { bodyBytesMax } from "../../../../src/retry/queue/retry_store_limits.ts";
 import { expect, test } from "bun:test";
-import { childVariables, messageVariables } from "../../../../src/base/config/child_variables.ts";
+import { lockCommandVariables, messageCommandVariables } from "../../../../src/base/config/child_variables.ts";
 import { type Setting, toVariableName } from "../../../../src/base/config/setting.ts";
 import {
   pubsubClientSettings,
@@ -36,7 +36,7 @@ const settings: Setting<unknown>[] = Object.values(allSettings);
 const variables = settings.flatMap(({ key }) => key === undefined ? [] : [toVariableName(key)]);
 
 test("no setting reads a variable that baton gives to a child, except where the lock is", () => {
-  const given = new Set(Object.keys({ ...childVariables, ...messageVariables }));
+  const given = new Set(Object.keys({ ...lockCommandVariables, ...messageCommandVariables }));
   expect(variables.filter((variable) => given.has(variable))).toEqual(["BATON_SERVERS", "BATON_ROOT"]);
 });
 

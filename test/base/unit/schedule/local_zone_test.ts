@@ -3,7 +3,12 @@ import process from "node:process";
 import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { clockTime, zoneOfSetVariable, zoneOfVariable, zoneWarning } from "../../../../src/base/schedule/local_zone.ts";
+import {
+  formatClockTime,
+  parseTimeZoneVariable,
+  readTimeZoneVariable,
+  timeZoneWarning,
+} from "../../../../src/base/schedule/local_zone.ts";
 
 test.each([
   ["Europe/Berlin", "Europe/Berlin"],
@@ -20,7 +25,7 @@ test.each([
   ["<+03>-3", "Etc/GMT-3"],
   ["EST5", "Etc/GMT+5"],
   ["XYZ-5:00", "Etc/GMT-5"],
-])("TZ=%s is %s", (value, zone) => expect(zoneOfVariable(value)).toBe(zone));
+])("TZ=%s is %s", (value, zone) => expect(parseTimeZoneVariable(value)).toBe(zone));
 
 test.each([
   "Europe/Nowhere",
@@ -35,11 +40,11 @@ test.each([
 ])(
   "TZ=%s means no zone: schedules refuse it, printed times warn of it",
   (value) => {
-    expect(zoneOfVariable(value)).toBe(null);
-    expect(() => zoneOfSetVariable("TZ", { TZ: value })).toThrow(
+    expect(parseTimeZoneVariable(value)).toBe(null);
+    expect(() => readTimeZoneVariable("TZ", { TZ: value })).toThrow(
       `TZ is ${JSON.stringify(value)}, which is no time zone that this machine knows: use a name such as Europe/Berlin`,
     );
-    expect(zoneWarning({ TZ: value })).toBe(
+    expect(timeZoneWarning({ TZ: value })).toBe(
       `TZ is ${JSON.stringify(value)}, which is no time zone that this machine knows; times are in UTC`,
     );
   },
@@ -51,20 +56,21 @@ test("a link to a file of the zone database is that zone", () => {
   try {
     if (!existsSync(zone)) return console.log("not tested: there is no zone database");
     symlinkSync(zone, join(folder, "localtime"));
-    expect(zoneOfVariable(join(folder, "localtime"))).toBe("Asia/Tokyo");
+    expect(parseTimeZoneVariable(join(folder, "localtime"))).toBe("Asia/Tokyo");
     writeFileSync(join(folder, "other"), "no rules");
-    expect(zoneOfVariable(join(folder, "other"))).toBe(null);
+    expect(parseTimeZoneVariable(join(folder, "other"))).toBe(null);
   } finally {
     rmSync(folder, { recursive: true });
   }
 });
 
 test("an empty CRON_TZ is none, and no warning is needed without TZ", () => {
-  expect([zoneOfSetVariable("CRON_TZ", { CRON_TZ: "" }), zoneOfSetVariable("TZ", {}), zoneWarning({})]).toEqual([
-    null,
-    null,
-    null,
-  ]);
+  expect([readTimeZoneVariable("CRON_TZ", { CRON_TZ: "" }), readTimeZoneVariable("TZ", {}), timeZoneWarning({})])
+    .toEqual([
+      null,
+      null,
+      null,
+    ]);
 });
 
 test("the clock shows the zone of TZ", () => {
@@ -77,7 +83,7 @@ test("the clock shows the zone of TZ", () => {
     };
     for (const [value, time] of Object.entries(times)) {
       process.env["TZ"] = value;
-      expect(clockTime(1_790_000_000_000)).toBe(time);
+      expect(formatClockTime(1_790_000_000_000)).toBe(time);
     }
   } finally {
     if (before === undefined) delete process.env["TZ"];

@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from "bun:test";
-import { Calendar } from "../../../../src/base/schedule/calendar.ts";
+import { ScheduleCalendar } from "../../../../src/base/schedule/calendar.ts";
 import { Schedule } from "../../../../src/base/schedule/schedule.ts";
 import { canonicalSchedule, scheduleId } from "../../../../src/base/schedule/schedule_text.ts";
 import { isFullDose } from "../../../support/dose.ts";
@@ -80,8 +80,8 @@ test("the next and the last tick", () => {
 
 test("a tick is found in a few steps, and the offset of a zone is read once: a service has 1,000 schedules", () => {
   const every = ["Asia/Kolkata", "UTC"].map((zone) => new Schedule("* * * * *", zone));
-  using first = spyOn(Calendar.prototype, "first");
-  using last = spyOn(Calendar.prototype, "last");
+  using first = spyOn(ScheduleCalendar.prototype, "first");
+  using last = spyOn(ScheduleCalendar.prototype, "last");
   using formats = spyOn(Intl.DateTimeFormat.prototype, "formatToParts");
   const from = at("2026-11-20T08:50:30Z");
   const looks = 500;

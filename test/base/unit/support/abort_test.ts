@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import {
   abortable,
-  aborted,
   onAbort,
   RunningCalls,
   TaskScope,
   throwIfAborted,
+  whenAborted,
 } from "../../../../src/base/support/abort.ts";
 
 const reason = new Error("given up");
@@ -102,8 +102,8 @@ test("an owner waits for its calls, also for those that fail", async () => {
 
 test("aborted resolves with the signal", async () => {
   const controller = new AbortController();
-  const waiting = aborted(controller.signal);
+  const waiting = whenAborted(controller.signal);
   controller.abort(new Error("the reason is no rejection"));
   await waiting;
-  await aborted(controller.signal);
+  await whenAborted(controller.signal);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { backoffMs, retry } from "../../../../src/base/support/backoff.ts";
+import { backoffMs, retryWithBackoff } from "../../../../src/base/support/backoff.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { property } from "../../../support/property.ts";
 
@@ -48,7 +48,7 @@ describe("retry", () => {
     };
     const failures: number[] = [];
     const mayRetry = (_: unknown, count: number) => failures.push(count) > 0;
-    const result = retry(work, { clock, backoff, mayRetry });
+    const result = retryWithBackoff(work, { clock, backoff, mayRetry });
     for (let step = 0; step < 10; step++) {
       await clock.advance(100);
     }
@@ -61,8 +61,8 @@ describe("retry", () => {
     const clock = new FakeClock();
     const stop = new AbortController();
     const fail = () => Promise.reject(new Error("refused"));
-    await expect(retry(fail, { clock, backoff, mayRetry: () => false })).rejects.toThrow("refused");
-    const waiting = retry(fail, { clock, backoff, signal: stop.signal, mayRetry: () => true });
+    await expect(retryWithBackoff(fail, { clock, backoff, mayRetry: () => false })).rejects.toThrow("refused");
+    const waiting = retryWithBackoff(fail, { clock, backoff, signal: stop.signal, mayRetry: () => true });
     await settled();
     stop.abort(new Error("stopped"));
     await expect(waiting).rejects.toThrow("stopped");

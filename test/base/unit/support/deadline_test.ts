@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { deadlineAfter, resultWithin, sleep, waitLimit } from "../../../../src/base/support/deadline.ts";
+import { deadlineAfter, resultWithin, sleep, startCallDeadline } from "../../../../src/base/support/deadline.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 test("a deadline aborts with its own reason when the time is over", async () => {
@@ -42,7 +42,9 @@ test.each([["5s", '"5s"'], [NaN, "NaN"], [null, "Null"]])(
   "a limit of %p is refused before the wait begins",
   (wait, value) => {
     const clock = new FakeClock();
-    expect(() => waitLimit(clock, wait as number)).toThrow(`wait is ${value}; expected a number of milliseconds`);
+    expect(() => startCallDeadline(clock, wait as number)).toThrow(
+      `wait is ${value}; expected a number of milliseconds`,
+    );
     expect(clock.timers).toBe(0);
   },
 );

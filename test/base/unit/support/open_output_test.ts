@@ -18,7 +18,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { openOutput, refuseLinksOfOthers } from "../../../../src/base/support/open_output.ts";
+import { openOutputFile, refuseLinksOfOthers } from "../../../../src/base/support/open_output.ts";
 
 const isRoot = process.geteuid?.() === 0;
 if (!isRoot) console.log("other users' links are not tested: only root can make them");
@@ -38,8 +38,8 @@ beforeEach(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const write = (path: string, access: Parameters<typeof openOutput>[1] = "replace") => {
-  const fd = openOutput(path, access);
+const write = (path: string, access: Parameters<typeof openOutputFile>[1] = "replace") => {
+  const fd = openOutputFile(path, access);
   writeSync(fd, "new");
   closeSync(fd);
 };
@@ -156,7 +156,7 @@ test("the name of stdout in other programs is no file by accident", () => {
 
 test("devices and open files are opened by their paths", () => {
   write("/dev/null");
-  const fd = openOutput(target, "replace");
+  const fd = openOutputFile(target, "replace");
   write(`/proc/self/fd/${fd}`, "append");
   closeSync(fd);
   expect(readFileSync(target, "utf8")).toBe("new");

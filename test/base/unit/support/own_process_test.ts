@@ -8,11 +8,11 @@ const table = fileURLToPath(new URL("../../../../src/base/process/proc/process_t
 const program = `
   import { spawn } from "node:child_process";
   import { openSync } from "node:fs";
-  import { listChildren, noteStarted } from ${JSON.stringify(table)};
+  import { listChildProcesses, noteChildStarted } from ${JSON.stringify(table)};
   const child = spawn("sleep", ["60"], { stdio: "ignore" });
-  noteStarted(child.pid);
+  noteChildStarted(child.pid);
   try { for (;;) openSync("/dev/null", "r"); } catch {}
-  console.log(listChildren(process.pid).includes(child.pid));
+  console.log(listChildProcesses(process.pid).includes(child.pid));
   child.kill("SIGKILL");
 `;
 

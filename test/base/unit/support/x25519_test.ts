@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { isCanonicalPublicKey, x25519Secret } from "../../../../src/base/support/x25519.ts";
+import { isCanonicalPublicKey, prepareX25519Secret } from "../../../../src/base/support/x25519.ts";
 import { hex } from "../../../support/wire.ts";
 
 /** RFC 7748, section 6.1. */
@@ -20,8 +20,8 @@ const lowOrder = [
 ];
 
 test("RFC 7748's two parties agree", () => {
-  const one = x25519Secret(hex(alice));
-  const other = x25519Secret(hex(bob));
+  const one = prepareX25519Secret(hex(alice));
+  const other = prepareX25519Secret(hex(bob));
   expect(one.publicKey.toHex()).toBe("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a");
   expect(other.publicKey.toHex()).toBe("de9edb7d7b7dc1b4d35b61c2ece435373f8343c85b78674dadfc7e146f882b4f");
   const shared = "4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742";
@@ -43,26 +43,26 @@ test("RFC 7748's vectors for the function itself", () => {
     ],
   ] as const;
   for (const [secret, publicKey, shared] of vectors) {
-    expect(x25519Secret(hex(secret)).deriveSharedSecret(hex(publicKey))?.toHex()).toBe(shared);
+    expect(prepareX25519Secret(hex(secret)).deriveSharedSecret(hex(publicKey))?.toHex()).toBe(shared);
   }
 });
 
 describe("a public key of low order", () => {
   test.each(lowOrder)("%s agrees to nothing", (publicKey) => {
-    expect(x25519Secret(hex(alice)).deriveSharedSecret(hex(publicKey))).toBeNull();
+    expect(prepareX25519Secret(hex(alice)).deriveSharedSecret(hex(publicKey))).toBeNull();
   });
 });
 
 test("a key of another length is a mistake of the caller", () => {
-  expect(() => x25519Secret(new Uint8Array(31))).toThrow("has 32 bytes, not 31");
-  expect(() => x25519Secret(hex(alice)).deriveSharedSecret(new Uint8Array(33))).toThrow("has 32 bytes, not 33");
+  expect(() => prepareX25519Secret(new Uint8Array(31))).toThrow("has 32 bytes, not 31");
+  expect(() => prepareX25519Secret(hex(alice)).deriveSharedSecret(new Uint8Array(33))).toThrow("has 32 bytes, not 33");
 });
 
 test("the bytes of a secret may be overwritten once it was made", () => {
   const bytes = hex(alice);
-  const secret = x25519Secret(bytes);
+  const secret = prepareX25519Secret(bytes);
   bytes.fill(0);
-  const other = x25519Secret(hex(bob));
+  const other = prepareX25519Secret(hex(bob));
   expect(secret.deriveSharedSecret(other.publicKey)).toEqual(other.deriveSharedSecret(secret.publicKey));
 });
 

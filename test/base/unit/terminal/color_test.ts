@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { choosePainter } from "../../../../src/base/terminal/color.ts";
-import { headCells, printTable } from "../../../../src/base/terminal/table.ts";
+import { chooseTextPainter } from "../../../../src/base/terminal/color.ts";
+import { printTable, tableHeadCells } from "../../../../src/base/terminal/table.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
 test("colors are on where the output is a terminal; NO_COLOR, CLICOLOR_FORCE and TERM=dumb decide otherwise", () => {
@@ -20,19 +20,19 @@ test("colors are on where the output is a terminal; NO_COLOR, CLICOLOR_FORCE and
   ];
   for (const [stdoutIsTerminal, env, isPainted] of cases) {
     const io = fakeIo({ stdoutIsTerminal, env });
-    const painted = choosePainter(io, "stdout")("red", "x");
+    const painted = chooseTextPainter(io, "stdout")("red", "x");
     expect([stdoutIsTerminal, env, painted]).toEqual([stdoutIsTerminal, env, isPainted ? "\x1b[31mx\x1b[39m" : "x"]);
   }
 });
 
 test("stdout and stderr are asked separately", () => {
   const io = fakeIo({ stderrIsTerminal: true });
-  expect(choosePainter(io, "stdout")("bold", "x")).toBe("x");
-  expect(choosePainter(io, "stderr")("bold", "x")).toBe("\x1b[1mx\x1b[22m");
+  expect(chooseTextPainter(io, "stdout")("bold", "x")).toBe("x");
+  expect(chooseTextPainter(io, "stderr")("bold", "x")).toBe("\x1b[1mx\x1b[22m");
 });
 
 test("columns are aligned by what is visible, and text from outside cannot bring codes of its own", () => {
-  const rows = [headCells(["KIND", "NAME"]), ["lock", { text: "a\x1b[31m", style: "green" as const }], ["x", "b"]];
+  const rows = [tableHeadCells(["KIND", "NAME"]), ["lock", { text: "a\x1b[31m", style: "green" as const }], ["x", "b"]];
   const plain = fakeIo();
   printTable(plain, rows);
   expect(plain.stdout()).toBe("KIND  NAME\nlock  a\u{fffd}[31m\nx     b\n");

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { responseReasonText } from "../../../../src/pubsub/client/requester.ts";
 import { type Io, printableLines } from "../../../../src/base/terminal/io.ts";
-import { processLog } from "../../../../src/base/terminal/process_log.ts";
+import { createProcessLog } from "../../../../src/base/terminal/process_log.ts";
 
 const foreign = "bad\x1b]0;title\x07\r\u009b31m\u202e\u2028end";
 const harmless = "bad\ufffd]0;title\ufffd\ufffd\ufffd31m\ufffd\ufffdend";
@@ -23,11 +23,11 @@ test("messages on stderr have no control characters, but lines and tabs; a displ
 test("a line of a log stays one line; JSON has its characters escaped", () => {
   let said = "";
   const io = { err: (text: string) => void (said += text) } as unknown as Io;
-  processLog(io, { who: "baton", format: "text" })("warning", "x", `${foreign}\nbaton: forged`);
+  createProcessLog(io, { who: "baton", format: "text" })("warning", "x", `${foreign}\nbaton: forged`);
   expect(said.split("\n")).toEqual([expect.stringContaining(`warning: ${harmless}\ufffdbaton: forged`), ""]);
   said = "";
   const flag = "\u{1f3f4}\u{e0067}\u{e007f}";
-  processLog(io, { who: "baton", format: "json" })("warning", "x", `${foreign}${flag}`);
+  createProcessLog(io, { who: "baton", format: "json" })("warning", "x", `${foreign}${flag}`);
   expect(printableLines(said)).toBe(said); // nothing is left that stderr would replace
   expect(JSON.parse(said).message).toBe(`${foreign}${flag}`);
 });

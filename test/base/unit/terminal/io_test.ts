@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeWhole } from "../../../../src/base/support/write_whole.ts";
+import { writeAllBytes } from "../../../../src/base/support/write_whole.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-io-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -18,8 +18,8 @@ function nonBlockingPipe(name: string): number {
 test("everything is written, in the order it was said", () => {
   const fd = openSync(join(folder, "file"), "w");
   const long = "ä".repeat(200_000);
-  writeWhole(fd, long);
-  writeWhole(fd, "end");
+  writeAllBytes(fd, long);
+  writeAllBytes(fd, "end");
   closeSync(fd);
   expect(readFileSync(join(folder, "file"), "utf8")).toBe(`${long}end`);
 });
@@ -28,7 +28,7 @@ test("a full pipe is given up after its time; what fits is written", () => {
   const fd = nonBlockingPipe("full");
   let nowMs = 0;
   using _clock = spyOn(performance, "now").mockImplementation(() => nowMs += 3000);
-  expect(() => writeWhole(fd, `head${"x".repeat(4 << 20)}`)).toThrow(/EAGAIN/);
+  expect(() => writeAllBytes(fd, `head${"x".repeat(4 << 20)}`)).toThrow(/EAGAIN/);
   expect(nowMs).toBe(15_000); // the start, and four looks
   const start = new Uint8Array(4);
   readSync(fd, start);

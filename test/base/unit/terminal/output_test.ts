@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Output } from "../../../../src/base/terminal/io.ts";
+import { OutputChannel } from "../../../../src/base/terminal/io.ts";
 import { eventually } from "../../../support/eventually.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-output-"));
@@ -31,7 +31,7 @@ function readPipe(): Uint8Array {
 }
 
 /** Reads until nothing waits. */
-async function readAll(output: Output): Promise<string> {
+async function readAll(output: OutputChannel): Promise<string> {
   const chunks: Uint8Array[] = [];
   let isWritten = false;
   const written = output.written().then(() => isWritten = true);
@@ -46,7 +46,7 @@ async function readAll(output: Output): Promise<string> {
 const line = (number: number) => `${number} ${"x".repeat(4000)}\n`;
 
 test("writes to a full pipe return, and the reader gets all of them in order", async () => {
-  const output = new Output(writer);
+  const output = new OutputChannel(writer);
   const lines = Array.from({ length: 100 }, (_, number) => line(number));
   for (const each of lines) output.write(each);
   expect(output.waiting.length).toBeGreaterThan(0);
@@ -56,7 +56,7 @@ test("writes to a full pipe return, and the reader gets all of them in order", a
 });
 
 test("the mode of the open file, which other processes share, stays as it was", async () => {
-  const output = new Output(writer);
+  const output = new OutputChannel(writer);
   for (let number = 0; number < 50; number++) output.write(line(number));
   const [, flags = ""] = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${writer}`, "latin1")) ?? [];
   expect(Number.parseInt(flags, 8) & constants.O_NONBLOCK).toBe(0);
@@ -64,7 +64,7 @@ test("the mode of the open file, which other processes share, stays as it was", 
 });
 
 test("messages beyond the limit are lost, and their number is told in their place", async () => {
-  const output = new Output(writer);
+  const output = new OutputChannel(writer);
   while (output.waiting.length === 0) output.write(line(0));
   await readAll(output);
   const waitingMax = 3;
@@ -82,7 +82,7 @@ test("messages beyond the limit are lost, and their number is told in their plac
 });
 
 test("one message is written whole, however long it is", async () => {
-  const output = new Output(writer);
+  const output = new OutputChannel(writer);
   const text = `${"€x".repeat(100_000)}\n`;
   output.write(text, 1);
   expect(await readAll(output)).toBe(text);
@@ -90,7 +90,7 @@ test("one message is written whole, however long it is", async () => {
 });
 
 test("a wait for the reader ends with the signal, and the text still waits", async () => {
-  const output = new Output(writer);
+  const output = new OutputChannel(writer);
   while (output.waiting.length === 0) output.write(line(0));
   const stop = new AbortController();
   const written = output.written(stop.signal);
@@ -101,20 +101,20 @@ test("a wait for the reader ends with the signal, and the text still waits", asy
 });
 
 test("a file without room fails, also later", () => {
-  const output = new Output(openSync("/dev/full", "w"));
+  const output = new OutputChannel(openSync("/dev/full", "w"));
   expect(() => output.write("x")).toThrow(/ENOSPC/);
   expect(() => output.write("")).toThrow(/ENOSPC/);
   expect(output.failure).toMatchObject({ code: "ENOSPC" });
 });
 
 test("the read end of a pipe is no output", () => {
-  expect(() => new Output(reader).write("x")).toThrow(/EBADF/);
+  expect(() => new OutputChannel(reader).write("x")).toThrow(/EBADF/);
 });
 
 test("a file has what was written when the write returns", () => {
   const path = join(folder, "file");
   const fd = openSync(path, "w");
-  const output = new Output(fd);
+  const output = new OutputChannel(fd);
   const long = "ä".repeat(200_000);
   output.write(long);
   output.write("end");
@@ -127,7 +127,7 @@ test("a pipe without a reader fails, also while text waits", async () => {
   const path = join(folder, "left");
   execFileSync("mkfifo", [path]);
   const left = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  const output = new Output(openSync(path, constants.O_WRONLY));
+  const output = new OutputChannel(openSync(path, constants.O_WRONLY));
   while (output.waiting.length === 0) output.write(line(0));
   closeSync(left);
   await output.written();
@@ -139,7 +139,7 @@ test("a pipe that another program has made non-blocking is written like any othe
   const path = join(folder, "shared");
   execFileSync("mkfifo", [path]);
   const both = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
-  const output = new Output(both);
+  const output = new OutputChannel(both);
   while (output.waiting.length === 0) output.write(line(0));
   const bytes = new Uint8Array(1 << 20);
   let isWritten = false;

@@ -2,12 +2,12 @@ import { afterAll, expect, test } from "bun:test";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type StatusReport, StatusWriter } from "../../../../src/base/terminal/status_report.ts";
+import { type CommandStatusReport, StatusReportWriter } from "../../../../src/base/terminal/status_report.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-status-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const report: StatusReport = {
+const report: CommandStatusReport = {
   version: 1,
   command: "lock",
   names: ["a"],
@@ -23,7 +23,7 @@ const report: StatusReport = {
 
 test("one line goes to the descriptor and to the file", () => {
   const fd = openSync(join(folder, "fd"), "w");
-  using status = new StatusWriter({ fd, file: join(folder, "file"), inheritedFds: [fd] });
+  using status = new StatusReportWriter({ fd, file: join(folder, "file"), inheritedFds: [fd] });
   expect(status.write(report)).toEqual([]);
   closeSync(fd);
   for (const name of ["fd", "file"]) {
@@ -34,27 +34,27 @@ test("one line goes to the descriptor and to the file", () => {
 });
 
 test("a descriptor that is not open, or that baton opened itself, is refused", () => {
-  expect(() => new StatusWriter({ fd: 987, inheritedFds: [987] })).toThrow(
+  expect(() => new StatusReportWriter({ fd: 987, inheritedFds: [987] })).toThrow(
     "--status-fd 987: descriptor 987 is not open",
   );
   const fd = openSync(join(folder, "own"), "w");
-  expect(() => new StatusWriter({ fd, inheritedFds: [] })).toThrow("is not open");
+  expect(() => new StatusReportWriter({ fd, inheritedFds: [] })).toThrow("is not open");
   closeSync(fd);
 });
 
 test("a file that cannot be created is refused before anything is done", () => {
-  expect(() => new StatusWriter({ file: join(folder, "none/file"), inheritedFds: [] })).toThrow(
+  expect(() => new StatusReportWriter({ file: join(folder, "none/file"), inheritedFds: [] })).toThrow(
     /--status-file .* cannot create the file/,
   );
 });
 
 test("what cannot be written is said, not thrown", () => {
-  using status = new StatusWriter({ file: "/dev/full", inheritedFds: [] });
+  using status = new StatusReportWriter({ file: "/dev/full", inheritedFds: [] });
   expect(status.write(report).join()).toMatch(/Cannot write --status-file \/dev\/full: .*ENOSPC/);
 });
 
 test.skipIf(process.platform !== "linux")("a descriptor that is open for reading only is refused", () => {
   const fd = openSync("/dev/null", "r");
-  expect(() => new StatusWriter({ fd, inheritedFds: [fd] })).toThrow(`descriptor ${fd} is open for reading only`);
+  expect(() => new StatusReportWriter({ fd, inheritedFds: [fd] })).toThrow(`descriptor ${fd} is open for reading only`);
   closeSync(fd);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { tableLines } from "../../../../src/base/terminal/table.ts";
-import { cutLine } from "../../../../src/base/terminal/terminal_lines.ts";
-import { cutText, shortenText, textWidth, wrapText } from "../../../../src/base/terminal/text_width.ts";
+import { formatTableLines } from "../../../../src/base/terminal/table.ts";
+import { cutTerminalLine } from "../../../../src/base/terminal/terminal_lines.ts";
+import { cutTextToWidth, shortenTextToWidth, textWidth, wrapText } from "../../../../src/base/terminal/text_width.ts";
 
 const plain = (_style: string, text: string) => text;
 
@@ -15,13 +15,13 @@ describe("the width of a text", () => {
   });
 
   test("a text is cut, shortened and wrapped by its columns", () => {
-    expect(cutText("長い名前", 5)).toBe("長い");
-    expect(shortenText("長い名前", 8)).toBe("長い名前");
-    expect(shortenText("長い名前", 7)).toBe("長い名…");
+    expect(cutTextToWidth("長い名前", 5)).toBe("長い");
+    expect(shortenTextToWidth("長い名前", 8)).toBe("長い名前");
+    expect(shortenTextToWidth("長い名前", 7)).toBe("長い名…");
     expect(wrapText("abcdefg", 3)).toEqual(["abc", "def", "g"]);
     expect(wrapText("", 3)).toEqual([""]);
     expect(wrapText("長い", 1)).toEqual(["長", "い"]);
-    expect(cutLine("\x1b[1m長い\x1b[22mab", 3)).toBe("\x1b[1m長\x1b[22m");
+    expect(cutTerminalLine("\x1b[1m長い\x1b[22mab", 3)).toBe("\x1b[1m長\x1b[22m");
   });
 });
 
@@ -29,20 +29,20 @@ describe("a table", () => {
   const rows = [["NAME", "HOLD", "REASON"], ["長い", "1", "full"], ["ab", "22", ""]];
 
   test("columns are aligned under wide characters", () => {
-    expect(tableLines(rows, plain)).toEqual(["NAME  HOLD  REASON", "長い  1     full", "ab    22"]);
+    expect(formatTableLines(rows, plain)).toEqual(["NAME  HOLD  REASON", "長い  1     full", "ab    22"]);
   });
 
   test("a long text hides no other column where the width is limited", () => {
     const long = [...rows, ["x".repeat(200), "3", "y".repeat(300)]];
-    const lines = tableLines(long, plain, 60);
+    const lines = formatTableLines(long, plain, 60);
     expect(lines.at(-1)).toBe(`${"x".repeat(25)}…  3     ${"y".repeat(25)}…`);
     expect(lines.every((line) => textWidth(line) <= 60)).toBe(true);
-    expect(tableLines(long, plain).at(-1)).toContain("x".repeat(200));
+    expect(formatTableLines(long, plain).at(-1)).toContain("x".repeat(200));
   });
 
   test("a table that fits is not changed, and texts of 20 columns stay whole", () => {
-    expect(tableLines(rows, plain, 18)).toEqual(tableLines(rows, plain));
-    expect(tableLines([["x".repeat(50), "30122667432480123"]], plain, 30)).toEqual([
+    expect(formatTableLines(rows, plain, 18)).toEqual(formatTableLines(rows, plain));
+    expect(formatTableLines([["x".repeat(50), "30122667432480123"]], plain, 30)).toEqual([
       `${"x".repeat(19)}…  30122667432480123`,
     ]);
   });

@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import process from "node:process";
-import { listChildren } from "../../../../src/base/process/proc/process_table.ts";
+import { listChildProcesses } from "../../../../src/base/process/proc/process_table.ts";
 import { ChaosProxy } from "../../../support/chaos_proxy.ts";
 import type { RunningBackend } from "../../../support/backends.ts";
 import { batonCommand } from "../../../support/keeper_server.ts";
@@ -176,7 +176,7 @@ export function killFamily(pid: number): void {
   const family = pid === 0 ? [] : [pid];
   for (const member of family) {
     send(member, "SIGSTOP");
-    family.push(...listChildren(member));
+    family.push(...listChildProcesses(member));
   }
   for (const member of family) send(member, "SIGKILL");
 }

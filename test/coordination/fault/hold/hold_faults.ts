@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { listChildren } from "../../../../src/base/process/proc/process_table.ts";
+import { listChildProcesses } from "../../../../src/base/process/proc/process_table.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { span } from "../../../support/server_outages.ts";
 import type { Contender } from "../lock/contender.ts";
@@ -52,7 +52,7 @@ async function holderOf({ home }: Contender): Promise<number> {
 async function guardOf(victim: Contender): Promise<number> {
   const holder = await holderOf(victim);
   return await eventually(
-    () => listChildren(holder).find((pid) => textOf(`/proc/${pid}/comm`).trim() === "lock-guard") ?? null,
+    () => listChildProcesses(holder).find((pid) => textOf(`/proc/${pid}/comm`).trim() === "lock-guard") ?? null,
     { what: "the holder to have a guard" },
   );
 }

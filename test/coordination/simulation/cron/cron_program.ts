@@ -11,7 +11,7 @@ import { historyLimitsDefault, historyPath, readHistory } from "../../../../src/
 import type { TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
 import { resetFutureTicks } from "../../../../src/coordination/tick/reset_ticks.ts";
 import { scheduleId } from "../../../../src/base/schedule/schedule_text.ts";
-import { abortable, aborted } from "../../../../src/base/support/abort.ts";
+import { abortable, whenAborted } from "../../../../src/base/support/abort.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import { BatonError, errorMessage } from "../../../../src/base/errors.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
@@ -110,7 +110,7 @@ class SimCronHost extends RecipeClient {
       cancels.push(clock.startTimer(reloadMsMax * chance.next(), reload));
     };
     cancels.push(clock.startTimer(reloadMsMax * chance.next(), reload));
-    await aborted(over);
+    await whenAborted(over);
     await Promise.allSettled(all);
     for (const cancel of cancels) cancel();
     world.count(stop.signal.aborted ? "mark service stopped" : "mark session of a service ended");

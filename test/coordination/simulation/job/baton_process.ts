@@ -2,19 +2,19 @@
  * A baton among the processes of its machine: its signals, the start of its command, and its guard, which runs the real
  * code of guards.
  */
-import { GuardLoop, type KeptSession } from "../../../../src/base/process/guard/guard_main.ts";
-import { loadLibc, provideLibc } from "../../../../src/base/process/libc.ts";
+import { type GuardKeptSession, GuardLoop } from "../../../../src/base/process/guard/guard_main.ts";
+import { loadLibc, provideSimulatedLibc } from "../../../../src/base/process/libc.ts";
 import { type ChildEnd, toChildEnd } from "../../../../src/base/process/spawn/child_outcome.ts";
 import type { HelperProcess } from "../../../../src/base/process/spawn/helper_process.ts";
 import {
-  type LaunchOptions,
-  provideSpawn,
-  type ResolvedStart,
+  type CommandLaunchOptions,
+  provideSimulatedSpawn,
+  type ResolvedCommandStart,
   type StartedProcess,
 } from "../../../../src/base/process/spawn/spawn_child.ts";
 import type { SignalSource } from "../../../../src/base/process/supervise/signal_source.ts";
-import { cookieVariable } from "../../../../src/base/process/proc/process_table.ts";
-import { registerChild } from "../../../../src/base/support/own_process.ts";
+import { jobCookieVariable } from "../../../../src/base/process/proc/process_table.ts";
+import { registerChildProcess } from "../../../../src/base/support/own_process.ts";
 import { keepDeadBatonSession } from "../../../../src/coordination/job/kept_session.ts";
 import { endSession } from "../../../../src/protocols/zookeeper/end_session.ts";
 import { Chance } from "../../../world/chance.ts";
@@ -113,8 +113,8 @@ export class BatonProcess {
     const system = new SimSystem(this.own);
     process.system = system;
     setCurrent(process); // its turn goes on with these processes
-    provideLibc(system, simLibc(system));
-    provideSpawn(system, (start, terms) => this.#spawn(start, terms));
+    provideSimulatedLibc(system, simLibc(system));
+    provideSimulatedSpawn(system, (start, terms) => this.#spawn(start, terms));
     this.own.onSignal = (signal) => {
       if (!this.signals.isCaught(signal)) return false;
       this.hasCaughtSignal = true;
@@ -163,16 +163,16 @@ export class BatonProcess {
     return false;
   }
 
-  async #spawn({ env }: ResolvedStart, { ownGroup, onStarted }: LaunchOptions): Promise<StartedProcess> {
+  async #spawn({ env }: ResolvedCommandStart, { ownGroup, onStarted }: CommandLaunchOptions): Promise<StartedProcess> {
     const { os, own, process } = this;
-    const job = this.jobs.get(env[cookieVariable]?.split(":").at(-1) ?? "");
+    const job = this.jobs.get(env[jobCookieVariable]?.split(":").at(-1) ?? "");
     if (job === undefined) throw new Error("the command of no job is to be started");
     if (!this.guards.some(({ readyMs }) => readyMs < Infinity)) {
       process.world.fail("started without a guard", `${process.name} under ${job.lease.path}`);
     }
     const child = os.fork(own, job);
     // In the same turn as the start: baton does nothing else before it knows its child.
-    const unregister = registerChild(child.pid, "command");
+    const unregister = registerChildProcess(child.pid, "command");
     onStarted?.(child.pid);
     const ended = Promise.withResolvers<ChildEnd>();
     this.#ended.set(child.pid, ({ exit }) => {
@@ -233,7 +233,7 @@ export class BatonProcess {
     os.setSession(own);
     const system = new SimSystem(own);
     sim.system = system;
-    provideLibc(system, simLibc(system, { input, output }));
+    provideSimulatedLibc(system, simLibc(system, { input, output }));
     sim.start();
     const guard: GuardProcess = {
       sim,
@@ -253,7 +253,7 @@ export class BatonProcess {
         os.end(own, guard.hasFinished ? { code: 0, signal: null } : { code: null, signal: "SIGKILL" });
       }
     });
-    const unregister = registerChild(own.pid, "helper");
+    const unregister = registerChildProcess(own.pid, "helper");
     const ended = new Promise<void>((resolve) => {
       this.#ended.set(own.pid, () => {
         unregister();
@@ -286,7 +286,7 @@ async function runGuard(
   const loop = new GuardLoop(libc);
   guard.readyMs = world.nowMs;
   let cancel = () => {};
-  let kept: KeptSession | null = null;
+  let kept: GuardKeptSession | null = null;
   const finish = () => {
     guard.hasFinished = true;
     sim.exit();

@@ -5,7 +5,7 @@
 import { closeSession } from "../../../../src/coordination/connect/command_session.ts";
 import { acquireLock, type AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
 import type { Lease, LockMode } from "../../../../src/base/process/lease.ts";
-import { type Guard, startGuard } from "../../../../src/base/process/guard/guard.ts";
+import { type CommandGuard, startGuard } from "../../../../src/base/process/guard/guard.ts";
 import { JobTable } from "../../../../src/base/process/proc/job_table.ts";
 import type { ChildOutcome } from "../../../../src/base/process/spawn/child_outcome.ts";
 import {
@@ -100,7 +100,7 @@ function watched(lease: Lease, onRelease: () => void): Lease {
 /** A lock that a command runs under. `beside`: the table of the commands of this baton. */
 interface HeldLock {
   readonly lease: Lease;
-  readonly guard: Guard;
+  readonly guard: CommandGuard;
   readonly stop: AbortSignal;
   /** Holds the lock with `baton hold`. */
   readonly script?: HeldScript | null;
@@ -182,7 +182,7 @@ class LockCall {
    * Several commands at the same time, each under a lock of its own, as in a pool: one guard and one session for all of
    * them.
    */
-  async #several(zk: ZooKeeper, guard: Guard, stop: AbortSignal) {
+  async #several(zk: ZooKeeper, guard: CommandGuard, stop: AbortSignal) {
     const beside = new JobTable();
     const end = { hasBreach: false, hasExited: false };
     // After a breach the session is left to expire: nothing waits for a lock in it any more.

@@ -57,7 +57,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard takes one pass that finds nothing for proof, also while a command is being started",
     world: "job",
     changes: [{
-      in: "kill_job:JobKill.killOnce",
+      in: "kill_job:JobKiller.killOnce",
       from: "    const isCleared = isLast && isEmpty && !wasBeingStarted;",
       to: "    const isCleared = isEmpty;",
     }],
@@ -68,11 +68,11 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard does not wait for a command that is being started",
     world: "job",
     changes: [{
-      in: "kill_job:JobKill.killOnce",
+      in: "kill_job:JobKiller.killOnce",
       from: "isEmpty && !wasBeingStarted;",
       to: "isEmpty;",
     }, {
-      in: "kill_job:JobKill.killOnce",
+      in: "kill_job:JobKiller.killOnce",
       from: "isCertain: !this.#isInDoubt()",
       to: "isCertain: !wasBeingStarted && !this.#isInDoubt()",
     }],
@@ -84,7 +84,7 @@ export const jobMutants: readonly Mutant[] = [
     world: "job",
     changes: [{
       in: "known_processes:kindOf",
-      from: '  if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";\n',
+      from: '  if (environ !== null && parseJobCookies(environ).includes(cookie)) return "marked";\n',
       to: "",
     }, {
       in: "known_processes:KnownProcesses.find",
@@ -99,7 +99,7 @@ export const jobMutants: readonly Mutant[] = [
     world: "job",
     changes: [{
       in: "known_processes:kindOf",
-      from: '  if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";\n',
+      from: '  if (environ !== null && parseJobCookies(environ).includes(cookie)) return "marked";\n',
       to: "",
     }],
     kinds: ["process outlived its lock"],
@@ -109,7 +109,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard does not look whether the group is still the command's",
     world: "job",
     changes: [{
-      in: "kill_job:GroupWatch.isOurs",
+      in: "kill_job:ProcessGroupWatch.isOurs",
       from: "    this.#isOurs &&= this.#check();\n",
       to: "",
     }],
@@ -144,9 +144,10 @@ export const jobMutants: readonly Mutant[] = [
     world: "job",
     changes: [{
       in: "job_processes:JobProcesses.find",
-      from:
-        "      return { alive: findLiving(() => descendantsAfterReaping(libc, isNotOfTheCommand), isAlive), isCertain: true };",
-      to: "      reapAdopted(libc);\n      return { alive: sendSignal(-pid, 0) ? [pid] : [], isCertain: true };",
+      from: "      return {\n" +
+        "        alive: findLivingProcesses(() => descendantsAfterReaping(libc, isNotOfTheCommand), isProcessAlive),\n" +
+        "        isCertain: true,\n      };",
+      to: "      reapAdoptedOrphans(libc);\n      return { alive: sendSignal(-pid, 0) ? [pid] : [], isCertain: true };",
     }],
     kinds: ["process outlived its lock", "wrong ending", "too slow"],
     seeds: 20,
@@ -167,8 +168,8 @@ export const jobMutants: readonly Mutant[] = [
     world: "job",
     changes: [{
       in: "job_processes:isNotOfTheCommand",
-      from: "  return isOwnHelper(pid) || isServiceProcess(pid);",
-      to: "  return isOwnHelper(pid);",
+      from: "  return isOwnHelperProcess(pid) || isServiceProcess(pid);",
+      to: "  return isOwnHelperProcess(pid);",
     }],
     kinds: ["stranger signalled"],
     seeds: 60,

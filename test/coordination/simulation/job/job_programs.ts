@@ -1,6 +1,6 @@
 /** The programs of commands: what a job does, drawn from the seed, in steps on the model of a machine's processes. */
-import { cookieEnvironment } from "../../../../src/base/process/proc/process_table.ts";
-import { keeperVariable } from "../../../../src/base/support/own_process.ts";
+import { jobCookieEnvironment } from "../../../../src/base/process/proc/process_table.ts";
+import { keeperProcessVariable } from "../../../../src/base/support/own_process.ts";
 import type { Chance } from "../../../world/chance.ts";
 import type { OsProcess, Program, SignalName, SimOs } from "../../../world/sim_os.ts";
 
@@ -39,7 +39,7 @@ function runFor(process: OsProcess, ms: number, code = 0): void {
 
 const environWith = (cookie: string): string =>
   `HOME=/\0${
-    Object.entries(cookieEnvironment(cookie, undefined)).map(([name, value]) => `${name}=${value}\0`).join("")
+    Object.entries(jobCookieEnvironment(cookie, undefined)).map(([name, value]) => `${name}=${value}\0`).join("")
   }`;
 
 export function programOf(name: string, cookie: string | null): Program {
@@ -218,7 +218,7 @@ export class JobProgram {
   #service(command: OsProcess): void {
     const child = this.#os.fork(command, null);
     this.#os.setSession(child);
-    this.#os.exec(child, { ...programOf("service", null), environ: `HOME=/\0${keeperVariable}=1\0` });
+    this.#os.exec(child, { ...programOf("service", null), environ: `HOME=/\0${keeperProcessVariable}=1\0` });
     runFor(child, this.#some(2 * this.#plan.runMs));
   }
 }

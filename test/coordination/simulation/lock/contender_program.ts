@@ -7,7 +7,7 @@ import { acquireLock, type AcquireOptions } from "../../../../src/coordination/l
 import { electionPath, lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { acquireUncontendedLock } from "../../../../src/coordination/lock/uncontended_lock.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
-import { isRevoked, type Lease, type LockMode } from "../../../../src/base/process/lease.ts";
+import { isLeaseRevoked, type Lease, type LockMode } from "../../../../src/base/process/lease.ts";
 import { fencedWrite } from "../../../../src/coordination/fence/fenced_write.ts";
 import { holderNodeName } from "../../../../src/coordination/lock/lock_nodes.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
@@ -161,7 +161,9 @@ class SimContender extends RecipeClient {
     if (!oracle.check(used)) await store?.write({ inOwnSession: true });
     oracle.check(used);
     const { lost } = used.lease;
-    if (lost.aborted) this.process.world.count(isRevoked(lost) ? "mark leadership revoked" : "mark lock lost at work");
+    if (lost.aborted) {
+      this.process.world.count(isLeaseRevoked(lost) ? "mark leadership revoked" : "mark lock lost at work");
+    }
   }
 }
 

@@ -422,8 +422,8 @@ export const lockMutants: readonly Mutant[] = [
     world: "lock",
     changes: [{
       in: "acquire_lock:LockAcquisition.#deadline",
-      from: "    return waitLimit(this.#clock, waitMs, { sinceMs: this.#startedMs });",
-      to: "    return waitLimit(this.#clock, waitMs && waitMs / 2, { sinceMs: this.#startedMs });",
+      from: "    return startCallDeadline(this.#clock, waitMs, { sinceMs: this.#startedMs });",
+      to: "    return startCallDeadline(this.#clock, waitMs && waitMs / 2, { sinceMs: this.#startedMs });",
     }],
     kinds: ["wait too short"],
     seeds: 20,

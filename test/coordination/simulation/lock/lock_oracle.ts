@@ -6,7 +6,7 @@ import { parseNodeInfo } from "../../../../src/coordination/nodes/holder_info.ts
 import { holderNodeName, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
 import { errorMessage } from "../../../../src/base/errors.ts";
-import { isRevoked, type Lease } from "../../../../src/base/process/lease.ts";
+import { isLeaseRevoked, type Lease } from "../../../../src/base/process/lease.ts";
 import { onAbort } from "../../../../src/base/support/abort.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import type { SimProcess } from "../../../world/sim_process.ts";
@@ -92,7 +92,7 @@ export class LockOracle implements TreeObserver {
    */
   judgeLoss({ process, life, lease }: LeaseInUse, session: ZooKeeper["session"]): void {
     onAbort(lease.lost, (reason) => {
-      if (process.life !== life || isRevoked(lease.lost)) return;
+      if (process.life !== life || isLeaseRevoked(lease.lost)) return;
       const isOver = process.clock.now() >= session.leaseEndMs() || session.ended.aborted;
       if (isOver || grantOf(this.#tree, lease) === undefined) return;
       this.#world.fail("lost without a reason", `${process.name}: ${errorMessage(reason)}`);

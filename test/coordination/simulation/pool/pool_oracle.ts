@@ -4,7 +4,7 @@
  */
 import type { PoolPath } from "../../../../src/coordination/pool/pool_path.ts";
 import type { PoolJob } from "../../../../src/coordination/pool/pool_run_options.ts";
-import { jsonFields } from "../../../../src/base/support/json_fields.ts";
+import { parseJsonFields } from "../../../../src/base/support/json_fields.ts";
 import type { LeaseInUse, LockOracle } from "../lock/lock_oracle.ts";
 import { nameOf, type StoredTree } from "../../../world/stored_tree.ts";
 import type { SimProcess } from "../../../world/sim_process.ts";
@@ -158,7 +158,7 @@ export class PoolOracle {
 
   #isStoredAsDone(item: string): boolean {
     return this.#tree.below(this.#options.path.ended).some(({ path, data }) =>
-      nameOf(path) === item && data !== null && jsonFields(data)["result"] === "done"
+      nameOf(path) === item && data !== null && parseJsonFields(data)["result"] === "done"
     );
   }
 }

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { enterBarrier } from "../../../../src/coordination/barrier/enter_barrier.ts";
 import { setGate, waitGate } from "../../../../src/coordination/barrier/barrier_gate.ts";
-import { waitLimit } from "../../../../src/base/support/deadline.ts";
+import { startCallDeadline } from "../../../../src/base/support/deadline.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { childrenIn, FakeTree } from "../../../support/fake_tree.ts";
 import { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
@@ -61,7 +61,7 @@ test("a call that waits for others ends in time: UNREACHABLE until a server said
         enterBarrier(zk, "b", {
           parties: 2,
           clock,
-          ...(isCall ? { signal: waitLimit(clock, limitMs).signal } : { wait: limitMs }),
+          ...(isCall ? { signal: startCallDeadline(clock, limitMs).signal } : { wait: limitMs }),
         })),
       limitMs + leaveMs,
     );
@@ -74,7 +74,7 @@ test("whoever waits at a gate is out in time: UNREACHABLE until a server has sai
   expectTold(
     await silenceAtEach(
       4,
-      (zk, clock) => waitGate(zk, "closed", { clock, signal: waitLimit(clock, limitMs, { signal }).signal }),
+      (zk, clock) => waitGate(zk, "closed", { clock, signal: startCallDeadline(clock, limitMs, { signal }).signal }),
     ),
     limitMs,
   );

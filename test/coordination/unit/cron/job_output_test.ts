@@ -10,7 +10,7 @@ import {
   readRestOfJobOutput,
 } from "../../../../src/coordination/cron/job_output.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
-import { LineSink } from "../../../../src/base/terminal/log_sink.ts";
+import { StderrLineSink } from "../../../../src/base/terminal/log_sink.ts";
 
 let folder = "";
 beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-output-")));
@@ -86,7 +86,7 @@ test("output without end is written in pieces that a pipe takes whole; other wor
   const err = (text: string) => {
     if (pieces.push(text) === 1) setTimeout(() => reader.abort(new Error("enough")), 1);
   };
-  const sink = new LineSink({ err, written: () => Promise.resolve() });
+  const sink = new StderrLineSink({ err, written: () => Promise.resolve() });
   await expect(printJobOutput(sink, { ...run, format: "text" }, endless(), reader.signal)).rejects.toThrow("enough");
   expect(pieces.length).toBeGreaterThan(0);
   const sizes = pieces.map((piece) => new TextEncoder().encode(piece).length);
@@ -98,7 +98,7 @@ test("a stderr that is not read delays the output of commands", async () => {
   const written: string[] = [];
   const full = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
-  const sink = new LineSink({
+  const sink = new StderrLineSink({
     err: (text) => void written.push(text),
     written() {
       asked.resolve();

@@ -7,7 +7,7 @@ import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts
 import type { AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
 import { lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { acquireUncontendedLock } from "../../../../src/coordination/lock/uncontended_lock.ts";
-import { waitLimit } from "../../../../src/base/support/deadline.ts";
+import { startCallDeadline } from "../../../../src/base/support/deadline.ts";
 import { childrenIn } from "../../../support/fake_tree.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 
@@ -70,7 +70,7 @@ async function held(): Promise<void> {
 for (
   const [name, options] of Object.entries({
     "a wait": () => ({ wait: 2000 }),
-    "a call's limit": () => ({ signal: waitLimit(bench.clock, 2000).signal }),
+    "a call's limit": () => ({ signal: startCallDeadline(bench.clock, 2000).signal }),
   })
 ) {
   test(`${name} for a free lock ends in time with UNREACHABLE, whichever request is not answered`, async () => {

@@ -6,7 +6,7 @@ import { PoolSignals } from "../../../../src/coordination/pool/pool_signals.ts";
 import type { Coordination } from "../../../../src/coordination/connect/coordination_servers.ts";
 import type { ChildEnding } from "../../../../src/base/process/spawn/child_outcome.ts";
 import { JobTable } from "../../../../src/base/process/proc/job_table.ts";
-import type { Guard } from "../../../../src/base/process/guard/guard.ts";
+import type { CommandGuard } from "../../../../src/base/process/guard/guard.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { FakeLease } from "../../../support/fake_lease.ts";
@@ -25,7 +25,7 @@ async function endOfQuery(ending: ChildEnding): Promise<string> {
     report: { io, jobLog: null },
     clock,
     signals,
-    guard: {} as Guard,
+    guard: {} as CommandGuard,
     beside: new JobTable(),
     place: { servers: "zk1:2181", scope: "cluster" } as Partial<Coordination> as Coordination,
     prepare: () => ({ run: () => Promise.resolve({ ...ending, pid: 1, heldMs: 1 }), drop() {} }),

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { diagnoseSchedule } from "../../../../src/coordination/tick/diagnose_schedules.ts";
-import { zonePrint } from "../../../../src/base/schedule/zone_print.ts";
+import { timeZoneFingerprint } from "../../../../src/base/schedule/zone_print.ts";
 
 const nowMs = Date.UTC(2026, 5, 1);
-const print = zonePrint("Europe/Berlin", nowMs);
+const print = timeZoneFingerprint("Europe/Berlin", nowMs);
 const state = {
   schedule: "0 3 * * *",
   zone: "Europe/Berlin",
@@ -18,13 +18,13 @@ const say = (change: Partial<typeof state>) =>
 
 test("a fingerprint of two years of rules: the same all year, another one for other rules and other years", () => {
   expect(print).toMatch(/^2026:[0-9a-f]{12}$/);
-  expect(zonePrint("Europe/Berlin", Date.UTC(2026, 11, 31, 23))).toBe(print);
-  expect(zonePrint("Europe/Berlin", Date.UTC(2027, 0, 1))).toMatch(/^2027:/);
+  expect(timeZoneFingerprint("Europe/Berlin", Date.UTC(2026, 11, 31, 23))).toBe(print);
+  expect(timeZoneFingerprint("Europe/Berlin", Date.UTC(2027, 0, 1))).toMatch(/^2027:/);
   const digests = ["Europe/Berlin", "Europe/Athens", "America/New_York", "UTC"].map((zone) =>
-    zonePrint(zone, nowMs).slice(5)
+    timeZoneFingerprint(zone, nowMs).slice(5)
   );
   expect(new Set(digests).size).toBe(4);
-  expect(zonePrint("Europe/Paris", nowMs)).toBe(print); // the same rules under another name
+  expect(timeZoneFingerprint("Europe/Paris", nowMs)).toBe(print); // the same rules under another name
 });
 
 test("other rules of the zone are a warning, a mark in the future is a problem", () => {

@@ -3,7 +3,7 @@ import { connect, type ConnectOptions } from "../../../../src/protocols/zookeepe
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
 import type { Dial } from "../../../../src/base/sockets/connection.ts";
-import { waitLimit } from "../../../../src/base/support/deadline.ts";
+import { startCallDeadline } from "../../../../src/base/support/deadline.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { ScriptedEnsemble } from "./scripted_ensemble.ts";
 
@@ -177,7 +177,7 @@ describe("connect", () => {
     const ensemble = new ScriptedEnsemble(1);
     ensemble.server(1).mode = "refuse";
     const clock = new FakeClock();
-    const limit = waitLimit(clock, 2000);
+    const limit = startCallDeadline(clock, 2000);
     const connecting = connect({
       servers: parseServers(ensemble.text),
       clock,

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { localDialAddress } from "../../../../commands/operator/fetch_metrics.ts";
 import { parseProcessMetrics } from "../../../../commands/operator/parse_metrics.ts";
-import { metricFactory, metricsText } from "../../../../src/base/terminal/metrics_text.ts";
+import { formatMetrics, metricFactory } from "../../../../src/base/terminal/metrics_text.ts";
 
 test("counters of each label, and gauges, of the processes of baton", () => {
   const { counter, gauge } = metricFactory("baton_pubsub_server");
-  const text = metricsText([
+  const text = formatMetrics([
     gauge("requests_in_flight", "in flight", 4),
     counter("requests_total", "requests", { name: { PUT: 10, GET: 3 } }),
     gauge("other", "not shown", 1),

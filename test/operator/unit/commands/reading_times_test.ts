@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readPeriodically } from "../../../../commands/operator/run_top.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
-import { Event } from "../../../../src/base/support/event.ts";
+import { OneTimeEvent } from "../../../../src/base/support/event.ts";
 import { ZooKeeperError } from "../../../../src/protocols/zookeeper/zookeeper_error.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
@@ -22,7 +22,7 @@ function startReadings(tookMs: readonly number[]) {
   };
   const readings = readPeriodically(read, {
     ...{ ended: new AbortController().signal, clock, signal: stop.signal, everyMs: 2000 },
-    ...{ onLate: (message: string) => late.push(message), nextWish: () => new Event() },
+    ...{ onLate: (message: string) => late.push(message), nextWish: () => new OneTimeEvent() },
   });
   const done = (async () => {
     for await (const _reading of readings) { /* only the times count */ }

@@ -3,7 +3,7 @@ import { CountedMetricNames } from "../../../../commands/operator/counted_names.
 import { buildUseMetrics, type UseMetricsReading } from "../../../../commands/operator/use_metrics.ts";
 import { countHistoryRecord, noHistoryCounters } from "../../../../src/coordination/history/history_counters.ts";
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
-import { metricsText } from "../../../../src/base/terminal/metrics_text.ts";
+import { formatMetrics } from "../../../../src/base/terminal/metrics_text.ts";
 
 const options = { namesMax: 10, release: "1.2.3", commit: "abc" };
 const noUses = { lock: [], election: [], barrier: [], gate: [], pool: [] };
@@ -17,7 +17,7 @@ const empty: UseMetricsReading = {
 };
 
 const linesOf = (reading: UseMetricsReading | null, more = {}) =>
-  metricsText(buildUseMetrics(reading, { ...options, ...more })).split("\n").filter((line) => !line.startsWith("#"));
+  formatMetrics(buildUseMetrics(reading, { ...options, ...more })).split("\n").filter((line) => !line.startsWith("#"));
 
 const record = (fields: Partial<HistoryRecord>): HistoryRecord => ({
   ...{ result: "done", schedule: "", tickMs: null, untilMs: null, count: 1, attempt: 0, host: "h", pid: 1, user: "u" },

@@ -1,24 +1,24 @@
 import { describe, expect, test } from "bun:test";
 import { lsLines, lsTable, unlistedObjectLine } from "../../../../commands/operator/ls_view.ts";
-import { shortIds } from "../../../../src/base/support/short_ids.ts";
+import { shortenHolderIds } from "../../../../src/base/support/short_ids.ts";
 import { jsonChangePrinter, lineChangePrinter, type WatchedUseView } from "../../../../commands/operator/watch_use.ts";
 import { goneParticipantLine, whoLines, whoTable } from "../../../../commands/operator/who_view.ts";
 import type { UseHolder, UseStatus, UseWaiter } from "../../../../src/coordination/admin/use_status.ts";
 import type { UseList } from "../../../../src/coordination/admin/list_in_use.ts";
-import { tableLines } from "../../../../src/base/terminal/table.ts";
-import { cutLine, RedrawnLines } from "../../../../src/base/terminal/terminal_lines.ts";
+import { formatTableLines } from "../../../../src/base/terminal/table.ts";
+import { cutTerminalLine, RedrawnLines } from "../../../../src/base/terminal/terminal_lines.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
 describe("short ids", () => {
   test("have six characters, or as many as make them unique", () => {
-    expect([...shortIds(["0123456789", "abcdefghij"]).values()]).toEqual(["012345", "abcdef"]);
-    expect([...shortIds(["0123456789", "0123456abc"]).values()]).toEqual(["01234567", "0123456a"]);
-    expect(shortIds(["abc"]).get("abc")).toBe("abc");
-    expect(shortIds(["same", "same"]).get("same")).toBe("same");
+    expect([...shortenHolderIds(["0123456789", "abcdefghij"]).values()]).toEqual(["012345", "abcdef"]);
+    expect([...shortenHolderIds(["0123456789", "0123456abc"]).values()]).toEqual(["01234567", "0123456a"]);
+    expect(shortenHolderIds(["abc"]).get("abc")).toBe("abc");
+    expect(shortenHolderIds(["same", "same"]).get("same")).toBe("same");
   });
 
   test("one id that begins another is whole, and the other is longer", () => {
-    const ids = shortIds(["lock-1", "lock-10"]);
+    const ids = shortenHolderIds(["lock-1", "lock-10"]);
     expect(ids.get("lock-1")).toBe("lock-1");
     expect(ids.get("lock-10")).toBe("lock-10");
   });
@@ -51,7 +51,7 @@ const cells = (lines: readonly string[]) => lines.map((line) => line.split(/ {2,
 
 describe("who", () => {
   test("short ids, whole seconds", () => {
-    expect(cells(tableLines(whoTable(status, { nowMs, long: false }), plain))).toEqual([
+    expect(cells(formatTableLines(whoTable(status, { nowMs, long: false }), plain))).toEqual([
       ["STATE", "WHO", "FOR", "HOW", "ID", "REASON"],
       ["holds", "root@db1 (pid 7, job.sh)", "12 s", "exclusive", "aaaaaa", "full"],
       ["waits", "root@db1 (pid 8, job.sh)", "1 s", "exclusive, priority 100", "bbbbbb"],
@@ -59,7 +59,7 @@ describe("who", () => {
   });
 
   test("--long: each fact in a column", () => {
-    expect(cells(tableLines(whoTable(status, { nowMs, long: true }), plain))).toEqual([
+    expect(cells(formatTableLines(whoTable(status, { nowMs, long: true }), plain))).toEqual([
       ["STATE", "QUEUE", "USER", "HOST", "PID", "COMMAND", "SINCE", "HOW", "TOKEN", "SESSION", "ID", "REASON"],
       [
         ...["holds", "-", "root", "db1", "7", "job.sh", "2026-01-02T03:03:52Z", "exclusive", "42", "0xff"],
@@ -73,7 +73,10 @@ describe("who", () => {
   });
 
   test("the state has a colour where there are colours", () => {
-    const [, row = ""] = tableLines(whoTable(status, { nowMs, long: false }), (style, text) => `<${style} ${text}>`);
+    const [, row = ""] = formatTableLines(
+      whoTable(status, { nowMs, long: false }),
+      (style, text) => `<${style} ${text}>`,
+    );
     expect(row).toStartWith("<green holds>");
   });
 
@@ -123,7 +126,7 @@ describe("ls", () => {
 
   test("--long: a line for each holder, and one for what has no details", () => {
     const reading = { found, details: new Map([["lock nightly", status]]) };
-    expect(cells(tableLines(lsTable(reading), plain)).slice(1)).toEqual([
+    expect(cells(formatTableLines(lsTable(reading), plain)).slice(1)).toEqual([
       ["lock", "nightly", "1", "1", "root", "db1", "7", "job.sh", "2026-01-02T03:03:52Z", "42", "0xff"],
       ["lock", "secret", "?", "?", "-", "-", "-", "-", "-", "-", "-"],
       ["pool", "papers", "2", "0", "-", "-", "-", "-", "-", "-", "-"],
@@ -138,8 +141,8 @@ describe("ls", () => {
 
 describe("lines on a terminal", () => {
   test("a line is cut by what is seen of it, and its styles end", () => {
-    expect(cutLine("\x1b[1mbold\x1b[22m text", 6)).toBe("\x1b[1mbold\x1b[22m t");
-    expect(cutLine("\x1b[1mbold\x1b[22m", 2)).toBe("\x1b[1mbo\x1b[22m");
+    expect(cutTerminalLine("\x1b[1mbold\x1b[22m text", 6)).toBe("\x1b[1mbold\x1b[22m t");
+    expect(cutTerminalLine("\x1b[1mbold\x1b[22m", 2)).toBe("\x1b[1mbo\x1b[22m");
   });
 
   test("each drawing starts where the previous one did, and leaves nothing of it", () => {

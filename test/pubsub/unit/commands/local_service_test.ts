@@ -1,7 +1,7 @@
 /** The IDs, the folder and the endpoints of `baton pubsub serve`, which a user does not name. */
 import { expect, test } from "bun:test";
 import { localPubsubSettings } from "../../../../commands/pubsub/local_service.ts";
-import { userName } from "../../../../src/base/support/user_name.ts";
+import { ownUserName } from "../../../../src/base/support/user_name.ts";
 
 const own = { dir: "/srv/example/keeper", socketPath: "/srv/example/keeper/keeper.sock", scope: "user" } as const;
 
@@ -26,6 +26,6 @@ test("a path that is too long for a socket: TCP on this machine, and an ID that 
 test("beside a keeper of all users, each user has an ID, and all of them reach the endpoints", () => {
   const machine = { dir: null, socketPath: "/run/baton/keeper.sock", scope: "machine" } as const;
   const { server, proxy } = localPubsubSettings(machine, "/srv/topics");
-  expect(server).toMatchObject({ pubsubServerId: `local-${userName()}`, pubsubServerListen: "tcp://127.0.0.1:0" });
+  expect(server).toMatchObject({ pubsubServerId: `local-${ownUserName()}`, pubsubServerListen: "tcp://127.0.0.1:0" });
   expect(proxy).toEqual({ pubsubProxyListen: "tcp://127.0.0.1:0" });
 });

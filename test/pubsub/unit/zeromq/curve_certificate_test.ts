@@ -6,10 +6,10 @@ import {
   secretCertificate,
 } from "../../../../src/protocols/zeromq/curve_certificate.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
-import { x25519Secret } from "../../../../src/base/support/x25519.ts";
+import { prepareX25519Secret } from "../../../../src/base/support/x25519.ts";
 
 const secretKey = new Uint8Array(32).fill(7);
-const { publicKey } = x25519Secret(secretKey);
+const { publicKey } = prepareX25519Secret(secretKey);
 const publicText = formatKey(publicKey);
 
 function refusalOf(text: string): string {
@@ -59,7 +59,7 @@ test("Windows' line ends and tabs", () => {
 describe("is refused with its file, its line and what is wrong, and without the key itself:", () => {
   const secretText = secretCertificate(secretKey);
   const change = (from: string, to: string) => secretText.replace(from, to);
-  const other = formatKey(x25519Secret(new Uint8Array(32).fill(8)).publicKey);
+  const other = formatKey(prepareX25519Secret(new Uint8Array(32).fill(8)).publicKey);
   test.each([
     [
       "an empty file",

@@ -322,8 +322,8 @@ export const retryMutants: readonly Mutant[] = [
       },
       {
         in: "processor_election:ProcessorElection.#lead",
-        from: "    await aborted(AbortSignal.any([leadership.lost, signal]));\n    this.#leadership = null;\n",
-        to: "    await aborted(AbortSignal.any([leadership.lost, signal]));\n",
+        from: "    await whenAborted(AbortSignal.any([leadership.lost, signal]));\n    this.#leadership = null;\n",
+        to: "    await whenAborted(AbortSignal.any([leadership.lost, signal]));\n",
       },
     ],
     kinds: ["tried without leading"],

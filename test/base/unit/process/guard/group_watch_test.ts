@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
-import { GroupWatch } from "../../../../../src/base/process/guard/kill_job.ts";
+import { ProcessGroupWatch } from "../../../../../src/base/process/guard/kill_job.ts";
 
 const child = { pid: 77, ownGroup: true, startTicks: 1000 };
 
 /** `leader`: when the process with the group's number started; null for none. */
 function watch(of: Partial<typeof child> = {}) {
   const system = { members: 1, leader: 1000 as number | null };
-  const group = new GroupWatch({ ...child, ...of }, {
+  const group = new ProcessGroupWatch({ ...child, ...of }, {
     exists: (number) => number === 77 && system.members > 0,
     startTicks: (pid) => pid === 77 ? system.leader : null,
   });

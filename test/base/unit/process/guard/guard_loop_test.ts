@@ -4,14 +4,14 @@ import process from "node:process";
 import type { Libc } from "../../../../../src/base/process/libc.ts";
 import { GuardLoop } from "../../../../../src/base/process/guard/guard_main.ts";
 import {
-  childLine,
-  forgetLine,
-  leftLine,
-  renewLine,
-  sessionLine,
-  watchLine,
+  guardChildLine,
+  guardForgetLine,
+  guardLeftLine,
+  guardRenewLine,
+  guardSessionLine,
+  guardWatchLine,
 } from "../../../../../src/base/process/guard/guard_state.ts";
-import { OwnProcess, useSystem } from "../../../../../src/base/support/own_process.ts";
+import { OwnProcess, useProcessSystem } from "../../../../../src/base/support/own_process.ts";
 
 const guard = 10;
 const script = 20;
@@ -26,10 +26,10 @@ let parent = guard;
 let isScriptAlive = true;
 let isGroupHidden = false;
 let ownerState = "S";
-let before: ReturnType<typeof useSystem> | null = null;
+let before: ReturnType<typeof useProcessSystem> | null = null;
 
 afterEach(() => {
-  if (before !== null) useSystem(before);
+  if (before !== null) useProcessSystem(before);
   before = null;
 });
 
@@ -38,7 +38,7 @@ function guardOfScript(): GuardLoop {
   const missing = () => {
     throw Object.assign(new Error("no such file"), { code: "ENOENT" });
   };
-  before = useSystem({
+  before = useProcessSystem({
     pid: guard,
     readText: (path) =>
       path === `/proc/${owner}/stat`
@@ -82,19 +82,19 @@ function guardOfScript(): GuardLoop {
   } as unknown as Libc;
   onRead = () => {};
   const loop = new GuardLoop(libc);
-  pipe = watchLine(cookie, 11_000) + childLine(cookie, { pid: script, ownGroup: true, startTicks: 7 });
+  pipe = guardWatchLine(cookie, 11_000) + guardChildLine(cookie, { pid: script, ownGroup: true, startTicks: 7 });
   loop.step();
   return loop;
 }
 
 /** Renewals every 3 s: more than one read takes. */
-const renewals = Array.from({ length: 6000 }, (_, at) => renewLine(cookie, 11_000 + 3000 * at)).join("");
+const renewals = Array.from({ length: 6000 }, (_, at) => guardRenewLine(cookie, 11_000 + 3000 * at)).join("");
 
 test.if(process.platform === "linux")(
   "a guard that stood still does not kill a script that has released its lock meanwhile",
   () => {
     const loop = guardOfScript();
-    pipe = renewals + forgetLine(cookie);
+    pipe = renewals + guardForgetLine(cookie);
     nowMs += 6000 * 3000 + 20_000;
     loop.step();
     expect(killed).toEqual([]);
@@ -135,8 +135,8 @@ const stuck = { nodes: [node], what: `cannot be stopped: pid ${script}` };
 /** The same guard, which knows of a session; baton has died. */
 function orphanedGuard(...lines: string[]): GuardLoop {
   const loop = guardOfScript();
-  pipe = sessionLine(session) + watchLine(cookie, 11_000, [node]) +
-    childLine(cookie, { pid: script, ownGroup: true, startTicks: 7 }) + lines.join("");
+  pipe = guardSessionLine(session) + guardWatchLine(cookie, 11_000, [node]) +
+    guardChildLine(cookie, { pid: script, ownGroup: true, startTicks: 7 }) + lines.join("");
   loop.step();
   parent = 1;
   pipe = "";
@@ -197,7 +197,7 @@ test.if(process.platform === "linux")(
 test.if(process.platform === "linux")(
   "the session of a job that baton gave up is kept, and then left to expire",
   () => {
-    const loop = orphanedGuard(leftLine(cookie));
+    const loop = orphanedGuard(guardLeftLine(cookie));
     loop.step();
     nowMs += 250;
     expect(loop.step()).toMatchObject({ kind: "keep", says: "" });

@@ -2,15 +2,15 @@
 import { expect, test } from "bun:test";
 import process from "node:process";
 import { startGuard } from "../../../../../src/base/process/guard/guard.ts";
-import { type GuardState, idleGuard, readGuardLine } from "../../../../../src/base/process/guard/guard_state.ts";
-import { lowLimits } from "../../../../../src/base/process/guard/low_limits.ts";
+import { type GuardState, idleGuardState, readGuardLine } from "../../../../../src/base/process/guard/guard_state.ts";
+import { describeLowLimits } from "../../../../../src/base/process/guard/low_limits.ts";
 import { readProcess } from "../../../../../src/base/process/proc/process_table.ts";
 import { eventually } from "../../../../support/eventually.ts";
 import { FakeClock, settled } from "../../../../support/fake_clock.ts";
 
 function fakeGuard() {
   let say: (line: string) => void = () => {};
-  let state: GuardState = idleGuard;
+  let state: GuardState = idleGuardState;
   const guard = startGuard(() => {}, (onLine) => {
     say = onLine;
     return {
@@ -282,11 +282,11 @@ test("a limit that is too low for the runtime is named, with its value and the n
   const text = "Limit                     Soft Limit           Hard Limit           Units     \n" +
     "Max data size             1048576000           unlimited            bytes     \n" +
     "Max address space         2048000000           unlimited            bytes     \n";
-  expect(lowLimits(text)).toBe(
+  expect(describeLowLimits(text)).toBe(
     "; ulimit -v is 2000000 KiB, and baton needs 4194304 KiB; ulimit -d is 1024000 KiB, and baton needs 4194304 KiB",
   );
-  expect(lowLimits(text.replaceAll(/\d{9,}/g, "unlimited"))).toBe("");
-  expect(lowLimits("")).toBe("");
+  expect(describeLowLimits(text.replaceAll(/\d{9,}/g, "unlimited"))).toBe("");
+  expect(describeLowLimits("")).toBe("");
 });
 
 test("a guard that does not start is said, too, and one that starts late watches all the same", async () => {

@@ -5,8 +5,8 @@
 import { expect, test } from "bun:test";
 import process from "node:process";
 import type { Libc } from "../../../../../src/base/process/libc.ts";
-import { JobKill } from "../../../../../src/base/process/guard/kill_job.ts";
-import { OwnProcess, useSystem } from "../../../../../src/base/support/own_process.ts";
+import { JobKiller } from "../../../../../src/base/process/guard/kill_job.ts";
+import { OwnProcess, useProcessSystem } from "../../../../../src/base/support/own_process.ts";
 
 const guard = 10;
 const copy = 20;
@@ -31,7 +31,7 @@ function machine(becomesAtMs: number) {
     if (path.endsWith("/environ")) return isCommand() ? "BATON_LOCK_COOKIE=mine\0" : "A=1\0";
     return undefined;
   };
-  const before = useSystem({
+  const before = useProcessSystem({
     pid: guard,
     readText: (path) => files(path) ?? missing(),
     list: (path) => path === "/proc" ? [String(guard), ...isDead ? [] : [String(copy)]] : missing(),
@@ -46,14 +46,14 @@ function machine(becomesAtMs: number) {
   });
   const libc = { bootTimeMs: () => nowMs } as Libc;
   return {
-    kill: new JobKill("mine", { child: null, deadlineMs: 0, nodes: [], known: [], isLeft: false }, {
+    kill: new JobKiller("mine", { child: null, deadlineMs: 0, nodes: [], known: [], isLeft: false }, {
       libc,
       group: null,
     }),
     isDead: () => isDead,
     now: () => nowMs,
     pass: () => void (nowMs += 10),
-    [Symbol.dispose]: () => void useSystem(before),
+    [Symbol.dispose]: () => void useProcessSystem(before),
   };
 }
 

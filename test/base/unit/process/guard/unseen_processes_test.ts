@@ -2,7 +2,11 @@
 import { expect, test } from "bun:test";
 import process from "node:process";
 import type { ProcessRow } from "../../../../../src/base/process/proc/process_table.ts";
-import { hidesProcesses, isBeingStarted, type ProcProbes } from "../../../../../src/base/process/guard/kill_job.ts";
+import {
+  isCommandBeingStarted,
+  procHidesProcesses,
+  type ProcProbes,
+} from "../../../../../src/base/process/guard/kill_job.ts";
 
 const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
   pid,
@@ -42,32 +46,32 @@ const failing = () => {
 };
 
 test("a copy of this program that has not run another one yet may become the command; nothing else may", () => {
-  expect(isBeingStarted(system())).toBe(false);
-  expect(isBeingStarted(system([running(20, { isCopy: true })]))).toBe(true);
-  expect(isBeingStarted(system([running(20, { isCopy: true, dead: true })]))).toBe(false);
-  expect(isBeingStarted(system([running(20)]))).toBe(false); // another baton
-  expect(isBeingStarted(system([running(21, { isCopy: true })]))).toBe(false); // a shell's
+  expect(isCommandBeingStarted(system())).toBe(false);
+  expect(isCommandBeingStarted(system([running(20, { isCopy: true })]))).toBe(true);
+  expect(isCommandBeingStarted(system([running(20, { isCopy: true, dead: true })]))).toBe(false);
+  expect(isCommandBeingStarted(system([running(20)]))).toBe(false); // another baton
+  expect(isCommandBeingStarted(system([running(21, { isCopy: true })]))).toBe(false); // a shell's
 });
 
 test("a /proc with hidepid hides others' processes, unless this one may read them all", () => {
   const withMounts = (mounts: string, mayReadAll = false) =>
     system([], { mounts: () => mounts, mayReadAll: () => mayReadAll });
   for (const options of ["rw", "rw,hidepid=0", "rw,hidepid=off"]) {
-    expect([options, hidesProcesses(withMounts(mountsWith(options)))]).toEqual([options, false]);
+    expect([options, procHidesProcesses(withMounts(mountsWith(options)))]).toEqual([options, false]);
   }
   for (const value of ["1", "2", "4", "noaccess", "invisible", "ptraceable"]) {
     const mounts = mountsWith(`rw,hidepid=${value}`);
-    expect([value, hidesProcesses(withMounts(mounts))]).toEqual([value, true]);
-    expect(hidesProcesses(withMounts(mounts, true))).toBe(false);
+    expect([value, procHidesProcesses(withMounts(mounts))]).toEqual([value, true]);
+    expect(procHidesProcesses(withMounts(mounts, true))).toBe(false);
     // The last one that was mounted there is the one that is read.
-    expect(hidesProcesses(withMounts(mountsWith("rw") + mounts))).toBe(true);
-    expect(hidesProcesses(withMounts(mounts + mountsWith("rw")))).toBe(false);
+    expect(procHidesProcesses(withMounts(mountsWith("rw") + mounts))).toBe(true);
+    expect(procHidesProcesses(withMounts(mounts + mountsWith("rw")))).toBe(false);
   }
 });
 
 test("what cannot be read is no proof", () => {
   for (const blind of [system([], { pids: failing }), system([], { row: () => "unknown" })]) {
-    expect(isBeingStarted(blind)).toBe(true);
+    expect(isCommandBeingStarted(blind)).toBe(true);
   }
-  expect(hidesProcesses(system([], { mounts: failing }))).toBe(true);
+  expect(procHidesProcesses(system([], { mounts: failing }))).toBe(true);
 });

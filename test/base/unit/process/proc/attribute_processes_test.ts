@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import {
   attributeProcesses,
   type ObservedProcess,
-  type Owners,
+  type ProcessOwners,
 } from "../../../../../src/base/process/proc/attribute_processes.ts";
 
 /** baton is process 1; job a's command is 10, started at 100, job b's 20, started at 200. */
@@ -16,7 +16,8 @@ function process(pid: number, startTicks: number, rest: Partial<ObservedProcess>
 
 function ownersOf(
   processes: readonly ObservedProcess[],
-  { jobs = [a, b], known = new Map() }: { jobs?: readonly (typeof a)[]; known?: ReadonlyMap<number, Owners> } = {},
+  { jobs = [a, b], known = new Map() }: { jobs?: readonly (typeof a)[]; known?: ReadonlyMap<number, ProcessOwners> } =
+    {},
 ) {
   const found = attributeProcesses(processes, jobs, known);
   return Object.fromEntries([...found].map(([pid, { certain, possible }]) => [

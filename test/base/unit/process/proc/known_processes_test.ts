@@ -7,7 +7,7 @@ import { ScriptProcesses } from "../../../../../src/coordination/hold/supervise_
 import { copiesOfScript } from "../../../../../src/base/process/proc/forked_subshells.ts";
 import { JobProcesses } from "../../../../../src/base/process/proc/job_processes.ts";
 import { KnownProcesses } from "../../../../../src/base/process/proc/known_processes.ts";
-import { OwnProcess, useSystem } from "../../../../../src/base/support/own_process.ts";
+import { OwnProcess, useProcessSystem } from "../../../../../src/base/support/own_process.ts";
 
 const init = 1;
 const self = 10;
@@ -42,7 +42,7 @@ class Machine {
   readonly onRead = new Map<string, () => void>();
   /** /proc does not show them. */
   readonly hidden = new Set<number>();
-  readonly #before = useSystem({
+  readonly #before = useProcessSystem({
     pid: self,
     readText: (path) => this.#read(path),
     list: (path) => this.#list(path),
@@ -91,7 +91,7 @@ class Machine {
   }
 
   [Symbol.dispose](): void {
-    useSystem(this.#before);
+    useProcessSystem(this.#before);
   }
 }
 

@@ -10,7 +10,7 @@ import {
   rawVariables,
   unreadableArgument,
 } from "../../../../../src/base/process/spawn/raw_arguments.ts";
-import { shellArgs } from "../../../../../src/base/process/spawn/shell_start.ts";
+import { shellStartArguments } from "../../../../../src/base/process/spawn/shell_start.ts";
 
 let folder: string;
 beforeAll(() => folder = mkdtempSync(join(tmpdir(), "baton-words-")));
@@ -75,7 +75,7 @@ test("the shell hands every byte on, empty words and line ends too", () => {
     word("\xe9\n\n"),
     { text: "-n" },
   ];
-  const words = shellArgs({ command, variables: [word("V=\xfc %d\n"), word("no name=\xff")] });
+  const words = shellStartArguments({ command, variables: [word("V=\xfc %d\n"), word("no name=\xff")] });
   const { stdout } = Bun.spawnSync({ cmd: ["/bin/sh", ...words.slice(1)], env: { PATH: process.env["PATH"] } });
   const expected = `\xfc %d\n|5||${Buffer.from(every).toString("latin1")}| *$HOME\\n\n|\xe9\n\n|-n|0\n`;
   expect(stdout.toString("latin1")).toBe(expected);
@@ -83,5 +83,5 @@ test("the shell hands every byte on, empty words and line ends too", () => {
 
 test("a shell that has nothing to decode is told the command only", () => {
   const start = { command: [{ text: "a" }, { text: "b c" }], variables: [], ignored: ["HUP"] };
-  expect(shellArgs(start)).toEqual(["sh", "-c", 'trap "" HUP; exec "$0" "$@"', "a", "b c"]);
+  expect(shellStartArguments(start)).toEqual(["sh", "-c", 'trap "" HUP; exec "$0" "$@"', "a", "b c"]);
 });

@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
-import { type HealthOptions, watchHealth } from "../../../../../src/base/process/supervise/health_watch.ts";
+import { type HealthWatchOptions, watchCommandHealth } from "../../../../../src/base/process/supervise/health_watch.ts";
 import { FakeClock } from "../../../../support/fake_clock.ts";
 
-function start(answers: (string | null)[], overrides: Partial<HealthOptions> = {}) {
+function start(answers: (string | null)[], overrides: Partial<HealthWatchOptions> = {}) {
   const clock = new FakeClock();
   const over = new AbortController();
   const told: [string, number][] = [];
   let checks = 0;
   const result: { current: string | null | undefined } = { current: undefined };
-  watchHealth({
+  watchCommandHealth({
     intervalMs: 1000,
     timeoutMs: 500,
     failuresMax: 3,

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { JobTable } from "../../../../../src/base/process/proc/job_table.ts";
 import { PreparedChild, type SuperviseOptions } from "../../../../../src/base/process/supervise/supervise_child.ts";
-import type { Guard } from "../../../../../src/base/process/guard/guard.ts";
+import type { CommandGuard } from "../../../../../src/base/process/guard/guard.ts";
 import { systemClock } from "../../../../../src/base/support/clock.ts";
 import { FakeLease } from "../../../../support/fake_lease.ts";
 import { settled } from "../../../../support/fake_clock.ts";
@@ -38,7 +38,7 @@ class Bench implements Disposable {
   strike: () => void = () => {};
 
   prepare() {
-    const guard: Guard = {
+    const guard: CommandGuard = {
       pid: () => 0,
       watch: (_, { onKill }) => {
         this.strike = onKill;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { listenForStops, type SignalSource } from "../../../../../src/base/process/supervise/signal_source.ts";
+import { listenForStopSignals, type SignalSource } from "../../../../../src/base/process/supervise/signal_source.ts";
 import { FakeClock } from "../../../../support/fake_clock.ts";
 
 /** Sends signals, and says what was made of them. */
@@ -13,7 +13,7 @@ function listening(clock: FakeClock) {
       return () => send = () => {};
     },
   };
-  const unlisten = listenForStops(source, clock, {
+  const unlisten = listenForStopSignals(source, clock, {
     onFirstSignal: (signal) => heard.push(`first ${signal}`),
     onLaterSignal: (signal) => heard.push(`again ${signal}`),
   });

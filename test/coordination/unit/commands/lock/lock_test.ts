@@ -9,7 +9,7 @@ import { runLock } from "../../../../../commands/coordination/lock/lock.ts";
 import type { LockedJobDependencies } from "../../../../../commands/coordination/locked_job.ts";
 import type { ChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
 import type { SuperviseOptions } from "../../../../../src/base/process/supervise/supervise_child.ts";
-import type { Guard } from "../../../../../src/base/process/guard/guard.ts";
+import type { CommandGuard } from "../../../../../src/base/process/guard/guard.ts";
 import { StoppedBySignal } from "../../../../../src/base/process/supervise/signal_source.ts";
 import type { ZooKeeper, ZooKeeperSession } from "../../../../../src/protocols/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../../../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -48,7 +48,7 @@ class Bench {
     guard: {
       setSession: () => this.log.push("guard is told"),
       end: () => this.log.push("guard done"),
-    } as Partial<Guard> as Guard,
+    } as Partial<CommandGuard> as CommandGuard,
     connect: () => {
       this.log.push("connect");
       const close = () => {

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
-import { x25519Secret } from "../../../../../src/base/support/x25519.ts";
+import { prepareX25519Secret } from "../../../../../src/base/support/x25519.ts";
 import { boxKey, openBox, sealBox } from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
 import { hex } from "../../../../support/wire.ts";
 
 /** NaCl's own test (tests/box.c, "Cryptography in NaCl", sections 2 to 10). */
-const alice = x25519Secret(hex("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a"));
-const bob = x25519Secret(hex("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb"));
+const alice = prepareX25519Secret(hex("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a"));
+const bob = prepareX25519Secret(hex("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb"));
 const nonce = hex("69696ee955b62b73cd62bda875fc73d68219e0036b7a0b37");
 const message = hex(`
   be075fc53c81f2d5cf141316ebeb0c7b5228c52a4c62cbd44b66849b64244ffce5ecbaaf33bd751a1ac728d45e6c61296cdc3c01233561f4

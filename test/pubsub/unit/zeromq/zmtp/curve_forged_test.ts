@@ -1,6 +1,6 @@
 /** Commands made by hand, by somebody who has keys and breaks one rule: what no change on the way could make. */
 import { expect, test } from "bun:test";
-import { x25519Secret } from "../../../../../src/base/support/x25519.ts";
+import { prepareX25519Secret } from "../../../../../src/base/support/x25519.ts";
 import { boxKey, type NoncePrefix, sealBox } from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
 import {
   boxLayouts,
@@ -134,7 +134,7 @@ function served(serverTransient = seededKey(52), serverTransientKey = serverTran
 
 test("a WELCOME with a transient key of low order", () => {
   for (const publicKey of lowOrder) {
-    expect(() => served(x25519Secret(new Uint8Array(32)), publicKey)).toThrow("no secret key belongs to it");
+    expect(() => served(prepareX25519Secret(new Uint8Array(32)), publicKey)).toThrow("no secret key belongs to it");
   }
 });
 
