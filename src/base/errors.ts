@@ -83,8 +83,8 @@ export const errorCodes = [
 export type ErrorCode = (typeof errorCodes)[number];
 
 /**
- * An error with a code of the list above and a message: what could not be done, with which value, and why. All errors
- * that baton throws intentionally are of this class. Any other error is a bug and is reported as INTERNAL.
+ * An error that baton throws intentionally: a code of the list above, and a message that says what failed, with which
+ * value, and why. baton reports any other error as INTERNAL, a bug.
  */
 export class BatonError extends Error {
   readonly code: ErrorCode;
@@ -96,18 +96,18 @@ export class BatonError extends Error {
   }
 }
 
-/** The message of a thrown value. */
+/** Returns the message of a thrown value, which need not be an Error. */
 export function errorMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
 /**
- * The reason of an error of the file system, for a message that names its path: without the code, the call and the
- * path.
+ * Returns why a file system call failed, without the error code, the call and the path: the caller's message names the
+ * path itself.
  */
 export const errorReason = (error: unknown): string => errorMessage(error).replace(/^E\w+: (.+?), \w+( '.*)?$/s, "$1");
 
-/** The name of a system call's error: "EPIPE". Undefined for other errors. */
+/** Returns the error name of a system call, such as "EPIPE"; undefined for other errors. */
 export function errnoName(thrown: unknown): string | undefined {
   return (thrown as { code?: string }).code;
 }

@@ -66,7 +66,7 @@ export const exitCodes = Object.fromEntries(
 /** A number from 0 to 255: one of the table, the exit code of a command, or one set by the user. */
 export type ExitCode = number;
 
-/** The exit codes of errors; those that are not here have the exit code of the same name. */
+/** The exit codes of the errors whose exit code has another name. */
 const otherNames = {
   PROTOCOL: "INTERNAL",
   ZMTP_PROTOCOL: "INTERNAL",
@@ -88,7 +88,7 @@ const otherNames = {
   NOT_FOUND: "FALSE",
 } as const satisfies Record<Exclude<ErrorCode, ExitCodeName>, ExitCodeName>;
 
-/** The exit code of an error code. */
+/** Returns the exit code with which baton ends after an error. */
 export function toExitCode(code: ErrorCode): ExitCode {
   return exitCodes[code in otherNames ? otherNames[code as keyof typeof otherNames] : code as ExitCodeName];
 }

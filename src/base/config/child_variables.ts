@@ -1,5 +1,6 @@
 /**
- * Environment variables that baton sets for commands. No setting reads them, except those that say where the lock is.
+ * The environment variables that baton sets for the commands it runs, with their help texts. Nested calls of baton read
+ * only those that say where the lock is.
  */
 
 export const lockCommandVariables = {
@@ -39,14 +40,12 @@ export const lockCommandVariables = {
 } as const;
 
 export type LockCommandVariable = keyof typeof lockCommandVariables;
-/**
- * A value for each variable; undefined if it does not apply. The type ensures that all variables of the table are set.
- */
+/** The value of each variable; undefined if it does not apply. A missing variable does not compile. */
 export type LockCommandEnvironment = Readonly<Record<LockCommandVariable, string | undefined>>;
 
 /**
- * Variables of a command that runs without a lock, for a message or for a lock that is busy: `baton subscribe --exec`,
- * `baton pubsub client … get --exec`, `baton retry-processor run`.
+ * The variables of commands that run without a lock: for a message, or when a lock has been busy for long. `baton
+ * subscribe --exec`, `baton pubsub client … get --exec`, `baton retry-processor run`.
  */
 export const messageCommandVariables = {
   BATON_MESSAGE_ID: "ID of the message; the same for each delivery",

@@ -10,21 +10,21 @@ import type { SettingTable } from "./setting.ts";
 const fileBytesMax = 256 * 1024;
 
 export interface ConfigFileOptions {
-  /** The file given by the user. It must exist. */
+  /** The file that the user named with --config. It must exist. */
   readonly named?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The folder of the machine's file; tests use another one. */
+  /** The folder of the machine's file, for tests; /etc/baton by default. */
   readonly systemFolder?: string;
   /** The home folder from the user database, for tests. Throws if the user has no entry. */
   readonly accountHome?: () => string;
-  /** Called with each mistake; correct settings are still used. Left out: the first mistake is thrown. */
+  /** Gets each mistake in a file; the correct settings still apply. By default, the first mistake is thrown. */
   readonly onMistake?: (mistake: BatonError) => void;
 }
 
 /**
- * Reads the files that exist, sorted by precedence: the named file or else the user's, then the machine's. Each file is
- * checked as a whole. Throws CONFIG with the file, the line, the key, the value and the expected form. `loadTable`
- * returns all settings that a file may contain; it is called only if there is a file.
+ * Reads and checks the configuration files. Returns those that exist in order of precedence: the named file or else the
+ * user's, then the machine's. Throws CONFIG with the file, the line, the key, the value and the expected form.
+ * `loadTable` returns all settings that a file may contain; it is called only if there is a file.
  */
 export async function readConfigFiles(
   loadTable: () => SettingTable | Promise<SettingTable>,
@@ -49,8 +49,8 @@ export async function readConfigFiles(
 }
 
 /**
- * The user's file, in XDG_CONFIG_HOME or ~/.config. Without HOME, as in an empty environment, the home folder of the
- * user database is used, so that a command reads the same file from cron and from a shell.
+ * Reads the user's file, in XDG_CONFIG_HOME or ~/.config. If HOME is not set, the home folder comes from the user
+ * database: a command reads the same file from cron and from a shell.
  */
 async function readUserFile(
   { env, accountHome }: ConfigFileOptions,

@@ -8,7 +8,7 @@ import type { Setting, SettingTable } from "./setting.ts";
 
 interface ConfigDocument {
   readonly value: unknown;
-  /** The line of a key, counted from 1; null if the key is not in the file. */
+  /** Returns the line that sets a key, from 1; null if the file does not set it. */
   lineOf(key: string): number | null;
 }
 
@@ -18,8 +18,8 @@ interface ConfigSource {
 }
 
 /**
- * Checks the whole file, including settings of other commands. Each mistake is a CONFIG error; they are sorted by line.
- * `file` holds the settings without a mistake; it is null if the file is not TOML.
+ * Checks a whole file, including the settings of other commands. `mistakes` has a CONFIG error for each mistake, sorted
+ * by line. `file` has the correct settings; it is null if the file is not TOML.
  */
 export function checkConfigFile(
   settings: SettingTable,
@@ -53,9 +53,9 @@ function syntaxError(path: string, cause: unknown): BatonError {
 }
 
 /**
- * The line that sets a dotted key, counted from 1. The parser reports no positions. Therefore longer and longer parts
- * of the text are parsed: the statement of the key starts after the last line up to which the text is valid without the
- * key. This takes quadratic time, so it is done for messages only.
+ * Returns the line that sets a dotted key, from 1. The parser reports no positions, so this parses the first line, the
+ * first two lines, and so on: the key is set after the last valid part that does not have it. This takes quadratic
+ * time; only messages need it.
  */
 function lineOfKey(source: string, key: string): number | null {
   const lines = source.split("\n");
@@ -83,7 +83,7 @@ function hasKey(document: unknown, key: string): boolean {
 }
 
 /**
- * The schema of a file. Unknown keys are refused at every level. A value is accepted by the type of its setting and
+ * Returns the schema of a file. It rejects unknown keys at every level. The type of a setting checks its value, which
  * comes out in the form that its flag takes.
  */
 function schemaOf(declared: readonly Setting<unknown>[]): z.ZodMiniType {
@@ -154,7 +154,7 @@ interface ConfigMistake {
   readonly error: BatonError;
 }
 
-/** One mistake for each unknown name; one for any other issue. */
+/** Turns an issue of the schema into mistakes: one for each unknown name, or one in total. */
 function mistakesOf(
   path: string,
   document: ConfigDocument,
@@ -210,7 +210,7 @@ const fileTypes = {
   words: "a string or an array of strings",
 } as const;
 
-/** The paths of a setting's values: one path, or one for each section that the user named. */
+/** Returns the paths of a setting's values: one path, or one for each section that the user named. */
 function pathsOf(key: string, document: unknown): string[][] {
   const parts = key.split(".");
   const at = parts.indexOf("NAME");
@@ -220,7 +220,7 @@ function pathsOf(key: string, document: unknown): string[][] {
   return names.map((name) => parts.with(at, name));
 }
 
-/** The declared key with NAME replaced by the name that stands there in `path`. */
+/** Replaces NAME in a declared key by the name that `path` has in its place. */
 function keyAtPath(key: string, path: readonly PropertyKey[]): string {
   return key.split(".").map((part, at) => (part === "NAME" ? String(path[at] ?? part) : part)).join(".");
 }

@@ -1,6 +1,6 @@
 /**
- * The variables that outgoing HTTP is configured by. Other programs have defined them; no other variable of this kind
- * has an effect.
+ * The environment variables that configure outgoing HTTP. Other programs have defined them; baton ignores all others of
+ * this kind.
  */
 
 export const httpProxyVariables = {
@@ -14,8 +14,8 @@ export const httpProxyVariables = {
 } as const;
 
 /**
- * Variables of runtimes and TLS libraries that other programs obey. They are named so that a user does not look for
- * their effect.
+ * Variables of runtimes and TLS libraries that other programs obey and baton ignores. The help names them, so that
+ * users do not expect an effect.
  */
 export const unusedTlsVariables = [
   "NODE_TLS_REJECT_UNAUTHORIZED",

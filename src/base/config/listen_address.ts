@@ -5,7 +5,7 @@ import { BatonError } from "../errors.ts";
 import type { Address } from "../sockets/connection.ts";
 import { parseListenAddress } from "../sockets/parse_address.ts";
 
-/** Parses a listen address. Throws USAGE. */
+/** Parses the listen address of a flag. Throws USAGE. */
 export function parseListenFlag(written: string): Address {
   const address = parseListenAddress(written);
   if (address !== null) return address;
@@ -15,7 +15,7 @@ export function parseListenFlag(written: string): Address {
   );
 }
 
-/** Checks an address if one is given. Throws USAGE or CONFIG with the place of the value. */
+/** Checks a listen address if the setting has one. Throws USAGE or CONFIG; the message says where the value was set. */
 export function checkListenAddress(
   name: string,
   setting: Setting<string | undefined>,

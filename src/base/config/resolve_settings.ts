@@ -1,6 +1,4 @@
-/**
- * Resolves the value of a setting: flag, else variable, else file, else default. This order is implemented only here.
- */
+/** Decides which value a setting has: the flag's, else the variable's, else the file's, else the default. */
 import { BatonError, errorMessage } from "../errors.ts";
 import {
   isPerSectionKey,
@@ -14,14 +12,14 @@ import {
 
 export interface ConfigFile {
   readonly path: string;
-  /** File key → the value, in the form that the flag takes. */
+  /** The values by key, in the form that their flags take. */
   readonly values: ReadonlyMap<string, string>;
-  /** The line of a key, counted from 1. It is computed on each call. */
+  /** Returns the line that sets a key, from 1. Computes it on each call. */
   lineOf(key: string): number | null;
 }
 
 export interface ConfigSources {
-  /** Setting name → the value on the command line. */
+  /** The values on the command line, by the name of the setting. */
   readonly flags: ReadonlyMap<string, string>;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Sorted by precedence; the first file wins. */
@@ -45,9 +43,9 @@ interface FoundValue {
 }
 
 /**
- * The values of all settings of the table. An empty variable counts as not set. Throws USAGE for an invalid flag and
- * CONFIG for an invalid variable; files were checked when they were read. With `onMistake`, CONFIG errors are passed to
- * it and the default is used.
+ * Returns the values of all settings of the table. An empty variable counts as not set. Throws USAGE for an invalid
+ * flag and CONFIG for an invalid variable; files were checked when they were read. `onMistake` gets the CONFIG errors
+ * instead, and the default applies.
  */
 export function resolveSettings<S extends SettingTable>(
   settings: S,
@@ -67,7 +65,7 @@ export function resolveSettings<S extends SettingTable>(
   return values as SettingValues<S>;
 }
 
-/** The value of one setting and its origin. Throws the same errors as `resolveSettings`. */
+/** Returns the value of one setting and where it was set. Throws like `resolveSettings`. */
 export function resolveSetting<T>(
   name: string,
   setting: Setting<T>,
@@ -83,7 +81,7 @@ export function resolveSetting<T>(
   }
 }
 
-/** The names that users gave to sections of these settings, sorted. */
+/** Returns the names of the sections that users have written for these settings, sorted. */
 export function configSectionNames(settings: SettingTable, files: readonly ConfigFile[]): string[] {
   const keys = Object.values(settings).flatMap(({ key }) => key ?? []);
   const written = files.flatMap(({ values }) => [...values.keys()]);
@@ -91,7 +89,8 @@ export function configSectionNames(settings: SettingTable, files: readonly Confi
 }
 
 /**
- * Runs `act`. Its errors are caused by the value of the setting, so their message begins with the place of that value.
+ * Runs `act`, which uses the value of the setting. The message of its errors then begins with the place where that
+ * value was set.
  */
 export function addOriginToErrors<T>(name: string, setting: Setting<unknown>, sources: ConfigSources, act: () => T): T {
   try {
@@ -101,7 +100,7 @@ export function addOriginToErrors<T>(name: string, setting: Setting<unknown>, so
   }
 }
 
-/** The message begins with the place of the value. */
+/** Returns an error whose message begins with the place where the value was set. */
 function errorAt(found: FoundValue | null, why: string, cause: unknown): BatonError {
   if (found === null) return new BatonError("CONFIG", why, { cause });
   const origin = found.origin();

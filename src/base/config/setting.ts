@@ -1,12 +1,10 @@
 /**
- * The declaration of a setting: flag, file key, environment variable, help, type and default. resolve_settings.ts
- * decides which of several given values is used.
+ * Declares settings: flag, file key, environment variable, help, type and default. resolve_settings.ts decides which of
+ * several given values applies.
  */
 import { toggleType, type ValueType } from "./value_types.ts";
 
-/**
- * The parts of an option list in the help. commands/program/help/command_page.ts has their headings and their order.
- */
+/** The groups of options in the help. commands/program/help/command_page.ts has their headings and their order. */
 export type OptionGroup =
   | "main"
   | "waiting"
@@ -26,11 +24,11 @@ export interface Setting<T> {
   readonly help: string;
   /** The flag without its value: `-z, --servers`. Secrets have no flag, because all users can read a command line. */
   readonly flag?: string;
-  /** Other forms of the flag, such as those of flock: `--timeout`. Completions do not offer them. */
+  /** Other forms of the flag, such as flock's `--timeout`. Completions do not offer them. */
   readonly aliases?: string;
   /**
-   * The key in a file: `session.timeout`, which gives the variable BATON_SESSION_TIMEOUT. Left out: the setting is a
-   * flag only.
+   * The key in a file: `session.timeout`, which gives the variable BATON_SESSION_TIMEOUT. By default, the setting is
+   * only a flag.
    */
   readonly key?: string;
   readonly default?: NonNullable<T>;
@@ -38,13 +36,13 @@ export interface Setting<T> {
   readonly unset?: string;
   /** The flag may be given only once: a second one does not replace the first, so the user probably wants both. */
   readonly once?: boolean;
-  /** The part of the option list in which the help shows the flag; `main` if it is left out. */
+  /** The group in which the help shows the flag; `main` by default. */
   readonly group?: OptionGroup;
   /**
    * The short help (`-h`) shows the flag. It shows ten flags: the basic ones, then the first ones of the group `main`.
    */
   readonly basic?: boolean;
-  /** The value is never printed, and the variable is removed from the environment of commands. */
+  /** baton never prints the value, and removes the variable from the environment of commands. */
   readonly secret?: boolean;
 }
 
@@ -70,7 +68,7 @@ export function setting<T extends NonNullable<unknown>>(
   return { type, ...declaration };
 }
 
-/** A setting of the command line alone. */
+/** Declares a setting that only the command line has. */
 export function flagSetting<T extends NonNullable<unknown>>(
   flag: string,
   type: ValueType<T>,
@@ -89,7 +87,7 @@ export function flagSetting<T extends NonNullable<unknown>>(
   return { type, flag, ...declaration as SettingDeclaration<T> };
 }
 
-/** A switch of the command line alone, which is off without its flag. */
+/** Declares a switch that only the command line has; it is off by default. */
 export function toggleSetting(
   flag: string,
   declaration: Omit<SettingDeclaration<boolean>, "flag" | "key">,
@@ -120,8 +118,8 @@ export function settingsInSection(section: string) {
 }
 
 /**
- * Puts those settings of a new table into `group` that name no group themselves. The settings are changed in place:
- * copies of all of them would cost time at each start.
+ * Puts the settings of a new table into `group`, except those that name one. Changes the settings in place, because
+ * copies would cost time at each start.
  */
 export function groupSettings<S extends SettingTable>(group: OptionGroup, table: S): S {
   for (const name in table) (table[name] as { group?: OptionGroup }).group ??= group;
@@ -129,7 +127,7 @@ export function groupSettings<S extends SettingTable>(group: OptionGroup, table:
 }
 
 /**
- * The part of a key that stands for a name chosen by the user. Each name has its own section. Such a key has no
+ * The part of a key that stands for a name that the user chooses. Each name has its own section. Such a key has no
  * variable.
  */
 const namePlace = ".NAME.";
@@ -138,19 +136,19 @@ export function isPerSectionKey(key: string): boolean {
   return key.includes(namePlace);
 }
 
-/** The key of a setting in the section called `name`. */
+/** Returns the key of a setting in the section called `name`. */
 export function keyInSection(key: string, name: string): string {
   return key.replace(namePlace, () => `.${name}.`);
 }
 
-/** The name of the section that a key of a file belongs to; null if the key is not one of this setting. */
+/** Returns the section of a key that a file has written; null if the key is not this setting's. */
 export function sectionInKey(key: string, written: string): string | null {
   const [before = "", after] = key.split("NAME");
   if (after === undefined || !written.startsWith(before) || !written.endsWith(after)) return null;
   return written.length > before.length + after.length ? written.slice(before.length, -after.length) : null;
 }
 
-/** The environment variable of a file key: `session.timeout` gives BATON_SESSION_TIMEOUT. */
+/** Returns the environment variable of a file key: `session.timeout` gives BATON_SESSION_TIMEOUT. */
 export function toVariableName(key: string): string {
   return `BATON_${key.replaceAll(".", "_").toUpperCase()}`;
 }

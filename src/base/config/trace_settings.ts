@@ -1,4 +1,4 @@
-/** The variables that traces are configured by, besides the setting `trace.otlp`. OpenTelemetry has defined them. */
+/** The environment variables that configure traces, besides the setting `trace.otlp`. OpenTelemetry defines them. */
 
 export const traceVariables = {
   OTEL_TRACES_EXPORTER: "otlp: send traces, also without trace.otlp; any other value: send none",
@@ -17,5 +17,5 @@ export const traceVariables = {
   TRACESTATE: "passed on together with a valid TRACEPARENT",
 } as const;
 
-/** Variables with credentials, which a command inherits only with --pass-auth if baton itself uses them. */
+/** Variables with credentials. If baton uses them, a command inherits them only with --pass-auth. */
 export const traceSecrets = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"] as const;

@@ -1,6 +1,4 @@
-/**
- * Variables `BATON_…` that baton does not have: usually a typing error, and then a setting that has no effect. Pure.
- */
+/** Finds variables `BATON_…` that baton does not know: usually a misspelled setting, which has no effect. Pure. */
 import { didYouMean } from "../support/did_you_mean.ts";
 import { lockCommandVariables, messageCommandVariables } from "./child_variables.ts";
 import { isPerSectionKey, type SettingTable, toVariableName } from "./setting.ts";
@@ -22,8 +20,8 @@ const otherVariables = [
 ];
 
 /**
- * A sentence for each variable in `env` that none of `settings` has, sorted by name. The values are not in it: they may
- * be secrets. `onlySimilar`: only names that are like that of a setting, so that another program cannot mean them.
+ * Returns a sentence for each unknown variable in `env`, sorted by name. It never contains the value, which may be a
+ * secret. With `onlySimilar`, only names that resemble a setting's: others may belong to another program.
  */
 export function unknownVariables(
   env: Readonly<Record<string, string | undefined>>,

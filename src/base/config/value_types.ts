@@ -1,24 +1,23 @@
 /**
- * The types of settings: how a value is written in a flag, a variable or a file, and the message for an invalid value.
+ * The types of settings: how users write a value in a flag, a variable or a file, and the message for an invalid value.
  */
 import { BatonError } from "../errors.ts";
 import { parseDuration } from "../support/duration.ts";
 import { isPriorityName, namedPriorities } from "../support/priority.ts";
 
 export interface ValueType<T> {
-  /** The name of the value in the help: `<duration>`; empty for a switch, which takes no value. */
+  /** What the help shows for the value: `<duration>`; empty for a switch. */
   readonly placeholder: string;
   /** The TOML type of the value in a file. */
   readonly fileType: "string" | "duration" | "integer" | "boolean" | "strings" | "words";
-  /** Joins the values of a flag that is given several times; left out: it is no list. */
+  /** What joins the values of a repeated flag, for a list. */
   readonly joint?: string;
-  /** Parses `text`. Throws USAGE with a message that quotes the text and names the expected form. */
+  /** Parses `text`. Throws USAGE; the message quotes the text and names the expected form. */
   parse(text: string): T;
-  /** The text that `parse` reads as this value. */
+  /** Returns the text that `parse` reads as this value. */
   format(value: T): string;
 }
 
-/** A type whose values are texts. */
 function wordType<T extends string>(placeholder: string, parse: (written: string) => T): ValueType<T> {
   return { placeholder, fileType: "string", parse, format: (value) => value };
 }
@@ -73,7 +72,7 @@ export function durationType(
   };
 }
 
-/** The longest wait: a duration, or `forever`, which is Infinity. */
+/** The longest time to wait: a duration, or `forever`, which gives Infinity. */
 export function waitType(): ValueType<number> {
   const durations = durationType();
   return {
@@ -121,8 +120,8 @@ export function toggleType(): ValueType<boolean> {
 }
 
 /**
- * A list of at least one text, separated by commas; in a file also an array. `eachCounts`: positions have a meaning, so
- * an empty text is an error.
+ * A list of at least one text, separated by commas; in a file also an array. With `eachCounts`, positions have a
+ * meaning, so an empty text is an error.
  */
 export function listType(
   placeholder: string,
@@ -143,8 +142,8 @@ export function listType(
 }
 
 /**
- * A command in a file: an array is a program with its arguments, a string is a shell command. It has no flag; it is
- * passed on as JSON.
+ * A command in a file: an array is a program with its arguments, a string is a shell command. It has no flag, so its
+ * text is JSON.
  */
 export function commandLineType(): ValueType<string | readonly string[]> {
   return {

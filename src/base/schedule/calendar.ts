@@ -1,7 +1,6 @@
 /**
- * The days and minutes that a schedule names, by the rules of crontab(5), in civil time: written as the number of
- * milliseconds that it would be in UTC. Pure; knows no time zone. A question about years is answered day by day or
- * month by month, and never tick by tick.
+ * Finds the times that a schedule names, by the rules of crontab(5). A civil time is a number of milliseconds, as if it
+ * were in UTC; this module knows no time zone. Pure. It searches by days and months, never tick by tick.
  */
 const minuteMs = 60_000;
 const dayMs = 1440 * minuteMs;
@@ -10,10 +9,10 @@ export class ScheduleCalendar {
   /** Minutes of a day, in order. */
   readonly #minutes: readonly number[];
   readonly #isDay: (date: Date) => boolean;
-  /** Numbers of days of months that begin with the same weekday. */
+  /** The number of scheduled days in a month, by month, first weekday and length. */
   readonly #daysOfMonths = new Map<string, number>();
 
-  /** `text` is canonical: see canonicalSchedule. */
+  /** Expects the text that `canonicalSchedule` returns. */
   constructor(text: string) {
     const [minute = "", hour = "", day = "", month = "", weekday = ""] = text.split(" ");
     const minutes = valuesOf(minute, 0, 59);
@@ -31,7 +30,7 @@ export class ScheduleCalendar {
     };
   }
 
-  /** Returns the first time after `low`, up to and including `high`; null: there is none. */
+  /** Returns the first time after `low`, up to and including `high`; null if there is none. */
   first(low: number, high: number): number | null {
     for (let day = dayOf(low); day <= high; day += dayMs) {
       if (!this.#has(day)) continue;
@@ -41,7 +40,7 @@ export class ScheduleCalendar {
     return null;
   }
 
-  /** Returns the last time after `low`, up to and including `high`; null: there is none. */
+  /** Returns the last time after `low`, up to and including `high`; null if there is none. */
   last(low: number, high: number): number | null {
     for (let day = dayOf(high); day > low - dayMs; day -= dayMs) {
       if (!this.#has(day)) continue;
@@ -67,7 +66,10 @@ export class ScheduleCalendar {
     return Math.max(0, count);
   }
 
-  /** `first`: its first day. Another call may be for 600 months. */
+  /**
+   * Counts the scheduled days of the month that begins with `first`. Remembers the result: a call may ask for 600
+   * months.
+   */
   #daysOfMonth(first: Date, endMs: number): number {
     const key = `${first.getUTCMonth()} ${first.getUTCDay()} ${endMs - first.getTime()}`;
     let days = this.#daysOfMonths.get(key);
@@ -83,7 +85,7 @@ export class ScheduleCalendar {
     return this.#isDay(new Date(day));
   }
 
-  /** Returns the number of times of a day up to and including `ms` after its begin. */
+  /** Returns how many of a day's scheduled minutes lie in its first `ms` milliseconds, including the last one. */
   #minutesUntil(ms: number): number {
     const minute = Math.floor(ms / minuteMs);
     let from = 0;

@@ -1,30 +1,30 @@
 /**
- * Civil times of a time zone and their instants. A civil time is written as the number of milliseconds that it would be
- * in UTC. `Intl` is the only source of the rules: Node.js 22, which the library supports, has no `Temporal`.
+ * Converts between instants and the civil times of a time zone. A civil time is a number of milliseconds, as if it were
+ * in UTC. The rules come from `Intl`: Node.js 22, which the library supports, has no `Temporal`.
  */
 import { BatonError } from "../errors.ts";
 
 const minuteMs = 60_000;
-/** A time that has one shift at most: since 1970 two shifts of a zone were a week apart at least. */
+/** A span with at most one change of the offset: since 1970, changes of one zone were at least a week apart. */
 const spanMs = 6 * 1440 * minuteMs;
-/** Number of spans of a zone that are kept. */
+/** The number of spans of a zone that are remembered. */
 const spansMax = 2000;
 
-/** A time with one offset of the zone from UTC. */
+/** A period in which the zone has one offset from UTC. */
 export interface ZoneOffsetEra {
   readonly fromMs: number;
-  /** The first instant after it. */
+  /** The first instant after the period. */
   readonly toMs: number;
   readonly offset: number;
-  /** The offset before it; null: it begins where the question does. */
+  /** The offset before the period; null if the period began before the time that the caller asked for. */
   readonly before: number | null;
 }
 
 interface OffsetSpan {
-  /** The offsets at its begin and at its end. */
+  /** The offsets at the start and at the end of the span. */
   readonly first: number;
   readonly last: number;
-  /** Infinity: there is no shift. */
+  /** When the offset changes; Infinity if it does not. */
   readonly shiftMs: number;
 }
 
@@ -33,7 +33,7 @@ export function localTimeZone(): string {
   return new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-/** IANA names differ by more than the case of their letters. */
+/** Compares IANA names, which the case of letters does not distinguish. */
 export function isSameTimeZone(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
@@ -41,8 +41,8 @@ export function isSameTimeZone(one: string, other: string): boolean {
 const known = new Map<string, CivilTimes>();
 
 /**
- * Returns the times of a zone, an IANA name: one object for all schedules, because a format takes 200 KB. Throws USAGE
- * for an unknown zone.
+ * Returns the civil times of a zone, given its IANA name. All schedules share the object, because a format takes 200
+ * KB. Throws USAGE for an unknown zone.
  */
 export function civilTimesInZone(zone: string): CivilTimes {
   const times = known.get(zone) ?? new CivilTimes(zone);
@@ -50,7 +50,7 @@ export function civilTimesInZone(zone: string): CivilTimes {
   return times;
 }
 
-/** Whether this machine has the rules of a zone. */
+/** Returns whether this machine has the rules of a zone. */
 export function isKnownTimeZone(zone: string): boolean {
   try {
     civilTimesInZone(zone);
@@ -62,9 +62,9 @@ export function isKnownTimeZone(zone: string): boolean {
 
 export class CivilTimes {
   readonly #format: Intl.DateTimeFormat;
-  /** A format takes long, and most schedules share a zone. */
+  /** Remembered, because formatting is slow and most schedules share a zone. */
   readonly #spans = new Map<number, OffsetSpan>();
-  /** The name as the runtime writes it; a name that the runtime replaces by another one is as it was given. */
+  /** The IANA name in the runtime's spelling, or as given if the runtime would replace it by another name. */
   readonly zone: string;
 
   /** `zone` is an IANA name. Throws USAGE for an unknown one. */
@@ -96,10 +96,7 @@ export class CivilTimes {
     return Date.UTC(year, month - 1, day, hour, minute, second);
   }
 
-  /**
-   * The parts of a time that have one offset, in order; the first one begins with `fromMs`, the last one ends after
-   * `toMs`.
-   */
+  /** Yields the periods with one offset, in order. The first one begins at `fromMs`; the last one ends after `toMs`. */
   *eras(fromMs: number, toMs: number): Generator<ZoneOffsetEra, void, void> {
     let begin: Pick<ZoneOffsetEra, "fromMs" | "before"> = { fromMs, before: null };
     for (let index = Math.floor(fromMs / spanMs);; index++) {

@@ -1,6 +1,6 @@
 /**
- * The time zone of this process. The runtime ignores a TZ that it does not understand, and takes UTC; the C library
- * reads more: `:NAME`, the path of a file, and POSIX rules such as `<+03>-3`.
+ * Finds the time zone of this process. The runtime takes UTC if it does not understand TZ. This module reads what the C
+ * library reads: also `:NAME`, the path of a file, and POSIX rules such as `<+03>-3`.
  */
 import { readFileSync, realpathSync } from "node:fs";
 import { normalize } from "node:path";
@@ -9,8 +9,8 @@ import { BatonError } from "../errors.ts";
 import { isKnownTimeZone, localTimeZone } from "./civil_time.ts";
 
 /**
- * Returns the IANA name of the zone that a value of TZ means; null if there is none. An empty value means UTC, as for
- * the C library.
+ * Returns the IANA name of the zone that a value of TZ means; null if it means none. As in the C library, an empty
+ * value means UTC.
  */
 export function parseTimeZoneVariable(value: string): string | null {
   const written = value.replace(/^:/, "");
@@ -46,7 +46,7 @@ function zoneOfRule(rule: string): string | null {
   return isKnownTimeZone(name) ? name : null;
 }
 
-/** The zone of a variable; null if it is not set. Throws CONFIG for a value that means no zone. */
+/** Returns the zone that the variable sets; null if it is not set. Throws CONFIG for a value that means no zone. */
 export function readTimeZoneVariable(
   variable: "TZ" | "CRON_TZ",
   env: Readonly<Record<string, string | undefined>>,
@@ -59,8 +59,8 @@ export function readTimeZoneVariable(
 }
 
 /**
- * Returns the time zone of schedules: the given one, or that of the environment, or this machine's. Throws CONFIG for
- * the environment's.
+ * Returns the time zone for schedules: the given one, else the environment's, else the machine's. Throws CONFIG if the
+ * environment's is invalid.
  */
 export function chooseScheduleZone(
   given: string | undefined,
@@ -73,7 +73,10 @@ function unusable(variable: string, value: string): string {
   return `${variable} is ${JSON.stringify(value)}, which is no time zone that this machine knows`;
 }
 
-/** The time of day in the zone of this process, as 23:59:59. In UTC if TZ means no zone: `warnOfTimeZone` says so. */
+/**
+ * Returns the time of day in the zone of this process, such as 23:59:59. If TZ means no zone, the time is in UTC, and
+ * `timeZoneWarning` says so.
+ */
 export function formatClockTime(ms: number): string {
   const { TZ } = process.env;
   const timeZone = TZ === undefined ? localTimeZone() : parseTimeZoneVariable(TZ) ?? "UTC";
@@ -95,7 +98,7 @@ function clockOf(timeZone: string): Intl.DateTimeFormat {
   return clock;
 }
 
-/** The warning of a command that prints `clockTime`; null if there is nothing to warn of. */
+/** Returns the warning for a command that prints clock times in UTC because TZ is invalid; null if TZ is valid. */
 export function timeZoneWarning(env: Readonly<Record<string, string | undefined>>): string | null {
   const { TZ } = env;
   return TZ === undefined || parseTimeZoneVariable(TZ) !== null ? null : `${unusable("TZ", TZ)}; times are in UTC`;

@@ -1,6 +1,6 @@
 /**
- * Times of a schedule, called ticks, by the rules of crontab(5) for daylight saving. A calendar has the civil times,
- * and CivilTimes the offsets of the zone: between two shifts one is the other, moved.
+ * Finds the ticks of a schedule in a time zone, by the rules of crontab(5) for daylight saving. ScheduleCalendar has
+ * the civil times; CivilTimes has the offsets that turn them into instants.
  */
 import { BatonError } from "../errors.ts";
 import { ScheduleCalendar } from "./calendar.ts";
@@ -10,7 +10,7 @@ import { canonicalSchedule, scheduleId } from "./schedule_text.ts";
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 /**
- * crontab(5) has rules for shifts below this; a larger one is a correction of the zone, and the new time counts
+ * crontab(5) has rules for smaller shifts of the clock. A larger one corrects the zone: the new time applies
  * immediately.
  */
 const shiftMsMax = 3 * hourMs;
@@ -19,7 +19,7 @@ const marginMs = 2 * dayMs;
 /** February 29 is missing for eight years around 2100. */
 const searchMsMax = 10 * 366 * dayMs;
 
-/** The ticks of a time with one offset, or of one instant. */
+/** The ticks of a period with one offset, or of one instant. */
 interface Part {
   first(): number | null;
   last(): number | null;
@@ -27,9 +27,9 @@ interface Part {
 }
 
 export class Schedule {
-  /** See canonicalSchedule. */
+  /** The schedule as `canonicalSchedule` writes it. */
   readonly text: string;
-  /** Identifies `text`; the zone is not a part of it. */
+  /** Identifies `text`, without the zone. */
   readonly id: string;
   /** IANA name. */
   readonly zone: string;
@@ -51,7 +51,7 @@ export class Schedule {
     }
   }
 
-  /** Returns the first tick after `afterMs`, in Unix milliseconds; null: there is none within ten years. */
+  /** Returns the first tick after `afterMs`, in milliseconds since 1970; null if there is none within ten years. */
   next(afterMs: number): number | null {
     const limitMs = afterMs + searchMsMax;
     for (let fromMs = afterMs; fromMs < limitMs; fromMs += marginMs) {
@@ -66,7 +66,7 @@ export class Schedule {
     return null;
   }
 
-  /** Returns the last tick at or before `atMs`, in Unix milliseconds; null: there is none within ten years. */
+  /** Returns the last tick at or before `atMs`, in milliseconds since 1970; null if there is none within ten years. */
   last(atMs: number): number | null {
     const limitMs = atMs - searchMsMax;
     for (let toMs = atMs; toMs > limitMs; toMs -= marginMs) {
@@ -82,8 +82,8 @@ export class Schedule {
   }
 
   /**
-   * Returns the number of ticks after `fromMs`, up to and including `toMs`. Shifts of the zone more than ten years
-   * before `toMs` are not looked at: they change it by an hour at most.
+   * Returns the number of ticks after `fromMs`, up to and including `toMs`. Ignores shifts of the zone more than ten
+   * years before `toMs`, which change the number by an hour's ticks at most.
    */
   count(fromMs: number, toMs: number): number {
     const exactMs = Math.max(fromMs, toMs - searchMsMax);
@@ -93,7 +93,7 @@ export class Schedule {
     return count;
   }
 
-  /** The ticks after `fromMs`, up to and including `toMs`, in order. */
+  /** Yields the ticks after `fromMs`, up to and including `toMs`, in order. */
   *#parts(fromMs: number, toMs: number): Generator<Part, void, void> {
     for (const era of this.#civil.eras(fromMs - shiftMsMax, toMs)) {
       const begin = era.fromMs + era.offset;
@@ -117,10 +117,7 @@ export class Schedule {
     };
   }
 
-  /**
-   * Returns by how much the clock was set at the begin of the era, if fixed times are moved or left out because of
-   * that; else 0.
-   */
+  /** Returns by how much the clock was set at the start of the period, if that moves or skips fixed times; else 0. */
   #shiftOf({ before, offset }: ZoneOffsetEra): number {
     const shiftMs = before === null || this.#follows ? 0 : offset - before;
     return Math.abs(shiftMs) < shiftMsMax ? shiftMs : 0;

@@ -1,4 +1,4 @@
-/** Text of a schedule in the form of crontab(5): five fields, or a macro such as @daily. */
+/** Parses a schedule in the form of crontab(5): five fields, or a macro such as @daily. */
 import { createHash } from "node:crypto";
 import { BatonError } from "../errors.ts";
 
@@ -31,31 +31,31 @@ const macros: Readonly<Record<string, string>> = {
   "@annually": "0 0 1 1 *",
 };
 
-/** Macros that have no meaning for a group of hosts, and why. */
+/** Macros of other programs that make no sense for a group of hosts, and why. */
 const refusedMacros: Readonly<Record<string, string>> = {
   "@reboot": "@reboot is about one host, not about a time",
   "@every": "@every has no fixed times; use a step, such as */10 in the field of the minute",
 };
 
-/** Why a schedule of other programs, with more than five fields, is refused. */
+/** Why baton rejects a schedule with more than five fields. */
 export const noSecondsReason = "seconds and years have no field";
 
 const timeValue = `(\\d{1,4}|${[...months, ...weekdays].join("|")})`;
 /**
- * L, W and # are those of other programs: for the last day, the nearest workday, and the number of a weekday in its
+ * Includes the L, W and # of other programs: the last day, the nearest workday, and the number of a weekday in its
  * month.
  */
 const timeItem = `(([*?]|${timeValue}(-${timeValue})?)(/\\d{1,4}|[LW]|#\\d)?|LW?)`;
 const timeField = new RegExp(`^${timeItem}(,${timeItem})*$`, "i");
 
-/** Whether a word is written as a field of a schedule, by this program or by others. */
+/** Returns whether a word looks like a field of a schedule, for this program or another one. */
 export function isScheduleField(word: string): boolean {
   return timeField.test(word);
 }
 
 /**
- * Returns the one text of all spellings of a schedule: macros are expanded, names are numbers, Sunday is 0, and one
- * space is between two fields. Throws USAGE.
+ * Returns one text for all spellings of a schedule: macros expanded, names as numbers, Sunday as 0, one space between
+ * fields. Throws USAGE.
  */
 export function canonicalSchedule(written: string): string {
   const refuse = (why: string) => {

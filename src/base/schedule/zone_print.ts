@@ -1,6 +1,6 @@
 /**
- * A fingerprint of the rules of a time zone. Hosts with different versions of the tz database have different ticks, and
- * the runtime does not tell its version.
+ * Computes a fingerprint of the rules of a time zone. Hosts with different versions of the tz database have different
+ * ticks, and the runtime does not report its version.
  */
 import { createHash } from "node:crypto";
 import { civilTimesInZone } from "./civil_time.ts";
@@ -12,16 +12,16 @@ const years = 2;
 const known = new Map<string, string>();
 
 /**
- * Returns the first year and 12 hexadecimal digits for the offsets of each day of two years, from the year of `atMs`.
- * Throws USAGE.
+ * Returns a fingerprint of the offsets on each day of two years: the year of `atMs` and 12 hexadecimal digits. Throws
+ * USAGE for an unknown zone.
  */
 export function timeZoneFingerprint(zone: string, atMs: number): string {
   return printOfYear(zone, new Date(atMs).getUTCFullYear());
 }
 
 /**
- * Returns false if this machine has other rules for the zone than the host that made the fingerprint. An unreadable one
- * is no proof.
+ * Returns whether this machine may have the same rules as the host that made the fingerprint; true if the fingerprint
+ * is unreadable.
  */
 export function matchesTimeZoneFingerprint(zone: string, print: string): boolean {
   const year = /^(\d{4}):/.exec(print)?.[1];

@@ -1,11 +1,12 @@
-/** Waits that end with a promise, with a signal, or with the block that started them. */
+/** Helpers for AbortSignal: waits that end with a promise, with a signal, or with the block that started them. */
 
 export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw signal.reason;
 }
 
 /**
- * Calls `listener` when the signal aborts, immediately if it has aborted. Returns a function that removes the listener.
+ * Calls `listener` when the signal aborts, or immediately if it already has. Returns a function that removes the
+ * listener.
  */
 export function onAbort(signal: AbortSignal | undefined, listener: (reason: unknown) => void): () => void {
   if (signal === undefined) return () => {};
@@ -18,7 +19,7 @@ export function onAbort(signal: AbortSignal | undefined, listener: (reason: unkn
   return () => signal.removeEventListener("abort", listen);
 }
 
-/** Aborts with the first of these signals that are given. */
+/** Returns a signal that aborts with the first of the given signals. */
 export function anyAbortSignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
   return AbortSignal.any(signals.filter((signal) => signal !== undefined));
 }
@@ -29,8 +30,8 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * The promise's result, or a rejection with the signal's reason, whichever comes first. The promise itself is not
- * cancelled.
+ * Waits for the promise, but only until the signal aborts; then rejects with the signal's reason. Does not cancel the
+ * promise's work.
  */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
@@ -41,8 +42,8 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
 }
 
 /**
- * A set of things that end together, such as the listeners and timers of one wait: declared by `using`, they end with
- * the block.
+ * Ends several things together, such as the listeners and timers of one wait. If `using` declares it, they end with the
+ * block.
  */
 export class TaskScope implements Disposable {
   readonly #ends: (() => void)[];
@@ -65,7 +66,7 @@ export class TaskScope implements Disposable {
   }
 }
 
-/** Calls in progress, for an owner that has to wait for them before it ends. */
+/** Tracks calls in progress, for an owner that must wait for them before it ends. */
 export class RunningCalls {
   readonly #calls = new Set<Promise<unknown>>();
 

@@ -1,6 +1,6 @@
 /**
- * The pauses between attempts: exponential and random, so that many clients do not return at the same time; and the
- * loop that has them.
+ * Repeats an operation that fails. The pauses between attempts grow and are random, so that many clients do not return
+ * at the same time.
  */
 import { throwIfAborted } from "./abort.ts";
 import type { Clock } from "./clock.ts";
@@ -12,24 +12,20 @@ export interface Backoff {
   /** The upper limit of all pauses, in milliseconds. */
   readonly maxMs: number;
   /**
-   * The random part of a pause: with 1 it is between 0 and its upper limit, with 0.5 between half of the limit and the
-   * limit.
+   * The random share of a pause: 1 gives a pause from 0 to its limit, 0.5 a pause from half of its limit to the limit.
    */
   readonly jitter: number;
 }
 
-/**
- * Pauses for a request whose connection was lost, and for what another process holds for milliseconds: the next attempt
- * probably succeeds.
- */
+/** For a lost connection, or what another process holds for milliseconds: the next attempt probably succeeds. */
 export const requestBackoff: Backoff = { firstMs: 20, maxMs: 500, jitter: 1 };
-/** Pauses for a server that cannot be reached: it restarts within seconds, and all its clients are waiting. */
+/** For an unreachable server: it restarts within seconds, and all its clients are waiting. */
 export const serverBackoff: Backoff = { firstMs: 50, maxMs: 1000, jitter: 1 };
-/** Pauses for what does not end by itself, such as a full disk or data that another server must correct. */
+/** For a failure that an operator must end, such as a full disk or wrong data on another server. */
 export const outageBackoff: Backoff = { firstMs: 1000, maxMs: 30_000, jitter: 0.5 };
 
 /**
- * The pause before attempt number `attempt` (0 for the first repetition), in milliseconds. `random` returns a number in
+ * Returns the pause before a repetition in milliseconds; `attempt` is 0 for the first one. `random` returns a number in
  * [0, 1).
  */
 export function backoffMs(
@@ -44,15 +40,15 @@ export function backoffMs(
 export interface BackoffRetryOptions {
   readonly clock: Clock;
   readonly backoff: Backoff;
-  /** Ends the pauses; after an attempt that failed it has precedence over a failure that may be repeated. */
+  /** Ends the pauses. Once it has aborted, no failed attempt is repeated. */
   readonly signal?: AbortSignal | undefined;
-  /** Whether another attempt may succeed. `failures`: the number of failures in a row before this one. */
+  /** Returns whether another attempt may succeed. `failures` counts the failures in a row before this one. */
   readonly mayRetry: (thrown: unknown, failures: number) => boolean;
 }
 
 /**
- * Repeats `work`, which calls `succeeded` when a part of it is done, so that the next pause is short again. Rejects
- * with the last failure, and with the signal's reason.
+ * Repeats `work` until it succeeds. It calls `succeeded` when a part is done, so that the next pause is short again.
+ * Rejects with the last failure, or with the signal's reason.
  */
 export async function retryWithBackoff<T>(
   work: (succeeded: () => void) => Promise<T>,

@@ -15,7 +15,6 @@ export interface BuildFacts {
   readonly platform: string;
 }
 
-/** Returns the facts of this build. */
 export async function readBuildFacts(): Promise<BuildFacts> {
   const { default: description } = await import("../../../package.json", { with: { type: "json" } });
   return {

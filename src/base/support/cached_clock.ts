@@ -1,4 +1,4 @@
-/** A clock that reads the system's time once for all messages that the event loop handles in one task. */
+/** A clock that reads the system's time once per task of the event loop, however many messages the task handles. */
 import type { Clock } from "./clock.ts";
 
 export class CachedClock {
@@ -9,7 +9,7 @@ export class CachedClock {
     this.#clock = clock;
   }
 
-  /** Milliseconds, read from the clock once per task of the event loop. */
+  /** Returns the time of this task in milliseconds. */
   now(): number {
     if (this.#nowMs !== null) return this.#nowMs;
     queueMicrotask(this.#forget);

@@ -1,8 +1,10 @@
-/** The time for decisions: monotonic milliseconds, never the wall clock. Tests replace it, and so control the time. */
+/** The clock for decisions: monotonic milliseconds, never the wall clock. Tests replace it to control the time. */
 import { openSync, readSync } from "node:fs";
 
 export interface Clock {
-  /** Monotonic milliseconds since a fixed moment, including suspended time that was noticed. */
+  /**
+   * Returns monotonic milliseconds since a fixed moment. Includes suspended time once `noticeSuspend` has noticed it.
+   */
   now(): number;
   /** Checks whether the machine was suspended since the last check. Call it before a `now()` that safety depends on. */
   noticeSuspend(): void;
@@ -13,23 +15,20 @@ export interface Clock {
 /** setTimeout takes 32 bits; a longer delay would fire immediately. */
 const delayMsMax = 0x7fffffff;
 
-/**
- * The difference between two readings of the clocks that counts as a suspend: /proc/uptime has a resolution of 10 ms.
- */
+/** The smallest difference between the clocks that counts as a suspend: /proc/uptime has a resolution of 10 ms. */
 const suspendMsMin = 100;
 
 /**
- * The wall clock also continues during a suspend, and is cheap to read: while it agrees with `performance.now`,
- * /proc/uptime is not read. If the wall clock was set back by the length of a suspend, the suspend is noticed this much
- * later. Milliseconds.
+ * When to read /proc/uptime, in milliseconds: when the wall clock, which continues during a suspend, has drifted from
+ * `performance.now`, and else at this interval, in case the wall clock was set back by the length of a suspend.
  */
 const quiet = { driftMs: 20, readEveryMs: 1000 };
 
 let shared: Clock | undefined;
 
 /**
- * The clock of this process. There is only one, because leases are compared, and two clocks may have noticed different
- * suspends.
+ * Returns the clock of this process. There is only one, because two clocks may have noticed different suspends, and
+ * their leases could not be compared.
  */
 export function systemClock(): Clock {
   shared ??= startClock();
@@ -37,8 +36,8 @@ export function systemClock(): Clock {
 }
 
 /**
- * Starts the clock. `performance.now` stops while a machine is suspended; a server's clock does not. The difference is
- * added where /proc/uptime exists, which continues.
+ * Starts the clock. `performance.now` stops while the machine is suspended; a server's clock does not. /proc/uptime
+ * continues too, so its lead is added.
  */
 function startClock(): Clock {
   const readBootTimeMs = openBootTime();
@@ -77,7 +76,10 @@ function startClock(): Clock {
   return clock;
 }
 
-/** A function that reads the time since boot in milliseconds. It is called often, so the file stays open. */
+/**
+ * Returns a function that reads the milliseconds since boot; null if it cannot. It is called often, so the file stays
+ * open.
+ */
 function openBootTime(): () => number | null {
   try {
     const fd = openSync("/proc/uptime", "r");

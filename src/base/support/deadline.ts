@@ -1,18 +1,18 @@
-/** Signals that abort after a time limit, or with a parent signal. */
+/** Time limits for waits, as signals that abort after a time or with a parent signal. */
 import { BatonError } from "../errors.ts";
 import { onAbort, TaskScope } from "./abort.ts";
 import type { Clock } from "./clock.ts";
 import { formatDuration } from "./duration.ts";
 import { valueTypeName } from "./text.ts";
 
-/** Declared by `using`, it is cancelled when the work is done. */
+/** A time limit. If `using` declares it, it is cancelled at the end of the block. */
 export interface Deadline extends Disposable {
   readonly signal: AbortSignal;
   /** Removes the timer and the listener. */
   cancel(): void;
 }
 
-/** Aborts with `reason()` after `delayMs`, or with the parent's reason if that comes first. */
+/** Starts a deadline that aborts with `reason()` after `delayMs`, or earlier with the reason of `signal`. */
 export function deadlineAfter(clock: Clock, delayMs: number, { signal, reason }: {
   readonly signal?: AbortSignal | undefined;
   readonly reason: () => unknown;
@@ -29,7 +29,7 @@ function deadlineOf(signal: AbortSignal, cancel: () => void): Deadline {
   return { signal, cancel, [Symbol.dispose]: cancel };
 }
 
-/** The reason of a time limit. A caller may know a better message. */
+/** The reason with which a time limit aborts. A caller may know a better message. */
 export class WaitTimeout extends BatonError {
   readonly waitMs: number;
 
@@ -40,7 +40,9 @@ export class WaitTimeout extends BatonError {
   }
 }
 
-/** Throws USAGE for a time that would not end a wait, such as "5s" or NaN. A negative number is a time that is over. */
+/**
+ * Throws USAGE for a value that is not a time to wait, such as "5s" or NaN. A negative number is a time that is over.
+ */
 export function checkWaitTime(wait: unknown): void {
   if (wait === undefined || wait === "none" || wait === "forever") return;
   if (typeof wait === "number" && !Number.isNaN(wait)) return;
@@ -53,8 +55,8 @@ export function checkWaitTime(wait: unknown): void {
 }
 
 /**
- * The time limit of a whole call, used by all its waits. Aborts with a WaitTimeout; without `waitMs` there is no limit.
- * Throws as `checkWaitTime` does.
+ * Starts the time limit of a whole call, which all its waits share. Aborts with a WaitTimeout; without `waitMs` there
+ * is no limit. Throws as `checkWaitTime` does.
  */
 export function startCallDeadline(
   clock: Clock,
@@ -81,7 +83,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** The result of the work, or null when it takes longer than `delayMs`. The work itself goes on. */
+/** Returns the result of the work, or null if it takes longer than `delayMs`. The work itself continues. */
 export async function resultWithin<T>(clock: Clock, delayMs: number, work: Promise<T>): Promise<T | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>();
   using _timer = new TaskScope(clock.startTimer(delayMs, () => resolve(null)));

@@ -21,7 +21,7 @@ const synonyms: ReadonlyMap<string, readonly string[]> = new Map(Object.entries(
   sub: ["subscribe"],
 }));
 
-/** The known word nearest to `word`, in meaning or in spelling; null when none is near enough. */
+/** Returns the known word nearest to `word` in meaning or spelling; null if none is near enough. */
 export function nearestWord(word: string, known: readonly string[]): string | null {
   const same = synonyms.get(word.toLowerCase())?.find((one) => known.includes(one));
   if (same !== undefined) return same;
@@ -37,15 +37,14 @@ export function nearestWord(word: string, known: readonly string[]): string | nu
   return nearest;
 }
 
-/** The end of a sentence about an unknown word: `, did you mean "…"?`, or nothing. */
+/** Returns the end of a sentence about an unknown word: `, did you mean "…"?`, or an empty text. */
 export function didYouMean(word: string, known: readonly string[]): string {
   const nearest = nearestWord(word, known);
   return nearest === null ? "" : `, did you mean "${nearest}"?`;
 }
 
 /**
- * The number of insertions, deletions, substitutions and swaps of neighbours between two words (optimal string
- * alignment).
+ * Counts the insertions, deletions, substitutions and swaps of neighbors between two words (optimal string alignment).
  */
 function editDistance(from: string, to: string): number {
   let beforeLast: number[] = [];

@@ -1,8 +1,6 @@
-/** Events inside a process: one that happens once, and one that happens again and again. */
+/** Events inside a process: OneTimeEvent happens once, ListenerSet again and again. */
 
-/**
- * A one-time event: the first `set` releases all tasks that wait, those that wait already and those that wait later.
- */
+/** An event that happens once: `set` ends all waits for it, present and future. */
 export class OneTimeEvent {
   readonly #isSet = Promise.withResolvers<void>();
 
@@ -14,7 +12,7 @@ export class OneTimeEvent {
   }
 }
 
-/** An event that may happen any number of times: each time all listeners are called. */
+/** An event that happens any number of times; each time it calls all listeners. */
 export class ListenerSet {
   readonly #listeners = new Set<() => void>();
 
@@ -24,7 +22,7 @@ export class ListenerSet {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Calls the listeners of this moment. */
+  /** Calls all listeners. */
   notify(): void {
     for (const listener of [...this.#listeners]) listener();
   }

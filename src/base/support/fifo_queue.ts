@@ -1,4 +1,6 @@
-/** A queue, first in, first out, whose cost does not grow with its length: `Array.shift` moves every element. */
+/**
+ * A first-in, first-out queue whose cost per element does not grow with its length; `Array.shift` moves every element.
+ */
 export class FifoQueue<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
@@ -11,7 +13,7 @@ export class FifoQueue<T> {
     this.#items.push(item);
   }
 
-  /** The oldest element, which stays in the queue. */
+  /** Returns the oldest element, without removing it. */
   peek(): T | undefined {
     return this.#items[this.#head];
   }

@@ -1,6 +1,6 @@
 /**
- * Calls that are made while an earlier group is worked on become the next group: one round trip or one flush serves
- * many of them.
+ * Combines calls into batches, so that one round trip or one flush serves many of them. Calls that arrive during the
+ * work on a batch form the next one.
  */
 
 interface Waiting<Item, Result> {
@@ -11,12 +11,12 @@ interface Waiting<Item, Result> {
 
 export interface CallBatcherOptions<Item, Result> {
   /**
-   * Works on a group, one group at a time. Returns a result for each item, in their order; a rejection is that of all
-   * of them.
+   * Works on a batch, one at a time. Returns a result for each item, in their order; if it rejects, all calls of the
+   * batch reject.
    */
   readonly work: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly itemsMax: number;
-  /** The size of an item, and the maximum of a group that has more than one item. */
+  /** Returns the size of an item. `sizeMax` limits the sum in a batch of more than one item. */
   readonly sizeOf?: (item: Item) => number;
   readonly sizeMax?: number;
 }

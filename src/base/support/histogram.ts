@@ -1,4 +1,4 @@
-/** Counts values by upper bounds. Its memory depends on the number of bounds only. */
+/** Counts values by upper bounds, in constant memory. */
 export class Histogram {
   /** The upper bounds, ascending. */
   readonly bounds: readonly number[];
@@ -17,7 +17,7 @@ export class Histogram {
     this.sum += value;
   }
 
-  /** The number of values up to each bound; the last element counts all values. */
+  /** Returns the number of values up to each bound; the last element counts all values. */
   cumulative(): number[] {
     let count = 0;
     return this.#counts.map((own) => count += own);

@@ -1,10 +1,12 @@
-/** The user's home folder by the user database, so that it is the same from cron, in a login shell and under sudo. */
+/** Finds the user's home folder in the user database: it is the same in cron, in a login shell and under sudo. */
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../errors.ts";
 import { readUserDatabaseEntry } from "./user_name.ts";
 
-/** Null for a user without an entry, as in containers. node:os has userInfo() for this, but Bun's reads HOME. */
+/**
+ * Returns null for a user without an entry, as in containers. node:os has userInfo() for this, but Bun's reads HOME.
+ */
 export function findHomeFolder(uid: number, userDatabase: string): string | null {
   const entry = readUserDatabaseEntry(String(uid), userDatabase);
   if (entry !== undefined) return entry[5] ?? null;
@@ -21,8 +23,8 @@ export function findHomeFolder(uid: number, userDatabase: string): string | null
 }
 
 /**
- * Returns the user's folder for this kind of state. Throws CONFIG for a user without a home; `advice` says what to do
- * then.
+ * Returns the user's folder for a kind of state, such as `retry`. Throws CONFIG for a user without a home folder;
+ * `advice` ends the message.
  */
 export function userStateFolder(kind: string, advice: string): string {
   const uid = process.geteuid?.();

@@ -1,8 +1,8 @@
-/** JSON objects in the data of nodes and in messages. */
+/** Reads and writes JSON objects in the data of nodes and in messages. */
 
 export type JsonFields = Readonly<Record<string, unknown>>;
 
-/** The fields; none when the data is not a JSON object. */
+/** Returns the fields of a JSON object; none if the data is something else. */
 export function parseJsonFields(data: Uint8Array): JsonFields {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(data));
@@ -13,8 +13,8 @@ export function parseJsonFields(data: Uint8Array): JsonFields {
 }
 
 /**
- * The fields of data that must be JSON, and in this layout if there is one. Throws what `refuse` returns for data that
- * is not JSON or has another layout.
+ * Returns the fields of data that must be JSON, and must have this layout number if one is given. Otherwise throws what
+ * `refuse` returns.
  */
 export function demandJsonFields(
   data: Uint8Array,
@@ -33,10 +33,9 @@ export function demandJsonFields(
   throw refuse(`its layout is ${JSON.stringify(fields["layout"])}, expected ${layout}`);
 }
 
-/** The data of a node, or the body of a message, that contains the value. */
+/** Returns the JSON of a value as UTF-8 bytes. */
 export const encodeJson = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
 
-/** The text; empty when the value is not a text. */
 export const stringOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
 export const isJsonObject = (value: unknown): value is JsonFields => typeof value === "object" && value !== null;

@@ -1,4 +1,4 @@
-/** The log of a process, as the parts of a service see it: one line for each event. */
+/** The function with which the parts of a service write to its log, one line for each event. */
 
 /** `event` is a stable name, for programs; the sentence is for people. */
 export type Log = (

@@ -1,4 +1,4 @@
-/** Compares open or existing files. The inode of a removed file may be reused later. */
+/** Recognizes two views of one file. Both must exist or be open: the inode of a removed file may be reused. */
 import type { Stats } from "node:fs";
 
 type Numbers = Pick<Stats, "dev" | "ino">;

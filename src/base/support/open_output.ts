@@ -1,8 +1,8 @@
 /**
- * Opens files for output whose path a user has named. In a folder where other users may write, such as /tmp, one of
- * them can make a link, a FIFO or a file under that name before, and so choose what is overwritten, or read what is
- * written. The rules are those of the kernel's protected_symlinks, protected_hardlinks, protected_fifos and
- * protected_regular (proc(5)), which a system may have off.
+ * Opens files for output whose path a user has named. In a folder where other users may write, such as /tmp, another
+ * user can create a link, a FIFO or a file with that name first. They then choose what baton overwrites, or read what
+ * it writes. These checks are the kernel's protected_symlinks, protected_hardlinks, protected_fifos and
+ * protected_regular (proc(5)), which a system may turn off.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
@@ -21,7 +21,7 @@ const accesses = {
 } as const;
 
 /**
- * Opens a file, or creates it, without waiting for a reader. Throws errors of the system, and CANNOT_CREATE for what
+ * Opens or creates a file, without waiting for the reader of a FIFO. Throws system errors, and CANNOT_CREATE for what
  * another user has put there and for a FIFO without a reader.
  */
 export function openOutputFile(path: string, access: keyof typeof accesses, mode = 0o666): number {
@@ -59,16 +59,16 @@ function openSafely(path: string, flags: number, mode: number): number {
 
 const triesMax = 100;
 
-/** The errors when the name was given or taken after it had been looked at. */
+/** The errors if another process created or removed the name after the check. */
 const changed = ["EEXIST", "ENOENT", "ELOOP"];
 
 /** The kernel follows at most this number of links. */
 const linksMax = 40;
 
 /**
- * Checks every part of a path. Throws CANNOT_CREATE for a link of another user, and at the end for another user's file
- * or FIFO, in a folder where others may write. Returns the place to which the path leads if others could replace what
- * is there, or make it: null for its entry when it does not exist.
+ * Checks every part of a path in folders where others may write. Throws CANNOT_CREATE for another user's link, and at
+ * the end of the path for another user's file or FIFO. If others could replace or create the file, returns the place to
+ * which the path leads, with its entry, or a null entry if there is none yet. Returns null if they cannot.
  */
 export function refuseLinksOfOthers(path: string): { readonly at: string; readonly entry: Stats | null } | null {
   let folder = isAbsolute(path) ? "/" : process.cwd();
@@ -127,7 +127,7 @@ function kindOfOthers(entry: Stats, isProtected: boolean): string | null {
   return kind === null ? null : `${kind} of user ${entry.uid}`;
 }
 
-/** The folder, if users other than its owner may write there; null otherwise. */
+/** Returns the folder if users other than its owner may write there; otherwise null. */
 function exposedFolder(folder: string): Stats | null {
   const stat = lstatSync(folder, { throwIfNoEntry: false });
   return stat !== undefined && ((stat.mode & 0o002) !== 0 || (isSticky(stat) && (stat.mode & 0o020) !== 0))
@@ -139,7 +139,7 @@ function isSticky({ mode }: Stats): boolean {
   return (mode & 0o1000) !== 0;
 }
 
-/** Whether an entry is neither this user's nor the folder's owner's. */
+/** Returns whether the entry belongs to neither this user nor the owner of the folder. */
 function isOfOthers({ uid }: Stats, folder: Stats): boolean {
   return uid !== process.geteuid?.() && uid !== folder.uid;
 }

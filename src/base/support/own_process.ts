@@ -1,6 +1,6 @@
 /**
- * The operating system as the supervision of commands sees it, as one object: files of /proc, signals, and the children
- * of this process. A simulation has many processes in one, each with an object of its own.
+ * What the supervision of commands needs of the operating system, as one object: files of /proc, signals, and the
+ * children of this process. A simulation runs many processes in one, each with an object of its own.
  */
 import { openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import process from "node:process";
@@ -12,8 +12,7 @@ export interface ProcessSystem {
   list(path: string): string[];
   readLink(path: string): string;
   /**
-   * Opens a file that is read again and again, also when no further file can be opened. Returns the function that reads
-   * it.
+   * Opens a file to be read repeatedly, even if the process can open no more files. Returns the function that reads it.
    */
   keepOpen(path: string): () => string;
   kill(pid: number, signal: NodeJS.Signals | 0): void;
@@ -25,8 +24,8 @@ interface OwnChild {
 }
 
 /**
- * The children of this process. A process that adopts orphans has to distinguish three kinds of them: baton's helpers,
- * such as the guard; commands, which the runtime reaps; and adopted orphans, which it reaps itself.
+ * The children of this process. A process that adopts orphans has three kinds: baton's helpers, such as the guard;
+ * commands, which the runtime reaps; and adopted orphans, which baton reaps itself.
  */
 export class OwnProcess {
   readonly children = new Map<number, OwnChild>();
@@ -37,13 +36,13 @@ export class OwnProcess {
    */
   firstThreadHasAll: boolean | null = null;
   /**
-   * Reads the list of children, which stays open: a command's survivors have to be found even when no further file can
-   * be opened.
+   * Reads the list of children. Its file stays open: baton must find a command's survivors even if it can open no more
+   * files.
    */
   readChildren: (() => string) | null = null;
 }
 
-/** The system of the process whose code runs. */
+/** The operating system of the process whose code runs now. */
 export let processSystem: ProcessSystem = {
   pid: process.pid,
   readText: (path, encoding = "latin1") => readFileSync(path, encoding),
@@ -54,7 +53,7 @@ export let processSystem: ProcessSystem = {
   own: new OwnProcess(),
 };
 
-/** Replaces the system, for a simulation. Returns the one that was in use. */
+/** Replaces the system, for a simulation. Returns the previous one. */
 export function useProcessSystem(next: ProcessSystem): ProcessSystem {
   const before = processSystem;
   processSystem = next;
@@ -71,23 +70,23 @@ export function registerChildProcess(pid: number, kind: OwnChild["kind"]): () =>
   };
 }
 
-/** Whether the process is a helper of baton, and so none of a command's processes. */
+/** Returns whether the process is one of baton's helpers, and therefore not one of a command's processes. */
 export function isOwnHelperProcess(pid: number): boolean {
   return processSystem.own.children.get(pid)?.kind === "helper";
 }
 
 /**
- * The environment variable of a keeper that was started on demand. It serves other clients too, and must survive a
- * supervisor that kills all descendants of a command. It starts no processes that could inherit the variable.
+ * Marks a keeper that was started on demand. It serves other clients too, so it must survive when baton kills all
+ * descendants of a command. It starts no processes that could inherit the variable.
  */
 export const keeperProcessVariable = "BATON_KEEPER_PROCESS";
 
-/** Whether this child is an adopted orphan, which this process has to reap. */
+/** Returns whether this child is an adopted orphan, which this process must reap. */
 export function isAdoptedOrphan(pid: number): boolean {
   return !processSystem.own.children.has(pid);
 }
 
-/** The kernel returns less than a page of a file of /proc per read: only an empty read is the end. */
+/** Reads until an empty read: the kernel may return a file of /proc in several pieces. */
 function keepOpen(path: string): () => string {
   const fd = openSync(path, "r");
   let text = Buffer.alloc(8192);

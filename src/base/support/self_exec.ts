@@ -3,8 +3,8 @@ import { readlinkSync } from "node:fs";
 import process from "node:process";
 
 /**
- * The executable and the first arguments; append the command line. Bun puts the compiled program into a virtual folder;
- * the executable is then the whole command.
+ * Returns the executable and the first arguments; append the arguments of the call. A program that Bun has compiled
+ * needs no script: its own is in a virtual folder.
  */
 export function ownProgramCommand(): [command: string, ...args: string[]] {
   const main = process.argv[1] ?? "";
@@ -14,8 +14,8 @@ export function ownProgramCommand(): [command: string, ...args: string[]] {
 }
 
 /**
- * The path of the executable. After an update has replaced or removed the file, the process's own link still leads to
- * it, also for a process that is about to execute it. Without /proc, and on other systems, the path is all there is.
+ * Returns the path of the executable, or the process's own link to it if an update has replaced or removed the file.
+ * Without /proc, only the path is known.
  */
 function executable(path: string): string {
   try {

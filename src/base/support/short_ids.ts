@@ -1,6 +1,6 @@
-/** Short forms of the ids of holders, as git shortens the ids of commits. `break --holder` finds a holder by them. */
+/** Shortens the IDs of lock holders for display, like git's commit IDs. `break --holder` accepts the short form. */
 
-/** The minimum length: a later holder rarely has an id with the same beginning. */
+/** The minimum length: another holder's ID rarely has the same beginning. */
 const lengthMin = 6;
 
 /** Returns for each id its shortest beginning, of at least six characters, that no other id has. */

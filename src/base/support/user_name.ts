@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 
 /**
- * The effective user's name in the user database; without an entry, the name in the environment, or the number. node:os
- * has userInfo() for this, but Bun's reads the environment, which cron, sudo and `env -i` change.
+ * Returns the effective user's name in the user database; without an entry, the name in the environment, or the number.
+ * Not by node:os: Bun's userInfo() reads the environment, which cron, sudo and `env -i` change.
  */
 export function ownUserName(userDatabase: string = "/etc/passwd"): string {
   const uid = String(process.geteuid?.());
@@ -12,14 +12,12 @@ export function ownUserName(userDatabase: string = "/etc/passwd"): string {
   return findUserName(uid, userDatabase) ?? (LOGNAME || USER || uid);
 }
 
-/** Undefined when the user has no entry, or the database cannot be read. */
+/** Returns undefined if the user has no entry, or the database cannot be read. */
 export function findUserName(uid: string, userDatabase: string = "/etc/passwd"): string | undefined {
   return readUserDatabaseEntry(uid, userDatabase)?.[0];
 }
 
-/**
- * The fields of the user's line, as passwd(5) has them. Undefined when there is none, or the database cannot be read.
- */
+/** Returns the fields of the user's line in passwd(5); undefined if there is none, or the database cannot be read. */
 export function readUserDatabaseEntry(uid: string, userDatabase: string): readonly string[] | undefined {
   try {
     const lines = readFileSync(userDatabase, "utf8").split("\n");

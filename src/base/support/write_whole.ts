@@ -1,14 +1,11 @@
-/** Writes a whole text, or bytes, to a descriptor, also to a pipe that another program has made non-blocking. */
+/** Writes a whole text or all bytes to a descriptor, even to a pipe that another program has made non-blocking. */
 import { writeSync } from "node:fs";
 import { errnoName } from "../errors.ts";
 
-/** How long a full pipe is waited for, in milliseconds. */
+/** The longest wait for the reader of a full pipe, in milliseconds. */
 const fullPipeMsMax = 10_000;
 
-/**
- * Writes all of it before it returns. Waits for a full non-blocking pipe, which blocks this process. Throws the
- * system's error.
- */
+/** Returns when everything is written. Blocks this process while a pipe is full. Throws system errors. */
 export function writeAllBytes(fd: number, content: string | Uint8Array): void {
   let bytes: Uint8Array = typeof content === "string" ? new TextEncoder().encode(content) : content;
   const startMs = performance.now();

@@ -1,11 +1,11 @@
 /**
- * X25519, the Diffie-Hellman function of RFC 7748, by node:crypto: ten times as fast as TypeScript, in the same time
- * for every key.
+ * X25519, the Diffie-Hellman function of RFC 7748. Uses node:crypto, which is ten times as fast as TypeScript and takes
+ * the same time for every key.
  */
 import { createPrivateKey, createPublicKey, diffieHellman, type KeyObject, timingSafeEqual } from "node:crypto";
 import { Buffer } from "node:buffer";
 
-/** The size of a secret key, a public key and a shared secret. */
+/** The size of a secret key, a public key and a shared secret, in bytes. */
 export const x25519KeyBytes = 32;
 
 /** The bytes before the 32 bytes of a key in the DER form that node:crypto reads. RFC 8410, sections 4 and 7. */
@@ -16,11 +16,11 @@ const zeros = new Uint8Array(x25519KeyBytes);
 
 export interface X25519Secret {
   readonly publicKey: Uint8Array;
-  /** The shared secret; null for a public key with which the result would not depend on the secret. */
+  /** Returns the shared secret; null for a public key that makes it independent of the secret key. */
   deriveSharedSecret(publicKey: Uint8Array): Uint8Array | null;
 }
 
-/** Prepares a secret key of 32 bytes, which is copied. Throws RangeError for another length. */
+/** Prepares a copy of a secret key of 32 bytes. Throws RangeError for another length. */
 export function prepareX25519Secret(bytes: Uint8Array): X25519Secret {
   checkLength(bytes);
   const der = Buffer.concat([secretPrefix, bytes]);
@@ -31,8 +31,8 @@ export function prepareX25519Secret(bytes: Uint8Array): X25519Secret {
 }
 
 /**
- * Whether these bytes are the standard form of a public key. X25519 accepts other forms of the same key: with the
- * highest bit set, or with a number of at least 2^255 - 19. Two forms of one key would be two clients in a list of
+ * Returns whether these bytes are the standard form of a public key. X25519 accepts other forms of the same key: with
+ * the highest bit set, or with a number of at least 2^255 - 19. Two forms of one key would be two clients in a list of
  * keys.
  */
 export function isCanonicalPublicKey(bytes: Uint8Array): boolean {

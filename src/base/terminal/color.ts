@@ -1,6 +1,6 @@
 /**
- * Colors and type styles for people. They are on if the output is a terminal that can show them; NO_COLOR turns them
- * off (no-color.org), CLICOLOR_FORCE turns them on for pipes and files, too, and CLICOLOR=0 turns them off on
+ * Colors and type styles in texts for people. By default, only terminals that can show them get them. NO_COLOR turns
+ * them off (no-color.org), CLICOLOR_FORCE turns them on for pipes and files too, and CLICOLOR=0 turns them off on
  * terminals.
  */
 import type { Io } from "./io.ts";
@@ -29,7 +29,10 @@ export type TextStyle = keyof typeof codes;
 /** Returns `text` with the escape codes of `style`, or `text` itself where colors are off. */
 export type TextPainter = (style: TextStyle, text: string) => string;
 
-/** The painter for texts that are written to `stream`. Texts from outside must pass `printable` first. */
+/**
+ * Returns the painter for texts that are written to `stream`. Texts of other users or programs must pass `printable`
+ * first.
+ */
 export function chooseTextPainter(io: Io, stream: "stdout" | "stderr"): TextPainter {
   if (!hasColor(io, stream)) return (_style, text) => text;
   return (style, text) => {

@@ -1,5 +1,5 @@
 /**
- * Writes what waits for the reader of an output, while the process goes on. Loaded when a pipe or a terminal is full,
+ * Writes what waits for the reader of an output, while the process continues. Loaded when a pipe or a terminal is full,
  * and for outputs that cannot be opened a second time.
  */
 import { fstatSync, readFileSync, write, writeSync } from "node:fs";
@@ -14,7 +14,7 @@ import {
   reopenOutputWriter,
 } from "./output_writer.ts";
 
-/** The part of an `Output` that waits. */
+/** The part of an OutputChannel that waits for the reader. */
 interface WaitingOutput {
   readonly fd: number;
   readonly waiting: Uint8Array[];
@@ -22,10 +22,12 @@ interface WaitingOutput {
   writeNow: NonBlockingWrite | null | undefined;
 }
 
-/** Time between two looks at a full output, in milliseconds: it grows while nothing is taken. */
+/** The pause before a full output is tried again, in milliseconds. It grows while the reader takes nothing. */
 const fullMs = { first: 1, max: 50 };
 
-/** Resolves when nothing waits, after a message about those that were lost. Rejects with the system's error. */
+/**
+ * Resolves when everything is written, and a message says how many messages were lost. Rejects with the system's error.
+ */
 export async function drainOutput(output: WaitingOutput): Promise<void> {
   output.writeNow ??= await nonBlockingWriter(output.fd);
   const writePiece = output.writeNow ?? await threadWriter(output.fd);
@@ -50,14 +52,17 @@ export function lostMessagesNotice(count: number): string {
   return `baton: ${countWithNoun(count, "message was", "messages were")} lost here: stderr was full\n`;
 }
 
-/** Null: only a thread can write without blocking this one. */
+/** Returns a writer that does not block; null if only another thread can write without blocking this one. */
 async function nonBlockingWriter(fd: number): Promise<NonBlockingWrite | null> {
   if (isTerminal(fd)) return isControllingTerminal(fd) ? reopenOutputWriter("/dev/tty") : null;
   const libc = fstatSync(fd).isSocket() ? await loadLibc() : null;
   return libc === null ? null : socketWriter(fd, libc);
 }
 
-/** Every user may open the controlling terminal, also after su; the device may be another user's. */
+/**
+ * Returns whether `fd` is the controlling terminal, which every user may open, even after su; the device may be another
+ * user's.
+ */
 function isControllingTerminal(fd: number): boolean {
   try {
     const [, terminal = ""] = /\) \S+ \d+ \d+ \d+ (\d+) /.exec(readFileSync("/proc/self/stat", "latin1")) ?? [];
@@ -76,7 +81,7 @@ function socketWriter(fd: number, libc: Libc): NonBlockingWrite {
   };
 }
 
-/** Writes in a thread, and only what a pipe takes: the runtime has few threads. */
+/** Returns a writer that uses one of the runtime's few threads, and only for what a pipe takes immediately. */
 async function threadWriter(fd: number): Promise<(bytes: Uint8Array) => Promise<number>> {
   const libc = await loadLibc();
   return async (bytes) => {

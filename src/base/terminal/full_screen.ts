@@ -1,5 +1,5 @@
 /**
- * The whole terminal for one program: an alternate screen, keys without echo. Each way out restores the terminal:
+ * Gives a program the whole terminal: an alternate screen, and keys without echo. Every way out restores the terminal:
  * disposal, a signal that ends the process, ^Z, and the exit after an internal error.
  */
 import process from "node:process";
@@ -11,9 +11,9 @@ const enterCodes = `\x1b[?1049h\x1b[?25l\x1b[?1007h${lineWrapCodes.off}\x1b[2J`;
 const leaveCodes = `\x1b[0m${lineWrapCodes.on}\x1b[?1007l\x1b[?25h\x1b[?1049l`;
 
 export interface FullScreenHooks {
-  /** Text as the terminal sends it for keys. */
+  /** Gets the text that the terminal sends for keys. */
   readonly onInput: (text: string) => void;
-  /** The screen must be drawn again: its size has changed, or the program continues after ^Z. */
+  /** Called when the screen must be drawn again: its size has changed, or the program continues after ^Z. */
   readonly onRedraw: () => void;
 }
 
@@ -46,7 +46,7 @@ export class FullScreen implements Disposable {
     return terminalSize();
   }
 
-  /** Leaves the picture out while the terminal is stopped (^S). Throws IO if the terminal is gone. */
+  /** Draws the lines; skips them while the terminal is stopped (^S). Throws IO if the terminal is gone. */
   draw(lines: readonly string[]): void {
     if (!this.#isEntered) return;
     const { columns } = this.size;
@@ -57,8 +57,7 @@ export class FullScreen implements Disposable {
 
   /**
    * Restores the terminal, and stops `target` until SIGCONT: this process, or the negative number of its process group.
-   * Without a shell that could continue them, as in a container, the kernel ignores the default action of SIGTSTP, and
-   * the screen stays.
+   * If no shell could continue them, as in a container, the kernel does not stop them, and the screen stays.
    */
   suspend(target: number): void {
     this.#leave();

@@ -22,25 +22,28 @@ export interface Io {
    */
   out(content: string | Uint8Array): void;
   /**
-   * Writes messages to stderr in the same way, without control characters: they may have texts of servers, backends and
-   * other users. A `display` is a text of this program that moves the cursor or has colors. Beyond a limit messages are
-   * lost and counted. A closed stderr must not stop a command.
+   * Writes messages to stderr in the same way. Replaces control characters, because a message may quote servers,
+   * backends and other users; a `display` is this program's own text, with colors or cursor moves. Beyond a limit,
+   * messages are lost and counted. A closed stderr does not stop a command.
    */
   err(text: string, form?: "message" | "display"): void;
   /**
-   * Shows text that the next frame replaces, such as progress. False: it is left out, because other text waits for the
-   * reader.
+   * Shows text that the next frame replaces, such as progress. Returns false if it was skipped, because other text
+   * waits for the reader.
    */
   frame(stream: OutputStream, text: string): boolean;
-  /** Resolves when nothing waits for the reader. Rejects with the signal's reason, and for stdout as `out` throws. */
+  /**
+   * Resolves when nothing waits for the reader. Rejects with the signal's reason, and for stdout with the errors of
+   * `out`.
+   */
   written(stream: OutputStream, signal?: AbortSignal): Promise<void>;
-  /** Gives up results that wait for the reader of stdout, and the error of a write: the command says so itself. */
+  /** Discards the results that wait for the reader of stdout, and a write error. The caller reports that itself. */
   drop(): void;
 }
 
 /** The output of this process, which the main program ends. */
 export interface ProcessIo extends Io {
-  /** Waits for a moment until the readers have taken what waits. */
+  /** Waits a short time for the readers to take what waits. */
   end(): Promise<void>;
 }
 
@@ -50,18 +53,18 @@ export class StdoutReaderGone extends Error {
 }
 
 /**
- * A file, pipe, terminal or socket to which no write blocks: a reader that has stopped (^S on a terminal) must not end
- * the sessions of the process. The mode of its open file, which other processes share, stays as it is.
+ * An output that never blocks this process: a reader that has stopped (^S on a terminal) must not end the process's
+ * sessions. It does not change the mode of the open file, which other processes share.
  */
 export class OutputChannel {
   readonly fd: number;
   /** Text that the reader has not taken, in order. */
   readonly waiting: Uint8Array[] = [];
-  /** Messages that were lost after the last one that waits. */
+  /** The number of messages that were lost after the last one that waits. */
   lost = 0;
-  /** The error of a write; null for none. */
+  /** The first write error; null if there was none. */
   failure: unknown = null;
-  /** Null if that takes more than a system call to find out. */
+  /** Null if drain_output.ts must find the way to write; undefined before the first write. */
   writeNow: NonBlockingWrite | null | undefined;
   #draining: Promise<void> | null = null;
 
@@ -70,8 +73,8 @@ export class OutputChannel {
   }
 
   /**
-   * The bytes must not change later. They are lost if `waitingMax` others wait. Throws the system's error of this or an
-   * earlier write.
+   * Writes `content`, which must not change later. Drops it if `waitingMax` others wait. Throws the system's error of
+   * this or an earlier write.
    */
   write(content: string | Uint8Array, waitingMax = Infinity): void {
     if (this.failure !== null) throw this.failure;
@@ -88,7 +91,7 @@ export class OutputChannel {
     while (this.#draining !== null) await abortable(this.#draining, signal);
   }
 
-  /** Returns the rest. */
+  /** Writes what the output takes now. Returns the rest. */
   #writeBurst(rest: Uint8Array): Uint8Array {
     try {
       if (this.writeNow === undefined) this.writeNow = openOutputWriter(this.fd);
@@ -116,12 +119,12 @@ export class OutputChannel {
   }
 }
 
-/** Messages that wait for the reader of stderr. Further ones are lost. */
+/** The most messages that may wait for the reader of stderr. Further ones are lost. */
 const messagesMax = 500;
-/** The wait for the readers before the process ends, in milliseconds. */
+/** The longest wait for the readers before the process ends, in milliseconds. */
 const endMsMax = 2000;
 
-/** Must be called before any file is opened: all open descriptors count as inherited. */
+/** Returns the real Io of this process. Call it before opening any file: all open descriptors count as inherited. */
 export function systemIo(): ProcessIo {
   const outputs = { stdout: new OutputChannel(1), stderr: new OutputChannel(2) };
   const { stdout, stderr } = outputs;
@@ -177,7 +180,7 @@ function stdoutError(thrown: unknown): Error {
   return new BatonError("IO", `Cannot write to stdout: ${errorMessage(thrown)}`, { cause: thrown });
 }
 
-/** Prints sentences on stderr that no option suppresses. */
+/** Returns a function that prints a sentence on stderr, whatever the options. */
 export function stderrSentencePrinter({ err }: Pick<Io, "err">): (sentence: string) => void {
   return (sentence) => err(`baton: ${sentence}\n`);
 }
@@ -187,6 +190,6 @@ export function printJson<T>(io: Io, value: T): void {
   io.out(JSON.stringify(value) + "\n");
 }
 
-/** Keeps line ends and tabs. */
+/** Replaces control characters in a text, except line ends and tabs. */
 export const printableLines = (text: string): string =>
   text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");

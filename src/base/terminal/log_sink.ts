@@ -1,6 +1,6 @@
 /**
- * Where a service prints messages and the output of jobs: lines of output wait for the reader of stderr, unlike
- * messages, and stay whole.
+ * Prints a service's messages and its jobs' output on stderr. Lines of output stay whole and, unlike messages, wait for
+ * the reader.
  */
 import { abortable } from "../support/abort.ts";
 import { lostMessagesNotice } from "./drain_output.ts";
@@ -9,26 +9,25 @@ import { outputPieceBytesMax } from "./output_writer.ts";
 
 /** Where messages and lines of output are printed, each line whole. */
 export interface LogSink {
-  /** Writes a message: immediately, or after the line that is on its way. */
+  /** Writes a message: immediately, or after the line that is being written. */
   err(text: string): void;
   /**
-   * Writes a line of any length, or several short ones, given in parts, as soon as that does not block, and after other
-   * work of this process. Rejects with the signal's reason; a line that has begun is written to its end.
+   * Writes the parts of a long line, or several short lines, when that does not block and the process has no other
+   * work. Rejects with the signal's reason, but always finishes a line that it has begun.
    */
   write(parts: Iterable<string>, signal: AbortSignal): Promise<void>;
-  /** Grows while the reader of the output takes something. */
+  /** Counts the pieces that were written: it grows while the reader takes the output. */
   readonly taken: number;
 }
 
-/** Maximum number of messages that wait for the end of a line. */
+/** The most messages that may wait for the end of a line. */
 const heldMax = 1000;
 
-/** The stderr of a service for lines that can wait. */
 export class StderrLineSink implements LogSink {
   readonly #io: Pick<Io, "err" | "written">;
-  /** Resolves when the lines before have been written. */
+  /** Resolves when the earlier lines have been written. */
   #turn: Promise<void> = Promise.resolve();
-  /** Messages that wait for the end of the line that is on its way; null: none is. */
+  /** Messages that wait for the end of the line that is being written; null while no line is. */
   #held: string[] | null = null;
   #lost = 0;
   #taken = 0;
@@ -78,15 +77,15 @@ export class StderrLineSink implements LogSink {
   }
 }
 
-/** A piece of a text that is too long: whole characters, of at most four bytes each. */
+/** Matches a piece of a long text: whole characters, of at most four bytes each. */
 const piecePattern = new RegExp(`.{1,${outputPieceBytesMax / 4}}`, "gsu");
 
-/** Nearly every text is one piece. */
+/** Splits a text into pieces; nearly every text is one piece. */
 function piecesOf(text: string): readonly string[] {
   return Buffer.byteLength(text) <= outputPieceBytesMax ? [text] : text.match(piecePattern) ?? [];
 }
 
-/** Resolves after what the event loop has to do now. */
+/** Resolves after the current work of the event loop. */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }

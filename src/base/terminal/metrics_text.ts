@@ -1,4 +1,4 @@
-/** Metrics in the text format of Prometheus (version 0.0.4). Pure. */
+/** Formats metrics in the text format of Prometheus (version 0.0.4). Pure. */
 
 import type { Histogram } from "../support/histogram.ts";
 
@@ -31,10 +31,10 @@ export function formatMetrics(metrics: readonly Metric[]): string {
   return text;
 }
 
-/** The values of one label, and what is measured for each: `{ state: { waiting: 3, dead: 0 } }`. */
+/** Measurements by label and by its value: `{ state: { waiting: 3, dead: 0 } }`. */
 type ByLabel<Measured> = Readonly<Record<string, Readonly<Record<string, Measured>>>>;
 
-/** Constructors for metrics whose names have the same prefix. */
+/** Returns constructors for metrics whose names begin with `prefix`. */
 export function metricFactory(prefix: string) {
   const metric = (type: Metric["type"], name: string, help: string, samples: readonly MetricSample[]): Metric => {
     return { name: `${prefix}_${name}`, help, type, samples };

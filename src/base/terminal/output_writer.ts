@@ -1,26 +1,28 @@
 /**
- * How to write to an open file, pipe, terminal or socket without blocking. A pipe or a terminal is opened again: its
- * mode belongs to all processes that have it, poll(2) does not know what the command writes between it and the write,
- * and two threads that are blocked in a write stop all files and names of the runtime on a machine with two processors.
+ * Writes to an open file, pipe, terminal or socket without blocking. It opens a pipe or a terminal again, because the
+ * mode of the open file belongs to all processes that have it. poll(2) does not help: the command may write between it
+ * and the write. Threads do not help: two blocked ones stop all file and name operations of the runtime on a machine
+ * with two processors.
  */
 import { constants, fstatSync, openSync, statSync, writeSync } from "node:fs";
 import { errnoName } from "../errors.ts";
 import { wasStreamClosedAtStart } from "../process/spawn/inherited_descriptors.ts";
 
 /**
- * Writes some of the bytes without blocking. Returns how many; 0: the reader takes none now. Throws the system's error.
+ * Writes some of the bytes without blocking. Returns how many; 0 if the reader takes none now. Throws the system's
+ * error.
  */
 export type NonBlockingWrite = (bytes: Uint8Array) => number;
 
 /**
- * A pipe that accepts anything accepts this much in one piece, without the output of other processes in it (PIPE_BUF of
- * Linux).
+ * The size of a piece in bytes: a pipe that is not full takes it whole, without mixing in other processes' output
+ * (PIPE_BUF of Linux).
  */
 export const outputPieceBytesMax = 4096;
-/** The event loop runs after this many pieces. */
+/** The number of pieces after which the event loop runs. */
 export const outputBurstPiecesMax = 256;
 
-/** Null for an output that can only be written by other means. Throws if it is closed. */
+/** Returns the writer for a descriptor; null if drain_output.ts must find another way. Throws if it is closed. */
 export function openOutputWriter(fd: number): NonBlockingWrite | null {
   if (fd < 3 && wasStreamClosedAtStart(fd)) {
     throw new Error("it was closed when baton was started; to discard it, write >/dev/null");
@@ -32,8 +34,8 @@ export function openOutputWriter(fd: number): NonBlockingWrite | null {
 }
 
 /**
- * Opens a pipe or a terminal a second time, so that this open file alone does not block. Null: there is no /proc, or it
- * is another user's.
+ * Opens a pipe or a terminal a second time, so that only this open file does not block. Returns null without /proc, or
+ * if another user owns it.
  */
 export function reopenOutputWriter(path: string): NonBlockingWrite | null {
   const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
@@ -55,7 +57,10 @@ function writerTo(fd: number, bytesMax: number): NonBlockingWrite {
   };
 }
 
-/** Loading node:tty takes milliseconds, so it is loaded for character devices only; /dev/null is one, too. */
+/**
+ * Returns whether a descriptor is a terminal. Loads node:tty, which takes milliseconds, only for character devices
+ * other than /dev/null.
+ */
 export function isTerminal(fd: number): boolean {
   try {
     const stat = fstatSync(fd);

@@ -19,8 +19,8 @@ export interface FlagSpec {
   /** False for a switch. */
   readonly takesValue: boolean;
   /**
-   * Joins different values of a flag that is given again; empty: that is an error. The last one counts if it is left
-   * out.
+   * What joins the values of a repeated flag. If it is empty, different values are an error. By default, the last value
+   * counts.
    */
   readonly joint?: string | undefined;
 }
@@ -28,24 +28,27 @@ export interface FlagSpec {
 export type FlagSpecs = Readonly<Record<string, FlagSpec>>;
 
 export interface ParsedArgs {
-  /** Name in the table → value; "true" for a switch. */
+  /** The values by name in the table; "true" for a switch. */
   readonly flags: ReadonlyMap<string, string>;
   readonly names: readonly string[];
-  /** The arguments from the command on; null without a command. */
+  /** The command and its arguments; null without a command. */
   readonly command: readonly string[] | null;
 }
 
 /** The syntax of one command, beside its table of flags. */
 export interface CommandSyntax {
-  /** True: the next argument that is no flag begins the command. `names` are the names before it. */
+  /** Returns whether the next argument that is not a flag begins the command, after these names. */
   commandAfter(names: readonly string[]): boolean;
-  /** Flags of similar programs that the command does not have: `-u, --unlock` → what to do instead. */
+  /** What to do instead of a similar program's flag, by flag: `-u, --unlock`. */
   readonly flagHints: Readonly<Record<string, string>>;
 }
 
 const noCommand: CommandSyntax = { commandAfter: () => false, flagHints: {} };
 
-/** Throws USAGE for an unknown flag, a missing or unexpected value, and a forbidden repetition. */
+/**
+ * Parses the arguments of a command. Throws USAGE for an unknown flag, a missing or unexpected value, and a forbidden
+ * repetition.
+ */
 export function parseArgs(
   specs: FlagSpecs,
   args: readonly string[],
@@ -85,10 +88,7 @@ export function parseArgs(
   return { flags, names, command: null };
 }
 
-/**
- * The number of arguments before the first name or the first flag that `specs` does not have: flags of `specs` and
- * their values.
- */
+/** Counts the flags of `specs`, with their values, before the first name or other flag. */
 export function countLeadingFlags(specs: FlagSpecs, args: readonly string[]): number {
   const { byFlag, tokens } = tokensOf(specs, args);
   return tokens.find((token) => token.kind !== "option" || !byFlag.has(token.rawName))?.index ?? args.length;

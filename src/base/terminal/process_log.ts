@@ -1,13 +1,14 @@
 /**
- * The log of a process on stderr: one line for each event, with the time; sentences for people or JSON for programs.
+ * Writes the log of a process to stderr: one line for each event, with the time, as a sentence for people or as JSON
+ * for programs.
  */
 import type { Log } from "../support/log.ts";
 import { printable } from "../support/text.ts";
 import type { Io } from "./io.ts";
 
 /**
- * Prints only errors with `quiet`, and details only with `verbose`. `who`: the name of the process in text lines.
- * `labels`: JSON fields after the level.
+ * Returns the log of this process. `quiet` keeps only errors; `verbose` adds details. `who` names the process in text
+ * lines; `labels` are JSON fields after the level.
  */
 export function createProcessLog(io: Io, { who, format, quiet = false, verbose = false, labels = {} }: {
   readonly who: string;
@@ -29,8 +30,8 @@ export function createProcessLog(io: Io, { who, format, quiet = false, verbose =
 }
 
 /**
- * Returns an Io whose messages are lines of a log, which may be JSON: those of all parts of a service. With `quiet`
- * only errors are left.
+ * Returns an Io that writes messages to a log, as warnings, or as errors with `quiet`: a service's parts then print
+ * nothing that is not a log line.
  */
 export function ioWithLoggedMessages(io: Io, { log, quiet }: { readonly log: Log; readonly quiet: boolean }): Io {
   const level = quiet ? "error" : "warning";
@@ -41,7 +42,7 @@ export function ioWithLoggedMessages(io: Io, { log, quiet }: { readonly log: Log
   return { ...io, err };
 }
 
-/** JSON with escapes for what terminals obey, which JSON allows in its texts, and which `Io.err` would replace. */
+/** Escapes the characters in JSON that terminals obey: JSON allows them, but `Io.err` would replace them. */
 export function escapeJsonControls(json: string): string {
   const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return json.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => character.split("").map(escape).join(""));

@@ -1,6 +1,6 @@
 /**
- * Progress of a long operation on stderr: amount, rate, percentage and remaining time. One line on a terminal, from one
- * second after the start; with --progress also elsewhere, as a line from time to time.
+ * Shows the progress of a long operation on stderr: amount, rate, percentage and remaining time. A terminal shows one
+ * line, from one second after the start. With --progress, other outputs get a line from time to time.
  */
 import { type SettingTable, toggleSetting } from "../config/setting.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
@@ -22,7 +22,7 @@ export interface ProgressCall {
   readonly values: { readonly quiet: boolean; readonly progress: boolean };
 }
 
-/** How progress is shown: on the line of a terminal, as lines, or not at all. */
+/** Decides how to show progress: on a line of a terminal, as lines, or not at all (null). */
 export function chooseProgressForm({ io, values }: ProgressCall): "terminal" | "lines" | null {
   if (values.quiet) return null;
   if (ErasableLine.canShow(io)) return "terminal";
@@ -30,13 +30,13 @@ export function chooseProgressForm({ io, values }: ProgressCall): "terminal" | "
 }
 
 export interface ProgressOptions extends Pick<ProgressFacts, "noun" | "verb" | "total"> {
-  /** False if `total` is a number of bytes although messages are counted; true by default. */
+  /** False if `total` is in bytes although messages are counted; true by default. */
   readonly countsTotal?: boolean;
-  /** False: nothing is shown; true by default. */
+  /** False to show nothing; true by default. */
   readonly isWanted?: boolean;
-  /** Work that takes less time shows no line on a terminal. */
+  /** The time in milliseconds from the start to the first line on a terminal. */
   readonly afterMs?: number;
-  /** The minimum time between two updates on a terminal. */
+  /** The least time between two updates on a terminal, in milliseconds. */
   readonly everyMs?: number;
   /** The work itself writes to the terminal: blanks separate its output from the line. */
   readonly sharesTerminal?: boolean;
@@ -74,7 +74,7 @@ export class ProgressLine implements Disposable {
     if (this.#form !== null) this.#startTimer();
   }
 
-  /** `done`: in the unit of the total. */
+  /** Counts finished work; `done` is in the unit of the total. */
   add(count: number, done: number = count): void {
     this.#facts = { ...this.#facts, count: this.#facts.count + count, done: this.#facts.done + done };
     this.#update();
@@ -85,7 +85,7 @@ export class ProgressLine implements Disposable {
     this.#facts = { ...this.#facts, before: this.#facts.before + done };
   }
 
-  /** Replaces what has become known meanwhile. */
+  /** Updates the total or the note. */
   set(facts: Partial<Pick<ProgressFacts, "total" | "note">>): void {
     this.#facts = { ...this.#facts, ...facts };
   }
@@ -101,7 +101,7 @@ export class ProgressLine implements Disposable {
     if (this.#form === "lines") this.#io.err(`baton: ${this.#text()}\n`);
   }
 
-  /** The time that is shown grows also while nothing is reported. */
+  /** Updates the time shown, even while the work reports nothing. */
   #startTimer(): void {
     this.#cancelTimer = this.#clock.startTimer(updateProgressEveryMs.idle, () => {
       this.#update();

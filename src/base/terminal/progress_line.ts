@@ -10,12 +10,12 @@ export class ErasableLine implements Disposable {
     this.#io = io;
   }
 
-  /** Whether stderr is a terminal that can overwrite a line. */
+  /** Returns whether stderr is a terminal that can overwrite a line. */
   static canShow(io: Io): boolean {
     return io.stderrIsTerminal && io.env["TERM"] !== "dumb";
   }
 
-  /** Replaces the line; the text is cut to the width of the terminal. */
+  /** Replaces the line, and cuts the text to the width of the terminal. */
   show(text: string): void {
     const line = `\r\x1b[K${printable(text).slice(0, Math.max(1, this.#io.columns - 1))}`;
     if (this.#io.frame("stderr", line)) this.#shown = true;

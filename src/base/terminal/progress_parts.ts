@@ -1,6 +1,6 @@
 /**
- * The parts that the thread that works and the thread that shows its progress share: messages, memory, and the text of
- * one part of the work.
+ * What the working thread shares with the thread that displays its progress: messages, memory, and the text for one
+ * part of the work.
  */
 import { statSync } from "node:fs";
 import type { WorkPart } from "../support/work_progress.ts";
@@ -8,17 +8,17 @@ import { progressText } from "./progress_text.ts";
 
 /** Memory that both threads use. */
 export interface SharedProgress {
-  /** `pen`: see there. `hasWritten`: 1 if there is something to erase. */
+  /** By `progressFlagIndex`: a state of `stderrPen`, and 1 in `hasWritten` if the display has written something. */
   readonly flags: Int32Array;
-  /** The number of what was done in this part. */
+  /** What was done in this part, as a number. */
   readonly count: Float64Array;
 }
 
 /** Indexes of the flags. */
 export const progressFlagIndex = { pen: 0, hasWritten: 1 } as const;
 /**
- * States of the right to write to stderr: the display writes while it holds the pen; after `ended` only the thread that
- * works.
+ * States of the right to write to stderr: the display writes while it holds the pen; after `ended`, only the working
+ * thread writes.
  */
 export const stderrPen = { free: 0, held: 1, ended: 2 } as const;
 
@@ -35,7 +35,7 @@ export interface ProgressDisplayData {
   readonly columns: number;
 }
 
-/** The time is that of the wall clock: the clocks of threads have different starts. */
+/** Returns the text of one part. Uses the wall clock, because the monotonic clocks of threads have different starts. */
 export function progressPartText(
   { part: { noun, verb, total, file }, startedMs }: ProgressPartMessage,
   counted: number,

@@ -1,25 +1,21 @@
 /**
- * The text of the progress of a long operation, and when it is shown. A thread shows it, too: this module imports no
- * settings, so that the thread shares as few modules as possible with `lock`, which loads each shared part from a file
- * of its own.
+ * The text of a progress line, and when to show it. The display thread uses it too, so this module imports no settings:
+ * `lock` loads each part that it shares with the thread from a separate file.
  */
 import { formatDuration } from "../support/duration.ts";
 import { countWithNoun } from "../support/text.ts";
 
-/** An operation that takes less time shows nothing on a terminal. Milliseconds, as all times here. */
+/** The time from the start of an operation to its first line on a terminal. All times here are in milliseconds. */
 export const showProgressAfterMs = 1000;
-/**
- * The times between two updates: of the line on a terminal, of its time if nothing is reported, and between lines
- * elsewhere.
- */
+/** The times between two updates: on a terminal, on a terminal while the work reports nothing, and on other outputs. */
 export const updateProgressEveryMs = { terminal: 200, idle: 1000, lines: 10_000 };
-/** The remaining time is shown after this time; an earlier rate is not reliable. */
+/** The time after which the remaining time is shown; an earlier rate is not reliable. */
 const etaMsMin = 1000;
 
 export interface ProgressFacts {
   /** The noun of what is counted, in the singular; `byte` is shown as a size. Null if nothing can be counted. */
   readonly noun: string | null;
-  /** The participle of the work: stored, received. Without a noun what is being done. */
+  /** What was done to them: `stored`. Without a noun, what is being done. */
   readonly verb: string;
   readonly count: number;
   /** Work done by this process and before it, in the unit of `total`. */
@@ -56,7 +52,7 @@ function amountText(noun: string, { count, before, total, countsTotal }: Progres
   return `${Math.min(total, before + count)} of ${countWithNoun(total, noun)}`;
 }
 
-/** A rate that is too low for one item a second is shown by the minute or the hour. */
+/** Returns the rate per second, or per minute or hour if it is below one. */
 function rateText(noun: string, count: number, elapsedMs: number): string {
   const perSecond = count / Math.max(0.001, elapsedMs / 1000);
   if (noun === "byte") return `${formatSize(perSecond)} a second`;
@@ -70,7 +66,7 @@ function rateText(noun: string, count: number, elapsedMs: number): string {
 
 const sizeUnits = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
-/** A number of bytes for people, with at most three digits: `512 B`, `1.5 KiB`, `12 GiB`. */
+/** Formats a number of bytes with at most three digits: `512 B`, `1.5 KiB`, `12 GiB`. */
 function formatSize(bytes: number): string {
   let size = bytes;
   let unit = 0;

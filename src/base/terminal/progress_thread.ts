@@ -1,4 +1,4 @@
-/** Progress of work that blocks the event loop, such as one long SQL statement: a thread shows it. */
+/** Shows the progress of work that blocks the event loop, such as one long SQL statement, in another thread. */
 import { Worker } from "node:worker_threads";
 import type { WorkPart, WorkProgress } from "../support/work_progress.ts";
 import type { Io } from "./io.ts";
@@ -12,7 +12,7 @@ import {
   stderrPen,
 } from "./progress_parts.ts";
 
-/** Maximum time to wait for the pen: a terminal that is stopped (^S) blocks its writer. */
+/** The longest wait for the pen, in milliseconds: a terminal that is stopped (^S) blocks its writer. */
 const penMsMax = 200;
 
 export class ThreadProgress implements WorkProgress, Disposable {

@@ -1,4 +1,4 @@
-/** Thread that shows the progress of work in another thread, which is blocked meanwhile. */
+/** The thread that shows the progress of work in another thread, which the work blocks. */
 import { writeSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { printable } from "../support/text.ts";

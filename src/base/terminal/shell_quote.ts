@@ -1,6 +1,8 @@
-/** Output that every POSIX shell reads back with `eval`. Pure. */
+/** Writes output that every POSIX shell can `eval`. Pure. */
 
-/** Lines that set the variables, sorted by name. `undefined` unsets one that is set in `current`. */
+/**
+ * Returns lines that set the variables, sorted by name, or unset those that are undefined here and set in `current`.
+ */
 export function shellExportLines(
   variables: Readonly<Record<string, string | undefined>>,
   current: Readonly<Record<string, string | undefined>>,
@@ -11,17 +13,17 @@ export function shellExportLines(
   }).join("");
 }
 
-/** The text in single quotes, where only a single quote has a meaning. */
+/** Puts the text into single quotes, inside which only a single quote has a meaning. */
 export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A command that fails with `code` and does nothing else: `eval "$(baton hold …)" || exit` then ends there. */
+/** Returns a command that only fails with `code`: `eval "$(baton hold …)" || exit` then ends there. */
 export function failingShellLine(code: number): string {
   return `(exit ${code})\n`;
 }
 
-/** A name as a user has to type it in a shell: quoted only where it needs to be. */
+/** Returns a name as a user must type it in a shell: quoted only if necessary. */
 export function shellQuoteIfNeeded(name: string): string {
   return /^[\p{L}\p{N}_@%+:,./-]+$/u.test(name) ? name : shellQuote(name);
 }

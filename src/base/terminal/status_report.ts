@@ -1,6 +1,6 @@
 /**
- * The report of `--status-fd` and `--status-file`: one JSON line with the exact end of a call. Both targets are opened
- * before anything else, so that a call that cannot report does nothing.
+ * Writes the report of `--status-fd` and `--status-file`: one JSON line that says exactly how a call ended. Both
+ * targets are opened first, so that a call that cannot report does nothing.
  */
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { BatonError, errorMessage } from "../errors.ts";
@@ -22,7 +22,7 @@ export interface CommandStatusReport {
   readonly exit_code: number | null;
   /** The signal that stopped baton while it waited, or that ended the command and then baton. */
   readonly signal: string | null;
-  /** The end of the command; null if none ran. */
+  /** How the command ended; null if none ran. */
   readonly command_status: { readonly code: number | null; readonly signal: string | null } | null;
   /** Tokens in the order of the names; null if the lock was not acquired. */
   readonly fencing_tokens: readonly string[] | null;
@@ -37,7 +37,9 @@ export interface CommandStatusReport {
 export interface StatusReportTargets {
   readonly fd?: number | undefined;
   readonly file?: string | undefined;
-  /** Descriptors that were open when the process started. Others were opened by baton and are no target. */
+  /**
+   * Descriptors that were open when the process started. baton itself opened the others, which are not valid targets.
+   */
   readonly inheritedFds: readonly number[];
 }
 
@@ -103,7 +105,7 @@ function isOpen(fd: number): boolean {
 }
 
 /**
- * Whether a descriptor is open for reading only, from /proc. Otherwise the failure would be noticed only after the
+ * Returns whether a descriptor is open for reading only, by /proc. Otherwise the report would fail only after the
  * command.
  */
 function isReadOnly(fd: number): boolean {

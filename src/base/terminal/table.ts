@@ -1,4 +1,4 @@
-/** Tables for people; programs use --json. */
+/** Formats tables for people; programs use --json. */
 import { printable } from "../support/text.ts";
 import { chooseTextPainter, type TextPainter, type TextStyle } from "./color.ts";
 import type { Io } from "./io.ts";
@@ -7,7 +7,7 @@ import { shortenTextToWidth, textWidth } from "./text_width.ts";
 /** A cell of a table; its style shows only where stdout has colors. */
 export type TableCell = string | { readonly text: string; readonly style: TextStyle };
 
-/** The cells of a head row. */
+/** Returns the cells of a header row. */
 export function tableHeadCells(names: readonly string[]): TableCell[] {
   return names.map((text) => ({ text, style: "bold" }));
 }
@@ -20,7 +20,7 @@ export function printTable(io: Io, rows: readonly (readonly TableCell[])[]): voi
 }
 
 /**
- * The lines of a table with aligned columns. Where they are wider than `columnsMax`, the longest texts are shortened,
+ * Returns the lines of a table with aligned columns. If they are wider than `columnsMax`, shortens the longest texts,
  * so that one long name hides no other column. Pure.
  */
 export function formatTableLines(
@@ -48,7 +48,7 @@ const gap = "  ";
 /** Cells are not shortened below this, so that tokens and pids stay whole: a narrow terminal cuts the last columns. */
 const shortenedMin = 20;
 
-/** The largest width of a cell with which columns of these widths fit into a line. */
+/** Returns the greatest cell width at which columns of these widths fit into a line. */
 function cellWidthMax(widths: readonly number[], columnsMax: number): number {
   let left = columnsMax - gap.length * (widths.length - 1);
   let others = widths.length;

@@ -1,4 +1,4 @@
-/** Lines that are drawn on a terminal, and drawn again in the same place. */
+/** Draws lines on a terminal, and redraws them in the same place. */
 import process from "node:process";
 import { isTerminal } from "./output_writer.ts";
 import { cutTextToWidth, textWidth } from "./text_width.ts";
@@ -8,7 +8,7 @@ export interface TerminalSize {
   readonly rows: number;
 }
 
-/** The size of the terminal of stdout; 80 x 24 if it has none. */
+/** Returns the size of the terminal of stdout; 80 x 24 if stdout has none. */
 export function terminalSize(): TerminalSize {
   // The runtime would make a pipe non-blocking, also for the other processes that have it.
   const { columns, rows } = isTerminal(1) ? process.stdout : { columns: 0, rows: 0 };
@@ -18,9 +18,7 @@ export function terminalSize(): TerminalSize {
 const escape = "\x1b";
 const styleCode = new RegExp(`(${escape}\\[[\\d;]*m)`);
 
-/**
- * Cuts a line that is wider than `columns`. The codes of styles have no width and are kept, so that each style ends.
- */
+/** Cuts a line to `columns`. Keeps all style codes, which have no width, so that each style ends. */
 export function cutTerminalLine(line: string, columns: number): string {
   let left = columns;
   return line.split(styleCode).map((part, index) => {
@@ -31,16 +29,16 @@ export function cutTerminalLine(line: string, columns: number): string {
   }).join("");
 }
 
-/** A wide character must not wrap a line, or all lines below would move. */
+/** The codes that turn line wrapping off and on: a wrapped line would move all lines below it. */
 export const lineWrapCodes = { off: `${escape}[?7l`, on: `${escape}[?7h` } as const;
 
-/** Lines at the end of the output: each call draws over the lines of the previous one. What scrolled away stays. */
+/** Draws lines at the end of the output, over the lines of the previous call. What scrolled away stays. */
 export class RedrawnLines {
   readonly #write: (text: string) => boolean;
   readonly #size: () => TerminalSize;
   #drawn = 0;
 
-  /** `write` returns false if it left the text out; the next lines are drawn in its place. */
+  /** `write` returns false if it skipped the text; the next call then draws in its place. */
   constructor(write: (text: string) => boolean, size: () => TerminalSize = terminalSize) {
     this.#write = write;
     this.#size = size;

@@ -1,4 +1,4 @@
-/** The width of texts on a terminal, in columns. Pure. */
+/** Measures and cuts texts by their width on a terminal, in columns. Pure. */
 
 /** East Asian wide and fullwidth characters, and emoji. */
 const wideLetters = /[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3]/u;
@@ -11,7 +11,7 @@ const isAscii = /^[ -~]*$/;
 const isWide = (char: string) => wideLetters.test(char) || wideForms.test(char) || wideSigns.test(char);
 const charWidth = (char: string) => combining.test(char) ? 0 : isWide(char) ? 2 : 1;
 
-/** Control characters count as one column: texts from outside must pass `printable` first. */
+/** Returns the width of a text. Control characters count as one column: texts of others must pass `printable` first. */
 export function textWidth(text: string): number {
   if (isAscii.test(text)) return text.length;
   let width = 0;
@@ -19,7 +19,7 @@ export function textWidth(text: string): number {
   return width;
 }
 
-/** The beginning of a text that fits into `columns`. */
+/** Returns the beginning of a text that fits into `columns`. */
 export function cutTextToWidth(text: string, columns: number): string {
   if (text.length <= columns && isAscii.test(text)) return text;
   let kept = "";
@@ -32,12 +32,12 @@ export function cutTextToWidth(text: string, columns: number): string {
   return kept;
 }
 
-/** The same, with an ellipsis for what is left out. */
+/** Shortens a text to `columns`, with an ellipsis at the end if something is missing. */
 export function shortenTextToWidth(text: string, columns: number): string {
   return textWidth(text) <= columns ? text : `${cutTextToWidth(text, columns - 1)}…`;
 }
 
-/** The lines of a text that is broken after each `columns`, anywhere: paths and addresses have no blanks. */
+/** Breaks a text into lines of `columns`, anywhere: paths and addresses have no spaces. */
 export function wrapText(text: string, columns = Number.POSITIVE_INFINITY): string[] {
   const line = cutTextToWidth(text, Math.max(2, columns));
   return line.length === text.length ? [line] : [line, ...wrapText(text.slice(line.length), columns)];
