@@ -1,4 +1,4 @@
-/** Several held locks as one. */
+/** Treats several held locks as one. */
 import type { Lease, LockMode } from "./lease.ts";
 
 /** Several leases of one session as one: lost with the first loss, released in reverse order. */

@@ -1,7 +1,6 @@
 /**
- * The libc calls that no runtime offers, by FFI: under Bun and Deno, on Linux and macOS. Variadic functions are
- * avoided, because their arguments may be passed differently; prctl is one, and is called on Linux only, where the
- * registers are the same. No policy.
+ * Calls the libc functions that no runtime offers, by FFI, under Bun and Deno, on Linux and macOS. It avoids variadic
+ * functions, whose arguments may be passed differently, except prctl: on Linux their registers are the same.
  */
 import { constants } from "node:os";
 import process from "node:process";
@@ -44,10 +43,10 @@ interface DenoFfi {
   UnsafePointer: { of(bytes: Uint8Array): unknown; value(pointer: unknown): bigint };
 }
 
-/** Some calls change a state of the process, so that each process of a simulation has its own. */
+/** By process, because some calls change the state of the process: each process of a simulation has its own. */
 const loaded = new WeakMap<ProcessSystem, Promise<Libc | null>>();
 
-/** Returns null where libc cannot be called; callers work without it. Loaded once, in about 0.5 ms. */
+/** Returns libc, which loads once in about 0.5 ms; null where it cannot be called. Callers work without it. */
 export function loadLibc(): Promise<Libc | null> {
   const known = loaded.get(processSystem);
   if (known !== undefined) return known;
@@ -56,7 +55,7 @@ export function loadLibc(): Promise<Libc | null> {
   return loading;
 }
 
-/** Makes `libc` what a process with this system loads, for a simulation. */
+/** Gives a process of a simulation its `libc`. */
 export function provideSimulatedLibc(of: ProcessSystem, libc: Libc): void {
   loaded.set(of, Promise.resolve(libc));
 }

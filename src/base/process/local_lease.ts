@@ -4,8 +4,7 @@ import { newGuid } from "../support/guid.ts";
 import type { Lease } from "./lease.ts";
 
 /**
- * A lease of fixed length that no server can end: for a command that needs no lock, or runs after the leadership has
- * ended.
+ * A lease of fixed length that no server can end: for a command that needs no lock, or that runs after the leadership.
  */
 export class LocalLease implements Lease {
   readonly name = "";

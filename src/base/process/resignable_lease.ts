@@ -3,7 +3,7 @@ import { BatonError } from "../errors.ts";
 import type { Lease } from "./lease.ts";
 import { LeaseSet } from "./lease_set.ts";
 
-/** Lease that its holder may report as lost, which stops the command; it stays held until the release. */
+/** A lease that its holder can report as lost, to stop the command. It stays held until the release. */
 export class ResignableLease extends LeaseSet {
   readonly #resigned = new AbortController();
   override readonly lost: AbortSignal;

@@ -1,6 +1,6 @@
 /**
- * baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it when it dies, or
- * stops to respond, while it is needed.
+ * baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it if it dies or stops
+ * responding while it is needed.
  */
 import { BatonError, errorMessage } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
@@ -23,7 +23,7 @@ import {
 } from "./guard_state.ts";
 
 export interface CommandGuard {
-  /** The current guard process; 0 while there is none. */
+  /** Returns the pid of the current guard process; 0 while there is none. */
   pid(): number;
   /**
    * Makes the guard kill every process that carries `cookie` when baton dies, or when `remainingMs()` has reached 0.
@@ -33,24 +33,26 @@ export interface CommandGuard {
   watch(cookie: string, options: GuardWatchOptions): Promise<void>;
   reportChild(cookie: string, child: GuardedChild): void;
   /**
-   * Milliseconds from the deadline until all processes of the job were dead, as the guard reports; null if it killed
-   * none or does not report.
+   * Returns the milliseconds from the deadline until all processes of the job were dead, as the guard reports them;
+   * null if it killed none or does not report.
    */
   clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null>;
   /**
    * Sets the session under which all watched jobs run, and nothing else, in the format of `formatSessionHandle`. A
-   * guard that outlives this process ends the session when all processes of all jobs are dead. Null: the session is
-   * left to expire.
+   * guard that outlives this process ends the session when all processes of all jobs are dead. Null lets the session
+   * expire.
    */
   setSession(handle: string | null): void;
   /**
-   * Processes of the job that the guard may not find: orphans, and those that cannot be stopped. They replace those
-   * that were reported before.
+   * Reports processes of the job that the guard may not find: orphans, and those that cannot be stopped. They replace
+   * the ones reported before.
    */
   reportKnown(cookie: string, pids: readonly number[]): void;
-  /** This process gives up to stop the job, and ends. The guard goes on, and does not end the session. */
+  /**
+   * Reports that this process gives up stopping the job, and ends. The guard continues, and does not end the session.
+   */
   leave(cookie: string): void;
-  /** All processes of this job are dead; the guard stops watching it. */
+  /** Ends the watch over a job: all its processes are dead. */
   forget(cookie: string): void;
   /** Ends the guard without killing anything. */
   end(): void;
@@ -63,20 +65,23 @@ export interface GuardWatchOptions {
    * unsubscribes.
    */
   readonly subscribe: (listener: () => void) => () => void;
-  /** The guard has seen the deadline pass, and kills the job. */
+  /** Called when the guard has seen the deadline pass, and kills the job. */
   readonly onKill: () => void;
-  /** Null: another guard watches the job now. Otherwise the reason why none does; baton tries again. */
+  /**
+   * Called with null when another guard watches the job now; else with the reason why none does. baton then tries
+   * again.
+   */
   readonly onReplaced: (missing: string | null) => void;
   readonly signal?: AbortSignal;
   /** Paths of the job's lock on the server. */
   readonly nodes?: readonly string[];
-  /** A script that runs already, in a group of others; reported together with the job. */
+  /** A script that already runs, in a process group of other programs; reported together with the job. */
   readonly child?: GuardedChild;
 }
 
 /**
- * Guards in a row that are replaced immediately. Later ones are after a pause: baton itself still enforces every
- * deadline.
+ * The number of guards in a row that baton replaces immediately. It replaces further ones after a pause: baton itself
+ * still enforces every deadline.
  */
 const replacementsMax = 5;
 
@@ -84,16 +89,16 @@ const replacementsMax = 5;
 const pauseMsMin = 1000;
 const pauseMsMax = 60_000;
 
-/** The deaths of guards before one that has lived this long, in milliseconds, do not count. */
+/** A guard that has lived this long, in milliseconds, resets the count of deaths. */
 const steadyMs = 60_000;
 
 /**
- * The interval in milliseconds at which the guard is asked whether it runs, and the number of questions that may be
- * unanswered. A guard that has not reported yet may take five times as long.
+ * How often baton asks the guard whether it runs, in milliseconds, and how many questions may stay unanswered; five
+ * times as many before its first report.
  */
 const askEveryMs = 1000, unansweredMax = 3;
 
-/** The end of a job is sent with the next line, or after this many milliseconds: it is not worth waking the guard. */
+/** The end of a job goes with the next line, or after this many milliseconds: it is not worth waking the guard. */
 const forgetMsMax = 100;
 
 type StartGuardProcess = (onLine: (line: string) => void) => HelperProcess | Promise<HelperProcess>;
@@ -101,19 +106,19 @@ type StartGuardProcess = (onLine: (line: string) => void) => HelperProcess | Pro
 const guardName = "lock-guard";
 const guardWord = "__guard";
 
-/** Starts in /, so that it keeps no directory busy. */
+/** Starts the guard in /, so that it keeps no directory busy. */
 const startGuardProcess: StartGuardProcess = (onLine) =>
   startHelperProcess({ args: [guardWord], argv0: guardName, cwd: "/", stderr: 2 }, onLine);
 
-/** Whether the process is a guard. False when it is gone. */
+/** Returns whether the process is a guard; false if it has ended. */
 export function isGuardProcess(pid: number): boolean {
   const words = readProcessArguments(pid);
   return words[0] === guardName && words.at(-1) === guardWord;
 }
 
 /**
- * Starts the guard and returns immediately: the guard starts while baton waits for the lock. `say` gets a sentence for
- * the user when commands run without a guard, and when they have one again: it must be shown whatever the options.
+ * Starts the guard and returns immediately: the guard starts while baton waits for the lock. `say` must always show its
+ * sentence to the user: commands run without a guard, or have one again.
  */
 export function startGuard(
   say: (sentence: string) => void,
@@ -123,7 +128,7 @@ export function startGuard(
   return new GuardHandle(say, start, clock);
 }
 
-/** A job as it is reported to a guard, and to a guard that replaces it. */
+/** A job, as reported to a guard and to its replacement. */
 interface WatchedJob {
   readonly libc: Libc | null;
   readonly options: GuardWatchOptions;
@@ -131,7 +136,7 @@ interface WatchedJob {
   child: GuardedChild | null;
   /** Resolves when the job's line is in the pipe. */
   sent: Promise<void> | undefined;
-  /** Lines that follow those of its start: its last known processes, and that it is left. */
+  /** Lines to send after those of its start: its last known processes, and that baton has given up on it. */
   known: string;
   left: string;
   isWatched: boolean;
@@ -148,12 +153,12 @@ class GuardHandle implements CommandGuard {
   readonly #jobs = new Map<string, WatchedJob>();
   /** The reason why no job can be watched here; null if jobs can be watched. */
   readonly #otherNamespace = otherPidNamespaceReason();
-  /** The current guard has reported that it reads. */
+  /** Resolves when the current guard has reported that it reads. */
   #ready = Promise.withResolvers<void>();
   #isReady = false;
   #process: HelperProcess | null = null;
   #done = false;
-  /** Guards in a row that have ended. */
+  /** The number of guards in a row that have ended. */
   #deaths = 0;
   #pauseMs = pauseMsMin;
   #startedAtMs = 0;
@@ -162,9 +167,9 @@ class GuardHandle implements CommandGuard {
   #fault = "";
   /** The last guard has ended, and none is started until a job needs one. */
   #isRetired = false;
-  /** The user was told that no guard watches. */
+  /** The user knows that no guard watches. */
   #isMissing = false;
-  /** Lines that are sent with the next one. */
+  /** Lines to send with the next one. */
   #pendingLines = "";
   #session: GuardedSession | null = null;
 
@@ -296,8 +301,8 @@ class GuardHandle implements CommandGuard {
   }
 
   /**
-   * A guard that was stopped, or that hangs, is killed before its own deadlines pass: it would kill a job whose lease
-   * was renewed.
+   * Kills a guard that is stopped or hangs before its deadlines pass: it does not see renewals, and would kill a job
+   * whose lease was renewed.
    */
   #ask(): void {
     if (this.#done) return;
@@ -373,7 +378,7 @@ class GuardHandle implements CommandGuard {
     this.#pauseMs = Math.min(2 * this.#pauseMs, pauseMsMax);
   }
 
-  /** False if no command runs. */
+  /** Tells the user once that no guard watches. Returns false if no command runs. */
   #tellMissing(message: string): boolean {
     const watched = [...this.#jobs.values()].filter(({ isWatched }) => isWatched);
     if (this.#isMissing || watched.length === 0) return watched.length > 0;
@@ -384,7 +389,7 @@ class GuardHandle implements CommandGuard {
   }
 }
 
-/** Empty where there is no such file. */
+/** Returns the limits of this process as the kernel prints them; empty without /proc. */
 function ownLimits(): string {
   try {
     return processSystem.readText("/proc/self/limits");
@@ -394,8 +399,8 @@ function ownLimits(): string {
 }
 
 /**
- * The deadline on the boot clock. The clock is read first, so that a pause in between makes the deadline early. Without
- * libc there is no guard.
+ * Returns the deadline on the boot clock. Reads the clock first, so that a pause in between makes the deadline earlier.
+ * Without libc there is no guard.
  */
 function deadlineOf({ libc, options }: Pick<WatchedJob, "libc" | "options">): number {
   return (libc?.bootTimeMs() ?? 0) + options.remainingMs();

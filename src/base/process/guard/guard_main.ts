@@ -1,8 +1,8 @@
 /**
- * The guard: a second process that acts when baton is dead or stopped. It waits on a pipe from baton. When the pipe
- * ends without a "done", it kills all jobs; when the deadline of a job passes without a renewal, it kills that job. It
- * never asks a job to stop first, because it acts only when baton cannot. When baton is dead and all processes of all
- * jobs are dead, it ends baton's session, so that the lock is free before the session expires.
+ * The guard: a second process that acts when baton is dead or stopped. It waits on a pipe from baton. If the pipe ends
+ * without a "done", it kills all jobs; if the deadline of a job passes without a renewal, it kills that job. It never
+ * asks a job to stop first. When baton and all processes of all jobs are dead, it ends baton's session, so that the
+ * lock is free before the session would expire.
  *
  * It blocks in poll(2) and runs no event loop: it has one thread, needs little memory, and nothing delays it. All code
  * that it needs is loaded before it reports "ready", because the disk may hang later.
@@ -30,7 +30,7 @@ const input = 0;
 const output = 1;
 const errors = 2;
 
-/** Milliseconds between checks of the clock, at most: poll(2) does not notice that the machine was suspended. */
+/** The longest wait between checks of the clock, in milliseconds: poll(2) does not notice a suspend of the machine. */
 const checkEveryMs = 1000;
 
 /** Milliseconds between two kill passes. */
@@ -39,28 +39,28 @@ const killPauseMs = 10;
 /** A read can fail temporarily. After this many failures in a row the pipe counts as ended. */
 const failedReadsMax = 3;
 
-/** Reads of one step: far more than a pipe or socket holds. */
+/** The most reads in one step: far more than a pipe or socket holds. */
 const readsMax = 64;
 
-/** The same, at most, for processes that live on after SIGKILL. */
+/** The longest pause between two kill passes for processes that live on after SIGKILL, in milliseconds. */
 const killPauseMsMax = 1000;
 
 /**
- * Milliseconds for which processes may live after the deadline, while baton is stopped. It has little time: its session
- * ends soon.
+ * How long processes may live after the deadline while baton is stopped, in milliseconds, before the guard keeps the
+ * session alive. The session would end soon.
  */
 const stuckAfterMs = 100;
 
-/** Milliseconds between two kill passes for such processes. */
+/** Milliseconds between two kill passes for processes that live on while baton is stopped. */
 const killPauseMsOfStuck = 100;
 
-/** Milliseconds for which a dead baton's processes may live before the guard keeps baton's session alive. */
+/** How long a dead baton's processes may live before the guard keeps its session alive, in milliseconds. */
 const keepAfterMs = 250;
 
-/** Milliseconds that baton's last thread may take to die after its pipe has ended. */
+/** How long baton's last thread may take to die after its pipe has ended, in milliseconds. */
 const dyingMs = 1000;
 
-/** A job, some of whose processes may be alive. */
+/** A job with processes that may be alive, for which the guard keeps the lock. */
 export interface GuardKeptJob {
   /** Paths of its lock on the server. */
   readonly nodes: readonly string[];
@@ -70,9 +70,9 @@ export interface GuardKeptJob {
 
 /** The session of a baton that is dead or stopped, which the guard keeps alive while it cannot stop all processes. */
 export interface GuardKeptSession {
-  /** The session has ended, or the lock of no job with living processes is there. */
+  /** The session has ended, or none of the jobs with living processes has its lock any longer. */
   readonly isLost: boolean;
-  /** Shows in the holders' records why the locks are kept. Call it now and then. */
+  /** Writes into the holders' records why the locks are kept. Call it from time to time. */
   show(jobs: readonly GuardKeptJob[]): void;
   /** Ends the session, as `GuardSessions.end` does. */
   end(): Promise<unknown>;
@@ -80,13 +80,13 @@ export interface GuardKeptSession {
   leave(): void;
 }
 
-/** Calls of the guard that concern baton's session; `handle` as in `GuardedSession`. */
+/** What the guard can do with baton's session; `handle` as in `GuardedSession`. */
 export interface GuardSessions {
   end(handle: string): Promise<unknown>;
   keep(handle: string): Promise<GuardKeptSession>;
 }
 
-/** Runs until there is nothing left to guard. It then ends the session once, if that may be ended. */
+/** Runs the guard until nothing is left to watch. Then ends the session, if that is safe. */
 export async function runGuard(sessions: GuardSessions): Promise<void> {
   const libc = await loadLibc();
   if (libc === null) return void writeSync(output, "failed it cannot call libc, which needs compiled code\n");
@@ -118,7 +118,9 @@ export async function runGuard(sessions: GuardSessions): Promise<void> {
   }
 }
 
-/** Writes to stderr, and closes it: its reader waits for the end of all writers. Waits for no reader itself. */
+/**
+ * Writes to stderr without waiting for its reader, and closes it: the reader waits until all writers have closed it.
+ */
 function sayLast(libc: Libc, says: string): void {
   if (says !== "" && libc.waitWritable(errors, 0)) libc.write(errors, new TextEncoder().encode(says));
   libc.close(errors);
@@ -135,8 +137,8 @@ interface StartedKill {
 }
 
 /**
- * The next action of the guard. `wait`: for the pipe, for this time at most; `sleep`: the pipe has ended; `keep`: the
- * same, and the session is to be kept alive from now on. `end`: ends the session; null for none.
+ * The next action of the guard. `wait`: wait for the pipe, at most this long. `sleep`: the pipe has ended; sleep.
+ * `keep`: sleep, and keep the session alive from now on. `end`: end the session, if there is one, and the guard.
  */
 export type GuardStep =
   | { readonly kind: "wait" | "sleep"; readonly forMs: number }
@@ -145,12 +147,12 @@ export type GuardStep =
     readonly forMs: number;
     readonly session: GuardedSession;
     readonly jobs: readonly GuardKeptJob[];
-    /** Sentence for stderr, which the guard then closes; empty for none. */
+    /** A sentence for stderr, which the guard then closes; empty to close it without one. */
     readonly says?: string;
   }
   | { readonly kind: "end"; readonly session: GuardedSession | null };
 
-/** The guard between two waits. */
+/** Decides what the guard does between two waits. */
 export class GuardLoop {
   readonly #libc: Libc;
   readonly #pipe: PipeLines;
@@ -167,7 +169,7 @@ export class GuardLoop {
     report(libc, "ready");
   }
 
-  /** `isLost`: of the session that is kept. */
+  /** Returns the next action. `isLost`: the session that the guard keeps alive is lost. */
   step(isLost = false): GuardStep {
     if (this.#clearing !== null) return this.#clearing.step(isLost);
     // Read before the pipe: what baton wrote before a deadline counts, however long this process has stood still.
@@ -208,7 +210,8 @@ export class GuardLoop {
   }
 
   /**
-   * The jobs whose processes live on after their deadline, while baton is stopped: it cannot keep its session itself.
+   * Returns the jobs whose processes live on after their deadline while baton is stopped and cannot keep its session
+   * itself.
    */
   #stuckJobs(): GuardKeptJob[] {
     const { session, jobs } = this.#state;
@@ -218,7 +221,7 @@ export class GuardLoop {
     return stuck.map(([cookie, { kill }]) => keptJob(jobs.get(cookie), kill)).filter(({ what }) => what !== "");
   }
 
-  /** One kill pass over each overdue job; true if another pass is needed. */
+  /** Makes a kill pass over each overdue job. Returns true if another pass is needed. */
   #killOverdue(isPatient: boolean): boolean {
     let needsPass = false;
     for (const [cookie, started] of this.#kills) {
@@ -265,14 +268,14 @@ export class GuardLoop {
   }
 }
 
-/** The end of a guard whose pipe has ended: all jobs are killed, then baton's last thread has to die. */
+/** What the guard does after its pipe has ended: it kills all jobs, then waits for the death of baton's last thread. */
 class Clearing {
   readonly #state: GuardState;
   readonly #kills: ReadonlyMap<string, JobKiller>;
   readonly #libc: Libc;
   readonly #ends = new Map<string, JobKillResult>();
   readonly #startMs: number;
-  /** When the wait for baton's death is given up; null while a job has to be killed. */
+  /** When the guard stops waiting for baton's death; null while it still kills jobs. */
   #lastMs: number | null = null;
   #isSaid = false;
 
@@ -302,7 +305,7 @@ class Clearing {
     return { kind: "keep", forMs, session, jobs, ...says };
   }
 
-  /** A baton that has given up has said it itself; for one that was killed its guard speaks. */
+  /** Returns the sentence about processes that live on; empty if baton itself has given up and has said so. */
   #sentence(jobs: readonly GuardKeptJob[]): string {
     if ([...this.#state.jobs.values()].some(({ isLeft }) => isLeft)) return "";
     const which = jobs.map(({ what }) => what).filter((what) => what !== "").join("; ");
@@ -330,7 +333,7 @@ function keptJob(job: GuardedJob | undefined, kill: JobKiller | null): GuardKept
   return { nodes: job?.nodes ?? [], what: describeUnstoppableProcesses(kill?.alive ?? []) };
 }
 
-/** Lines that baton writes into the pipe. */
+/** Reads the lines that baton writes into the pipe. */
 class PipeLines {
   readonly #libc: Libc;
   readonly #decoder = new TextDecoder();
@@ -345,8 +348,8 @@ class PipeLines {
   }
 
   /**
-   * All complete lines that are in the pipe; null when no further line will come. A "forget" may be behind the renewals
-   * of hours, and the pipe of some runtimes is a socket, which takes more than one read.
+   * Returns all complete lines in the pipe; null if no line will follow. A "forget" may come after hours of renewals,
+   * and some runtimes use a socket, so this may take several reads.
    */
   read(): string[] | null {
     const lines: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * The guard's state, and when it kills: pure functions of the lines that baton sends. A line is a message; its words
- * are separated by spaces. Deadlines are milliseconds on the machine's boot clock, which both processes read, so that a
- * line that is read late does not move a deadline. Each job has a cookie.
+ * The guard's state, and when it kills: pure functions of the lines that baton sends. A line is a message of words with
+ * spaces between them. Deadlines are milliseconds on the machine's boot clock, so a line that the guard reads late does
+ * not move a deadline. Each job has a cookie.
  *
  *   watch COOKIE DEADLINE [NODE…]
  *                             watch this job from now on; NODE: a path of its lock on the server, encoded as in a URL
@@ -26,7 +26,7 @@ export interface GuardedChild {
   readonly pid: number;
   readonly ownGroup: boolean;
   readonly startTicks: number;
-  /** A script: its subshells carry no cookie. */
+  /** For a script, whose subshells carry no cookie: how to recognize them. */
   readonly copies?: CopiesOfScript;
 }
 
@@ -36,11 +36,11 @@ export interface GuardedJob {
   readonly nodes: readonly string[];
   /** Processes that the guard may not find. */
   readonly known: readonly ProcessIdentity[];
-  /** baton has given up. */
+  /** baton has given up stopping the job. */
   readonly isLeft: boolean;
 }
 
-/** A process that cannot be taken for a later one with the same number. */
+/** Identifies a process; a later one with the same number has another start. */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly startTicks: number;
@@ -63,7 +63,7 @@ export interface GuardState {
 /** No job is watched: the end of the pipe ends the guard, and nothing is killed. */
 export const idleGuardState: GuardState = { jobs: new Map(), session: null, done: false };
 
-/** An unknown line changes nothing: the deadlines stay. */
+/** Returns the state after a line from baton. An unknown line changes nothing. */
 export function readGuardLine(state: GuardState, line: string): GuardState {
   const [verb, cookie = "", second = "", third = "", fourth = "", ...copies] = line.split(" ");
   const job = state.jobs.get(cookie);
@@ -104,12 +104,12 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
   }
 }
 
-/** The cookies of the jobs whose deadline has passed. */
+/** Returns the cookies of the jobs whose deadline has passed. */
 export function overdueGuardedJobs(state: GuardState, nowMs: number): string[] {
   return [...state.jobs].filter(([, job]) => nowMs >= job.deadlineMs).map(([cookie]) => cookie);
 }
 
-/** Facts that are known when the pipe has ended and all jobs were killed. */
+/** What the guard knows when the pipe has ended and it has killed all jobs. */
 export interface SessionEndFacts {
   /** The process is dead: it can no longer start or hold anything. */
   readonly isGone: (pid: number) => boolean;
@@ -118,8 +118,8 @@ export interface SessionEndFacts {
 }
 
 /**
- * The session that may be ended; null to let it expire. Its owner has reported each job before starting it, so no other
- * job runs under it.
+ * Returns the session that the guard may end; null to let it expire. Its owner reports each job before starting it, so
+ * no other job runs under it.
  */
 export function sessionToEnd({ jobs, session, done }: GuardState, after: SessionEndFacts): GuardedSession | null {
   if (done || session === null || !after.isGone(session.owner)) return null;

@@ -18,14 +18,14 @@ import { listAncestors } from "../proc/forked_subshells.ts";
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
 
 /**
- * Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie shows
- * only once it runs. While a process may be about to become it, the wait goes on.
+ * Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie is
+ * visible only once it runs. The wait continues while a process may be about to become it.
  */
 const unknownChildMs = 1000;
 
 /**
- * Milliseconds after which it gives up on a process that cannot be killed (it waits in the kernel, or belongs to
- * another user).
+ * Milliseconds after which JobKiller gives up on a process that it cannot kill, because it waits in the kernel or
+ * belongs to another user.
  */
 const killMsMax = 10_000;
 
@@ -58,7 +58,7 @@ export class JobKiller {
   #clearedAtMs: number;
   #giveUpAtMs: number;
 
-  /** `group`: null when no command was reported. */
+  /** `group` is null if no command was reported. */
   constructor(cookie: string, job: GuardedJob, { libc, group }: { libc: Libc; group: ProcessGroupWatch | null }) {
     this.#job = job;
     this.#group = group;
@@ -75,9 +75,7 @@ export class JobKiller {
     this.#rounds = new ProcessKillRounds(stoppable, cookie);
   }
 
-  /**
-   * The processes that the last pass found alive; the negative number of the group for one that /proc hides (hidepid).
-   */
+  /** The pids that the last pass found alive; the negative group number for a process that /proc hides (hidepid). */
   get alive(): readonly number[] {
     const { alive } = this.#lastFound;
     const group = alive.length === 0 ? this.#groupNumber() : null;
@@ -85,8 +83,8 @@ export class JobKiller {
   }
 
   /**
-   * One pass: kills every process it finds. Null if another pass is needed, some milliseconds later. `isPatient`: does
-   * not give up while it finds a process.
+   * Makes one pass: kills every process it finds. Returns null if another pass is needed some milliseconds later. With
+   * `isPatient`, does not give up while it finds a process.
    */
   killOnce(isPatient = false): JobKillResult | null {
     const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
@@ -106,7 +104,7 @@ export class JobKiller {
     return { clearedAtMs: this.#clearedAtMs, isCertain: !this.#isInDoubt() };
   }
 
-  /** True if certainly no process was alive. */
+  /** Kills all processes. Returns true if certainly none was alive. */
   #killAll(): boolean {
     this.#rounds.kill();
     return this.alive.length === 0 && this.#lastFound.isCertain;
@@ -121,7 +119,7 @@ export class JobKiller {
     return child !== null && this.#group?.isOurs() ? child.pid : null;
   }
 
-  /** Kills the group, or the command, where there is no process table. True if there was something to kill. */
+  /** Kills the group or the command without a process table. Returns true if there was something to kill. */
   #killKnown(): boolean {
     const { child } = this.#job;
     const group = this.#groupNumber();
@@ -143,7 +141,7 @@ export class JobKiller {
   }
 }
 
-/** Whether the group has members, and all of them are other users'. */
+/** Returns whether the group has members, all of other users. */
 function isOthersOnly(group: number): boolean {
   try {
     processSystem.kill(-group, 0);
@@ -156,7 +154,7 @@ function isOthersOnly(group: number): boolean {
 /** The system calls; a test replaces them. */
 interface GroupProbes {
   readonly exists: (group: number) => boolean;
-  /** Null when there is no such process, or the system does not say. */
+  /** Null if there is no such process, or the system does not say. */
   readonly startTicks: (pid: number) => number | null;
 }
 
@@ -166,9 +164,8 @@ const groupProbes: GroupProbes = {
 };
 
 /**
- * Whether a process group is still the command's. The kernel may give the number of an empty group to an unrelated
- * program, and a signal to it would kill that program. The kernel never gives a new process the number of a group that
- * exists.
+ * Tracks whether a process group is still the command's. The kernel may give the number of an empty group to an
+ * unrelated program, which a signal would kill. It never reuses the number of a group that exists.
  */
 export class ProcessGroupWatch {
   readonly #child: GuardedChild;
@@ -227,7 +224,7 @@ const procProbes: ProcProbes = {
 };
 
 /**
- * Whether baton may have been killed between fork and exec. The process that is to become the command then shows no
+ * Returns whether baton may have been killed between fork and exec. The process that will become the command has no
  * cookie yet: it is a copy of baton, and runs the same program as the guard.
  */
 export function isCommandBeingStarted(probes = procProbes): boolean {
@@ -243,7 +240,7 @@ export function isCommandBeingStarted(probes = procProbes): boolean {
 }
 
 /**
- * Whether /proc shows only this user's processes (hidepid of proc(5)). Processes that a job started as another user are
+ * Returns whether /proc shows only this user's processes (hidepid of proc(5)). A job's processes of other users are
  * then invisible.
  */
 export function procHidesProcesses(probes = procProbes): boolean {

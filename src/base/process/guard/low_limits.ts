@@ -1,5 +1,5 @@
 /**
- * Limits of resources that are too low for the runtime: a guard then ends before it can work, and may not say why.
+ * Finds resource limits that are too low for the runtime. A guard then ends before it can work, and may not say why.
  * Pure.
  */
 
@@ -8,7 +8,7 @@ const neededKiB = 4 * 1024 * 1024;
 /** Names in /proc/PID/limits, and the options of the shell's ulimit, whose unit is KiB. */
 const limits = [["Max address space", "-v"], ["Max data size", "-d"]] as const;
 
-/** Returns `; ulimit -v is 2000000 KiB, …` for each limit in the text that is below the need. */
+/** Returns `; ulimit -v is 2000000 KiB, …` for each limit in /proc/PID/limits that is too low. */
 export function describeLowLimits(text: string): string {
   const lines = text.split("\n");
   return limits.map(([name, option]) => {

@@ -1,6 +1,5 @@
 /**
- * Decides which job owns which process, where one baton supervises several jobs at the same time and adopts their
- * orphans. Pure: a snapshot in, owners out.
+ * Decides which job owns which process when one baton supervises several jobs and adopts their orphans. Pure.
  *
  * A job owns its command, the command's descendants, the processes in its session or process group, and those that
  * carry its mark; an owner that was certain once stays so. A process without any of these (a daemon that has left its
@@ -21,7 +20,7 @@ export interface ObservedJob {
   readonly startTicks: number;
 }
 
-/** The owners of a process, by their marks. A process without any is older than every job. */
+/** The jobs that own a process, by their cookies. A process without owners is older than every job. */
 export interface ProcessOwners {
   readonly startTicks: number;
   /** The process belongs to each of these jobs. */
@@ -33,7 +32,7 @@ export interface ProcessOwners {
 const noOwners: ReadonlySet<string> = new Set();
 
 /**
- * Returns the owners of each process, by pid. `processes`: all descendants of baton, parents first. `known`: the last
+ * Returns the owners of each process, by pid. Expects all descendants of baton, parents first, and in `known` the last
  * result.
  */
 export function attributeProcesses(

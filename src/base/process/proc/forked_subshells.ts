@@ -1,12 +1,12 @@
 /**
- * Recognizes the subshells that a shell leaves behind when it ends, as copies of it. They carry no mark, because the
- * shell's own environment has none (the programs that they run carry it), and their parent has ended. Linux only.
+ * Recognizes the subshells that a shell leaves behind when it ends: they are copies of it whose parent has ended. They
+ * carry no mark, because the shell's own environment has none. Linux only.
  */
 import { readProcess } from "./process_table.ts";
 
-/** Recognizes the copies that a script makes of itself while it holds a lock. */
+/** How to recognize the copies that a script makes of itself while it holds a lock. */
 export interface CopiesOfScript {
-  /** Copies that were made before are not under the lock. Clock ticks since boot. */
+  /** The time of the lock, in clock ticks since boot: earlier copies are not under it. */
   readonly sinceTicks: number;
   /** ProcessRow.image of the script; empty if it cannot be read: then no copy is recognized. */
   readonly image: string;

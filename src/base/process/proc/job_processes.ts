@@ -1,8 +1,7 @@
 /**
- * The processes of a command: finds them, signals them, reports which are alive. How they are found depends on the
- * system. On Linux baton adopts orphans, so that all processes of the command are its descendants. Where that fails
- * they are found by process group and by the mark in their environment; without /proc (macOS) by the process group
- * alone.
+ * Finds and signals the processes of a command, and reports which are alive. On Linux baton adopts orphans, so that all
+ * processes of the command are its descendants. Where that fails, it finds them by process group and by the mark in
+ * their environment; without /proc (macOS), by process group alone.
  */
 import { isAdoptedOrphan, isOwnHelperProcess, processSystem } from "../../support/own_process.ts";
 import { ProcessKillRounds } from "./stop_rounds.ts";
@@ -25,14 +24,14 @@ interface CommandProcess {
   readonly cookie: string;
 }
 
-/** Signals to the processes of a command, however they are found. */
+/** Signals the processes of a command. Subclasses find them. */
 export abstract class CommandProcesses {
   protected hasEnded = false;
   readonly #command: CommandProcess;
   readonly #rounds: ProcessKillRounds;
   #isCertain = true;
   #lastAlive: readonly number[] = [];
-  /** The last signal that asked for the end, and the processes that have got it. */
+  /** The last signal that asked the command to end, and the processes that have received it. */
   #asked: { readonly signal: NodeJS.Signals; readonly pids: ReadonlySet<number> } | null = null;
 
   constructor(command: CommandProcess) {
@@ -41,21 +40,24 @@ export abstract class CommandProcesses {
     this.#rounds = new ProcessKillRounds({ find, group: () => this.#group() }, command.cookie);
   }
 
-  /** The processes that are alive. `isCertain`: if `alive` is empty, no process is alive. */
+  /** Finds the processes that are alive. `isCertain`: if `alive` is empty, no process is alive. */
   protected abstract find(): { readonly alive: readonly number[]; readonly isCertain: boolean };
 
   /**
-   * Reaps or remembers orphans, so that a command that runs for days leaves no zombies. Returns living ones, which are
-   * no descendants of the command any longer. Call it now and then.
+   * Reaps or remembers orphans, so that a command that runs for days leaves no zombies. Returns the living ones, which
+   * are no longer descendants of the command. Call it from time to time.
    */
   abstract reapOrphans(): readonly number[];
 
-  /** The command's own process has ended and was reaped: its pid may belong to another process from now on. */
+  /** Records that the command's own process has ended and was reaped: its pid may now belong to another process. */
   commandEnded(): void {
     this.hasEnded = true;
   }
 
-  /** Sends to the command's group; in the foreground to the command only, because the terminal signals the others. */
+  /**
+   * Sends a signal to the command's group; in the foreground only to the command, because the terminal signals the
+   * others.
+   */
   signalCommand(signal: NodeJS.Signals): void {
     const { pid, ownGroup } = this.#command;
     if (this.hasEnded) return this.signalAll(signal);
@@ -65,8 +67,8 @@ export abstract class CommandProcesses {
   }
 
   /**
-   * Sends to all processes that are alive. SIGSTOP and SIGKILL also reach processes that are started meanwhile.
-   * `isRepeated`: leaves out those that have got this signal already.
+   * Sends a signal to all living processes. SIGSTOP and SIGKILL also reach processes that are started meanwhile. With
+   * `isRepeated`, skips those that have already received this signal.
    */
   signalAll(signal: NodeJS.Signals, { isRepeated = false }: { readonly isRepeated?: boolean } = {}): void {
     if (signal === "SIGKILL") return this.#rounds.kill();
@@ -82,7 +84,7 @@ export abstract class CommandProcesses {
     for (const pid of alive) if (group === null || readProcess(pid)?.group !== group) sendSignal(pid, signal);
   }
 
-  /** The processes that are alive, without zombies. */
+  /** Returns the processes that are alive, except zombies. */
   alive(): readonly number[] {
     const { alive, isCertain } = this.find();
     this.#lastAlive = alive;
@@ -91,20 +93,20 @@ export abstract class CommandProcesses {
     return alive;
   }
 
-  /** Whether, as of the last `alive()`, a process may be alive although none was found. */
+  /** Returns whether a process may be alive although the last `alive()` found none. */
   isUndecided(): boolean {
     return !this.#isCertain;
   }
 
-  /** Makes the processes that may be this command's or another one's this command's, so that they are dead in time. */
+  /** Assigns to this command the processes that may also be another command's, so that they are dead in time. */
   claimUndecided(): void {}
 
-  /** Calls the listener when the owner of such a process may be known. Returns the function that removes it. */
+  /** Calls the listener when the owner of an undecided process may be known. Returns the function that removes it. */
   subscribe(_listener: () => void): () => void {
     return () => {};
   }
 
-  /** The command's process group, while a process of the command keeps its number. */
+  /** Returns the command's process group; null once the kernel may reuse its number. */
   #group(): number | null {
     const { pid, ownGroup } = this.#command;
     if (!ownGroup) return null;
@@ -171,7 +173,7 @@ export function reapAdoptedOrphans(
 /** The number of orphans that are reported: far more than a command leaves without a mark. */
 const orphansMax = 500;
 
-/** The adopted orphans that live, after reaping the others. */
+/** Returns the adopted orphans that are alive, after reaping the others. */
 export function listLivingOrphans(libc: Libc): number[] {
   const children = listChildProcesses(processSystem.pid);
   const reaped = new Set(reapAdoptedOrphans(libc, children));
@@ -180,8 +182,8 @@ export function listLivingOrphans(libc: Libc): number[] {
 }
 
 /**
- * All descendants. The orphans that were reaped now come first: they may have left children. `skip` leaves out a child
- * and all below it.
+ * Returns all descendants, after reaping. The orphans that it reaped come first, because they may have left children.
+ * `skip` excludes a child and its descendants.
  */
 export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boolean): number[] {
   const children = listChildProcesses(processSystem.pid);
@@ -194,9 +196,9 @@ export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boole
 const searchesMax = 32;
 
 /**
- * The living processes among those that `find` returns. A process that dies between `find` and `isAlive` may leave
- * children where `find` has already searched, so that an empty result counts only if the search found no process beyond
- * the dead ones of the searches before. Pure.
+ * Returns the living processes among those that `find` returns. A process that dies after `find` may leave children
+ * where `find` has already searched. So it searches again until one is alive, or a search finds only processes that
+ * were already dead. Pure.
  */
 export function findLivingProcesses(find: () => readonly number[], isAlive: (pid: number) => boolean): number[] {
   const dead = new Set<number>();

@@ -1,6 +1,6 @@
 /**
- * The commands (jobs) that one baton supervises at the same time, and the owners of the processes below it. Reads /proc
- * and remembers the owners it found; attribute_processes.ts decides them.
+ * The commands (jobs) that one baton supervises at the same time, and the owners of its descendants. Reads /proc and
+ * remembers the owners; attribute_processes.ts decides them.
  */
 import { isOwnHelperProcess, processSystem } from "../../support/own_process.ts";
 import { CommandProcesses, descendantsAfterReaping, findLivingProcesses, listLivingOrphans } from "./job_processes.ts";
@@ -33,7 +33,7 @@ export interface JobTableSnapshot {
   readonly gone: readonly number[];
 }
 
-/** Milliseconds between reaps of dead orphans, however many commands ask for one. */
+/** The least time between two reaps of dead orphans, in milliseconds, however many commands ask for one. */
 const reapEveryMs = 1000;
 
 export class JobTable {
@@ -46,7 +46,7 @@ export class JobTable {
   #orphans: readonly (readonly [pid: number, owners: ProcessOwners | undefined])[] = [];
 
   /**
-   * Resolves in a turn of the event loop of its own: a start takes milliseconds, and many jobs may be ready in the same
+   * Resolves in a separate turn of the event loop: a start takes milliseconds, and many jobs may be ready in the same
    * turn.
    */
   startTurn(): Promise<void> {
@@ -66,31 +66,32 @@ export class JobTable {
     job.startTicks = readProcess(pid)?.startTicks ?? 0;
   }
 
-  /** The command itself has ended; its processes may still run. */
+  /** Records that the command itself has ended; its processes may still run. */
   markEnded(job: JobTableEntry): void {
     job.endOrder = ++this.#ends;
     this.#notify();
   }
 
-  /** Removes a job: no process of it is left, or the wait was given up. */
+  /** Removes a job that has no processes left, or whose processes baton no longer waits for. */
   removeJob(job: JobTableEntry): void {
     if (this.#jobs.get(job.cookie) === job) this.#jobs.delete(job.cookie);
     this.#notify();
   }
 
-  /** The processes of a job that was started. */
+  /** Returns the processes of a job that was started. */
   processesOf(job: JobTableEntry, libc: Libc): CommandProcesses {
     return new SharedJobProcesses(this, job, libc);
   }
 
-  /** Calls the listener at every end of a job. Returns the function that removes it. */
+  /** Calls the listener whenever a job ends. Returns the function that removes it. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
   /**
-   * Finds the owners of all descendants of this process, without its helpers and their descendants. Reaps dead orphans.
+   * Finds which job each descendant of this process belongs to, except baton's own helpers and their descendants. Reaps
+   * dead orphans.
    */
   scan(libc: Libc): JobTableSnapshot {
     const observed: ObservedProcess[] = [];
@@ -108,7 +109,8 @@ export class JobTable {
   }
 
   /**
-   * Whether this job has to end a process that belongs to one of the jobs in `possible`: the last of them to end does.
+   * Returns whether this job must end a process that belongs to one of the jobs in `possible`: the last of them to end
+   * must.
    */
   isLastOf(job: JobTableEntry, possible: ReadonlySet<string>): boolean {
     return job.endOrder > 0 && [...possible].every((cookie) => {
@@ -118,8 +120,8 @@ export class JobTable {
   }
 
   /**
-   * Reaps adopted orphans that have died. Returns those that live and belong, or may belong, to the job. Call it now
-   * and then.
+   * Reaps adopted orphans that have died. Returns the living ones that belong, or may belong, to the job. Call it from
+   * time to time.
    */
   reapOrphans({ cookie }: JobTableEntry, libc: Libc): number[] {
     if (performance.now() >= this.#reapedAtMs + reapEveryMs) {
@@ -132,7 +134,7 @@ export class JobTable {
       .map(([pid]) => pid);
   }
 
-  /** A process with a certain owner keeps it: its environment is not read again. */
+  /** Returns whether the owner of a process is already certain: its environment need not be read again. */
   #isCertain({ pid, startTicks }: ProcessRow): boolean {
     const known = this.#known.get(pid);
     return known !== undefined && known.startTicks === startTicks && known.certain.size > 0;
@@ -144,10 +146,7 @@ export class JobTable {
   }
 }
 
-/**
- * A process that /proc does not describe: only its parent is known, which lists it. It counts as started after every
- * job.
- */
+/** Describes a process that /proc does not: only its parent is known. It counts as started after every job. */
 function unreadableProcess(pid: number, parent: number): ObservedProcess {
   return { pid, parent, group: 0, session: 0, startTicks: Infinity, cookies: [] };
 }
@@ -156,9 +155,7 @@ function parentAmong(pids: readonly number[], child: number): number {
   return pids.find((pid) => listChildProcesses(pid).includes(child)) ?? processSystem.pid;
 }
 
-/**
- * The processes of one job among several. Used where this process adopts orphans; elsewhere JobProcesses finds them.
- */
+/** The processes of one job among several, if this process adopts orphans; otherwise JobProcesses finds them. */
 class SharedJobProcesses extends CommandProcesses {
   readonly #table: JobTable;
   readonly #job: JobTableEntry;
@@ -180,7 +177,7 @@ class SharedJobProcesses extends CommandProcesses {
     this.#table.markEnded(this.#job);
   }
 
-  /** Also suspends and resumes the processes that may be this job's: these signals undo each other. */
+  /** Suspends and resumes also the processes that may be this job's, because these signals undo each other. */
   override signalAll(signal: NodeJS.Signals, options?: { readonly isRepeated?: boolean }): void {
     super.signalAll(signal, options);
     if (signal === "SIGSTOP" || signal === "SIGCONT") {
@@ -191,7 +188,7 @@ class SharedJobProcesses extends CommandProcesses {
   }
 
   /**
-   * Whether, as of the last `alive()`, there is a process that may be this job's, and that another job may have to end.
+   * Returns whether the last `alive()` found a process that may be this job's, but that another job may have to end.
    */
   override isUndecided(): boolean {
     return this.#doubtfulPids().length > 0;
@@ -210,7 +207,7 @@ class SharedJobProcesses extends CommandProcesses {
     return this.#table.reapOrphans(this.#job, this.#libc);
   }
 
-  /** The processes that this job has to end. */
+  /** Finds the processes that this job must end. */
   protected find(): { alive: readonly number[]; isCertain: boolean } {
     const find = () => {
       this.#last = this.#table.scan(this.#libc);

@@ -1,6 +1,6 @@
 /**
  * Finds the processes of a job without being its parent: by the mark in the environment, by the process group, and by
- * descent from the command while the command is alive. A process that was found once stays one of the job's. A process
+ * descent from the command while the command is alive. A process that it found once remains one of the job's. A process
  * that has left all three (a daemon with a cleared environment whose parents have ended) is not found. A keeper or a
  * holder process that was started inside the job is not one of its processes.
  */
@@ -30,10 +30,13 @@ export interface KnownProcessesSnapshot {
   readonly unreadable: readonly number[];
 }
 
-/** The start of a process that exists and that /proc does not describe: differs from that of every readable process. */
+/** The start time of a process that /proc does not describe; no readable process has it. */
 const unknownTicks = -1;
 
-/** Scans in a row until one is certain. On a machine that starts thousands of processes per second some are not. */
+/**
+ * The most scans in a row until one is certain. On a machine that starts thousands of processes per second some are
+ * not.
+ */
 const scansMax = 32;
 
 export class KnownProcesses {
@@ -45,7 +48,7 @@ export class KnownProcesses {
   /** The known processes that are older than the lock, and what they have started. */
   readonly #older = new Set<number>();
 
-  /** `copies`: null for a command whose copies carry the mark. */
+  /** `copies` is null for a command whose copies carry the mark. */
   constructor(
     cookie: string,
     child: Pick<ProcessRow, "pid" | "startTicks"> | null,
@@ -63,7 +66,8 @@ export class KnownProcesses {
   }
 
   /**
-   * One scan. `group`: the job's process group. `onFound` is called for each process with the mark when it is found.
+   * Scans once. `group` is the job's process group. Calls `onFound` for each process with the mark as soon as it is
+   * found.
    */
   find(group: number | null, onFound: (pid: number) => void = () => {}): KnownProcessesSnapshot {
     const { found, isCertain, unreadable } = this.#marked.scan(
@@ -103,9 +107,7 @@ export class KnownProcesses {
     }
   }
 
-  /**
-   * The known processes that are no descendants of the command any longer, without those that are older than the lock.
-   */
+  /** Returns the known processes that are no longer descendants of the command, except those older than the lock. */
   orphans(): number[] {
     return [...this.#known.keys()].filter((pid) =>
       pid !== this.#command && !this.#older.has(pid) && !this.#known.has(readProcess(pid)?.parent ?? pid)
@@ -113,8 +115,8 @@ export class KnownProcesses {
   }
 
   /**
-   * Whether a known process is older than the lock, or one of its ancestors below the command was. A process with the
-   * mark is not.
+   * Returns whether a known process, or one of its ancestors below the command, is older than the lock. False for a
+   * process with the mark.
    */
   isOlder(pid: number): boolean {
     return this.#older.has(pid);
@@ -163,7 +165,7 @@ const cacheMsMax = 1000;
 /** An upper limit of process starts per millisecond. A number is reused only after all others were used. */
 const startsPerMsMax = 32;
 
-/** `ended`: when it was read. `undetermined`: it is alive, and may become one of the job's. */
+/** `ended`: had ended when it was read. `undetermined`: is alive, and may become one of the job's. */
 type MarkedKind = "marked" | "other" | "unreadable" | "ended" | "undetermined" | "unknown";
 
 /**
@@ -266,7 +268,7 @@ function classifyCopy(
   return script.adopters.includes(parent) ? "orphaned" : "child";
 }
 
-/** Null when /proc cannot be opened. */
+/** Returns all pids; null if /proc cannot be opened. */
 function listIfPossible(): number[] | null {
   try {
     return listProcesses();
@@ -275,7 +277,7 @@ function listIfPossible(): number[] | null {
   }
 }
 
-/** The number of pids; the kernel's old default where it cannot be read. */
+/** Returns the number of pids that the kernel gives out, or its old default if that cannot be read. */
 function pidMax(): number {
   try {
     return Number(processSystem.readText("/proc/sys/kernel/pid_max"));

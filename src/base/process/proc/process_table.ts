@@ -18,7 +18,7 @@ export interface ProcessRow {
   /** The process has called no execve since it was forked: a copy of its parent, such as a subshell. */
   readonly isCopy: boolean;
   readonly isStopped: boolean;
-  /** Waits in the kernel, where no signal reaches it. */
+  /** The process waits in the kernel, where no signal reaches it. */
   readonly isInKernel: boolean;
   /** A kernel thread: has no program, and no signal ends it. */
   readonly isKernelThread: boolean;
@@ -48,8 +48,8 @@ export function readProcess(pid: number): ProcessRow | null {
 }
 
 /**
- * The same for callers that must distinguish a process that cannot be read ("unknown") from one that does not exist
- * (null).
+ * Reads a process like `readProcess`, but distinguishes one that cannot be read ("unknown") from one that does not
+ * exist (null).
  */
 export function probeProcess(pid: number): ProcessRow | null | "unknown" {
   let text: string;
@@ -84,9 +84,7 @@ export function probeProcess(pid: number): ProcessRow | null | "unknown" {
   };
 }
 
-/**
- * The name that the kernel has for the process: the file that was started, at most 15 bytes. Empty if there is none.
- */
+/** Returns the kernel's name for the process: the file that was started, at most 15 bytes; empty if there is none. */
 export function processName(pid: number): string {
   try {
     return processSystem.readText(`/proc/${pid}/comm`, "utf8").trimEnd();
@@ -95,10 +93,7 @@ export function processName(pid: number): string {
   }
 }
 
-/**
- * The process of a thread id, which /proc has without listing it. Returns the id itself for a process, and for one that
- * has ended.
- */
+/** Returns the process that a thread ID belongs to; the ID itself for a process, or if it has ended. */
 export function processOfThread(id: number): number {
   try {
     return Number(/^Tgid:\s*(\d+)$/m.exec(processSystem.readText(`/proc/${id}/status`))?.[1] ?? id);
@@ -107,13 +102,13 @@ export function processOfThread(id: number): number {
   }
 }
 
-/** Whether the process exists and has not ended; true if it cannot be read. */
+/** Returns whether the process exists and has not ended; true if it cannot be read. */
 export function isProcessAlive(pid: number): boolean {
   const row = probeProcess(pid);
   return row === "unknown" || row?.dead === false;
 }
 
-/** Whether a process of the group is alive; a zombie, which keeps the group's number, is not. */
+/** Returns whether a process of the group is alive; a zombie, which keeps the group's number, does not count. */
 export function isProcessGroupAlive(group: number): boolean {
   if (!sendSignal(-group, 0)) return false;
   return !hasProcessTable() || listProcesses().some((pid) => {
@@ -122,7 +117,10 @@ export function isProcessGroupAlive(group: number): boolean {
   });
 }
 
-/** Call it for each process that this one has started, in the same turn of the event loop. */
+/**
+ * Finds out whether the first thread has all children. Call it for each child, in the turn of the event loop that
+ * started it.
+ */
 export function noteChildStarted(pid: number): void {
   const { own } = processSystem;
   if (own.firstThreadHasAll !== null) return;
@@ -133,7 +131,7 @@ export function noteChildStarted(pid: number): void {
   }
 }
 
-/** Null where every thread has to be read. */
+/** Returns this process's children; null if every thread has to be read. */
 function ownChildren(): number[] | null {
   if (!processSystem.own.firstThreadHasAll) return null;
   try {
@@ -152,7 +150,7 @@ function readOwnChildren(): number[] {
 
 const pidsIn = (text: string): number[] => text.split(" ").filter((word) => word !== "").map(Number);
 
-/** The children of `pid`, including dead ones. */
+/** Returns the children of `pid`, including dead ones. */
 export function listChildProcesses(pid: number): number[] {
   const own = pid === processSystem.pid ? ownChildren() : null;
   if (own !== null) return own;
@@ -185,7 +183,7 @@ function threadExists(pid: number, thread: string): boolean {
   }
 }
 
-/** The descendants of `pid`; `skip` leaves out a child with its descendants. */
+/** Returns the descendants of `pid`; `skip` excludes a child with its descendants. */
 export function listDescendantProcesses(pid: number, skip: (pid: number) => boolean = () => false): number[] {
   const found = new Set<number>();
   const queue = [pid];
@@ -199,12 +197,12 @@ export function listDescendantProcesses(pid: number, skip: (pid: number) => bool
   return [...found];
 }
 
-/** Throws when /proc cannot be listed. */
+/** Returns all pids. Throws if /proc cannot be listed. */
 export function listProcesses(): number[] {
   return processSystem.list("/proc").map(Number).filter((pid) => pid > 0);
 }
 
-/** The words of the process's command line; none if it has ended, or has no program. */
+/** Returns the words of a process's command line; none if it has ended, or has no program. */
 export function readProcessArguments(pid: number): string[] {
   try {
     return processSystem.readText(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
@@ -213,7 +211,7 @@ export function readProcessArguments(pid: number): string[] {
   }
 }
 
-/** The path of the program that the process runs; empty if it has ended, or is another user's. */
+/** Returns the path of the program that a process runs; empty if it has ended, or is another user's. */
 export function readProgramPath(pid: number): string {
   try {
     return processSystem.readLink(`/proc/${pid}/exe`);
@@ -222,7 +220,7 @@ export function readProgramPath(pid: number): string {
   }
 }
 
-/** Empty for a process that has ended, or has no environment at the moment; null without permission. */
+/** Returns the environment of a process; empty if it has ended, or has none at the moment; null without permission. */
 export function readProcessEnvironment(pid: number): string | null {
   try {
     return processSystem.readText(`/proc/${pid}/environ`);
@@ -231,27 +229,27 @@ export function readProcessEnvironment(pid: number): string | null {
   }
 }
 
-/** The cookies of a process; none if it has ended, is another user's, or has overwritten its environment. */
+/** Returns the cookies of a process; none if it has ended, is another user's, or has overwritten its environment. */
 export function readProcessCookies(pid: number): string[] {
   return parseJobCookies(readProcessEnvironment(pid) ?? "");
 }
 
 /**
- * Whether this PID namespace was made inside the job of `cookie`: its process 1 belongs to the job, and the lock's
- * holder is not visible here. False if that process is another user's.
+ * Returns whether this PID namespace was made inside the job of `cookie`, so that the lock's holder is not visible
+ * here: process 1 then belongs to the job. False if process 1 is another user's.
  */
 export function isPidNamespaceInsideJob(cookie: string): boolean {
   return readProcessCookies(1).includes(cookie);
 }
 
-/** Whether there is a /proc, and it shows this PID namespace. */
+/** Returns whether there is a /proc that shows this PID namespace. */
 export function hasProcessTable(): boolean {
   return process.platform === "linux" && readOwnPid() === processSystem.pid;
 }
 
 /**
- * The reason why /proc must not be used: it shows another PID namespace (`unshare -p` without --mount-proc), whose
- * numbers belong to other processes here. Null if it may be used.
+ * Returns why /proc must not be used: it shows another PID namespace (`unshare -p` without --mount-proc), whose numbers
+ * belong to other processes here. Null if it may be used.
  */
 export function otherPidNamespaceReason(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
@@ -260,7 +258,7 @@ export function otherPidNamespaceReason(): string | null {
     "mount /proc again in this namespace (unshare --mount-proc)";
 }
 
-/** The number that /proc has for this process; null for none. */
+/** Returns the number that /proc has for this process; null if it has none. */
 function readOwnPid(): number | null {
   try {
     return Number(processSystem.readLink("/proc/self"));
@@ -269,7 +267,7 @@ function readOwnPid(): number | null {
   }
 }
 
-/** Returns false if there is no such process. EPERM means that it exists and may not be signalled. */
+/** Sends a signal. Returns false if there is no such process; true also if this user may not signal it. */
 export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     processSystem.kill(pid, signal);
@@ -280,18 +278,20 @@ export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
 }
 
 /**
- * The mark of a command's processes: a list of holder ids (cookies), one for each enclosing lock, the outermost first.
+ * The variable that marks a command's processes: a list of cookies (holder IDs), one for each enclosing lock, the
+ * outermost first.
  */
 export const jobCookieVariable = "BATON_LOCK_COOKIE";
 
 /**
- * The variable for a command: its own cookie after the inherited ones, so that the outer lock finds its processes, too.
+ * Returns the marking variable for a command: its cookie after the inherited ones, so that outer locks find its
+ * processes too.
  */
 export function jobCookieEnvironment(cookie: string, inherited: string | undefined): Record<string, string> {
   return { [jobCookieVariable]: inherited ? `${inherited}:${cookie}` : cookie };
 }
 
-/** The cookies in `environ`, the text of /proc/pid/environ, outermost first. */
+/** Returns the cookies in the text of /proc/PID/environ, outermost first. */
 export function parseJobCookies(environ: string): string[] {
   const prefix = `${jobCookieVariable}=`;
   const at = environ.startsWith(prefix) ? 0 : environ.indexOf(`\0${prefix}`) + 1;
@@ -300,15 +300,15 @@ export function parseJobCookies(environ: string): string[] {
   return environ.slice(at + prefix.length, end < 0 ? undefined : end).split(":");
 }
 
-/** A variable in the environment of a holder process and its guard only: a holder process starts no command. */
+/** Marks a holder process and its guard. No command inherits it, because a holder process starts none. */
 export const holderProcessVariable = "BATON_HOLDER_PROCESS";
 
 const marks = [keeperProcessVariable, holderProcessVariable];
 
 /**
- * Whether the process is a keeper started on demand, which serves other programs too, or a holder process or its guard,
- * which live as long as their script. None of them is one of the processes of the command that started it. False for a
- * process that has ended, or is another user's.
+ * Returns whether the process is a keeper that was started on demand, a holder process, or a holder's guard. They
+ * outlive the command that started them, and are not among its processes. False for a process that has ended, or is
+ * another user's.
  */
 export function isServiceProcess(pid: number): boolean {
   const environ = `\0${readProcessEnvironment(pid) ?? ""}`;

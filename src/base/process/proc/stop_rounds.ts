@@ -1,8 +1,7 @@
 /**
- * Kills processes that start others while they are being killed. They are suspended (SIGSTOP) first, round by round,
- * until rounds find no new process; then all are killed. A suspended process starts no other process and reacts to no
- * death. If the rounds do not end soon, the processes are moved into a cgroup, which their children inherit, and the
- * cgroup is killed.
+ * Kills processes that start others while they are being killed. First suspends them (SIGSTOP), round by round, until
+ * rounds find no new process; then kills all. A suspended process starts no other process and reacts to no death. If
+ * the rounds do not end soon, moves the processes into a cgroup, which their children inherit, and kills the cgroup.
  */
 import { processSystem } from "../../support/own_process.ts";
 import { sendSignal } from "./process_table.ts";
@@ -27,7 +26,7 @@ const roundsMs = 20;
 const roundsBeforeCgroup = 8;
 
 /**
- * Rounds without a new process that prove that there is none: the child of a process that was forking appears within
+ * The number of rounds without a new process that prove there is none: the child of a forking process appears within
  * two.
  */
 const quietRounds = 2;
@@ -43,7 +42,7 @@ export class ProcessKillRounds {
     this.#cgroup = new KillCgroup(cookie);
   }
 
-  /** The processes were resumed. */
+  /** Forgets which processes are suspended: they were resumed. */
   forgetStopped(): void {
     this.#stopped.clear();
     this.#busyRounds = 0;
@@ -58,7 +57,7 @@ export class ProcessKillRounds {
     if (this.#busyRounds > roundsBeforeCgroup) this.#cgroup.kill(alive);
   }
 
-  /** No process of the job is left. */
+  /** Cleans up when no process of the job is left. */
   close(): void {
     this.#cgroup.close();
   }
@@ -107,7 +106,7 @@ const staleAfterMs = 60_000;
  */
 export class KillCgroup {
   readonly #name: string;
-  /** Null: none can be made; undefined: none was needed yet. */
+  /** Null if none can be made; undefined if none was needed yet. */
   #folder: string | null | undefined;
 
   /** All processes that kill this job use the same cgroup. */
@@ -168,7 +167,7 @@ function removeStale(own: string): void {
   }
 }
 
-/** The folder of this process's own cgroup of version 2; null if there is none. cgroups(7), proc(5). */
+/** Returns the folder of this process's cgroup of version 2; null if there is none. cgroups(7), proc(5). */
 function ownCgroup(): string | null {
   try {
     const path = /^0::(\/.*)$/m.exec(processSystem.readText("/proc/self/cgroup", "utf8"))?.[1];

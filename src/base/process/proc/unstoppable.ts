@@ -3,12 +3,12 @@ import { processSystem } from "../../support/own_process.ts";
 import { findUserName } from "../../support/user_name.ts";
 import { probeProcess, processName } from "./process_table.ts";
 
-/** The number of processes that are described. */
+/** The most processes that the text describes. */
 const describedMax = 5;
 
 /**
- * Returns `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. A negative number is that
- * of a group.
+ * Returns `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. A negative number stands
+ * for a group.
  */
 export function describeUnstoppableProcesses(pids: readonly number[]): string {
   const described = pids.slice(0, describedMax).map(describe).filter((text) => text !== "");
@@ -26,7 +26,7 @@ function describe(pid: number): string {
   return ["pid", pid, name, why === "" ? "" : `(${why})`].filter((word) => word !== "").join(" ");
 }
 
-/** The name or the number of the process's effective user; empty if it is not known. */
+/** Returns the name or number of the process's effective user; empty if it is not known. */
 function userOf(pid: number): string {
   try {
     const uid = /^Uid:\t\d+\t(\d+)/m.exec(processSystem.readText(`/proc/${pid}/status`))?.[1];
