@@ -6,11 +6,11 @@ import { parseDuration } from "../support/duration.ts";
 import { isPriorityName, namedPriorities } from "../support/priority.ts";
 
 export interface ValueType<T> {
-  /** What the help shows for the value: `<duration>`; empty for a switch. */
+  /** The value in the help: `<duration>`; empty for a switch. */
   readonly placeholder: string;
   /** The TOML type of the value in a file. */
   readonly fileType: "string" | "duration" | "integer" | "boolean" | "strings" | "words";
-  /** What joins the values of a repeated flag, for a list. */
+  /** Joins the values of a repeated flag, for a list. */
   readonly joint?: string;
   /** Parses `text`. Throws USAGE; the message quotes the text and names the expected form. */
   parse(text: string): T;

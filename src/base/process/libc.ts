@@ -43,7 +43,7 @@ interface DenoFfi {
   UnsafePointer: { of(bytes: Uint8Array): unknown; value(pointer: unknown): bigint };
 }
 
-/** By process, because some calls change the state of the process: each process of a simulation has its own. */
+/** One libc for each process of a simulation, because some calls change the state of the process. */
 const loaded = new WeakMap<ProcessSystem, Promise<Libc | null>>();
 
 /** Returns libc, which loads once in about 0.5 ms; null where it cannot be called. Callers work without it. */

@@ -17,11 +17,14 @@ export interface Backoff {
   readonly jitter: number;
 }
 
-/** For a lost connection, or what another process holds for milliseconds: the next attempt probably succeeds. */
+/**
+ * Pauses after a lost connection, or for what another process holds for milliseconds: the next attempt probably
+ * succeeds.
+ */
 export const requestBackoff: Backoff = { firstMs: 20, maxMs: 500, jitter: 1 };
-/** For an unreachable server: it restarts within seconds, and all its clients are waiting. */
+/** Pauses for an unreachable server: it restarts within seconds, and all its clients are waiting. */
 export const serverBackoff: Backoff = { firstMs: 50, maxMs: 1000, jitter: 1 };
-/** For a failure that an operator must end, such as a full disk or wrong data on another server. */
+/** Pauses for a failure that an operator must end, such as a full disk or wrong data on another server. */
 export const outageBackoff: Backoff = { firstMs: 1000, maxMs: 30_000, jitter: 0.5 };
 
 /**

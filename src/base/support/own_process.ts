@@ -1,6 +1,6 @@
 /**
- * What the supervision of commands needs of the operating system, as one object: files of /proc, signals, and the
- * children of this process. A simulation runs many processes in one, each with an object of its own.
+ * The operating system, as the supervision of commands needs it: files of /proc, signals, and the children of this
+ * process. A simulation runs many processes in one, each with an object of its own.
  */
 import { openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import process from "node:process";
@@ -12,7 +12,7 @@ export interface ProcessSystem {
   list(path: string): string[];
   readLink(path: string): string;
   /**
-   * Opens a file to be read repeatedly, even if the process can open no more files. Returns the function that reads it.
+   * Opens a file to be read repeatedly, even if the process can open no other file. Returns the function that reads it.
    */
   keepOpen(path: string): () => string;
   kill(pid: number, signal: NodeJS.Signals | 0): void;
@@ -36,8 +36,8 @@ export class OwnProcess {
    */
   firstThreadHasAll: boolean | null = null;
   /**
-   * Reads the list of children. Its file stays open: baton must find a command's survivors even if it can open no more
-   * files.
+   * Reads the list of children. Its file stays open: baton must find a command's survivors even if it can open no other
+   * file.
    */
   readChildren: (() => string) | null = null;
 }

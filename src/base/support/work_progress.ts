@@ -6,7 +6,7 @@
 export interface WorkPart {
   /** The noun of what is counted, in the singular; `byte` is shown as a size. Null if nothing can be counted. */
   readonly noun: string | null;
-  /** What was done to them: `checked`. If nothing can be counted, what is being done: `checking the index`. */
+  /** The participle of the work: `checked`. If nothing can be counted, what is being done: `checking the index`. */
   readonly verb: string;
   /** The total number; null if it is unknown. */
   readonly total: number | null;

@@ -19,7 +19,7 @@ export interface FlagSpec {
   /** False for a switch. */
   readonly takesValue: boolean;
   /**
-   * What joins the values of a repeated flag. If it is empty, different values are an error. By default, the last value
+   * Joins the values of a repeated flag. If it is empty, different values are an error. By default, the last value
    * counts.
    */
   readonly joint?: string | undefined;
@@ -39,7 +39,7 @@ export interface ParsedArgs {
 export interface CommandSyntax {
   /** Returns whether the next argument that is not a flag begins the command, after these names. */
   commandAfter(names: readonly string[]): boolean;
-  /** What to do instead of a similar program's flag, by flag: `-u, --unlock`. */
+  /** Advice for flags of similar programs, by flag: `-u, --unlock`. */
   readonly flagHints: Readonly<Record<string, string>>;
 }
 

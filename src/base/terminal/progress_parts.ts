@@ -1,6 +1,6 @@
 /**
- * What the working thread shares with the thread that displays its progress: messages, memory, and the text for one
- * part of the work.
+ * Data that the working thread shares with the thread that displays its progress: messages, memory, and the text for
+ * one part of the work.
  */
 import { statSync } from "node:fs";
 import type { WorkPart } from "../support/work_progress.ts";
@@ -8,9 +8,11 @@ import { progressText } from "./progress_text.ts";
 
 /** Memory that both threads use. */
 export interface SharedProgress {
-  /** By `progressFlagIndex`: a state of `stderrPen`, and 1 in `hasWritten` if the display has written something. */
+  /**
+   * Values by `progressFlagIndex`: a state of `stderrPen`, and 1 in `hasWritten` if the display has written something.
+   */
   readonly flags: Int32Array;
-  /** What was done in this part, as a number. */
+  /** The count of what was done in this part. */
   readonly count: Float64Array;
 }
 

@@ -15,7 +15,7 @@ const etaMsMin = 1000;
 export interface ProgressFacts {
   /** The noun of what is counted, in the singular; `byte` is shown as a size. Null if nothing can be counted. */
   readonly noun: string | null;
-  /** What was done to them: `stored`. Without a noun, what is being done. */
+  /** The participle of the work: `stored`. Without a noun, what is being done. */
   readonly verb: string;
   readonly count: number;
   /** Work done by this process and before it, in the unit of `total`. */

@@ -80,7 +80,7 @@ export interface GuardKeptSession {
   leave(): void;
 }
 
-/** What the guard can do with baton's session; `handle` as in `GuardedSession`. */
+/** Actions of the guard on baton's session; `handle` as in `GuardedSession`. */
 export interface GuardSessions {
   end(handle: string): Promise<unknown>;
   keep(handle: string): Promise<GuardKeptSession>;
@@ -268,7 +268,7 @@ export class GuardLoop {
   }
 }
 
-/** What the guard does after its pipe has ended: it kills all jobs, then waits for the death of baton's last thread. */
+/** Clears up after the pipe has ended: kills all jobs, then waits for the death of baton's last thread. */
 class Clearing {
   readonly #state: GuardState;
   readonly #kills: ReadonlyMap<string, JobKiller>;

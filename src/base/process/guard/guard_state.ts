@@ -26,7 +26,7 @@ export interface GuardedChild {
   readonly pid: number;
   readonly ownGroup: boolean;
   readonly startTicks: number;
-  /** For a script, whose subshells carry no cookie: how to recognize them. */
+  /** Recognizes the subshells of a script, which carry no cookie. */
   readonly copies?: CopiesOfScript;
 }
 
@@ -109,7 +109,7 @@ export function overdueGuardedJobs(state: GuardState, nowMs: number): string[] {
   return [...state.jobs].filter(([, job]) => nowMs >= job.deadlineMs).map(([cookie]) => cookie);
 }
 
-/** What the guard knows when the pipe has ended and it has killed all jobs. */
+/** Facts that the guard knows when the pipe has ended and it has killed all jobs. */
 export interface SessionEndFacts {
   /** The process is dead: it can no longer start or hold anything. */
   readonly isGone: (pid: number) => boolean;

@@ -1,9 +1,9 @@
-/** How a supervised command ended. Knows no exit codes of baton: src/base/exit_codes.ts does. */
+/** Describes how a supervised command ended. baton's exit codes are in src/base/exit_codes.ts. */
 import { constants } from "node:os";
 
 export type ChildEnd =
   | { readonly kind: "exited"; readonly code: number }
-  /** `signal` is its name, or `SIG` and the number where it has none. */
+  /** `signal` is the name, or `SIG` and the number if it has none. */
   | { readonly kind: "signaled"; readonly signal: string; readonly signalNumber: number }
   /** The command has ended, and its status is unknown. Never a success. */
   | { readonly kind: "unreadable"; readonly why: string };
@@ -12,13 +12,13 @@ export type ChildEnding =
   /** The command ended by itself. */
   | ChildEnd
   /**
-   * The command was stopped: the lock was about to be lost or lost, was revoked, or the time limit was over. `child`:
-   * how it then ended.
+   * baton stopped the command: the lock was lost or about to be, was revoked, or the time limit was over. `child` says
+   * how the command then ended.
    */
   | { readonly kind: "lost" | "revoked" | "time_limit"; readonly child: ChildEnd | null }
   /**
-   * Some processes could not be confirmed dead in time. `isDead`: all of them are dead now, as after a suspend of the
-   * machine; else the lock must not be released, and its session has to expire.
+   * baton could not confirm in time that all processes were dead. `isDead`: all are dead now, as after a suspend of the
+   * machine; otherwise the lock must not be released, and its session must expire.
    */
   | {
     readonly kind: "breach";
@@ -37,7 +37,7 @@ export type ChildOutcome = ChildEnding & {
   readonly heldMs: number;
 };
 
-/** The failure as the end of a sentence; null for a success. */
+/** Returns the failure as the end of a sentence; null for a success. */
 export function describeChildFailure(end: ChildEnd): string | null {
   switch (end.kind) {
     case "exited":
@@ -49,7 +49,7 @@ export function describeChildFailure(end: ChildEnd): string | null {
   }
 }
 
-/** Reads the runtimes' report. `signal`: its name, or its number where it has none (Bun, for a real-time signal). */
+/** Converts the runtime's report. `signal` is a name, or a number if it has none (Bun, for a real-time signal). */
 export function toChildEnd(code: number | null, signal: string | number | null): ChildEnd {
   if (typeof signal === "number") return { kind: "signaled", signal: `SIG${signal}`, signalNumber: signal };
   const signalNumber = signal === null ? undefined : constants.signals[signal as NodeJS.Signals];

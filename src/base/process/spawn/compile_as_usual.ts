@@ -1,7 +1,6 @@
 /**
- * The binary starts with thresholds for the compilation of JavaScript that are 100 times the usual ones
- * (scripts/compile.sh): most commands end before compiled code pays. Services set the usual ones. Only Bun has these
- * thresholds.
+ * Sets the usual thresholds for the compilation of JavaScript, for a service. The binary starts with 100 times these
+ * (scripts/compile.sh), because most commands end before compiled code pays off. Bun only.
  */
 export function restoreCompileThresholds(): void {
   if ("Bun" in globalThis) Bun.unsafe.setJITPolicy(1);

@@ -1,6 +1,6 @@
 /**
- * A second process of this same program, in a session of its own: the guard, or the holder process of `baton hold`. Its
- * parent sends lines, receives lines, and sees its end. Started by Bun.spawn under Bun, else by node:child_process.
+ * A second process of this same program, in a session of its own: the guard, or the holder process of `baton hold`. The
+ * parent sends and receives lines, and notices its end. Started by Bun.spawn under Bun, else by node:child_process.
  */
 import { registerChildProcess } from "../../support/own_process.ts";
 import { ownProgramCommand } from "../../support/self_exec.ts";
@@ -9,8 +9,8 @@ import { onUnnamedSignalEnd } from "./unnamed_signal.ts";
 export interface HelperProcess {
   readonly pid: number;
   /**
-   * Resolves when the line is in the pipe, where the helper finds it even if this process ends; undefined when it
-   * already is. Never rejects: `ended` reports a helper that has ended.
+   * Sends a line. Resolves when it is in the pipe, where the helper finds it even if this process ends; returns
+   * undefined if it already is. Never rejects: `ended` reports a helper that has ended.
    */
   send(line: string): Promise<void> | undefined;
   /** Sends SIGKILL. */
@@ -23,11 +23,11 @@ export interface HelperProcessOptions {
   readonly args: readonly string[];
   /** The name that ps shows instead of the path of this program, so that `pkill -f baton` does not match the helper. */
   readonly argv0: string;
-  /** The working directory; this process's own when left out, even if the helper may not enter it. */
+  /** The working directory; by default this process's own, even if the helper may not enter it. */
   readonly cwd?: string;
-  /** The environment; this process's own when left out. */
+  /** The environment; by default this process's own. */
   readonly env?: Readonly<Record<string, string>>;
-  /** The descriptor that becomes stderr; none when left out. */
+  /** The descriptor that becomes stderr; by default none. */
   readonly stderr?: number;
   /** Keeps the event loop of this process alive while the helper runs. */
   readonly isWaitedFor?: boolean;
@@ -44,12 +44,12 @@ interface RunningHelper {
   isExpected: boolean;
 }
 
-/** How long a helper that was told to end may take; then it is killed, and may take the same time again. */
+/** How long a helper may take to end on request, in milliseconds, and again after SIGKILL. */
 const endMsMax = 1000;
 
 /**
- * Marks a helper that was told to end, so that `waitForEndingHelpers` waits for it. `kills`: kills it, because it does
- * not listen yet. Does nothing for a helper that has ended.
+ * Marks a helper that this process has asked to end, so that `waitForEndingHelpers` waits for it. With `kills`, also
+ * kills it, because it does not listen yet. Does nothing for a helper that has ended.
  */
 export function markHelperEnding(pid: number, { kills = false } = {}): void {
   const helper = running.get(pid);
@@ -59,8 +59,8 @@ export function markHelperEnding(pid: number, { kills = false } = {}): void {
 }
 
 /**
- * Resolves when all helpers that were told to end have been reaped; call it before this process ends. A helper that
- * ends later is a child of process 1, which in a container is often a program that reaps only its own children.
+ * Resolves when all helpers marked as ending have been reaped. Call it before this process ends: a helper that ends
+ * later becomes a child of process 1, which in a container often reaps only its own children.
  */
 export async function waitForEndingHelpers(): Promise<void> {
   if (running.size === 0) return;
@@ -84,8 +84,8 @@ function endsInTime({ ended }: RunningHelper): Promise<boolean> {
 }
 
 /**
- * Starts a helper that no signal of the terminal and no `kill -- -GROUP` for this process reaches. Throws, or rejects
- * with, errors of the system.
+ * Starts a helper that signals of the terminal and `kill -- -GROUP` for this process do not reach. Throws, or rejects
+ * with, system errors.
  */
 export function startHelperProcess(
   options: HelperProcessOptions,

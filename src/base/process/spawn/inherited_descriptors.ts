@@ -1,14 +1,14 @@
 /**
- * The file descriptors that baton's parent has left open for the command (`9>file`, a jobserver, LISTEN_FDS), or has
- * closed.
+ * Finds the file descriptors that baton's parent has left open for the command (`9>file`, a jobserver, LISTEN_FDS), or
+ * has closed.
  */
 import { fstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
 import type { Libc } from "../libc.ts";
 
 /**
- * Descriptors from 3 up that were open when this process started. Call it before anything is opened: the descriptors of
- * the runtime are recognized, later ones are not.
+ * Returns the descriptors from 3 up that were open when this process started. Call it before opening anything: it
+ * recognizes the descriptors of the runtime, but not later ones.
  */
 export function inheritedDescriptors(): number[] {
   const folder = process.platform === "linux" ? "/proc/self/fd" : "/dev/fd";
@@ -22,8 +22,8 @@ export function inheritedDescriptors(): number[] {
 }
 
 /**
- * Closes them in a helper process, to which Deno passes every descriptor: a pipe that stays open keeps its reader
- * waiting.
+ * Closes the inherited descriptors in a helper process, to which Deno passes them all: a pipe that stays open keeps its
+ * reader waiting.
  */
 export function closeInheritedDescriptors(libc: Libc, fds: readonly number[] = inheritedDescriptors()): void {
   for (const fd of fds) libc.close(fd);
@@ -42,7 +42,8 @@ function isInherited(fd: number): boolean {
 }
 
 /**
- * Recognizes a kqueue, which belongs to the runtime: macOS shows it as a pipe whose block size is that of one kevent.
+ * Returns whether a descriptor is open and not a kqueue of the runtime, which macOS shows as a pipe with a tiny block
+ * size.
  */
 function isOpen(fd: number): boolean {
   try {
@@ -54,15 +55,18 @@ function isOpen(fd: number): boolean {
 }
 
 /**
- * Whether stdin was closed when this process started (`<&-`); it reads like an empty file then. Bun opens /dev/null in
- * the place of a closed standard stream, close-on-exec, which no inherited stream is. False where that cannot be seen:
- * under Deno, which marks none, and off Linux.
+ * Returns whether stdin was closed when this process started (`<&-`); it then reads like an empty file. Bun opens
+ * /dev/null in place of a closed standard stream, close-on-exec, which no inherited stream is. False if that is not
+ * visible: under Deno, which marks none, and outside Linux.
  */
 export function wasStdinClosedAtStart(): boolean {
   return wasStreamClosedAtStart(0);
 }
 
-/** The same for any standard stream. Output is lost then (`>&-`). */
+/**
+ * Returns whether a standard stream was closed when this process started, like `wasStdinClosedAtStart`. A closed output
+ * loses everything (`>&-`).
+ */
 export function wasStreamClosedAtStart(fd: number): boolean {
   if (!("Bun" in globalThis) || process.platform !== "linux") return false;
   try {
@@ -72,7 +76,7 @@ export function wasStreamClosedAtStart(fd: number): boolean {
   }
 }
 
-/** Linux only. Throws when there is no such descriptor. */
+/** Linux only. Throws if there is no such descriptor. */
 function isCloseOnExec(fd: number): boolean {
   const flags = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1"))?.[1] ?? "0";
   const closeOnExec = 0o2000000;

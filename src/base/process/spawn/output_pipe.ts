@@ -1,14 +1,14 @@
 /**
- * A pipe for the output of a command. Bun's own is a socket, and a command cannot open that as /dev/stdout or
+ * Makes a pipe for the output of a command. Bun's own is a socket, which a command cannot open as /dev/stdout or
  * /dev/stderr. Bun only.
  */
 import { closeSync } from "node:fs";
 import { loadLibc } from "../libc.ts";
 
 /**
- * Calls `start`, which starts a command with the write end as its output, and returns its result. If it is "started" it
- * has the output, which is to be read once: its reader closes the pipe. `start` gets null if libc cannot be called or
- * opens no pipe.
+ * Calls `start`, which starts a command with the write end as its output, and returns its result. If the command
+ * started, adds the output; read it once, because its reader closes the pipe. `start` gets null if no pipe can be
+ * opened.
  */
 export async function withOutputPipe<T extends { readonly kind: string }>(
   start: (writeEnd: number | null) => Promise<T>,

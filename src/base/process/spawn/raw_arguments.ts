@@ -1,16 +1,16 @@
 /**
- * Arguments and variables as the bytes that the kernel passed to this process. The runtimes decode both as UTF-8 and
- * write U+FFFD for invalid bytes: a file name in another encoding would become the name of another file.
+ * Reads arguments and variables as the bytes that the kernel passed to this process. The runtimes decode them as UTF-8
+ * and write U+FFFD for invalid bytes: a file name in another encoding would name another file.
  */
 import { readFileSync } from "node:fs";
 
-/** An argument or `NAME=value`, with its bytes where the text does not represent them. */
+/** An argument or `NAME=value`, with its bytes if the text does not represent them. */
 export interface RawArgument {
   readonly text: string;
   readonly bytes?: Uint8Array;
 }
 
-/** An argument that the runtime could not decode. `bytes` is null where the original bytes are not available. */
+/** An argument that the runtime could not decode. `bytes` is null if the original bytes are not available. */
 export interface UnreadableArgument {
   readonly index: number;
   readonly bytes: Uint8Array | null;
@@ -19,14 +19,14 @@ export interface UnreadableArgument {
 /** The character that the runtimes write for invalid bytes; they differ in how many of them they write. */
 const replacement = "\u{fffd}";
 
-/** The bytes of this process's last arguments, which are `texts` as the runtime decoded them. */
+/** Returns this process's last arguments, with their bytes. `texts` are these arguments as the runtime decoded them. */
 export function rawArguments(texts: readonly string[], file = "/proc/self/cmdline"): RawArgument[] {
   if (!texts.some(hasReplacement)) return texts.map((text) => ({ text }));
   const given = entriesOf(file).slice(-texts.length);
   return texts.map((text, index) => withBytes(text, given[index]));
 }
 
-/** The variables whose text differs from the bytes that this process received, as `NAME=value`. */
+/** Returns the variables whose text differs from the bytes that this process received, as `NAME=value`. */
 export function rawVariables(
   variables: Readonly<Record<string, string>>,
   file = "/proc/self/environ",
@@ -41,8 +41,8 @@ export function rawVariables(
 }
 
 /**
- * The first of this process's last arguments `texts` that is not UTF-8. An argument may contain U+FFFD itself; without
- * /proc it cannot be distinguished from invalid bytes, and counts as invalid.
+ * Returns the first of this process's last arguments `texts` that is not UTF-8; null if all are. An argument may
+ * contain U+FFFD itself: without /proc it counts as invalid.
  */
 export function unreadableArgument(texts: readonly string[], file = "/proc/self/cmdline"): UnreadableArgument | null {
   if (!texts.some(hasReplacement)) return null;
@@ -51,7 +51,7 @@ export function unreadableArgument(texts: readonly string[], file = "/proc/self/
   return index === -1 ? null : { index, bytes: given[index] ?? null };
 }
 
-/** Whether the value of the variable is not UTF-8, or contains U+FFFD and the bytes are not available. */
+/** Returns whether the value is not UTF-8, or contains U+FFFD and its bytes are not available. */
 export function isUnreadableVariable(name: string, value: string, file = "/proc/self/environ"): boolean {
   if (!hasReplacement(value)) return false;
   const given = Buffer.from(`${name}=${value}`);
@@ -62,7 +62,7 @@ function hasReplacement(text: string): boolean {
   return text.includes(replacement);
 }
 
-/** Adds the bytes where they belong to this text and the text does not represent them. */
+/** Adds the bytes if they belong to this text and the text does not represent them. */
 function withBytes(text: string, bytes: Buffer | undefined): RawArgument {
   if (bytes === undefined || !hasReplacement(text) || bytes.equals(Buffer.from(text))) return { text };
   return comparable(bytes.toString("utf8")) === comparable(text) ? { text, bytes } : { text };
@@ -72,7 +72,7 @@ function comparable(text: string): string {
   return text.replaceAll(/\u{fffd}+/gu, replacement);
 }
 
-/** Empty where there is no /proc: only the texts are known then. */
+/** Returns the entries of a file of /proc; none without /proc. */
 function entriesOf(file: string): Buffer[] {
   let content: Buffer;
   try {

@@ -9,7 +9,7 @@ export type ResolvedCommand =
 /** The folders that execvp searches when PATH is not set. */
 const defaultPath = "/bin:/usr/bin";
 
-/** The last result: saves the search of all folders of PATH for a command that is run often. */
+/** The last result. It saves a command that runs often the search in all folders of PATH. */
 let lastResult:
   | { readonly name: string; readonly path: string | undefined; readonly found: ResolvedCommand }
   | undefined;
@@ -43,7 +43,10 @@ function searchFolders(name: string, path: string | undefined): ResolvedCommand 
   };
 }
 
-/** Two common mistakes: a file of the working directory without "./", and a line for a shell as one word. */
+/**
+ * Returns advice for two common mistakes: a file of the working directory without "./", and a shell command as one
+ * word.
+ */
 function adviceFor(name: string): string {
   if (name !== "" && checkExecutable(`./${name}`) === "ok") return `; to run the file of this folder: ./${name}`;
   return /\s/.test(name) ? "; to run a line of the shell: sh -c 'LINE'" : "";

@@ -1,4 +1,4 @@
-/** Limits of this process, setrlimit(2). Loaded by the calls that change one. */
+/** Changes resource limits of this process, setrlimit(2). Loaded only by calls that change one. */
 import process from "node:process";
 import { openLibcFunctions } from "../libc.ts";
 
@@ -12,12 +12,12 @@ const coreDump = 4;
 const openFiles = process.platform === "darwin" ? 8 : 7;
 const dumpable = 4;
 
-/** Enough for every process, and less than what makes programs slow that close each possible descriptor. */
+/** The highest limit of open files that baton sets. A higher one slows programs that close each possible descriptor. */
 const openFilesMost = 1n << 20n;
 
 /**
- * Raises the soft limit of open files to the hard one, at most a million. Returns the one from before; null if it
- * stays.
+ * Raises the soft limit of open files to the hard one, at most a million. Returns the previous one; null if it did not
+ * change.
  */
 export async function raiseOpenFilesLimit(): Promise<number | null> {
   const libc = await openLibcFunctions(signatures);
@@ -29,7 +29,7 @@ export async function raiseOpenFilesLimit(): Promise<number | null> {
   return limits[0] > soft && Number(libc.call.setrlimit(openFiles, bytes)) === 0 ? Number(soft) : null;
 }
 
-/** The death of this process by a signal leaves no core dump, also where the kernel passes core dumps to a program. */
+/** Prevents a core dump when a signal ends this process, even if the kernel passes core dumps to a program. */
 export async function forbidCoreDump(): Promise<void> {
   const libc = await openLibcFunctions(signatures);
   if (process.platform === "linux") libc?.call.prctl(dumpable, 0n, 0n, 0n, 0n);

@@ -26,13 +26,13 @@ export interface ShellStart {
   readonly command: readonly RawArgument[];
   /** Variables to set before, as `NAME=value`. */
   readonly variables: readonly RawArgument[];
-  /** Signals that the command ignores, as it inherits that from the shell, without `SIG`. */
+  /** Signals, without `SIG`, that the shell and therefore the command ignores. */
   readonly ignored?: readonly string[];
-  /** The soft limit of open files; null: that of the shell. */
+  /** The soft limit of open files; null to keep the shell's. */
   readonly openFiles?: number | null;
-  /** Standard streams that it has closed. */
+  /** Standard streams that the command starts without. */
   readonly closed?: readonly number[];
-  /** Variables that the command does not get, although a shell sets them. */
+  /** Variables that a shell sets and the command must not get. */
   readonly unset?: readonly string[];
 }
 
@@ -41,13 +41,15 @@ const ownIgnored: readonly string[] = ["SIGPIPE", "SIGXFSZ"];
 
 let mask: number | null = null;
 
-/** Whether this process was started with the signal ignored. The first call must be before baton ignores one itself. */
+/**
+ * Returns whether this process was started with the signal ignored. The first call must precede baton's own changes.
+ */
 export function isSignalIgnoredAtStart(signal: string): boolean {
   mask ??= readMask();
   return (mask >>> (constants.signals[signal as NodeJS.Signals] - 1) & 1) === 1;
 }
 
-/** A bit for each signal that has a name, the lowest one for signal 1. */
+/** Returns the ignored signals as bits, the lowest one for signal 1. */
 function readMask(): number {
   try {
     const bits = /^SigIgn:\s*[0-9a-f]*([0-9a-f]{8})$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0";
@@ -57,24 +59,24 @@ function readMask(): number {
   }
 }
 
-/** The soft limit of open files that commands get from the shell; null while this process has theirs. */
+/** The soft limit of open files that the shell gives to commands; null while baton has not raised its own. */
 let openFiles: number | null = null;
 
 let raising: Promise<number | null> | null = null;
 
-/** Raises the soft limit of open files for a process that opens many. Commands still get the one from before. */
+/** Raises the soft limit of open files for a process that opens many. Commands still get the previous one. */
 export async function raiseOwnOpenFilesLimit(): Promise<void> {
   // Once: another call would find the new limit, and take it for the one from before.
   openFiles = await (raising ??= import("./resource_limits.ts").then((limits) => limits.raiseOpenFilesLimit()));
 }
 
-/** Descriptors above the limit of open files, opened before it was set, can only be passed on under a higher one. */
+/** Raises the limit of open files if a descriptor lies above it: baton could not pass it on otherwise. */
 export async function makeRoomForDescriptors(descriptors: readonly number[]): Promise<void> {
   const limit = descriptors.length === 0 ? null : readOpenFilesLimit();
   if (limit !== null && descriptors.some((fd) => fd >= limit)) await raiseOwnOpenFilesLimit();
 }
 
-/** The soft limit of open files; null off Linux. */
+/** Returns the soft limit of open files; null outside Linux. */
 export function readOpenFilesLimit(): number | null {
   try {
     return Number(/^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1]);
@@ -84,8 +86,8 @@ export function readOpenFilesLimit(): number | null {
 }
 
 /**
- * The state that the shell has to put back for a command with this environment; null for nothing. `stopSignal` must not
- * be ignored.
+ * Returns what the shell must restore for a command with this environment; null for nothing. The command never ignores
+ * `stopSignal`.
  */
 export function shellStateToRestore(
   { env, hangUpIgnored, closed, stopSignal }: {
@@ -103,7 +105,7 @@ export function shellStateToRestore(
   return { ignored, openFiles, closed, unset: ["PWD", "OLDPWD", "SHLVL"].filter((name) => !(name in env)) };
 }
 
-/** The arguments for /bin/sh. Pure. */
+/** Returns the arguments for /bin/sh. Pure. */
 export function shellStartArguments(
   { command, variables, ignored = [], openFiles = null, closed = [], unset = [] }: ShellStart,
 ): string[] {
@@ -159,14 +161,14 @@ function escapeBytes(bytes: Uint8Array): string {
   }).join("");
 }
 
-/** The variables that a shell can set; another one keeps the value that the runtime passes. */
+/** Returns the variables that a shell can set; the others keep the value that the runtime passes. */
 function settable(variables: readonly RawArgument[]): RawArgument[] {
   return variables.filter(({ text }) => /^[A-Za-z_][A-Za-z0-9_]*=/.test(text));
 }
 
 /**
- * The command for a line of shell that baton runs beside the command, such as a hook: without its stdin, and with
- * stderr for stdout.
+ * Returns the command for a line of shell that baton runs beside the user's command, such as a hook: without stdin, and
+ * with stderr as stdout.
  */
 export function hookShellCommand(line: string): readonly [string, ...string[]] {
   return ["/bin/sh", "-c", `exec </dev/null >${wasStreamClosedAtStart(2) ? "/dev/null" : "&2"}\n${line}`];

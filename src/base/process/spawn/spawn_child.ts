@@ -1,4 +1,4 @@
-/** Starts a command with baton's own standard streams and the inherited descriptors at their numbers. No policy. */
+/** Starts a command with baton's own standard streams, and the inherited descriptors at their numbers. */
 import type { StdioOptions } from "node:child_process";
 import process from "node:process";
 import { errorMessage } from "../../errors.ts";
@@ -15,28 +15,28 @@ import {
 } from "./shell_start.ts";
 import { onUnnamedSignalEnd } from "./unnamed_signal.ts";
 
-/** The properties of the new process that are known in advance. */
+/** Properties of the command that are known before it has to run. */
 export interface CommandStartOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Descriptors from 3 up to pass on at the same numbers: `inheritedDescriptors()` when this process started. */
   readonly descriptors: readonly number[];
   /** Start the command with SIGHUP ignored. */
   readonly hangUpIgnored: boolean;
-  /** The signal by which the command is asked to stop, which it must not ignore. */
+  /** The signal that asks the command to stop; it must not ignore it. */
   readonly stopSignal?: NodeJS.Signals | undefined;
-  /** Once it has aborted, no process is started. It has no effect on a command that runs. */
+  /** Prevents the start once it has aborted. It has no effect on a running command. */
   readonly signal?: AbortSignal | undefined;
-  /** /dev/null is the standard input. Left out: baton's own is. */
+  /** The command reads /dev/null; by default, baton's own standard input. */
   readonly readsNothing?: boolean | undefined;
   /** The descriptor of a file that becomes the standard input. It may be closed after the start. */
   readonly input?: number | undefined;
-  /** The working directory. Left out: baton's own. */
+  /** The working directory; by default baton's own. */
   readonly cwd?: string | undefined;
-  /** The standard output is a pipe that baton reads. Left out: it is baton's own. */
+  /** The command writes into a pipe that baton reads; by default, to baton's own standard output. */
   readonly isRead?: boolean | undefined;
 }
 
-/** The properties that are known when the command is to run. */
+/** Properties that are known only when the command is to run. */
 export interface CommandLaunchOptions {
   /** Start it in a session, and so a process group, of its own. */
   readonly ownGroup: boolean;
@@ -63,11 +63,11 @@ export interface StartedProcess {
   readonly pid: number;
   /** Never rejects. */
   readonly ended: Promise<ChildEnd>;
-  /** The standard output, for `isRead`; a reader that stops early closes it. */
+  /** The standard output, with `isRead`; a reader that stops early closes it. */
   readonly output: AsyncIterable<Uint8Array> | null;
 }
 
-/** A command that was found, with its arguments, before it has to run. */
+/** A command whose file was found, ready to start; or why it was not found. */
 export type ReadyCommand =
   | { readonly kind: "ready"; readonly start: ResolvedCommandStart }
   | Exclude<ResolvedCommand, { kind: "found" }>;
@@ -78,10 +78,10 @@ export type SpawnFunction = (
   terms: CommandLaunchOptions,
 ) => StartedProcess | Promise<StartedProcess>;
 
-/** Functions that start the processes where the runtime does not. */
+/** The functions that start the processes of a simulation. */
 const spawners = new WeakMap<ProcessSystem, SpawnFunction>();
 
-/** Lets `spawn` start the commands of a process with this system, for a simulation. */
+/** Lets `spawn` start the commands of a process of a simulation. */
 export function provideSimulatedSpawn(of: ProcessSystem, spawn: SpawnFunction): void {
   spawners.set(of, spawn);
 }
@@ -127,7 +127,7 @@ export async function spawnReadyCommand(ready: ReadyCommand, terms: CommandLaunc
   }
 }
 
-/** Starts the program directly, or through a shell that puts back what the runtime cannot pass on. */
+/** Prepares the start of the program, directly or through a shell that restores what the runtime cannot pass on. */
 function startOf(command: readonly string[], path: string, options: CommandStartOptions): ResolvedCommandStart {
   const [name = "", ...args] = command;
   const passed = rawArguments(args);
@@ -148,7 +148,7 @@ async function failureOf(path: string, error: unknown): Promise<CommandSpawnResu
   return (await import("./start_failure.ts")).describeStartFailure(path, error);
 }
 
-/** Avoids node:child_process, which takes some milliseconds to load. */
+/** Starts a command without node:child_process, which takes some milliseconds to load. */
 function spawnWithBun(start: ResolvedCommandStart, { ownGroup, onStarted }: CommandLaunchOptions): StartedProcess {
   const output = start.pipe ?? (start.isRead ? "pipe" : "inherit");
   const child = Bun.spawn({
@@ -202,7 +202,7 @@ function startSettings({ path, argv, env, cwd }: ResolvedCommandStart, ownGroup:
   return { argv0: argv[0] ?? path, env, detached: ownGroup, ...(cwd === undefined ? {} : { cwd }) };
 }
 
-/** The standard streams of baton that the command has, and that were closed. */
+/** Returns the standard streams that the command shares with baton and that were closed when baton started. */
 function closedStreams(options: CommandStartOptions): number[] {
   const isOwn = [inputOf(options) === "inherit", options.isRead !== true, true];
   return [0, 1, 2].filter((fd) => isOwn[fd] && wasStreamClosedAtStart(fd));
@@ -212,7 +212,7 @@ function inputOf({ input, readsNothing }: CommandStartOptions): number | "ignore
   return input ?? (readsNothing ? "ignore" : "inherit");
 }
 
-/** The stdio entries from descriptor 3 on. */
+/** Returns the stdio entries from descriptor 3 on. */
 function stdioEntries<Nothing>(descriptors: readonly number[], nothing: Nothing): (number | Nothing)[] {
   const entries: (number | Nothing)[] = [];
   for (const fd of descriptors) {
@@ -222,7 +222,7 @@ function stdioEntries<Nothing>(descriptors: readonly number[], nothing: Nothing)
   return entries;
 }
 
-/** The environment of this process with `additions`; undefined unsets a variable. */
+/** Returns the environment of this process with `additions`; undefined unsets a variable. */
 export function childEnvironment(additions: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const all: Record<string, string | undefined> = { ...process.env, ...additions };
   for (const name of Object.keys(additions)) if (all[name] === undefined) delete all[name];

@@ -1,4 +1,4 @@
-/** Why a program could not be started. Loaded when that happens. */
+/** Explains why a program could not be started. Loaded when that happens. */
 import { errorMessage } from "../../errors.ts";
 import { readOpenFilesLimit } from "./shell_start.ts";
 
@@ -8,8 +8,8 @@ export interface StartFailure {
 }
 
 /**
- * Classifies as env(1) does: not_found (127) for a missing file or "#!" interpreter, not_executable (126) for other
- * errors of exec.
+ * Classifies an error of exec like env(1): not_found (127) for a missing file or "#!" interpreter, not_executable (126)
+ * for others.
  */
 export function describeStartFailure(path: string, error: unknown): StartFailure {
   const code = (error as NodeJS.ErrnoException).code ?? "";

@@ -1,6 +1,6 @@
 /**
- * Files without a name, in memory where possible: they end with the last process that has them open. Other processes
- * reach them through /proc. Linux; a command's standard input works everywhere.
+ * Makes files without a name, in memory if possible: they end with the last process that has them open. Other processes
+ * reach them through /proc. Linux only, except for the standard input of a command.
  */
 import { closeSync, constants, fstatSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ const unnamed = 0o20000000;
 
 /**
  * Makes a file with `content` and returns its descriptor, for reading and writing, positioned at the beginning; the
- * caller closes it. Space is allocated immediately: a full folder is skipped. Null where no such file can be made.
+ * caller closes it. Space is allocated immediately: a full folder is skipped. Returns null if no such file can be made.
  */
 export function openUnnamedFile(content: Uint8Array): number | null {
   for (const folder of folders) {
@@ -47,9 +47,9 @@ function openIn(folder: string): number | null {
 
 /**
  * Opens a file of another process by its path /proc/PID/fd/N, and returns the descriptor; the caller closes it.
- * `access` is O_RDONLY or O_RDWR. Null when that process has ended or closed the file, and when the number now belongs
- * to a pipe, socket, device or folder. The caller recognizes another file. Throws other errors of the system, such as
- * EACCES.
+ * `access` is O_RDONLY or O_RDWR. Returns null if that process has ended or closed the file, or if the number now
+ * belongs to a pipe, socket, device or folder. The caller must recognize another file. Throws other system errors, such
+ * as EACCES.
  */
 export function openThroughProc(path: string, access: number): number | null {
   let fd: number;

@@ -1,14 +1,14 @@
 /**
- * The end of a child by a real-time signal under Deno 2.9, which has no name for such a signal: instead of reporting
- * the end it rejects an internal promise with "Invalid signal: 40", which would end baton.
+ * Detects that a real-time signal ended a child under Deno 2.9. Deno has no name for such a signal: it does not report
+ * the end, but rejects an internal promise with "Invalid signal: 40", which would end baton.
  */
 import process from "node:process";
 import { errorMessage } from "../../errors.ts";
 import { readProcess } from "../proc/process_table.ts";
 
 /**
- * Calls `listener` when such a signal ended the child `pid`. Returns the function that stops listening. Does nothing
- * under Bun.
+ * Calls `listener` when a signal without a name ended the child `pid`. Returns the function that stops listening. Does
+ * nothing under Bun.
  */
 export function onUnnamedSignalEnd(pid: number, listener: (signalNumber: number) => void): () => void {
   if (!("Deno" in globalThis)) return () => {};

@@ -1,16 +1,16 @@
 /**
- * Decides what to do with a command, and when, from the clock, the lease and the actions so far. Pure. It defines the
- * timing that has all processes dead before the server can grant the lock to another holder; it sends no signal itself.
+ * Decides what to do with a command, and when, from the clock, the lease and the actions so far. Pure. Its timing
+ * ensures that all processes are dead before the server can grant the lock to another holder.
  */
 
-/** Why a command is stopped. `leftovers`: the command has ended, and processes that it started have not. */
+/** Why baton stops a command. `leftovers`: the command has ended, but processes that it started have not. */
 export type StopReason = "lost" | "revoked" | "time_limit" | "leftovers";
 
 export interface ChildSituation {
   readonly nowMs: number;
   readonly leaseEndMs: number;
   readonly sessionTimeoutMs: number;
-  /** No other process waits for the lease: processes that SIGKILL does not end are given up while it is held. */
+  /** No other process can wait for the lock, so baton gives up on processes that SIGKILL does not end. */
   readonly isLocal: boolean;
   /** Time from the stop signal to SIGKILL. */
   readonly killAfterMs: number;
@@ -18,7 +18,7 @@ export interface ChildSituation {
   readonly maxHoldMs: number | null;
   readonly freezeOnDoubt: boolean;
   readonly inDoubt: boolean;
-  /** When the loss of the lock became known, or the guard killed. */
+  /** When baton learned that the lock was lost, or that the guard killed. */
   readonly goneAtMs: number | null;
   readonly revokedAtMs: number | null;
   readonly stop: { readonly reason: StopReason; readonly atMs: number } | null;
@@ -26,11 +26,11 @@ export interface ChildSituation {
 }
 
 export type ChildPlan =
-  /** `nextMs`: when to decide again if no event comes before. */
+  /** `nextMs` is when to decide again if no event comes earlier. */
   | { readonly action: "run" | "freeze"; readonly nextMs: number }
   | { readonly action: "stop" | "kill" | "give_up"; readonly reason: StopReason };
 
-/** The time that processes have to die after SIGKILL when the deadline had passed while baton was suspended. */
+/** The time that processes have to die after SIGKILL if the deadline passed while baton was suspended. */
 const killGraceMs = 1000;
 
 export function planChild(situation: ChildSituation): ChildPlan {
@@ -48,14 +48,14 @@ export function planChild(situation: ChildSituation): ChildPlan {
   return { action: actionWhileHeld(situation), nextMs: Math.min(lossMs, ...stops.map(([, atMs]) => atMs)) };
 }
 
-/** The time from which the server may grant the lock to another holder, as far as this process knows. */
+/** Returns the time from which the server may grant the lock to another holder, as far as this process knows. */
 export function lockLossAtMs(situation: Pick<ChildSituation, "leaseEndMs" | "goneAtMs">): number {
   return Math.min(situation.leaseEndMs, situation.goneAtMs ?? Infinity);
 }
 
 /**
- * The time after the end of the lease within which all processes must be dead. The lease ends this long before the
- * session timeout, and the server grants the lock to no other holder earlier.
+ * Returns the time after the end of the lease within which all processes must be dead. The lease ends this long before
+ * the session timeout, and the server grants the lock to no other holder earlier.
  */
 export function lockLossMarginMs(sessionTimeoutMs: number): number {
   return Math.max(500, sessionTimeoutMs / 20);
@@ -77,8 +77,8 @@ function actionWhileHeld(situation: ChildSituation): "run" | "freeze" {
 }
 
 /**
- * While the lease is held, its holder stays, so that no other process gets the lock beside processes that cannot be
- * stopped.
+ * Returns when baton gives up on processes that it cannot stop. Never while another process could then get the lock:
+ * baton stays as long as it holds the lease.
  */
 function giveUpAtMs(situation: ChildSituation, killedAtMs: number): number {
   const { nowMs, isLocal, sessionTimeoutMs } = situation;
@@ -88,16 +88,16 @@ function giveUpAtMs(situation: ChildSituation, killedAtMs: number): number {
   return Math.max(limitMs, killedAtMs + killGraceMs);
 }
 
-/** The time in milliseconds after which a process that is alive after SIGKILL counts as one that cannot be stopped. */
+/** How long a process may live after SIGKILL before it counts as one that cannot be stopped, in milliseconds. */
 const unstoppableMs = 1000;
 
-/** Whether processes that are alive at this time cannot be stopped, while the lease is held. */
+/** Returns whether living processes now count as ones that cannot be stopped, while the lease is held. */
 export function isChildUnstoppable(situation: ChildSituation): boolean {
   const { nowMs, killedAtMs, isLocal } = situation;
   return !isLocal && killedAtMs !== null && nowMs >= killedAtMs + unstoppableMs && nowMs < lockLossAtMs(situation);
 }
 
-/** The time until killed processes are looked at again, in milliseconds: it grows while the lease is held. */
+/** Returns the milliseconds until killed processes are checked again; the pause grows while the lease is held. */
 export function nextChildKillMs(
   situation: ChildSituation,
   { firstMs, maxMs }: { firstMs: number; maxMs: number },

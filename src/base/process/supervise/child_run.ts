@@ -1,6 +1,6 @@
 /**
- * A command that runs: connects the plan (child_plan.ts) with the lease, the clock, the processes, the guard and the
- * signals. Every event reads the clock first and then executes the plan for that time.
+ * Supervises a running command: applies the plan (child_plan.ts) to the lease, the clock, the processes, the guard and
+ * the signals. Every event reads the clock first, then executes the plan for that time.
  */
 import { isLeaseRevoked, type Lease } from "../lease.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
@@ -20,11 +20,12 @@ import { type SignalSource, signalsWhileCommandRuns } from "./signal_source.ts";
 import type { CommandProcesses } from "../proc/job_processes.ts";
 import { processName } from "../proc/process_table.ts";
 
-/** An event for a log: what was done to the command, and why. */
+/** An event for a log: what baton did to the command, and why. */
 export type ChildEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
   /**
-   * The command has ended by itself, and these processes had not: they were stopped, or they run on (`leavesRunning`).
+   * The command has ended by itself, but these processes had not: baton stopped them, or they continue
+   * (`leavesRunning`).
    */
   | { readonly kind: "leftovers_stopped" | "leftovers_left"; readonly processes: readonly NamedProcess[] }
   /**
@@ -38,7 +39,7 @@ export type ChildEvent =
 
 export interface NamedProcess {
   readonly pid: number;
-  /** The name that the kernel has; empty if it is not known. */
+  /** The kernel's name for it; empty if it is not known. */
   readonly name: string;
 }
 
@@ -64,39 +65,36 @@ export interface ChildRunOptions {
   readonly killAfterMs: number;
   readonly stopSignal: NodeJS.Signals;
   readonly onDoubt: "ignore" | "freeze";
-  /** The command is stopped this long after the grant. */
+  /** baton stops the command this long after the grant. */
   readonly maxHoldMs?: number | null;
-  /**
-   * Processes that the command leaves running are not stopped when it ends by itself. The lease does not protect them.
-   */
+  /** If the command ends by itself, processes that it leaves continue, without the protection of the lease. */
   readonly leavesRunning?: boolean;
   readonly onEvent?: (event: ChildEvent) => void;
 }
 
-/** Milliseconds between checks of processes that have to die: the death of an orphan is not reported. */
+/** Milliseconds between checks of processes that must die: the system does not report the death of an orphan. */
 const checkIntervalMs = 5;
 
-/** The same for processes that are still alive after SIGKILL, at most. */
+/** The longest pause between checks of processes that live on after SIGKILL, in milliseconds. */
 const checkIntervalMsMax = 500;
 
-/** Milliseconds between looks for orphans: no signal reports them. */
+/** Milliseconds between searches for orphans, which no signal reports. */
 const orphansEveryMs = 1000;
 
 /**
- * Milliseconds that the processes of a command have to end after it: some end at the same time, such as the other end
- * of a pipe.
+ * How long processes of a command may outlive it, in milliseconds: the other end of a pipe ends at about the same time.
  */
 const leftoverGraceMs = 10;
 
-/** Milliseconds between checks of processes that another command may own: its end is reported. */
+/** Milliseconds between checks of processes that another command may own; baton also checks when that one ends. */
 const undecidedCheckIntervalMs = 250;
 
-/** The time to wait for the report of a guard that killed before this process did. */
+/** How long to wait for the report of a guard that killed before this process did, in milliseconds. */
 const guardReportMs = 2000;
 
 export class ChildRun {
   readonly #finished = Promise.withResolvers<ChildEnding>();
-  /** Resolves when no process of the command is alive, or when the wait for that was given up. */
+  /** Resolves when no process of the command is alive, or baton gives up waiting for that. */
   readonly finished = this.#finished.promise;
 
   readonly #options: ChildRunOptions;
@@ -115,10 +113,10 @@ export class ChildRun {
   /** When the processes last got a signal to end, or one that was passed on. */
   #askedAtMs = -Infinity;
   #leftovers: readonly NamedProcess[] = [];
-  /** The orphans that the guard was told of, and when they were looked for. */
+  /** The orphans that the guard knows, and when baton last searched for orphans. */
   #orphans = "";
   #orphansAtMs = -Infinity;
-  /** The processes that cannot be stopped, as they were shown last; empty for none. */
+  /** The processes that cannot be stopped, as last shown; empty for none. */
   #unstoppable = "";
   #aliveTooLate = false;
 
@@ -240,7 +238,10 @@ export class ChildRun {
     }
   }
 
-  /** Tells the guard of orphans: when this process is dead, it cannot find those that show no mark, such as a sudo. */
+  /**
+   * Reports orphans to the guard: after the death of this process it could not find those without a mark, such as a
+   * sudo.
+   */
   #reportOrphans(): void {
     const orphans = this.#options.processes.reapOrphans();
     this.#orphansAtMs = this.#options.clock.now();
@@ -266,7 +267,7 @@ export class ChildRun {
     this.#act();
   }
 
-  /** The command has ended by itself; `alive` are processes that it left. */
+  /** Stops or leaves the living processes of a command that has ended by itself. */
   #endLeftovers(alive: readonly number[], nowMs: number): void {
     this.#leftovers = alive.map((pid) => ({ pid, name: processName(pid) }));
     if (this.#options.leavesRunning !== true) return this.#stopAndAct("leftovers", nowMs);
@@ -313,7 +314,10 @@ export class ChildRun {
     this.#options.lease.warn?.("processes", what);
   }
 
-  /** No process is alive. If baton itself was suspended, only the guard knows whether they died in time. */
+  /**
+   * Ends the supervision when no process is alive. If baton itself was suspended, only the guard knows whether they
+   * died in time.
+   */
   #conclude(inTime: boolean): void {
     const { guard, lease, clock } = this.#options;
     const ending = this.#ending();

@@ -1,6 +1,6 @@
 /**
- * Runs a line of shell again and again to check whether a command is healthy. One check at a time, each bounded in
- * time; all its processes are dead before the next one. Failures are counted in a row: a success resets the count.
+ * Runs a line of shell at intervals to check whether a command is healthy. Each check has a time limit, and all its
+ * processes are dead before the next one. Counts failures in a row: a success resets the count.
  */
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -13,7 +13,9 @@ import { describeChildFailure } from "../spawn/child_outcome.ts";
 import { hookShellCommand } from "../spawn/shell_start.ts";
 import { childEnvironment, spawnChild } from "../spawn/spawn_child.ts";
 
-/** Ends soon after the signal aborts; resolves with `null` for a success, else with the end of a sentence. */
+/**
+ * Checks once; ends soon after the signal aborts. Resolves with null for a success, else with the end of a sentence.
+ */
 export type HealthCheck = (signal: AbortSignal) => Promise<string | null>;
 
 export interface HealthWatchOptions {
@@ -24,15 +26,13 @@ export interface HealthWatchOptions {
   readonly clock: Clock;
   /** Ends the watch, and the check that runs. */
   readonly signal: AbortSignal;
-  /** A frozen command cannot respond: such checks do not count. */
+  /** Returns whether the command is frozen: it cannot respond, so checks do not count. */
   readonly isFrozen: () => boolean;
   readonly check: HealthCheck;
   readonly onFailure: (failure: string, inARow: number) => void;
 }
 
-/**
- * Resolves with the last failure when there were `failuresMax` in a row, and with null when the signal ended the watch.
- */
+/** Resolves with the last failure after `failuresMax` in a row, or with null when the signal ends the watch. */
 export async function watchCommandHealth(options: HealthWatchOptions): Promise<string | null> {
   const { clock, signal, intervalMs, failuresMax } = options;
   for (let failures = 0; !signal.aborted;) {
@@ -56,18 +56,18 @@ async function checkOnce({ clock, signal, timeoutMs, check }: HealthWatchOptions
 
 export interface ShellCheckOptions {
   readonly line: string;
-  /** The command's environment with its mark: the end of the command's processes includes those of a check. */
+  /** The command's environment with its mark, so that baton ends a check's processes together with the command's. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
 }
 
-/** Milliseconds between checks of processes that were killed. */
+/** Milliseconds between two looks at killed processes. */
 const checkIntervalMs = 5;
-/** Processes that are alive after this time are left to the end of the command, which waits for them. */
+/** How long to wait for killed processes, in milliseconds. The end of the command waits for those that live longer. */
 const killMsMax = 1000;
 
 /**
- * A check by a line of shell: started in a process group of its own, and dead with all its processes when it is over.
+ * Returns a health check that runs a line of shell in a separate process group, and ends with all its processes dead.
  */
 export function shellHealthCheck({ line, env, clock }: ShellCheckOptions): HealthCheck {
   return async (signal) => {

@@ -21,7 +21,7 @@ export class LeaseNote implements Disposable {
     this.#unsubscribe = lease.subscribe(() => this.#renew(noteOf(lease, clock, libc)));
   }
 
-  /** Null where no such file or no shared clock is available: the command then has to ask the server. */
+  /** Returns null if no such file or no shared clock is available: the command must then ask the server. */
   static open(lease: Lease, { clock, libc }: { readonly clock: Clock; readonly libc: Libc | null }): LeaseNote | null {
     if (libc === null || process.platform !== "linux") return null;
     const fd = openUnnamedFile(noteOf(lease, clock, libc));
@@ -33,7 +33,7 @@ export class LeaseNote implements Disposable {
     closeSync(this.#fd);
   }
 
-  /** Writes the new end. The end from before is safe, because it is earlier. */
+  /** Writes the new end of the lease. If that fails, the previous end is safe, because it is earlier. */
   #renew(bytes: Uint8Array): void {
     try {
       writeSync(this.#fd, bytes, 0, bytes.length, 0);
@@ -43,7 +43,7 @@ export class LeaseNote implements Disposable {
   }
 }
 
-/** Returns bytes, not a string: Deno writes a string at the file's current position. */
+/** Returns the note as bytes: Deno would write a string at the file's current position. */
 function noteOf(lease: Lease, clock: Clock, libc: Libc): Uint8Array {
   clock.noticeSuspend();
   // Reads the boot clock first: a pause between the two reads makes the end earlier.
@@ -51,7 +51,7 @@ function noteOf(lease: Lease, clock: Clock, libc: Libc): Uint8Array {
   return new TextEncoder().encode(formatNote(lease.holderId, endMs));
 }
 
-/** All notes have the same length, so that each replaces the one before in one write. */
+/** Returns a note. All notes have the same length, so that each replaces the previous one in one write. */
 function formatNote(holderId: string, endMs: number): string {
   return `baton-lease ${holderId} ${String(Math.floor(endMs)).padStart(20)}\n`;
 }
@@ -60,8 +60,8 @@ function formatNote(holderId: string, endMs: number): string {
 const noteBytesMax = 256;
 
 /**
- * Returns the end of the lease of `holderId`, in milliseconds on the boot clock. Null when the file no longer exists or
- * is another process's: then the lock is lost, too. Throws other errors of the system, such as EACCES.
+ * Returns the end of the lease of `holderId`, in milliseconds on the boot clock. Returns null if the file no longer
+ * exists or is another process's: the lock is then lost. Throws other system errors, such as EACCES.
  */
 export function readLeaseNote(path: string, holderId: string): number | null {
   const fd = openThroughProc(path, constants.O_RDONLY);

@@ -1,11 +1,14 @@
-/** The messages about processes of a command that have not ended with it. Pure. */
+/** Writes the messages about processes of a command that did not end with it. Pure. */
 import type { ChildEvent } from "./child_run.ts";
 import { countWithNoun, printable } from "../../support/text.ts";
 
 /** The number of processes that the message lists. */
 const listedProcessesMax = 5;
 
-/** Returns null for other events. `noun` is what has left the processes: `command`. */
+/**
+ * Returns the message about processes that outlived a command; null for other events. `noun` names what left them:
+ * `command`.
+ */
 export function leftoversMessage(event: ChildEvent, noun: string): string | null {
   if (event.kind !== "leftovers_stopped" && event.kind !== "leftovers_left") return null;
   const { kind, processes } = event;
@@ -20,7 +23,7 @@ export function leftoversMessage(event: ChildEvent, noun: string): string | null
   return `the lock ends with the ${noun}; ${count} that it left running ${verb} without the lock ${list}`;
 }
 
-/** The message about processes that SIGKILL does not end; `what` says which. */
+/** Returns the message about processes that SIGKILL does not end; `what` says which. */
 export function unstoppableMessage(what: string, noun: string): string {
   return `the ${noun} ${printable(what)}; the lock is kept until that has ended; baton break --force gives it away`;
 }

@@ -1,6 +1,6 @@
 /**
- * Runs a line of shell at the beginning or the end of a leadership. It is bounded in time, and all its processes are
- * dead when it is over. The guard of the leadership watches it, and continues after it.
+ * Runs a line of shell at the beginning or the end of a leadership, with a time limit. All its processes are dead when
+ * it is over. The guard of the leadership watches it, and continues after it.
  */
 import { formatDuration } from "../../support/duration.ts";
 import { type ChildOutcome, describeChildFailure } from "../spawn/child_outcome.ts";
@@ -12,7 +12,7 @@ export interface LeadershipHookOptions
   extends Pick<SuperviseOptions, "env" | "clock" | "signals" | "guard" | "killAfterMs" | "stopSignal" | "signal"> {
   readonly line: string;
   readonly timeoutMs: number;
-  /** The hook ends before this lease does; when left out, only its timeout applies. */
+  /** The hook ends before this lease does; without it, only the timeout applies. */
   readonly lease?: SuperviseOptions["lease"];
 }
 
@@ -39,7 +39,7 @@ export async function runLeadershipHook(options: LeadershipHookOptions): Promise
   return outcome;
 }
 
-/** The failure as the end of a sentence; null for a success. */
+/** Returns the failure as the end of a sentence; null for a success. */
 export function describeHookFailure(outcome: ChildOutcome, timeoutMs: number): string | null {
   switch (outcome.kind) {
     case "time_limit":

@@ -1,6 +1,6 @@
 /**
- * Signals that baton receives: those that it forwards to the command, and those that ask it to stop. A signal without a
- * listener keeps its default action.
+ * Handles the signals that baton receives: it forwards some to the command, and others ask it to stop. A signal without
+ * a listener keeps its default action.
  */
 import { constants } from "node:os";
 import process from "node:process";
@@ -16,7 +16,7 @@ export interface SignalSource {
   listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void;
 }
 
-/** The signals of this process, without those that it was started to ignore, as `nohup baton …` does. */
+/** Returns the signals of this process, except those that its parent lets it ignore, like `nohup baton …`. */
 export function processSignals(): SignalSource {
   return {
     hangUpIgnored: isSignalIgnoredAtStart("SIGHUP"),
@@ -42,8 +42,8 @@ const sentOn: readonly NodeJS.Signals[] = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGU
 const fromTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT", "SIGWINCH"];
 
 /**
- * The signals that baton catches while a command runs, and whether it forwards them. SIGTSTP keeps its default action
- * in the foreground, where the shell waits for baton itself to stop. A command in a group of its own receives it
+ * Returns the signals that baton catches while a command runs, and whether it forwards them. SIGTSTP keeps its default
+ * action in the foreground, where the shell waits for baton itself to stop. A command in a group of its own receives it
  * unchanged; Linux stops nothing in such an orphaned process group, unless the command catches the signal.
  */
 export function signalsWhileCommandRuns(ownGroup: boolean): CommandSignal[] {
@@ -63,7 +63,10 @@ export const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1",
  */
 export class StoppedBySignal extends Error {
   readonly signal: NodeJS.Signals;
-  /** True: a key of a terminal whose keys make no signals. The shell around baton has to receive it, too. */
+  /**
+   * The user typed it on a terminal in raw mode, where keys make no signals. The shell around baton must receive it
+   * too.
+   */
   readonly isTyped: boolean;
 
   constructor(signal: NodeJS.Signals, { isTyped = false } = {}) {
@@ -74,7 +77,7 @@ export class StoppedBySignal extends Error {
   }
 }
 
-/** Aborts with a StoppedBySignal at the first of the signals. Disposing of it restores their default actions. */
+/** Aborts with a StoppedBySignal at the first stop signal. Disposing of it restores the default actions. */
 export class StopSignalListener implements Disposable {
   readonly #controller = new AbortController();
   readonly #stopListening: () => void;
@@ -107,8 +110,8 @@ export async function endProcessBySignal(signal: NodeJS.Signals, { isTyped = fal
 }
 
 /**
- * The time within which a repeated signal belongs to the first request, in milliseconds: timeout(1) and some
- * supervisors signal the process and then its whole group. A user who asks twice is slower.
+ * How long a repeated signal belongs to the first request, in milliseconds: timeout(1) and some supervisors signal the
+ * process and then its whole group. A user who asks twice is slower.
  */
 const echoMs = 200;
 
@@ -116,7 +119,7 @@ interface StopListener {
   readonly onFirstSignal: (signal: NodeJS.Signals) => void;
   /** Called for each further request that is not an echo of the first one. */
   readonly onLaterSignal: (signal: NodeJS.Signals) => void;
-  /** The signals to listen for; `stopSignals` when left out. */
+  /** The signals to listen for; `stopSignals` by default. */
   readonly signals?: readonly NodeJS.Signals[];
 }
 
@@ -139,7 +142,7 @@ export class StopRequestClassifier {
   }
 }
 
-/** Calls `listener` for the signals that ask for the end. Returns the function that removes it. */
+/** Calls `listener` for the signals that ask baton to stop. Returns the function that removes it. */
 export function listenForStopSignals(source: SignalSource, clock: Clock, listener: StopListener): () => void {
   const { onFirstSignal, onLaterSignal, signals = stopSignals } = listener;
   const requests = new StopRequestClassifier(clock);

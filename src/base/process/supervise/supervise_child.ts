@@ -1,7 +1,7 @@
 /**
  * Runs a command under a lease, and ensures that its processes are dead before the server can grant the lock to another
- * holder. The order: guard, command, end. Does not release the lease. A single command owns all orphans that baton
- * adopts; commands that run at the same time share a table of their processes (job_table.ts).
+ * holder. Starts the guard, then the command, and waits for its end; does not release the lease. A single command owns
+ * all orphans that baton adopts; commands that run at the same time share a table (job_table.ts).
  */
 import { fstatSync } from "node:fs";
 import process from "node:process";
@@ -40,11 +40,11 @@ export interface SuperviseOptions extends
    */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly guard: CommandGuard;
-  /** The time of the grant on `clock`; the time of the call when left out. */
+  /** The time of the grant on `clock`; by default the time of the call. */
   readonly grantedAtMs?: number;
-  /** The outcome is not returned earlier than this after the grant, while the lease is held. */
+  /** The least time from the grant to the outcome, while the lease is held, in milliseconds. */
   readonly minHoldMs?: number | null;
-  /** Run the command in baton's own process group, with the terminal. "auto": if stdin is a terminal. */
+  /** Runs the command in baton's own process group, with the terminal; "auto" does so if stdin is a terminal. */
   readonly foreground: boolean | "auto";
   /**
    * Called when the command runs. `ended` resolves when its own process has ended, while processes that it left behind
@@ -56,14 +56,11 @@ export interface SuperviseOptions extends
    * ends.
    */
   readonly beside?: JobTable;
-  /**
-   * The guard keeps watching the command when it has ended; the caller tells it to forget the command, and ends the
-   * guard.
-   */
+  /** The guard keeps watching the command after its end. The caller must make it forget the command, and end it. */
   readonly keepsGuard?: boolean;
 }
 
-/** The limit for the start of a guard, which takes milliseconds. */
+/** The longest start of a guard, in milliseconds; it usually takes a few. */
 const guardStartMsMax = 10_000;
 
 /** Prepares and runs a command in one call; see `PreparedChild.run`. */
@@ -74,13 +71,13 @@ export function superviseChild(options: SuperviseOptions): Promise<ChildOutcome>
 interface PreparedStart {
   readonly libc: Libc | null;
   readonly child: ReadyCommand;
-  /** The reason why the command cannot be started. */
+  /** Why the command cannot be started; null if it can. */
   readonly obstacle: ChildEnding | null;
 }
 
 /**
- * A command that was prepared before it has to run, so that it then starts immediately: it was found, and the guard
- * watches the command that will run under the lease.
+ * A command that is prepared before it has to run, so that it then starts immediately: its file is found, and the guard
+ * already watches for it.
  */
 export class PreparedChild {
   readonly #options: SuperviseOptions;
@@ -172,7 +169,7 @@ export class PreparedChild {
   }
 }
 
-/** The guard, for one command. */
+/** Restricts the guard's interface to one command. */
 export function guardForCommand(guard: CommandGuard, cookie: string): ChildRunOptions["guard"] {
   return {
     clearedAfterMs: (signal) => guard.clearedAfterMs(cookie, signal),
@@ -210,8 +207,8 @@ function startOptions(options: SuperviseOptions, cookie: string): CommandStartOp
 }
 
 /**
- * Lets the guard watch the command, and the `child` if it already runs. Resolves with null when the command may start
- * or continue, else with the reason. `guardKills` is aborted when the guard kills.
+ * Lets the guard watch the command, and the `child` if it already runs. Resolves with null if the command may start or
+ * continue, else with the reason. Aborts `guardKills` when the guard kills.
  */
 export async function letGuardWatchCommand(
   options: Pick<SuperviseOptions, "lease" | "clock" | "guard" | "signal" | "onEvent">,
@@ -252,7 +249,7 @@ export async function letGuardWatchCommand(
   return obstacleNow(options, guardKills.signal);
 }
 
-/** The reason why the command must not be started now; null when it may. No await may be between this and the start. */
+/** Returns why the command must not start now; null if it may. No await may be between this and the start. */
 function obstacleNow(
   { lease, clock, signal }: Pick<SuperviseOptions, "lease" | "clock" | "signal">,
   guardKills: AbortSignal,
@@ -275,8 +272,8 @@ function startFailedEnding(error: unknown): ChildEnding {
 }
 
 /**
- * Whether the command stays in baton's process group, with the terminal. "auto": if stdin is a terminal, because a new
- * session would take /dev/tty from ssh and sudo.
+ * Returns whether the command stays in baton's process group, with the terminal; "auto" means if stdin is a terminal,
+ * because a new session would take /dev/tty from ssh and sudo.
  */
 export function runsInForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
   if (wanted !== "auto") return wanted;
@@ -288,8 +285,8 @@ export function runsInForeground(wanted: boolean | "auto", libc: Libc | null): b
 }
 
 /**
- * Resolves `minHoldMs` after the grant, or when the lease is lost, or at a signal that asks baton to stop. A minimum
- * lets only one of two cron jobs run whose clocks differ.
+ * Waits until `minHoldMs` after the grant, the loss of the lease, or a signal that asks baton to stop. This keeps a
+ * second host with another clock from running the same cron job again.
  */
 async function waitMinHold(
   { lease, clock, signals, minHoldMs }: Pick<SuperviseOptions, "lease" | "clock" | "signals" | "minHoldMs">,
