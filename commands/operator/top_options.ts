@@ -33,7 +33,10 @@ export const topSettings = {
     help: "time between two readings; longer if a reading takes long",
     default: 2000,
   }),
-  sort: flagSetting("--sort", choiceType(topSortKeys), { help: "order of locks, elections and so on", default: "kind" }),
+  sort: flagSetting("--sort", choiceType(topSortKeys), {
+    help: "order of locks, elections and so on",
+    default: "kind",
+  }),
   filter: flagSetting("--filter", textType("text"), { help: "only rows with this text in any column" }),
   once: toggleSetting("--once", {
     help: "print everything once; so it does where stdout is no terminal",
