@@ -1,6 +1,6 @@
 /** Follows something on the servers across lost connections, expired sessions and unreachable servers. */
-import { connect, type ConnectOptions } from "../src/protocols/zookeeper/zookeeper_client.ts";
-import { isSessionEnd } from "../src/protocols/zookeeper/zookeeper_error.ts";
+import { connect, type ZooKeeperConnectOptions } from "../src/protocols/zookeeper/zookeeper_client.ts";
+import { isSessionEndError } from "../src/protocols/zookeeper/zookeeper_error.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
 import { systemClock } from "../src/base/support/clock.ts";
 import { CandidateSession } from "../src/coordination/connect/candidate_session.ts";
@@ -30,7 +30,7 @@ export async function* followSessions<T>(
   const clock = systemClock();
   const { quiet, verbose } = values;
   const place = chooseCoordinationServers({ values, sources, quiet, verbose }, io, {});
-  const open = (options: ConnectOptions) => connect({ ...options, clock, gatherEventsMs });
+  const open = (options: ZooKeeperConnectOptions) => connect({ ...options, clock, gatherEventsMs });
   const opening = { isPatient: waitsForServer, io, clock, quiet, what };
   const say = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
   const session = new CandidateSession({
@@ -48,7 +48,7 @@ export async function* followSessions<T>(
         yield* follow(zk, place);
         throw signal.reason; // only the signal ends `follow`
       } catch (thrown) {
-        if (signal.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+        if (signal.aborted || !isSessionEndError(zk.session.ended.reason)) throw thrown;
       }
     }
   } finally {

@@ -7,7 +7,7 @@ import type { SettingTable, SettingValues } from "../src/base/config/setting.ts"
 import type { DatabaseAddress } from "../src/base/postgres/database_address.ts";
 import type { ExitCode } from "../src/base/exit_codes.ts";
 import type { PrimaryConnection } from "../src/base/postgres/primary_connection.ts";
-import type { Finding } from "../src/base/rows/finding.ts";
+import type { DoctorFinding } from "../src/base/rows/finding.ts";
 import type { Io } from "../src/base/terminal/io.ts";
 import type { Coordination } from "../src/coordination/connect/coordination_servers.ts";
 import type { connectionSettings } from "../src/coordination/settings/coordination_settings.ts";
@@ -85,7 +85,7 @@ export interface ProductDoctor<S extends SettingTable = SettingTable> {
   /** Returns the databases that the settings name. Throws USAGE or CONFIG. */
   databases?(values: SettingValues<S>, sources: ConfigSources): readonly CheckedDatabase[];
   /** Checks a database, which may belong to another product. */
-  inspectDatabase?(connection: PrimaryConnection, database: CheckedDatabase): Promise<readonly Finding[]>;
+  inspectDatabase?(connection: PrimaryConnection, database: CheckedDatabase): Promise<readonly DoctorFinding[]>;
 }
 
 export type InspectNodes = (zk: ZooKeeper, place: Coordination) => Promise<NodeInspection>;
@@ -93,7 +93,7 @@ export type InspectNodes = (zk: ZooKeeper, place: Coordination) => Promise<NodeI
 export interface NodeInspection {
   /** How many objects were checked. */
   readonly counts: { readonly locks?: number; readonly elections?: number };
-  readonly findings: readonly Finding[];
+  readonly findings: readonly DoctorFinding[];
 }
 
 export interface CheckedDatabase {

@@ -2,7 +2,7 @@
 import { flagSetting, type SettingTable } from "../../src/base/config/setting.ts";
 import { choiceType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import type { Finding } from "../../src/base/rows/finding.ts";
+import type { DoctorFinding } from "../../src/base/rows/finding.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { diagnoseQueues } from "../../src/coordination/admin/diagnose.ts";
 import { diagnoseInterop } from "../../src/coordination/admin/list_interop.ts";
@@ -10,7 +10,7 @@ import { sessionTimeoutWarning } from "../../src/coordination/connect/command_se
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts";
 import { diagnoseSchedules } from "../../src/coordination/tick/diagnose_schedules.ts";
-import { isResumable } from "../../src/protocols/zookeeper/handshake.ts";
+import { isSessionResumable } from "../../src/protocols/zookeeper/handshake.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { requireOneInteropPath } from "../name_arguments.ts";
 import { defineDoctor } from "../product.ts";
@@ -45,7 +45,7 @@ export const coordinationDoctor = defineDoctor({
   },
 });
 
-function timeoutFindings(grantedMs: number, askedMs: number, isStandalone: boolean): Finding[] {
+function timeoutFindings(grantedMs: number, askedMs: number, isStandalone: boolean): DoctorFinding[] {
   if (grantedMs < sessionTimeoutMsMin) {
     const what = `the servers grant a session timeout of ${formatDuration(grantedMs)}, but a lock needs at least ` +
       `${formatDuration(sessionTimeoutMsMin)}: baton lock fails (78)`;
@@ -56,8 +56,8 @@ function timeoutFindings(grantedMs: number, askedMs: number, isStandalone: boole
   return [{ kind: "warning", where: "session", what: warning.replace(/^baton: /, "").trimEnd() }];
 }
 
-function resumeFindings({ session }: ZooKeeper): Finding[] {
-  if (isResumable(session)) return [];
+function resumeFindings({ session }: ZooKeeper): DoctorFinding[] {
+  if (isSessionResumable(session)) return [];
   const what =
     "the servers cannot resume a session, as ClickHouse Keeper (issue 116690): a lock is lost with the connection, " +
     "the command is stopped, and the lock is free when the session has expired";

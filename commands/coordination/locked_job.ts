@@ -9,9 +9,9 @@ import { superviseChild, type SuperviseOptions } from "../../src/base/process/su
 import type { CommandGuard } from "../../src/base/process/guard/guard.ts";
 import type { Io } from "../../src/base/terminal/io.ts";
 import { StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
-import { formatSessionHandle } from "../../src/protocols/zookeeper/end_session.ts";
+import { encodeSessionHandle } from "../../src/protocols/zookeeper/end_session.ts";
 import type { Acl, ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../../src/protocols/zookeeper/zookeeper_error.ts";
+import { isSessionEndError } from "../../src/protocols/zookeeper/zookeeper_error.ts";
 import type { Lease } from "../../src/base/process/lease.ts";
 import { chooseCoordinationServers } from "../coordination_session.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
@@ -80,7 +80,7 @@ export async function runLockedJob(
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
-      deps.guard.setSession(formatSessionHandle(place.connect, session.session));
+      deps.guard.setSession(encodeSessionHandle(place.connect, session.session));
     };
     const taken = await takeInSession(options, io, { deps, place, limit: limit.signal, opened });
     limit.cancel();
@@ -151,7 +151,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
       setImmediate(() => void loadLibc()); // uses the time in which the servers work
       return await taking;
     } catch (thrown) {
-      if (waitMs === 0 || limit.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+      if (waitMs === 0 || limit.aborted || !isSessionEndError(zk.session.ended.reason)) throw thrown;
       if (!quiet) {
         io.err(`baton: the session that waited for ${what} has expired; waiting again at the end of the queue\n`);
       }

@@ -1,5 +1,5 @@
 /** Findings of `baton doctor` about a database. */
-import type { Finding } from "../../src/base/rows/finding.ts";
+import type { DoctorFinding } from "../../src/base/rows/finding.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { judgeDatabase, readDatabaseFacts } from "../../src/base/postgres/database_checks.ts";
 import { requireSharedStore } from "../../src/base/postgres/database_schema.ts";
@@ -17,8 +17,8 @@ const clockDifferenceMsMax = 2000;
 /** Connects to a database and returns what is wrong with it. `inspect` runs the checks of the products. */
 export async function findDatabaseProblems(
   database: CheckedDatabase,
-  inspect: (connection: PrimaryConnection) => Promise<readonly Finding[]>,
-): Promise<Finding[]> {
+  inspect: (connection: PrimaryConnection) => Promise<readonly DoctorFinding[]>,
+): Promise<DoctorFinding[]> {
   const { where, address, requiresSync } = database;
   let connection: Awaited<ReturnType<typeof connectToPrimary>>;
   try {
@@ -30,7 +30,7 @@ export async function findDatabaseProblems(
     const startMs = Date.now();
     const facts = await readDatabaseFacts(connection);
     const endMs = Date.now();
-    const findings = judgeDatabase(facts, { requiresSync }).map(({ severity, sentence }): Finding => ({
+    const findings = judgeDatabase(facts, { requiresSync }).map(({ severity, sentence }): DoctorFinding => ({
       kind: severity === "refused" ? "problem" : "warning",
       where,
       what: sentence,
@@ -51,7 +51,7 @@ export async function findDatabaseProblems(
   }
 }
 
-function problem(where: string, error: unknown): Finding {
+function problem(where: string, error: unknown): DoctorFinding {
   if (!(error instanceof BatonError)) throw error;
   return { kind: "problem", where, what: error.message };
 }

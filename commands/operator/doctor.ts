@@ -10,7 +10,7 @@ import { checkServerReleases } from "../../src/coordination/connect/server_relea
 import { dial } from "../../src/base/sockets/dial.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import type { Finding } from "../../src/base/rows/finding.ts";
+import type { DoctorFinding } from "../../src/base/rows/finding.ts";
 import { type Command, type CommandCall, defineCommand } from "../command.ts";
 import type { CheckedDatabase, NodeInspection, Product, ProductDoctor } from "../product.ts";
 import { runInCoordinationSession } from "../coordination_session.ts";
@@ -93,7 +93,7 @@ async function runDoctor(call: CommandCall<typeof ownSettings>, doctors: readonl
 async function databasesFindings(
   { values, sources }: CommandCall<typeof ownSettings>,
   doctors: readonly ProductDoctor[],
-): Promise<Finding[]> {
+): Promise<DoctorFinding[]> {
   const databases = new Map<string, CheckedDatabase>();
   for (const database of doctors.flatMap((doctor) => doctor.databases?.(values, sources) ?? [])) {
     const requiresSync = database.requiresSync || (databases.get(database.where)?.requiresSync ?? false);
@@ -110,13 +110,13 @@ async function databasesFindings(
   return (await Promise.all(found)).flat();
 }
 
-async function releaseFindings({ connect: { servers, tls } }: Coordination): Promise<Finding[]> {
+async function releaseFindings({ connect: { servers, tls } }: Coordination): Promise<DoctorFinding[]> {
   const faults = await checkServerReleases({ addresses: servers.addresses, tls, dial, clock: systemClock() });
   return faults.map(({ server, what }) => ({ kind: "warning", where: `server ${server}`, what }));
 }
 
-async function systemFindings(): Promise<Finding[]> {
-  const findings: Finding[] = [];
+async function systemFindings(): Promise<DoctorFinding[]> {
+  const findings: DoctorFinding[] = [];
   if (await loadLibc() === null) {
     const what = "the C library cannot be called, so that no guard process can start: baton lock fails (125)";
     findings.push({ kind: "problem", where: "this machine", what });

@@ -24,7 +24,7 @@ import { readBuildFacts } from "../../src/base/support/build.ts";
 import { CountedMetricNames } from "./counted_names.ts";
 import { readUseForMetrics } from "./read_use.ts";
 import { buildUseMetrics, type UseMetricsReading } from "./use_metrics.ts";
-import { networkReach } from "../../src/base/sockets/socket_reach.ts";
+import { socketReach } from "../../src/base/sockets/socket_reach.ts";
 
 const everyMsDefault = 15_000;
 
@@ -152,7 +152,7 @@ async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
     metrics: () => metrics(valid()),
   });
   if (!values.quiet) {
-    io.err(`baton: metrics at ${formatAddress(page.address)}/metrics for ${networkReach(page.address)}\n`);
+    io.err(`baton: metrics at ${formatAddress(page.address)}/metrics for ${socketReach(page.address)}\n`);
   }
   return await follow(call, metrics, {
     everyMs,

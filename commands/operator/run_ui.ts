@@ -21,7 +21,7 @@ import { UiDetails } from "./ui_details.ts";
 import { UiFeed } from "./ui_feed.ts";
 import { type UiCall, uiSettings } from "./ui_options.ts";
 import { UiSite } from "./ui_site.ts";
-import { isLoopback, networkReach } from "../../src/base/sockets/socket_reach.ts";
+import { isLoopbackHost, socketReach } from "../../src/base/sockets/socket_reach.ts";
 
 type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
 
@@ -32,7 +32,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
   const address = listenAddressOf(call);
   const log = createProcessLog(io, { who: "baton", format: values.log, quiet: values.quiet, verbose: values.verbose });
   const tls = tlsOf(call, (text) => log("warning", "tls", text));
-  const isLocal = isLoopback(address.host);
+  const isLocal = isLoopbackHost(address.host);
   if (!isLocal && (tls === null || values.tokenFile === undefined)) {
     throw new BatonError(
       "CONFIG",
@@ -74,7 +74,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
     io.out(`${link}#token=${readToken}\n`);
     if (actToken !== null) io.out(`with actions: ${link}#token=${actToken}\n`);
   }
-  log("info", "serving", `serves the page for ${networkReach(service.address)}, with the token`);
+  log("info", "serving", `serves the page for ${socketReach(service.address)}, with the token`);
   await Promise.race([feed.run(stop.signal), whenAborted(stop.signal)]);
   throw stop.signal.reason;
 }

@@ -21,7 +21,7 @@ import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { ownUserName } from "../../src/base/support/user_name.ts";
 import { shownText } from "../../src/operator/ui/shown_text.ts";
 import type { ActionRow } from "../../src/operator/ui/ui_rows.ts";
-import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 
 interface UiActionsOptions {
@@ -30,7 +30,7 @@ interface UiActionsOptions {
   readonly root: string;
   /** An open message store of the page, by its folder. */
   readonly storeAt: (folder: string) => { readonly name: string; readonly store: CommandStore } | null;
-  readonly socket: () => SocketOptions | undefined;
+  readonly socket: () => ZeroMqSocketOptions | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** Ends the actions in progress. */

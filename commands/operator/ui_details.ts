@@ -7,7 +7,7 @@ import { type Redaction, redactText } from "../../src/retry/dead_letters/redacti
 import type { CommandStore, MessageFilter } from "../../src/retry/queue/store_methods.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import type { DeadLetterPage, DeadLetterRow, TopicDetailRow } from "../../src/operator/ui/ui_rows.ts";
-import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { uiActionLettersMax } from "./ui_actions.ts";
 
@@ -15,7 +15,7 @@ export interface UiDetailsOptions {
   readonly zk: () => ZooKeeper | null;
   readonly root: string;
   readonly storeAt: (folder: string) => { readonly store: CommandStore } | null;
-  readonly socket: () => SocketOptions | undefined;
+  readonly socket: () => ZeroMqSocketOptions | undefined;
   readonly redaction: Redaction;
   readonly showsBodies: boolean;
   readonly clock: Clock;

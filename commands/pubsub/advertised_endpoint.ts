@@ -1,9 +1,13 @@
 /** Checks the endpoint that a proxy or server advertises, before anything is started. */
-import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "../../src/protocols/zeromq/endpoint.ts";
+import {
+  formatZeroMqEndpoint,
+  parseBindEndpoint,
+  parseConnectEndpoint,
+} from "../../src/protocols/zeromq/zeromq_endpoint.ts";
 import { addOriginToErrors, type ConfigSources } from "../../src/base/config/resolve_settings.ts";
 import type { Setting } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { describeReach } from "../../src/base/sockets/socket_reach.ts";
+import { describeSocketReach } from "../../src/base/sockets/socket_reach.ts";
 
 /** All spellings of 0.0.0.0 and ::. */
 const everyAddress = /^[0:.]+$/;
@@ -25,7 +29,7 @@ export function checkAdvertisedEndpoint(
   const { name, setting, value } = advertise;
   const told = value === undefined
     ? listened[0]
-    : addOriginToErrors(name, setting, sources, () => parseEndpoint(value));
+    : addOriginToErrors(name, setting, sources, () => parseConnectEndpoint(value));
   if (told === undefined) return;
   const blamed = value === undefined ? listen : advertise;
   addOriginToErrors(blamed.name, blamed.setting, sources, () => checkDialled(told, value));
@@ -37,13 +41,13 @@ export function checkAdvertisedEndpoint(
  */
 export function describeListenEndpoints(bound: readonly string[], announced: string, needs: string | null): string {
   const told = bound.includes(announced) ? "" : `, announced as ${announced}`;
-  const where = describeReach(bound.map(parseBindEndpoint), formatEndpoint, `${told}, `);
+  const where = describeSocketReach(bound.map(parseBindEndpoint), formatZeroMqEndpoint, `${told}, `);
   return needs === null ? where : `${where}, with ${needs}`;
 }
 
-function checkDialled(told: ReturnType<typeof parseEndpoint>, advertise: string | undefined): void {
+function checkDialled(told: ReturnType<typeof parseConnectEndpoint>, advertise: string | undefined): void {
   if (told.kind !== "tcp" || !everyAddress.test(told.host)) return;
-  const endpoint = formatEndpoint(told);
+  const endpoint = formatZeroMqEndpoint(told);
   const example = "as in --advertise tcp://HOST:PORT";
   throw new BatonError(
     "USAGE",

@@ -1,7 +1,7 @@
 /** `baton pubsub keygen`: makes a key pair for ZeroMQ's CURVE. */
-import { formatKey, secretCertificate } from "../../src/protocols/zeromq/curve_certificate.ts";
-import { readSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
-import { makeKeyFiles, newSecretKey } from "../../src/protocols/zeromq/make_key_files.ts";
+import { formatCurveKey, formatSecretCertificate } from "../../src/protocols/zeromq/curve_certificate.ts";
+import { readCurveSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
+import { makeCurveKeyFiles, newCurveSecretKey } from "../../src/protocols/zeromq/make_key_files.ts";
 import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { prepareX25519Secret } from "../../src/base/support/x25519.ts";
@@ -59,18 +59,18 @@ async function keygen({ values, names, io }: CommandCall<typeof settings>): Prom
     else io.out(plain);
   };
   if (file === undefined) {
-    const secret = newSecretKey();
-    const fields = { public_key: formatKey(prepareX25519Secret(secret).publicKey), secret_key: formatKey(secret) };
-    print(fields, secretCertificate(secret));
+    const secret = newCurveSecretKey();
+    const fields = { public_key: formatCurveKey(prepareX25519Secret(secret).publicKey), secret_key: formatCurveKey(secret) };
+    print(fields, formatSecretCertificate(secret));
     return exitCodes.SUCCESS;
   }
   if (values.public) {
-    const publicKey = formatKey(readSecretKey(file).publicKey);
+    const publicKey = formatCurveKey(readCurveSecretKey(file).publicKey);
     print({ public_key: publicKey, file }, `${publicKey}\n`);
     return exitCodes.SUCCESS;
   }
-  const made = makeKeyFiles(file, { replaces: values.force });
-  const publicKey = formatKey(made.publicKey);
+  const made = makeCurveKeyFiles(file, { replaces: values.force });
+  const publicKey = formatCurveKey(made.publicKey);
   if (!values.quiet) {
     io.err(`baton: ${file} has the secret key: keep it private; ${made.publicFile} is for other users\n`);
   }

@@ -41,7 +41,7 @@ import { readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename } from "node:path";
 import { machineId } from "../../src/pubsub/server/server_identity.ts";
-import { describeReach } from "../../src/base/sockets/socket_reach.ts";
+import { describeSocketReach } from "../../src/base/sockets/socket_reach.ts";
 
 export const pubsubProxyCommandSettings = {
   ...pubsubProxySettings,
@@ -134,7 +134,7 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
         metrics: () => Promise.resolve(pubsubProxyMetrics(proxy, directory, clock.now())),
       });
     if (page !== null) {
-      log("info", "metrics", `/healthz and /metrics are at ${describeReach([page.address], formatAddress)}`);
+      log("info", "metrics", `/healthz and /metrics are at ${describeSocketReach([page.address], formatAddress)}`);
     }
     const endpoint = values.pubsubProxyAdvertise ?? bound;
     await serve(proxy, {

@@ -1,6 +1,6 @@
 /** Checks publish/subscribe's settings for `baton config check`. */
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
-import { parseBindEndpoint, parseEndpoint } from "../../src/protocols/zeromq/endpoint.ts";
+import { parseBindEndpoint, parseConnectEndpoint } from "../../src/protocols/zeromq/zeromq_endpoint.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { parseProxyEndpoint } from "../../src/pubsub/client/proxy_endpoint.ts";
 import { pubsubSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
@@ -12,10 +12,10 @@ export const pubsubChecks = defineChecks({
   values: {
     pubsubServerId: (id) => checkPubsubName("server id", id),
     pubsubServerListen: parseBindEndpoint,
-    pubsubServerAdvertise: (endpoint) => parseEndpoint(endpoint),
+    pubsubServerAdvertise: (endpoint) => parseConnectEndpoint(endpoint),
     pubsubProxyId: (id) => checkPubsubName("proxy id", id),
     pubsubProxyListen: (endpoints) => endpoints.forEach((endpoint) => parseBindEndpoint(endpoint)),
-    pubsubProxyAdvertise: (endpoint) => parseEndpoint(endpoint),
+    pubsubProxyAdvertise: (endpoint) => parseConnectEndpoint(endpoint),
     pubsubProxies: (addresses) => addresses.forEach(parseProxyEndpoint),
     pubsubClientId: (id) => checkPubsubName("client id", id),
     pubsubMetricsListen: parseListenFlag,

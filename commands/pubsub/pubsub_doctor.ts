@@ -1,9 +1,9 @@
 /** The checks of `baton doctor` for topics: the database that stores them, and messages that it has lost. */
 import { type Setting, type SettingTable } from "../../src/base/config/setting.ts";
-import { inSchema } from "../../src/base/postgres/database_schema.ts";
+import { insertSchemaName } from "../../src/base/postgres/database_schema.ts";
 import type { PostgresRow, PrimaryConnection } from "../../src/base/postgres/primary_connection.ts";
 import { StatementError } from "../../src/base/postgres/statement_error.ts";
-import type { Finding } from "../../src/base/rows/finding.ts";
+import type { DoctorFinding } from "../../src/base/rows/finding.ts";
 import { pubsubStoreSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { suspectTopicsSql } from "../../src/pubsub/store/postgres/postgres_tables.ts";
 import { type CheckedDatabase, defineDoctor } from "../product.ts";
@@ -41,10 +41,10 @@ export const pubsubDoctor = defineDoctor({
 async function lossFindings(
   connection: PrimaryConnection,
   { address, where }: CheckedDatabase,
-): Promise<Finding[]> {
+): Promise<DoctorFinding[]> {
   const read = async (name: string, text: string) => {
     try {
-      return await connection.run({ name, text: inSchema(text, address.schema) }, []);
+      return await connection.run({ name, text: insertSchemaName(text, address.schema) }, []);
     } catch (error) {
       // This database has no tables of topics, or this role may not read them.
       if (error instanceof StatementError) return [];
@@ -63,7 +63,7 @@ async function lossFindings(
     ORDER BY l.at DESC LIMIT ${lossesMax}`,
   );
   const topic = ({ name }: PostgresRow) => JSON.stringify(String(name));
-  const findings: Finding[] = losses.map((row) => {
+  const findings: DoctorFinding[] = losses.map((row) => {
     const loss = row["certain"] === true ? "has lost" : "may have lost";
     const what = `topic ${topic(row)} ${loss} messages after message ${
       row["last"]

@@ -33,7 +33,7 @@ import { ServiceStopSignals } from "./service_stop.ts";
 import { readTopicStoreLocation, type TopicStoreDatabase, type TopicStoreLocation } from "./topic_store_location.ts";
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import { listeningSocketMetrics } from "./socket_metrics.ts";
-import { describeReach } from "../../src/base/sockets/socket_reach.ts";
+import { describeSocketReach } from "../../src/base/sockets/socket_reach.ts";
 
 export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
@@ -152,7 +152,7 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
         metrics: () => pubsubServerMetrics(server),
       });
     if (page !== null) {
-      log("info", "metrics", `/healthz and /metrics are at ${describeReach([page.address], formatAddress)}`);
+      log("info", "metrics", `/healthz and /metrics are at ${describeSocketReach([page.address], formatAddress)}`);
     }
     const needs = security === undefined ? null : "the key of the service";
     const where = describeListenEndpoints([server.bound], server.endpoint, needs);

@@ -1,20 +1,20 @@
 /** Reads the keys and permissions of proxies, servers and clients from their settings. */
 import { readFileSync } from "node:fs";
-import { formatKey } from "../../src/protocols/zeromq/curve_certificate.ts";
-import { readPublicKey, readSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
+import { formatCurveKey } from "../../src/protocols/zeromq/curve_certificate.ts";
+import { readCurvePublicKey, readCurveSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
 import { curveDialOptions, curveListenOptions } from "../../src/protocols/zeromq/curve_security.ts";
-import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
 import { BatonError, errorReason } from "../../src/base/errors.ts";
 import { ClientAcl } from "../../src/pubsub/client_acl.ts";
 import { decodeUtf8 } from "../../src/base/support/text.ts";
 
 export interface PubsubServiceSecurity {
   /** The options of the socket for proxies and servers; it accepts only processes with the service's key. */
-  readonly internalListenOptions: SocketOptions;
+  readonly internalListenOptions: ZeroMqSocketOptions;
   /** The options of connections to proxies and servers. */
-  readonly internalDialOptions: SocketOptions;
+  readonly internalDialOptions: ZeroMqSocketOptions;
   /** The options of the socket that clients connect to. */
-  readonly clientListenOptions: SocketOptions;
+  readonly clientListenOptions: ZeroMqSocketOptions;
   /** Checks whether a client may send a message; undefined if every accepted client may. */
   readonly authorize:
     | ((userId: string | null, message: Parameters<ClientAcl["refusalReason"]>[1]) => string | null)
@@ -38,8 +38,8 @@ export function readPubsubServiceSecurity({ pubsubKey, pubsubClients }: {
       "--clients lists the accepted keys, and needs --key: without it no client proves a key",
     );
   }
-  const key = readSecretKey(pubsubKey);
-  const own = formatKey(key.publicKey);
+  const key = readCurveSecretKey(pubsubKey);
+  const own = formatCurveKey(key.publicKey);
   const read = pubsubClients === undefined ? null : () => ClientAcl.parse(readTextFile(pubsubClients), pubsubClients);
   let acl = read?.() ?? null;
   return {
@@ -63,7 +63,7 @@ export function readPubsubServiceSecurity({ pubsubKey, pubsubClients }: {
 export function readPubsubClientSecurity({ pubsubKey, pubsubServiceKey }: {
   readonly pubsubKey?: string | undefined;
   readonly pubsubServiceKey?: string | undefined;
-}): SocketOptions | undefined {
+}): ZeroMqSocketOptions | undefined {
   if (pubsubKey === undefined && pubsubServiceKey === undefined) return undefined;
   if (pubsubKey === undefined || pubsubServiceKey === undefined) {
     throw new BatonError(
@@ -71,7 +71,7 @@ export function readPubsubClientSecurity({ pubsubKey, pubsubServiceKey }: {
       "An encrypted connection needs both --key (your own key) and --service-key (the key of the proxies)",
     );
   }
-  return curveDialOptions(readSecretKey(pubsubKey), readPublicKey(pubsubServiceKey));
+  return curveDialOptions(readCurveSecretKey(pubsubKey), readCurvePublicKey(pubsubServiceKey));
 }
 
 function readTextFile(file: string): string {

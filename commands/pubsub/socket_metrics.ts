@@ -1,8 +1,8 @@
 /** The metrics of the connections that a server or proxy has accepted. */
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
-import type { SocketCounters, SocketLoad } from "../../src/protocols/zeromq/socket_event.ts";
+import type { ZeroMqSocketCounters, ZeroMqSocketLoad } from "../../src/protocols/zeromq/socket_event.ts";
 
-export function listeningSocketMetrics(prefix: string, socket: SocketLoad & SocketCounters): Metric[] {
+export function listeningSocketMetrics(prefix: string, socket: ZeroMqSocketLoad & ZeroMqSocketCounters): Metric[] {
   const { gauge, counter } = metricFactory(prefix);
   return [
     gauge("connections", "Connections accepted, in their handshake or after it", socket.connections),

@@ -2,7 +2,7 @@
 import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { errorMessage } from "../../src/base/errors.ts";
 import type { BackendResponse } from "../../src/base/http/http_client.ts";
-import { replaceHeaders } from "../../src/base/http/http_headers.ts";
+import { replaceHttpHeaders } from "../../src/base/http/http_headers.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
 import { readRetryAfter } from "../../src/retry/targets/http_target.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "../../src/retry/targets/outcome.ts";
@@ -35,7 +35,7 @@ export function makeUrlTry(
   const client = openHttpClient(call, { places: [target] });
   return async (body, trace) => {
     using _client = client;
-    const sent = replaceHeaders(given, trace?.headers ?? []);
+    const sent = replaceHttpHeaders(given, trace?.headers ?? []);
     // The later tries of a request that came with a trace are beside this one, not below it.
     const headers = given.some(([name]) => name.toLowerCase() === "traceparent") ? given : sent;
     const head = { kind: "http", ...target, method, headers } as const;

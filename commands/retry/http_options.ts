@@ -4,8 +4,8 @@ import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { textType, toggleType, type ValueType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { HttpClient } from "../../src/base/http/http_client.ts";
-import { proxyFor } from "../../src/base/http/proxy_choice.ts";
-import type { HttpPlace } from "../../src/base/http/request_target.ts";
+import { chooseProxy } from "../../src/base/http/proxy_choice.ts";
+import type { HttpRequestTarget } from "../../src/base/http/request_target.ts";
 import { TlsFiles } from "../../src/base/sockets/tls_files.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import type { Log } from "../../src/base/support/log.ts";
@@ -79,13 +79,13 @@ export function checkHttpOptions(
  */
 export function openHttpClient(
   { values, sources, io }: Pick<CommandCall<typeof httpClientSettings>, "values" | "sources" | "io">,
-  { places, log = () => {} }: { readonly places: readonly HttpPlace[]; readonly log?: Log },
+  { places, log = () => {} }: { readonly places: readonly HttpRequestTarget[]; readonly log?: Log },
 ): HttpClient {
   const settingNames = { ca: "urlCa", cert: "urlCert", key: "urlKey" } as const;
   const tls = new TlsFiles({ ca: values.urlCa, cert: values.urlCert, key: values.urlKey }, {
     at: (name, act) => addOriginToErrors(settingNames[name], httpClientSettings[settingNames[name]], sources, act),
     warn: (text) => log("warning", "tls", text),
   });
-  for (const { origin } of places) proxyFor(origin, io.env);
+  for (const { origin } of places) chooseProxy(origin, io.env);
   return new HttpClient({ clock: systemClock(), env: io.env, tls: () => tls.current() });
 }

@@ -10,7 +10,7 @@ import { type CommandGuard, startGuard } from "../../src/base/process/guard/guar
 import { BatonError } from "../../src/base/errors.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
 import type { HttpClient } from "../../src/base/http/http_client.ts";
-import type { HttpPlace } from "../../src/base/http/request_target.ts";
+import type { HttpRequestTarget } from "../../src/base/http/request_target.ts";
 import type { RetryRules } from "../../src/retry/targets/outcome.ts";
 import { HttpTarget, type HttpTargetOptions } from "../../src/retry/targets/http_target.ts";
 import { ownTarget, type Target } from "../../src/retry/targets/target.ts";
@@ -274,7 +274,7 @@ interface TargetParts {
   readonly log: Log;
   readonly client: HttpClient;
   /** Null: each message has its own. */
-  readonly backend: HttpPlace | null;
+  readonly backend: HttpRequestTarget | null;
   /** Part of each request to `backend`. */
   readonly head: Pick<HttpTargetOptions, "method" | "headers">;
   readonly rules: RetryRules;

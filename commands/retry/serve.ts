@@ -11,7 +11,7 @@ import {
 import { BatonError } from "../../src/base/errors.ts";
 import type { HttpClient } from "../../src/base/http/http_client.ts";
 import type { HttpHeaders } from "../../src/base/http/http_headers.ts";
-import type { HttpPlace } from "../../src/base/http/request_target.ts";
+import type { HttpRequestTarget } from "../../src/base/http/request_target.ts";
 import { parseBackend } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
 import type { RetryRules } from "../../src/retry/targets/outcome.ts";
@@ -30,7 +30,7 @@ import type { Log } from "../../src/base/support/log.ts";
 import { readRequestMemory, readRetryRules, readStoreRules } from "../../src/retry/processor/retry_rules.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
-import { networkReach } from "../../src/base/sockets/socket_reach.ts";
+import { socketReach } from "../../src/base/sockets/socket_reach.ts";
 
 const serveSettings = {
   ...retryStoreSettings,
@@ -111,7 +111,7 @@ export const retryServeCommand = defineCommand({
 });
 
 /** Returns the backend. Throws USAGE for options that exclude each other. */
-function checkOptions({ values, names }: ServeCall): HttpPlace {
+function checkOptions({ values, names }: ServeCall): HttpRequestTarget {
   if (names.length > 0) {
     throw new BatonError(
       "USAGE",
@@ -184,7 +184,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     const where = formatAddress(bound);
     const facts = { listen: where, pid: process.pid };
     const sentence = `serves ${backend.origin}${backend.path} at ${where}, stores in ${location.where}, for ${
-      networkReach(bound)
+      socketReach(bound)
     }`;
     log("info", "serving", sentence, facts);
   };
@@ -195,7 +195,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
 async function openWithProcessor(
   call: ServeCall,
   { backend, location, log, traces, client, rules }: {
-    readonly backend: HttpPlace;
+    readonly backend: HttpRequestTarget;
     readonly location: StoreLocation;
     readonly log: Log;
     readonly traces: ProcessorTraces | null;

@@ -4,10 +4,10 @@
  */
 import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import { CurveRig, seededBytes, seededKey } from "../../test/support/curve_rig.ts";
-import { curveClient } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
-import { curveServer } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
+import { curveClientMechanism } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
+import { curveServerMechanism } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
 import { zmtpLimitsDefault } from "../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
-import type { MechanismFactory } from "../../src/protocols/zeromq/zmtp/security_mechanism.ts";
+import type { SecurityMechanismFactory } from "../../src/protocols/zeromq/zmtp/security_mechanism.ts";
 import { ZmtpPeer } from "../../src/protocols/zeromq/zmtp/zmtp_peer.ts";
 import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
@@ -97,8 +97,11 @@ function connections(): Pass {
   let heard = 0;
   const key = seededKey(1);
   const randomBytes = seededBytes(2);
-  const client = endOf(curveClient({ key: seededKey(3), serverKey: key.publicKey, randomBytes }), () => heard++);
-  const server = endOf(curveServer({ key, randomBytes }), () => heard++);
+  const client = endOf(
+    curveClientMechanism({ key: seededKey(3), serverKey: key.publicKey, randomBytes }),
+    () => heard++,
+  );
+  const server = endOf(curveServerMechanism({ key, randomBytes }), () => heard++);
   while (!client.isReady || !server.isReady) {
     carry(client, server);
     carry(server, client);
@@ -111,7 +114,7 @@ function connections(): Pass {
   };
 }
 
-function endOf(mechanism: MechanismFactory, onMessage: () => void): ZmtpPeer {
+function endOf(mechanism: SecurityMechanismFactory, onMessage: () => void): ZmtpPeer {
   return new ZmtpPeer({
     socketType: "DEALER",
     identity: new Uint8Array(0),

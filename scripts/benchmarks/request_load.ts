@@ -5,16 +5,16 @@
 import type { Address, Connection } from "../../src/base/sockets/connection.ts";
 import { dial } from "../../src/base/sockets/dial.ts";
 import type { ByteWriter } from "../../src/base/wire/bytes.ts";
-import { encodeFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
+import { encodeLengthFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
 import { openAcl } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
-  type OperationName,
-  type OperationRequest,
-  operations,
   specialXid,
+  type ZooKeeperOperationName,
+  type ZooKeeperOperationRequest,
+  zooKeeperOperations,
 } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { RequestHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
-import { connectRequest } from "../../src/protocols/zookeeper/jute/session_frames.ts";
+import { connectRequestCodec } from "../../src/protocols/zookeeper/jute/session_frames.ts";
 import type { Codec } from "../../src/base/wire/record_codec.ts";
 
 const sessionTimeoutMs = 60_000;
@@ -26,10 +26,13 @@ const errorAt = 12;
 export type RequestFrame = Uint8Array;
 
 /** Encodes one request as it is sent. */
-export function requestFrame<Name extends OperationName>(name: Name, request: OperationRequest<Name>): RequestFrame {
-  const { code } = operations[name];
-  const codec = operations[name].request as unknown as Codec<OperationRequest<Name>>;
-  return encodeFrame((writer: ByteWriter) => {
+export function requestFrame<Name extends ZooKeeperOperationName>(
+  name: Name,
+  request: ZooKeeperOperationRequest<Name>,
+): RequestFrame {
+  const { code } = zooKeeperOperations[name];
+  const codec = zooKeeperOperations[name].request as unknown as Codec<ZooKeeperOperationRequest<Name>>;
+  return encodeLengthFrame((writer: ByteWriter) => {
     RequestHeader.write(writer, { xid: 1, type: code });
     codec.write(writer, request);
   });
@@ -60,7 +63,7 @@ export class RequestLoad {
     await new Promise<void>((resolve, reject) => {
       load.#reply = () => resolve();
       load.#closed = () => reject(new Error("The server closed the connection instead of opening a session"));
-      load.#connection?.write(encodeFrame((writer) => connectRequest.write(writer, hello)));
+      load.#connection?.write(encodeLengthFrame((writer) => connectRequestCodec.write(writer, hello)));
     });
     return load;
   }

@@ -6,11 +6,11 @@ import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
 import { ReplySocket } from "../../test/support/reply_socket.ts";
 import { RequestSocket } from "../../test/support/request_socket.ts";
 import { RouterSocket } from "../../src/protocols/zeromq/router_socket.ts";
-import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
 import { prepareX25519Secret } from "../../src/base/support/x25519.ts";
 import { decodeZ85 } from "../../src/base/wire/z85.ts";
-import { curveClient } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
-import { curveServer } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
+import { curveClientMechanism } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
+import { curveServerMechanism } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
 import {
   curveKeyVariables,
   measureWarm,
@@ -25,12 +25,15 @@ const [role = "", endpoint = "", ...rest] = process.argv.slice(2);
 
 type Duplex = RouterSocket | DealerSocket;
 
-function options(isServer: boolean): SocketOptions {
+function options(isServer: boolean): ZeroMqSocketOptions {
   const heartbeat = { everyMs: 0, timeoutMs: 0 }; // none by default, as with libzmq
   const server = process.env[curveKeyVariables.server];
   if (server === undefined) return { heartbeat };
   const own = { key: prepareX25519Secret(keyOf(process.env[curveKeyVariables.secretKey] ?? "")), randomBytes: random };
-  return { heartbeat, security: isServer ? curveServer(own) : curveClient({ ...own, serverKey: keyOf(server) }) };
+  return {
+    heartbeat,
+    security: isServer ? curveServerMechanism(own) : curveClientMechanism({ ...own, serverKey: keyOf(server) }),
+  };
 }
 
 const random = (count: number) => new Uint8Array(randomBytes(count));

@@ -8,11 +8,11 @@
  * Publish/subscribe is in baton_pubsub.ts, retries are in baton_retry.ts. These exports are the public interface that
  * the version number covers; everything else may change.
  */
-export { connect, type ConnectOptions } from "../protocols/zookeeper/zookeeper_client.ts";
+export { connect, type ZooKeeperConnectOptions } from "../protocols/zookeeper/zookeeper_client.ts";
 export { parseServers, type ZooKeeperServerList } from "../protocols/zookeeper/hosts.ts";
 export type {
   Acl,
-  CreateMode,
+  NodeCreateMode,
   Stat,
   WatchEvent,
   ZooKeeper,

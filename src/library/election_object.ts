@@ -1,6 +1,6 @@
 /** An election as an object: stand for election, read the leader, follow its changes, over any number of sessions. */
 import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../protocols/zookeeper/zookeeper_error.ts";
+import { isSessionEndError } from "../protocols/zookeeper/zookeeper_error.ts";
 import {
   campaign,
   type CampaignOptions,
@@ -94,7 +94,7 @@ export class Election implements AsyncDisposable {
         yield* watchLeader(zk, this.name, { ...this.#options, signal, changes });
       } catch (thrown) {
         if (signal.aborted) return;
-        if (!isSessionEnd(thrown) || !this.#sessions.canReopen) throw thrown;
+        if (!isSessionEndError(thrown) || !this.#sessions.canReopen) throw thrown;
       }
     }
   }

@@ -13,7 +13,7 @@ import {
 import { BatonError } from "../base/errors.ts";
 import { abortable } from "../base/support/abort.ts";
 import type { Lease } from "../base/process/lease.ts";
-import { validatePath } from "../protocols/zookeeper/node_path_names.ts";
+import { validateNodePath } from "../protocols/zookeeper/node_path.ts";
 import type { Acl, ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
 import { checkedBytes } from "./check_arguments.ts";
 import { callLimit, type SessionPlace, SessionSource } from "./session_source.ts";
@@ -99,7 +99,7 @@ export class Fence implements AsyncDisposable {
 
   async #write(operation: FencedOperation, { wait, signal }: FencedCallOptions): Promise<FencedWriteResult> {
     const { root } = this.#options;
-    validatePath(operation.path, operation.do === "create" && operation.sequential);
+    validateNodePath(operation.path, operation.do === "create" && operation.sequential);
     const folder = findReservedFolder(operation.path, root);
     if (folder !== null) {
       throw new BatonError(

@@ -3,7 +3,7 @@
  * so that tasks exclude each other as processes do.
  */
 import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../protocols/zookeeper/zookeeper_error.ts";
+import { isSessionEndError } from "../protocols/zookeeper/zookeeper_error.ts";
 import { BatonError, errorMessage } from "../base/errors.ts";
 import { acquireInteropLock, type AcquireInteropOptions } from "../coordination/interop/interop_contender.ts";
 import { interopPath } from "../coordination/interop/interop_node_names.ts";
@@ -94,7 +94,7 @@ export class Lock implements AsyncDisposable {
     const [lease, { session }] = oldest;
     if (lease.lost.aborted && !lease.isHeld()) {
       this.#leases.delete(lease);
-      const code = isSessionEnd(session.ended.reason)
+      const code = isSessionEndError(session.ended.reason)
         ? "SESSION_EXPIRED"
         : session.state === "connected"
         ? "NOT_HELD"

@@ -14,9 +14,9 @@ import { abortable, anyAbortSignal, throwIfAborted } from "../base/support/abort
 import { type Clock, systemClock } from "../base/support/clock.ts";
 import { checkWaitTime, deadlineAfter } from "../base/support/deadline.ts";
 import { userStateFolder } from "../base/support/home_folder.ts";
-import { readPublicKey, readSecretKey } from "../protocols/zeromq/curve_key_file.ts";
+import { readCurvePublicKey, readCurveSecretKey } from "../protocols/zeromq/curve_key_file.ts";
 import { curveDialOptions } from "../protocols/zeromq/curve_security.ts";
-import type { SocketOptions } from "../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../protocols/zeromq/socket_options.ts";
 import { connect } from "../protocols/zookeeper/zookeeper_client.ts";
 import type { SessionPlace } from "./session_source.ts";
 
@@ -205,10 +205,10 @@ export class PubsubConnection {
 }
 
 /** Undefined without keys: nothing is encrypted. Throws USAGE and CONFIG. */
-function securityOf({ keyFile, serviceKeyFile }: PubsubClientOptions): SocketOptions | undefined {
+function securityOf({ keyFile, serviceKeyFile }: PubsubClientOptions): ZeroMqSocketOptions | undefined {
   if (keyFile === undefined && serviceKeyFile === undefined) return undefined;
   if (keyFile === undefined || serviceKeyFile === undefined) {
     throw new BatonError("USAGE", "An encrypted connection needs both keyFile and serviceKeyFile");
   }
-  return curveDialOptions(readSecretKey(keyFile), readPublicKey(serviceKeyFile));
+  return curveDialOptions(readCurveSecretKey(keyFile), readCurvePublicKey(serviceKeyFile));
 }

@@ -11,12 +11,12 @@ import { abortable, anyAbortSignal, onAbort, RunningCalls, throwIfAborted } from
 import { type Clock, systemClock } from "../base/support/clock.ts";
 import { checkWaitTime, type Deadline, startCallDeadline } from "../base/support/deadline.ts";
 import { ownUserName } from "../base/support/user_name.ts";
-import { connect, type ConnectOptions } from "../protocols/zookeeper/zookeeper_client.ts";
+import { connect, type ZooKeeperConnectOptions } from "../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../protocols/zookeeper/zookeeper_error.ts";
+import { isSessionEndError } from "../protocols/zookeeper/zookeeper_error.ts";
 
 /** A session that belongs to the caller, or the options to open one. */
-export type SessionPlace = ZooKeeper | ConnectOptions;
+export type SessionPlace = ZooKeeper | ZooKeeperConnectOptions;
 
 /** A lease or a membership, which the object gives back when it is closed. */
 interface Held {
@@ -121,7 +121,7 @@ export class SessionSource {
  * "a"`.
  */
 export function sessionExpiredError(what: string, { session }: ZooKeeper, cause: unknown): BatonError | null {
-  if (!isSessionEnd(session.ended.reason)) return null;
+  if (!isSessionEndError(session.ended.reason)) return null;
   const why = "the servers have ended its session, because they received nothing from it for the session timeout";
   return new BatonError("SESSION_EXPIRED", `Cannot ${what}: ${why}`, { cause });
 }

@@ -6,9 +6,9 @@ import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../pubsub/store/operations/topic_details.ts";
 import { abortable } from "../base/support/abort.ts";
 import { systemClock } from "../base/support/clock.ts";
-import { readSecretKey } from "../protocols/zeromq/curve_key_file.ts";
+import { readCurveSecretKey } from "../protocols/zeromq/curve_key_file.ts";
 import { curveDialOptions } from "../protocols/zeromq/curve_security.ts";
-import type { SocketOptions } from "../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../protocols/zeromq/socket_options.ts";
 import { callLimit, type SessionPlace, SessionSource } from "./session_source.ts";
 import type { PubsubCallOptions } from "./pubsub_connection.ts";
 
@@ -42,14 +42,14 @@ export class TopicAdmin implements AsyncDisposable {
   readonly #options: TopicAdminOptions;
   readonly #path: PubsubPath;
   readonly #sessions: SessionSource;
-  readonly #socket: SocketOptions | undefined;
+  readonly #socket: ZeroMqSocketOptions | undefined;
 
   /** Opens nothing before the first call. Throws CONFIG for an unusable key file. */
   constructor(place: SessionPlace, options: TopicAdminOptions = {}) {
     this.#options = options;
     this.#path = new PubsubPath(options.root);
     this.#sessions = new SessionSource(place);
-    const key = options.keyFile === undefined ? null : readSecretKey(options.keyFile);
+    const key = options.keyFile === undefined ? null : readCurveSecretKey(options.keyFile);
     this.#socket = key === null ? undefined : curveDialOptions(key, key.publicKey);
   }
 

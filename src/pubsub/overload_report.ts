@@ -1,5 +1,5 @@
 /** Tells the operator that a socket refuses or closes connections: once, and again after a minute if it continues. */
-import type { SocketEvent } from "../protocols/zeromq/socket_event.ts";
+import type { ZeroMqSocketEvent } from "../protocols/zeromq/socket_event.ts";
 import { BatonError } from "../base/errors.ts";
 import type { Clock } from "../base/support/clock.ts";
 import { ZmtpError } from "../protocols/zeromq/zmtp/zmtp_error.ts";
@@ -17,7 +17,7 @@ export class SocketOverloadReport {
     this.#onProblem = onProblem;
   }
 
-  observe(event: SocketEvent): void {
+  observe(event: ZeroMqSocketEvent): void {
     if (event.kind === "connectionRefused") {
       const address = event.address === "" ? "" : ` from ${event.address}`;
       this.#report(

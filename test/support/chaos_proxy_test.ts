@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Address } from "../../src/base/sockets/connection.ts";
-import { encodeFrame } from "../../src/base/wire/length_frame.ts";
-import { operations } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { encodeLengthFrame } from "../../src/base/wire/length_frame.ts";
+import { zooKeeperOperations } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { PathRequest, ReplyHeader, RequestHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import { ChaosProxy } from "./chaos_proxy.ts";
 import { eventually } from "./eventually.ts";
@@ -149,13 +149,13 @@ test("delays what passes, and keeps its order", async () => {
 });
 
 const requestFrame = (xid: number, path: string) =>
-  encodeFrame((writer) => {
-    RequestHeader.write(writer, { xid, type: operations.sync.code });
+  encodeLengthFrame((writer) => {
+    RequestHeader.write(writer, { xid, type: zooKeeperOperations.sync.code });
     PathRequest.write(writer, { path });
   });
 const replyFrame = (xid: number) =>
-  encodeFrame((writer) => ReplyHeader.write(writer, { xid, zxid: BigInt(xid), err: -101 }));
-const hello = encodeFrame((writer) => writer.raw(new Uint8Array(45)));
+  encodeLengthFrame((writer) => ReplyHeader.write(writer, { xid, zxid: BigInt(xid), err: -101 }));
+const hello = encodeLengthFrame((writer) => writer.raw(new Uint8Array(45)));
 
 test("drops the chosen reply after the server has heard the request, and names the operation", async () => {
   let xid = 0;

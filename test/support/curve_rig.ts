@@ -1,18 +1,18 @@
 /** Two ends of a CURVE handshake without a wire between them. Chance comes from a seed. */
 import { prepareX25519Secret, type X25519Secret } from "../../src/base/support/x25519.ts";
-import { decodeCommand, type ZmtpCommand } from "../../src/protocols/zeromq/zmtp/zmtp_command.ts";
+import { decodeZmtpCommand, type ZmtpCommand } from "../../src/protocols/zeromq/zmtp/zmtp_command.ts";
 import type { RandomBytes } from "../../src/protocols/zeromq/zmtp/curve_agreement.ts";
-import { curveClient } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
-import { curveServer } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
+import { curveClientMechanism } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
+import { curveServerMechanism } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
 import type {
-  HandshakeOutcome,
-  HandshakeStep,
-  Mechanism,
-  MechanismContext,
-  MechanismFactory,
+  SecurityMechanism,
+  SecurityMechanismContext,
+  SecurityMechanismFactory,
   TrafficCipher,
+  ZmtpHandshakeOutcome,
+  ZmtpHandshakeStep,
 } from "../../src/protocols/zeromq/zmtp/security_mechanism.ts";
-import { encodeMetadata } from "../../src/protocols/zeromq/zmtp/zmtp_metadata.ts";
+import { encodeZmtpMetadata } from "../../src/protocols/zeromq/zmtp/zmtp_metadata.ts";
 import { seededRandom } from "./random.ts";
 
 /** For tests alone: whoever knows the seed knows the keys. */
@@ -28,46 +28,54 @@ export function seededKey(seed: number): X25519Secret {
 export const serverKey = seededKey(1);
 export const clientKey = seededKey(2);
 
-export function contextOf(socketType: string, changes: Partial<MechanismContext> = {}): MechanismContext {
+export function contextOf(
+  socketType: string,
+  changes: Partial<SecurityMechanismContext> = {},
+): SecurityMechanismContext {
   return {
-    ownMetadata: encodeMetadata([["Socket-Type", socketType], ["Identity", `${socketType.toLowerCase()} 1`]]),
+    ownMetadata: encodeZmtpMetadata([["Socket-Type", socketType], ["Identity", `${socketType.toLowerCase()} 1`]]),
     acceptProperties: () => null,
     ...changes,
   };
 }
 
 /** Options of a socket that accepts clients of CURVE. */
-export function curveServing(): { security: MechanismFactory } {
-  return { security: curveServer({ key: serverKey, randomBytes: seededBytes(3) }) };
+export function curveServing(): { security: SecurityMechanismFactory } {
+  return { security: curveServerMechanism({ key: serverKey, randomBytes: seededBytes(3) }) };
 }
 
 /** Options of a socket that connects to one of `curveServing` as the user with the key `seededKey(user)`. */
-export function curveUser(user: number): { security: MechanismFactory } {
+export function curveUser(user: number): { security: SecurityMechanismFactory } {
   const randomBytes = seededBytes(100 + user);
-  return { security: curveClient({ key: seededKey(user), serverKey: serverKey.publicKey, randomBytes }) };
+  return { security: curveClientMechanism({ key: seededKey(user), serverKey: serverKey.publicKey, randomBytes }) };
 }
 
 export interface CurveEnds {
-  readonly client?: { key?: X25519Secret; serverKey?: Uint8Array; context?: Partial<MechanismContext>; seed?: number };
+  readonly client?: {
+    key?: X25519Secret;
+    serverKey?: Uint8Array;
+    context?: Partial<SecurityMechanismContext>;
+    seed?: number;
+  };
   readonly server?: {
     key?: X25519Secret;
-    context?: Partial<MechanismContext>;
+    context?: Partial<SecurityMechanismContext>;
     seed?: number;
     isAllowed?(publicKey: string): boolean;
   };
 }
 
 export class CurveRig {
-  readonly client: Mechanism;
-  readonly server: Mechanism;
+  readonly client: SecurityMechanism;
+  readonly server: SecurityMechanism;
 
   constructor({ client = {}, server = {} }: CurveEnds = {}) {
-    this.client = curveClient({
+    this.client = curveClientMechanism({
       key: client.key ?? clientKey,
       serverKey: client.serverKey ?? serverKey.publicKey,
       randomBytes: seededBytes(client.seed ?? 3),
     }).create(contextOf("DEALER", client.context));
-    this.server = curveServer({
+    this.server = curveServerMechanism({
       key: server.key ?? serverKey,
       randomBytes: seededBytes(server.seed ?? 4),
       isAllowed: (publicKey) => server.isAllowed?.(publicKey) ?? true,
@@ -76,8 +84,8 @@ export class CurveRig {
 
   /** The four commands, each made by its sender of what came before. `change` may put another in the place of one. */
   run(change: (command: Uint8Array, name: string) => Uint8Array = (command) => command): {
-    readonly client: HandshakeOutcome | null;
-    readonly server: HandshakeOutcome | null;
+    readonly client: ZmtpHandshakeOutcome | null;
+    readonly server: ZmtpHandshakeOutcome | null;
   } {
     let toServer = this.client.start();
     for (;;) {
@@ -99,22 +107,22 @@ export class CurveRig {
 }
 
 function give(
-  to: Mechanism,
+  to: SecurityMechanism,
   commands: readonly Uint8Array[],
   change: (command: Uint8Array, name: string) => Uint8Array,
-): HandshakeStep {
-  let step: HandshakeStep = { send: [], outcome: null };
-  for (const command of commands) step = to.receive(read(change(command, decodeCommand(command).name)));
+): ZmtpHandshakeStep {
+  let step: ZmtpHandshakeStep = { send: [], outcome: null };
+  for (const command of commands) step = to.receive(read(change(command, decodeZmtpCommand(command).name)));
   return step;
 }
 
 export function read(command: Uint8Array): ZmtpCommand {
-  return decodeCommand(command);
+  return decodeZmtpCommand(command);
 }
 
 /** The only command of a step. */
-export function only({ send }: Pick<HandshakeStep, "send">): ZmtpCommand {
+export function only({ send }: Pick<ZmtpHandshakeStep, "send">): ZmtpCommand {
   const [first, ...more] = send;
   if (first === undefined || more.length > 0) throw new Error(`${send.length} commands where one was expected`);
-  return decodeCommand(first);
+  return decodeZmtpCommand(first);
 }

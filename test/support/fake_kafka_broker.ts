@@ -6,27 +6,27 @@ import { type Connection, formatAddress, type Listener, type TlsOptions } from "
 import { listen } from "../../src/base/sockets/listen.ts";
 import { ByteReader } from "../../src/base/wire/bytes.ts";
 import {
-  apiVersions,
-  createTopics,
-  initProducerId,
+  apiVersionsRequest,
+  createTopicsRequest,
+  initProducerIdRequest,
   type KafkaRequest,
-  metadata,
-  produce,
-  saslAuthenticate,
-  saslHandshake,
-  text,
+  kafkaText,
+  metadataRequest,
+  produceRequest,
+  saslAuthenticateRequest,
+  saslHandshakeRequest,
 } from "../../src/protocols/kafka/kafka_requests.ts";
-import { encodeFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
+import { encodeLengthFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
 import { ScramServer } from "./scram_server.ts";
 
 const known: readonly KafkaRequest[] = [
-  apiVersions,
-  metadata,
-  produce,
-  initProducerId,
-  createTopics,
-  saslHandshake,
-  saslAuthenticate,
+  apiVersionsRequest,
+  metadataRequest,
+  produceRequest,
+  initProducerIdRequest,
+  createTopicsRequest,
+  saslHandshakeRequest,
+  saslAuthenticateRequest,
 ];
 
 export interface FakeProduce {
@@ -99,7 +99,7 @@ export class FakeKafkaBroker {
     const key = reader.i16();
     const version = reader.i16();
     const correlation = reader.i32();
-    text.read(reader);
+    kafkaText.read(reader);
     const kind = known.find((each) => each.key === key && each.version === version);
     if (kind === undefined) throw new Error(`asked for ${key} in version ${version}`);
     this.asked.push(kind.name);
@@ -107,7 +107,7 @@ export class FakeKafkaBroker {
     reader.end();
     if (value === "silent") return;
     if (value === "close") return connection.destroy();
-    connection.write(encodeFrame((writer) => {
+    connection.write(encodeLengthFrame((writer) => {
       writer.i32(correlation);
       kind.response.write(writer, value as never);
     }));
@@ -117,9 +117,9 @@ export class FakeKafkaBroker {
   #respond(kind: KafkaRequest, value: any): unknown {
     const { host, port } = this.address;
     switch (kind) {
-      case apiVersions:
+      case apiVersionsRequest:
         return { error: 0, apis: known.map(({ key, version }) => ({ key, min: 0, max: version })) };
-      case metadata:
+      case metadataRequest:
         return {
           throttleMs: 0,
           brokers: [{ nodeId: 1, host, port, rack: null }],
@@ -127,13 +127,13 @@ export class FakeKafkaBroker {
           controller: 1,
           topics: value.topics.map((name: string) => this.#topic(name)),
         };
-      case initProducerId:
+      case initProducerIdRequest:
         {
           const error = this.errors.producer.shift() ?? 0;
           if (error !== 0) return { throttleMs: 0, error, producerId: -1n, producerEpoch: -1 };
         }
         return { throttleMs: 0, error: 0, producerId: BigInt(++this.producers), producerEpoch: 0 };
-      case createTopics:
+      case createTopicsRequest:
         {
           const error = this.errors.create.shift() ?? 0;
           if (error !== 0) return { throttleMs: 0, topics: [{ name: value.topics[0].name, error, message: null }] };
@@ -143,13 +143,13 @@ export class FakeKafkaBroker {
           throttleMs: 0,
           topics: value.topics.map(({ name }: { name: string }) => ({ name, error: 0, message: null })),
         };
-      case saslHandshake: {
+      case saslHandshakeRequest: {
         const { mechanism } = value;
         const hash = mechanism === "SCRAM-SHA-256" ? "sha256" : mechanism === "SCRAM-SHA-512" ? "sha512" : null;
         this.#scram = hash === null ? null : new ScramServer(hash, this.password ?? "");
         return { error: this.password === null ? 33 : 0, mechanisms: ["GSSAPI"] };
       }
-      case saslAuthenticate:
+      case saslAuthenticateRequest:
         return this.#authenticate(Buffer.from(value.bytes).toString());
       default:
         return this.#produce(value);

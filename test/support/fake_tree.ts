@@ -2,7 +2,7 @@
  * A coordination server's tree in memory, as far as recipes need it: versions, sequences, ephemerals, containers,
  * watches.
  */
-import { localError, ZooKeeperError } from "../../src/protocols/zookeeper/zookeeper_error.ts";
+import { givenUpOperationError, ZooKeeperError } from "../../src/protocols/zookeeper/zookeeper_error.ts";
 import type { MultiRequest, MultiResult, Stat, Watcher, WatchEvent } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperErrorName } from "../../src/protocols/zookeeper/jute/zookeeper_error_codes.ts";
 import { createFlag } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -41,7 +41,7 @@ const root: FakeNode = {
 const parentOf = (path: string): string => path.slice(0, path.lastIndexOf("/")) || "/";
 
 export function refuse(reason: ZooKeeperErrorName, action: string, path: string, index?: number): ZooKeeperError {
-  const error = localError({ action, path }, reason);
+  const error = givenUpOperationError({ action, path }, reason);
   return new ZooKeeperError(reason, error.message, index === undefined ? { path } : { path, index });
 }
 

@@ -56,7 +56,11 @@ export class FakeZooKeeper implements api.ZooKeeper {
     this.session = new FakeSession(++lastSession, clock, options.timeoutMs ?? 10_000);
   }
 
-  create(path: string, data: Uint8Array, options: api.CreateOptions = {}): Promise<{ path: string; stat: api.Stat }> {
+  create(
+    path: string,
+    data: Uint8Array,
+    options: api.NodeCreateOptions = {},
+  ): Promise<{ path: string; stat: api.Stat }> {
     const flags = createFlag[options.mode ?? "persistent"];
     return this.#write("create", () => this.#tree.create(path, data, flags, this.session.id));
   }
@@ -73,18 +77,18 @@ export class FakeZooKeeper implements api.ZooKeeper {
     return this.#write("multi", () => this.#tree.multi(requests, this.session.id));
   }
 
-  exists(path: string, options: api.ReadOptions = {}): Promise<api.Stat | null> {
+  exists(path: string, options: api.NodeReadOptions = {}): Promise<api.Stat | null> {
     return this.#read("exists", "node", path, options, (nodes) => nodes.has(path) ? statIn(nodes, path) : null, true);
   }
 
-  getData(path: string, options: api.ReadOptions = {}): Promise<{ data: Uint8Array; stat: api.Stat }> {
+  getData(path: string, options: api.NodeReadOptions = {}): Promise<{ data: Uint8Array; stat: api.Stat }> {
     return this.#read("getData", "node", path, options, (nodes) => {
       const stat = statIn(nodes, path);
       return { data: nodes.get(path)?.data ?? new Uint8Array(), stat };
     });
   }
 
-  getChildren(path: string, options: api.ReadOptions = {}): Promise<{ children: string[]; stat: api.Stat }> {
+  getChildren(path: string, options: api.NodeReadOptions = {}): Promise<{ children: string[]; stat: api.Stat }> {
     return this.#read("getChildren", "children", path, options, (nodes) => {
       const stat = statIn(nodes, path);
       return { children: childrenIn(nodes, path), stat };
@@ -184,7 +188,7 @@ export class FakeZooKeeper implements api.ZooKeeper {
     name: string,
     kind: "node" | "children",
     path: string,
-    { watch }: api.ReadOptions,
+    { watch }: api.NodeReadOptions,
     read: (nodes: Snapshot) => T,
     watchesNothing = false,
   ): Promise<T> {

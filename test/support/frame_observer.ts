@@ -1,11 +1,11 @@
 /** Tells what each frame of one ZooKeeper connection is, from the bytes of both directions. Touches no socket. */
 import { ByteReader } from "../../src/base/wire/bytes.ts";
 import {
-  multiCode,
-  multiReadCode,
-  type OperationName,
-  operations,
+  multiOperationCode,
+  multiReadOperationCode,
   specialXid,
+  type ZooKeeperOperationName,
+  zooKeeperOperations,
 } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { ReplyHeader, RequestHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 
@@ -15,7 +15,7 @@ export interface FrameInfo {
    * "connect" for the handshake, "multi", "multiRead", a number as text for what is not in the table. "event" for an
    * event.
    */
-  readonly operation: OperationName | "connect" | "multi" | "multiRead" | "event" | string;
+  readonly operation: ZooKeeperOperationName | "connect" | "multi" | "multiRead" | "event" | string;
   readonly xid: number;
   /** A reply's error number; 0 otherwise. */
   readonly err: number;
@@ -30,9 +30,9 @@ export interface ObservedBytes {
 }
 
 const operationNames = new Map<number, string>([
-  ...Object.entries(operations).map(([name, { code }]) => [code, name] as const),
-  [multiCode, "multi"],
-  [multiReadCode, "multiRead"],
+  ...Object.entries(zooKeeperOperations).map(([name, { code }]) => [code, name] as const),
+  [multiOperationCode, "multi"],
+  [multiReadOperationCode, "multiRead"],
 ]);
 
 export class FrameObserver {

@@ -5,28 +5,28 @@
 import { connect, type Socket } from "node:net";
 import process from "node:process";
 import { type ByteWriter } from "../../src/base/wire/bytes.ts";
-import { encodeFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
-import { type MultiRequest, multiRequest } from "../../src/protocols/zookeeper/jute/multi_request.ts";
+import { encodeLengthFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
+import { type MultiRequest, multiRequestCodec } from "../../src/protocols/zookeeper/jute/multi_request.ts";
 import { openAcl } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
   createFlag,
-  multiCode,
-  multiReadCode,
-  type OperationName,
-  type OperationRequest,
-  operations,
+  multiOperationCode,
+  multiReadOperationCode,
   specialXid,
+  type ZooKeeperOperationName,
+  type ZooKeeperOperationRequest,
+  zooKeeperOperations,
 } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { AuthPacket, RequestHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
-import { connectRequest } from "../../src/protocols/zookeeper/jute/session_frames.ts";
+import { connectRequestCodec } from "../../src/protocols/zookeeper/jute/session_frames.ts";
 import type { Codec } from "../../src/base/wire/record_codec.ts";
 import { type AttackName, attackNames } from "./keeper_attack_names.ts";
 
 const [name = "", path = ""] = process.argv.slice(2);
 const nothing = new Uint8Array(0);
 
-const greeting = encodeFrame((writer) =>
-  connectRequest.write(writer, {
+const greeting = encodeLengthFrame((writer) =>
+  connectRequestCodec.write(writer, {
     protocolVersion: 0,
     lastZxidSeen: 0n,
     timeOut: 30_000,
@@ -37,24 +37,31 @@ const greeting = encodeFrame((writer) =>
 );
 
 function request(code: number, body: (writer: ByteWriter) => void = () => {}, xid = 1): Uint8Array {
-  return encodeFrame((writer) => {
+  return encodeLengthFrame((writer) => {
     RequestHeader.write(writer, { xid, type: code });
     body(writer);
   });
 }
 
-function call<Name extends OperationName>(operation: Name, value: OperationRequest<Name>): Uint8Array {
-  const { code } = operations[operation];
+function call<Name extends ZooKeeperOperationName>(
+  operation: Name,
+  value: ZooKeeperOperationRequest<Name>,
+): Uint8Array {
+  const { code } = zooKeeperOperations[operation];
   return request(
     code,
-    (writer) => (operations[operation].request as unknown as Codec<OperationRequest<Name>>).write(writer, value),
+    (writer) =>
+      (zooKeeperOperations[operation].request as unknown as Codec<ZooKeeperOperationRequest<Name>>).write(
+        writer,
+        value,
+      ),
   );
 }
 
 const create = (at: string, data = nothing, flags: number = createFlag.persistent) =>
   call("create", { path: at, data, acl: [...openAcl], flags });
-const multi = (requests: MultiRequest[], code = multiCode) =>
-  request(code, (writer) => multiRequest.write(writer, requests));
+const multi = (requests: MultiRequest[], code = multiOperationCode) =>
+  request(code, (writer) => multiRequestCodec.write(writer, requests));
 const repeated = (frame: Uint8Array, count: number) => Buffer.concat(Array<Uint8Array>(count).fill(frame));
 
 /** A connection that never complains. */
@@ -135,7 +142,9 @@ const attacks: Readonly<Record<AttackName, { prepare?: () => Promise<void>; work
       await forever();
     },
   },
-  "tiny frames": { work: () => flood(repeated(request(operations.ping.code, undefined, specialXid.ping), 20_000)) },
+  "tiny frames": {
+    work: () => flood(repeated(request(zooKeeperOperations.ping.code, undefined, specialXid.ping), 20_000)),
+  },
   "empty frames": { work: () => flood(new Uint8Array(200_000)) },
   "small reads": { work: () => flood(repeated(call("exists", { path: "/", watch: false }), 5_000)) },
   "never reads": {
@@ -214,7 +223,9 @@ const attacks: Readonly<Record<AttackName, { prepare?: () => Promise<void>; work
   "many reads at once": {
     prepare: () => made([create("/large", large)]),
     work: () =>
-      flood(multi(Array<MultiRequest>(8).fill({ type: "getData", path: "/large", watch: false }), multiReadCode)),
+      flood(
+        multi(Array<MultiRequest>(8).fill({ type: "getData", path: "/large", watch: false }), multiReadOperationCode),
+      ),
   },
   "many children": {
     prepare: () => made([create("/crowd"), ...numbered(50_000, (index) => create(`/crowd/child-number-${index}`))]),
@@ -230,7 +241,7 @@ const attacks: Readonly<Record<AttackName, { prepare?: () => Promise<void>; work
         Buffer.concat(
           numbered(1000, () =>
             request(
-              operations.auth.code,
+              zooKeeperOperations.auth.code,
               (writer) =>
                 AuthPacket.write(writer, {
                   type: 0,

@@ -8,9 +8,9 @@
  *   PrepRequestProcessor).
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { encodeFrame } from "../../src/base/wire/length_frame.ts";
-import { multiRequest } from "../../src/protocols/zookeeper/jute/multi_request.ts";
-import { connectRequest, connectResponse } from "../../src/protocols/zookeeper/jute/session_frames.ts";
+import { encodeLengthFrame } from "../../src/base/wire/length_frame.ts";
+import { multiRequestCodec } from "../../src/protocols/zookeeper/jute/multi_request.ts";
+import { connectRequestCodec, connectResponseCodec } from "../../src/protocols/zookeeper/jute/session_frames.ts";
 import { zooKeeperErrorNumbers } from "../../src/protocols/zookeeper/jute/zookeeper_error_codes.ts";
 import { ReplyHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import { ByteReader } from "../../src/base/wire/bytes.ts";
@@ -114,25 +114,25 @@ export class LimitedServer implements AsyncDisposable {
   #unknownIn({ operation, body }: FrameInfo): string | null {
     if (operation === "setWatches" && this.kind === "clickhouse") return operation;
     if (operation !== "multi") return unknownOperations.has(operation) ? operation : null;
-    const requests = multiRequest.read(new ByteReader(body.subarray(8)));
+    const requests = multiRequestCodec.read(new ByteReader(body.subarray(8)));
     return requests.find(({ type }) => unknownOperations.has(type))?.type ?? null;
   }
 
   #connectRequest({ body }: FrameInfo): Uint8Array {
-    const request = connectRequest.read(new ByteReader(body));
+    const request = connectRequestCodec.read(new ByteReader(body));
     const asNew = this.kind === "clickhouse" ? { sessionId: 0n, passwd: new Uint8Array(16) } : {};
-    return encodeFrame((writer) => connectRequest.write(writer, { ...request, ...asNew }));
+    return encodeLengthFrame((writer) => connectRequestCodec.write(writer, { ...request, ...asNew }));
   }
 
   #connectResponse({ body }: FrameInfo): Uint8Array {
-    const response = connectResponse.read(new ByteReader(body));
+    const response = connectResponseCodec.read(new ByteReader(body));
     const shown = this.kind === "clickhouse" ? { passwd: new Uint8Array(16) } : {};
-    return encodeFrame((writer) => connectResponse.write(writer, { ...response, ...shown }));
+    return encodeLengthFrame((writer) => connectResponseCodec.write(writer, { ...response, ...shown }));
   }
 }
 
 function unimplemented({ operation, xid }: FrameInfo): Uint8Array {
   const { UNIMPLEMENTED, MARSHALLINGERROR } = zooKeeperErrorNumbers;
   const err = operation === "multi" ? MARSHALLINGERROR : UNIMPLEMENTED;
-  return encodeFrame((writer) => ReplyHeader.write(writer, { xid, zxid: 0n, err }));
+  return encodeLengthFrame((writer) => ReplyHeader.write(writer, { xid, zxid: 0n, err }));
 }

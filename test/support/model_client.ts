@@ -3,7 +3,7 @@
  * has to be there.
  */
 import type { Address } from "../../src/base/sockets/connection.ts";
-import { createFlag, permission } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { aclPermission, createFlag } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import type { MultiRequest } from "../../src/protocols/zookeeper/jute/multi_request.ts";
 import { bytes, node, openAcl, text } from "../coordination/conformance/zookeeper_fixture.ts";
@@ -20,7 +20,7 @@ const flags: Readonly<Record<Exclude<Kind, "ttl">, number>> = {
   ephemeral: createFlag.ephemeral,
   container: createFlag.container,
 };
-const readOnly: Acl[] = [{ perms: permission.read | permission.admin, id: { scheme: "world", id: "anyone" } }];
+const readOnly: Acl[] = [{ perms: aclPermission.read | aclPermission.admin, id: { scheme: "world", id: "anyone" } }];
 
 export class ModelClient {
   readonly #address: Address;

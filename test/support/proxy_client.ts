@@ -1,6 +1,6 @@
 /** A client of publish/subscribe proxies in tests: any number of requests at once, each with its one answer. */
 import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
 import { decodePubsubMessage } from "../../src/pubsub/wire/decode_message.ts";
 import { encodePubsubMessage } from "../../src/pubsub/wire/encode_message.ts";
 import { pubsubSocketLimits } from "../../src/pubsub/wire/message_limits.ts";
@@ -31,7 +31,7 @@ export class ProxyClient implements AsyncDisposable {
   readonly #waiting = new Map<string, (frames: Uint8Array[]) => void>();
   #next = 1;
 
-  constructor(endpoint: string, options: SocketOptions = {}) {
+  constructor(endpoint: string, options: ZeroMqSocketOptions = {}) {
     this.socket = new DealerSocket({
       reconnect: { minMs: 20, maxMs: 200 },
       ...{ sendHighWater: 100_000, limits: pubsubSocketLimits },

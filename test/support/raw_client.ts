@@ -6,11 +6,11 @@ import { connect, type Socket } from "node:net";
 import type { Address } from "../../src/base/sockets/connection.ts";
 import { ByteReader, type ByteWriter } from "../../src/base/wire/bytes.ts";
 import type { Codec, CodecValue } from "../../src/base/wire/record_codec.ts";
-import { encodeFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
+import { encodeLengthFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
 import {
   type MultiRequest,
-  multiRequest,
-  multiResponse,
+  multiRequestCodec,
+  multiResponseCodec,
   type MultiResult,
 } from "../../src/protocols/zookeeper/jute/multi_request.ts";
 import * as table from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -20,7 +20,7 @@ import {
   RequestHeader,
   WatcherEvent,
 } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
-import { connectRequest, connectResponse } from "../../src/protocols/zookeeper/jute/session_frames.ts";
+import { connectRequestCodec, connectResponseCodec } from "../../src/protocols/zookeeper/jute/session_frames.ts";
 
 export interface Reply<T = Uint8Array> {
   readonly xid: number;
@@ -65,7 +65,7 @@ export class RawClient {
   /** Everything since the handshake, in order. */
   readonly arrivals: Arrival[] = [];
   /** The handshake's answer; sessionId 0n before it. */
-  hello: CodecValue<typeof connectResponse> & { length: number } = {
+  hello: CodecValue<typeof connectResponseCodec> & { length: number } = {
     protocolVersion: 0,
     timeOut: 0,
     sessionId: 0n,
@@ -136,7 +136,7 @@ export class RawClient {
       new Promise<Uint8Array | null>((resolve) => {
         this.#hello = resolve;
         this.sendFrame((writer) =>
-          connectRequest.write(writer, {
+          connectRequestCodec.write(writer, {
             protocolVersion: 0,
             lastZxidSeen: options.lastZxidSeen ?? 0n,
             timeOut: options.timeoutMs ?? 10_000,
@@ -150,7 +150,7 @@ export class RawClient {
     );
     this.#hello = null;
     if (frame === null) throw new Error("The server closed the connection instead of answering the handshake");
-    this.hello = { ...connectResponse.read(new ByteReader(frame)), length: frame.byteLength };
+    this.hello = { ...connectResponseCodec.read(new ByteReader(frame)), length: frame.byteLength };
   }
 
   /** Any bytes, framed or not. */
@@ -159,28 +159,31 @@ export class RawClient {
   }
 
   sendFrame(write: (writer: ByteWriter) => void): void {
-    this.sendBytes(encodeFrame(write));
+    this.sendBytes(encodeLengthFrame(write));
   }
 
   /** One operation of the table. Rejects only when the connection closes: errors are in the reply. */
-  async call<Name extends table.OperationName>(
+  async call<Name extends table.ZooKeeperOperationName>(
     name: Name,
-    request: table.OperationRequest<Name>,
-  ): Promise<Reply<table.OperationResponse<Name>>> {
-    const row = table.operations[name];
-    const codec = row.request as unknown as Codec<table.OperationRequest<Name>>;
+    request: table.ZooKeeperOperationRequest<Name>,
+  ): Promise<Reply<table.ZooKeeperOperationResponse<Name>>> {
+    const row = table.zooKeeperOperations[name];
+    const codec = row.request as unknown as Codec<table.ZooKeeperOperationRequest<Name>>;
     const reply = await this.send(row.code, (writer) => codec.write(writer, request));
-    return decoded(reply, row.response as unknown as Codec<table.OperationResponse<Name>>);
+    return decoded(reply, row.response as unknown as Codec<table.ZooKeeperOperationResponse<Name>>);
   }
 
   async multi(requests: MultiRequest[]): Promise<Reply<MultiResult[]>> {
-    return decoded(await this.send(table.multiCode, (writer) => multiRequest.write(writer, requests)), multiResponse);
+    return decoded(
+      await this.send(table.multiOperationCode, (writer) => multiRequestCodec.write(writer, requests)),
+      multiResponseCodec,
+    );
   }
 
   async multiRead(requests: MultiRequest[]): Promise<Reply<MultiResult[]>> {
     return decoded(
-      await this.send(table.multiReadCode, (writer) => multiRequest.write(writer, requests)),
-      multiResponse,
+      await this.send(table.multiReadOperationCode, (writer) => multiRequestCodec.write(writer, requests)),
+      multiResponseCodec,
     );
   }
 
@@ -195,12 +198,16 @@ export class RawClient {
   }
 
   ping(): Promise<Reply> {
-    return this.send(table.operations.ping.code, undefined, table.specialXid.ping);
+    return this.send(table.zooKeeperOperations.ping.code, undefined, table.specialXid.ping);
   }
 
   auth(scheme: string, credentials: string): Promise<Reply> {
     const packet = { type: 0, scheme, auth: new TextEncoder().encode(credentials) };
-    return this.send(table.operations.auth.code, (writer) => AuthPacket.write(writer, packet), table.specialXid.auth);
+    return this.send(
+      table.zooKeeperOperations.auth.code,
+      (writer) => AuthPacket.write(writer, packet),
+      table.specialXid.auth,
+    );
   }
 
   /** Reads nothing until `resume`. */
@@ -215,7 +222,7 @@ export class RawClient {
   /** Ends the session in an orderly way. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
-    await this.send(table.operations.closeSession.code).catch(() => {});
+    await this.send(table.zooKeeperOperations.closeSession.code).catch(() => {});
     this.#socket.end();
     await within(this.closed, "the end of the connection");
   }

@@ -1,13 +1,13 @@
 /** REP: one request, then its response, which goes back the way the request came. RFC 28. */
 import { BatonError } from "../../src/base/errors.ts";
-import type { SocketType } from "../../src/protocols/zeromq/zmtp/socket_type.ts";
+import type { ZeroMqSocketType } from "../../src/protocols/zeromq/zmtp/socket_type.ts";
 import { totalByteLength } from "../../src/base/wire/bytes.ts";
-import type { Peer } from "../../src/protocols/zeromq/zeromq_peer.ts";
-import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
-import { type WaitOptions, ZeroMqSocket } from "../../src/protocols/zeromq/zeromq_socket.ts";
+import type { ZeroMqPeer } from "../../src/protocols/zeromq/zeromq_peer.ts";
+import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import { type SocketWaitOptions, ZeroMqSocket } from "../../src/protocols/zeromq/zeromq_socket.ts";
 
 interface OpenRequest {
-  readonly peer: Peer;
+  readonly peer: ZeroMqPeer;
   /** The connection of the peer on which the request arrived. */
   readonly connection: number;
   /** All frames up to and including the empty one. */
@@ -15,12 +15,12 @@ interface OpenRequest {
 }
 
 export class ReplySocket extends ZeroMqSocket {
-  readonly type: SocketType = "REP";
+  readonly type: ZeroMqSocketType = "REP";
   /** Requests without an envelope, which are dropped. */
   discarded = 0;
   #request: OpenRequest | null = null;
 
-  constructor(options: SocketOptions = {}) {
+  constructor(options: ZeroMqSocketOptions = {}) {
     super({
       ...options,
       onEvent: (event) => {
@@ -30,7 +30,7 @@ export class ReplySocket extends ZeroMqSocket {
     });
   }
 
-  override async receive(options?: WaitOptions): Promise<Uint8Array[]> {
+  override async receive(options?: SocketWaitOptions): Promise<Uint8Array[]> {
     this.requireOpen();
     if (this.#request === null) return await super.receive(options);
     throw new BatonError("ZMTP_STATE", "Cannot receive by a REP socket: the request before is not answered yet");
@@ -70,7 +70,7 @@ export class ReplySocket extends ZeroMqSocket {
     for (let message = super.take(); message !== undefined; message = super.take()) {
       const end = message.findIndex((frame) => frame.byteLength === 0) + 1;
       if (end > 0 && end < message.length) {
-        const peer = this.inbound.last as Peer;
+        const peer = this.inbound.last as ZeroMqPeer;
         this.#request = { peer, connection: peer.connections, envelope: message.slice(0, end) };
         return message.slice(end);
       }
@@ -79,7 +79,7 @@ export class ReplySocket extends ZeroMqSocket {
     return undefined;
   }
 
-  override onRoom(peer: Peer): void {
+  override onRoom(peer: ZeroMqPeer): void {
     if (peer.senders.length > 0) peer.senders.pump();
   }
 

@@ -1,13 +1,13 @@
 /** REQ: one request to the next peer, then its response. RFC 28. */
 import { BatonError } from "../../src/base/errors.ts";
 import { totalByteLength } from "../../src/base/wire/bytes.ts";
-import type { SocketType } from "../../src/protocols/zeromq/zmtp/socket_type.ts";
+import type { ZeroMqSocketType } from "../../src/protocols/zeromq/zmtp/socket_type.ts";
 import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
-import type { Peer } from "../../src/protocols/zeromq/zeromq_peer.ts";
-import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
-import type { WaitOptions } from "../../src/protocols/zeromq/zeromq_socket.ts";
+import type { ZeroMqPeer } from "../../src/protocols/zeromq/zeromq_peer.ts";
+import type { ZeroMqSocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import type { SocketWaitOptions } from "../../src/protocols/zeromq/zeromq_socket.ts";
 
-export interface RequestOptions extends SocketOptions {
+export interface RequestOptions extends ZeroMqSocketOptions {
   /**
    * Each request has a number that its response has to repeat (libzmq: REQ_CORRELATE); the peer has to be a REP or
    * behave as one.
@@ -18,7 +18,7 @@ export interface RequestOptions extends SocketOptions {
 }
 
 interface Asked {
-  readonly peer: Peer;
+  readonly peer: ZeroMqPeer;
   /** Null without correlation. */
   readonly id: Uint8Array | null;
   /** The connection is gone, and the request with it. */
@@ -35,7 +35,7 @@ const delimiter = new Uint8Array(0);
  * connection.
  */
 export class RequestSocket extends DealerSocket {
-  override readonly type: SocketType = "REQ";
+  override readonly type: ZeroMqSocketType = "REQ";
   readonly #correlates: boolean;
   readonly #isRelaxed: boolean;
   /** Responses that belong to no open request, which are dropped. */
@@ -69,7 +69,7 @@ export class RequestSocket extends DealerSocket {
     return super.offer(frames);
   }
 
-  protected override sendToAny(frames: readonly Uint8Array[]): Peer | null {
+  protected override sendToAny(frames: readonly Uint8Array[]): ZeroMqPeer | null {
     this.#requireTurn();
     const id = this.#correlates ? this.#newId() : null;
     const envelope = id === null ? [delimiter] : [id, delimiter];
@@ -82,7 +82,7 @@ export class RequestSocket extends DealerSocket {
     return peer;
   }
 
-  override async receive(options?: WaitOptions): Promise<Uint8Array[]> {
+  override async receive(options?: SocketWaitOptions): Promise<Uint8Array[]> {
     this.requireOpen();
     if (this.#asked !== null) return await super.receive(options);
     throw new BatonError("ZMTP_STATE", "Cannot receive by a REQ socket: no request was sent that is not answered");
@@ -104,12 +104,12 @@ export class RequestSocket extends DealerSocket {
     throw new BatonError("OUTCOME_UNKNOWN", message);
   }
 
-  override onPeerRemoved(peer: Peer): void {
+  override onPeerRemoved(peer: ZeroMqPeer): void {
     super.onPeerRemoved(peer);
     this.#lose(peer);
   }
 
-  #lose(peer: Peer): void {
+  #lose(peer: ZeroMqPeer): void {
     if (this.#asked?.peer !== peer) return;
     this.#asked.isLost = true;
     this.onBatchEnd();

@@ -35,9 +35,9 @@ import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { superviseChild } from "../../../src/base/process/supervise/supervise_child.ts";
 import { ErasableLine } from "../../../src/base/terminal/progress_line.ts";
-import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import { encodeSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
+import { isSessionEndError } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
 import { enterBarrier } from "../../../src/coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../../../src/coordination/barrier/barrier_membership.ts";
 import { objectPath } from "../../../src/coordination/nodes/node_paths.ts";
@@ -168,7 +168,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
-      guard.setSession(formatSessionHandle(place.connect, session.session));
+      guard.setSession(encodeSessionHandle(place.connect, session.session));
     };
     const entering = enterInSession(options, run, { place, limit: limit.signal, opened });
     const { command } = options;
@@ -303,7 +303,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
     } catch (thrown) {
       const isStarted = thrown instanceof BatonError && thrown.code === "LOCK_LOST";
       const mayReplace = values.onMemberLost === "wait" && !isStarted;
-      const again = mayReplace && !limit.aborted && isSessionEnd(zk.session.ended.reason);
+      const again = mayReplace && !limit.aborted && isSessionEndError(zk.session.ended.reason);
       if (!again) throw thrown;
       if (!quiet) io.err(`baton: the session of barrier "${name}" has expired; entering again\n`);
     }

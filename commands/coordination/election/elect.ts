@@ -3,9 +3,9 @@ import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { type CommandGuard, startGuard } from "../../../src/base/process/guard/guard.ts";
 import { type Io, stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
-import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import { encodeSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
+import { isSessionEndError } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { campaign, type Leadership } from "../../../src/coordination/election/campaign.ts";
 import { leaderStatus } from "../../../src/coordination/election/leader_status.ts";
@@ -177,7 +177,7 @@ class ElectionRun {
     const { clock } = this.#deps;
     for (;;) {
       const zk = await this.#candidate.openSession(stop);
-      guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
+      guard.setSession(encodeSessionHandle(this.#place.connect, zk.session));
       using _outage = reportOutages(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
       using progress = showLockWait(name, this.#options, this.#io);
       try {
@@ -206,7 +206,7 @@ class ElectionRun {
         });
         return { leadership, recorded: recorder?.begin(leadership) ?? null };
       } catch (thrown) {
-        if (stop.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+        if (stop.aborted || !isSessionEndError(zk.session.ended.reason)) throw thrown;
         this.#print(`the session that stood for "${name}" has expired; standing again at the end of the queue`);
       }
     }

@@ -13,14 +13,14 @@ import { type Address, formatAddress } from "../../../src/base/sockets/connectio
 import { dial } from "../../../src/base/sockets/dial.ts";
 import { listen } from "../../../src/base/sockets/listen.ts";
 import { parseAddress } from "../../../src/base/sockets/parse_address.ts";
-import { takeAddress } from "../../../src/base/sockets/take_address.ts";
+import { takeListenAddress } from "../../../src/base/sockets/take_address.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { defineCommand } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { parseListenFlag } from "../../../src/base/config/listen_address.ts";
 import { followLeader } from "./follow_leader.ts";
 import { requireOneName } from "../../name_arguments.ts";
-import { networkReach } from "../../../src/base/sockets/socket_reach.ts";
+import { socketReach } from "../../../src/base/sockets/socket_reach.ts";
 
 const settings = {
   listen: flagSetting("--listen", textType("host:port|unix:PATH"), {
@@ -66,11 +66,11 @@ export const forwardCommand = defineCommand({
       log: say,
     });
     await raiseOwnOpenFilesLimit(); // each connection has two
-    const listener = await takeAddress(at, () => listen(at, forwarder.accept, { halfOpen: true }));
+    const listener = await takeListenAddress(at, () => listen(at, forwarder.accept, { halfOpen: true }));
     try {
       say(
         `forwarding ${formatAddress(listener.address)} to the leader of "${name}", for ${
-          networkReach(listener.address)
+          socketReach(listener.address)
         }`,
       );
       for await (const { change } of followLeader(call, name, { signal: stop.signal })) {

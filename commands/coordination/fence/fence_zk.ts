@@ -4,7 +4,7 @@ import { printJson } from "../../../src/base/terminal/io.ts";
 import { wasStdinClosedAtStart } from "../../../src/base/process/spawn/inherited_descriptors.ts";
 import { parseFencingToken } from "../../../src/coordination/fence/token_slots.ts";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { validatePath } from "../../../src/protocols/zookeeper/node_path_names.ts";
+import { validateNodePath } from "../../../src/protocols/zookeeper/node_path.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage, errorReason } from "../../../src/base/errors.ts";
 import {
@@ -97,7 +97,7 @@ function operationOf({ values }: FenceZkCall, { verb, path, data, more }: FenceZ
 
 function checkPath(path: string, sequential: boolean): void {
   try {
-    validatePath(path, sequential);
+    validateNodePath(path, sequential);
   } catch (thrown) {
     throw new BatonError("USAGE", errorMessage(thrown), { cause: thrown });
   }

@@ -34,7 +34,7 @@ import { parseKeeperLimits } from "./limits_flag.ts";
 import type { KeeperVerifyJson } from "../../json_shapes/machine_shapes.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import type { WorkProgress } from "../../../src/base/support/work_progress.ts";
-import { describeReach } from "../../../src/base/sockets/socket_reach.ts";
+import { describeSocketReach } from "../../../src/base/sockets/socket_reach.ts";
 
 const settings = {
   dataDir: flagSetting("--data-dir", textType("folder"), {
@@ -200,10 +200,13 @@ async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): 
 function logAddresses(log: Log, keeper: Keeper, page: HttpService | null): void {
   const listen = keeper.addresses.map(formatAddress).join(", ");
   const { pid } = process;
-  log("info", "serving", `process ${pid} serves ${describeReach(keeper.addresses, formatAddress)}`, { pid, listen });
+  log("info", "serving", `process ${pid} serves ${describeSocketReach(keeper.addresses, formatAddress)}`, {
+    pid,
+    listen,
+  });
   if (page === null) return;
   const metrics = formatAddress(page.address);
-  const where = describeReach([page.address], formatAddress);
+  const where = describeSocketReach([page.address], formatAddress);
   log("info", "metrics", `/healthz and /metrics are at ${where}`, { metrics });
 }
 

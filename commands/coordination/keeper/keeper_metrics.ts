@@ -5,7 +5,7 @@ import type { StatusPageSource } from "../../../src/base/terminal/status_page.ts
 import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../../src/coordination/keeper/state/keeper_limits.ts";
 import { keeperDatabaseFileName } from "../../../src/coordination/keeper/storage/keeper_rows.ts";
-import { whyNotWritable } from "../../../src/base/storage/write_access.ts";
+import { whyStoreNotWritable } from "../../../src/base/storage/write_access.ts";
 import { keeperUseReader } from "./keeper_use.ts";
 import type { KeeperStatistics } from "../../../src/coordination/keeper/protocol/keeper_report.ts";
 
@@ -31,7 +31,7 @@ export function keeperStatusSource(
  */
 function healthOf({ writable }: KeeperStatistics, dataDir: string): string | null {
   if (!writable) return "the disk cannot store data: writes are refused";
-  const why = whyNotWritable(dataDir, keeperDatabaseFileName);
+  const why = whyStoreNotWritable(dataDir, keeperDatabaseFileName);
   if (why !== null) return why;
   const { bsize, bavail } = statfsSync(dataDir);
   return bavail * bsize >= freeBytesMin ? null : `the disk is full: ${bavail * bsize} bytes are free in ${dataDir}`;

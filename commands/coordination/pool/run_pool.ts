@@ -4,7 +4,7 @@ import { raiseOwnOpenFilesLimit } from "../../../src/base/process/spawn/shell_st
 import { PreparedChild } from "../../../src/base/process/supervise/supervise_child.ts";
 import type { CommandGuard } from "../../../src/base/process/guard/guard.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
-import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import { encodeSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
@@ -108,7 +108,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
     const opening = { isPatient, io, clock, quiet, what: JSON.stringify(component) };
     zk = await openSession(deps.connect, place.connect, opening);
     warnOfTimeout(options, io, { place, zk });
-    guard.setSession(formatSessionHandle(place.connect, zk.session));
+    guard.setSession(encodeSessionHandle(place.connect, zk.session));
     jobs = new PoolCommandRunner(options, {
       report,
       clock,

@@ -9,16 +9,16 @@ import { type Deadline, deadlineAfter } from "../support/deadline.ts";
 import { formatDuration } from "../support/duration.ts";
 import { printable } from "../support/text.ts";
 import {
-  ExchangeError,
   type HttpExchange,
+  HttpExchangeError,
   type HttpExchangeOptions,
   type HttpReply,
-  type OutgoingRequest,
+  type OutgoingHttpRequest,
 } from "./http_exchange.ts";
 import type { HttpHeaders } from "./http_headers.ts";
-import type { NodeExchange } from "./node_exchange.ts";
+import type { NodeHttpExchange } from "./node_exchange.ts";
 import type { ProxyEnvironment } from "./proxy_choice.ts";
-import { decideRedirection, describeStatus } from "./redirection.ts";
+import { decideRedirection, describeHttpStatus } from "./redirection.ts";
 
 export interface HttpClientOptions {
   readonly clock: Clock;
@@ -30,7 +30,7 @@ export interface HttpClientOptions {
   readonly exchange?: HttpExchange | undefined;
 }
 
-export interface SendOptions {
+export interface HttpSendOptions {
   /** Time limit of the whole exchange, with its redirections and the body of the response. Milliseconds. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
@@ -52,7 +52,7 @@ export interface BackendResponse {
   done(): void;
 }
 
-export type SendResult =
+export type HttpSendResult =
   | BackendResponse
   | { readonly kind: "timed_out"; readonly why: string }
   /** `isMalformed`: there was a response, and it will not be better next time. */
@@ -60,14 +60,14 @@ export type SendResult =
 
 export class HttpClient implements Disposable {
   readonly #options: HttpClientOptions;
-  #node: Promise<NodeExchange> | null = null;
+  #node: Promise<NodeHttpExchange> | null = null;
 
   constructor(options: HttpClientOptions) {
     this.#options = options;
   }
 
   /** Resolves when the status has arrived. Never rejects. */
-  async send(request: OutgoingRequest, options: SendOptions): Promise<SendResult> {
+  async send(request: OutgoingHttpRequest, options: HttpSendOptions): Promise<HttpSendResult> {
     const { timeoutMs, signal } = options;
     let late: Error | null = null;
     const reason = () => late = new Error(`it did not end within ${formatDuration(timeoutMs)}`);
@@ -80,7 +80,7 @@ export class HttpClient implements Disposable {
         const why = error === late ? ` within ${formatDuration(timeoutMs)}` : `: ${errorMessage(error)}`;
         return { kind: "timed_out", why: `got no response${why}` };
       }
-      const isMalformed = error instanceof ExchangeError && error.isMalformed;
+      const isMalformed = error instanceof HttpExchangeError && error.isMalformed;
       return {
         kind: "failed",
         why: isMalformed ? error.message : `could not be sent: ${errorMessage(error)}`,
@@ -94,7 +94,7 @@ export class HttpClient implements Disposable {
     void this.#node?.then((node) => node.close(), () => {});
   }
 
-  async #sendWithin(first: OutgoingRequest, options: SendOptions, deadline: Deadline): Promise<SendResult> {
+  async #sendWithin(first: OutgoingHttpRequest, options: HttpSendOptions, deadline: Deadline): Promise<HttpSendResult> {
     const { mayReuse = false, mayFollow = () => false } = options;
     let request = first;
     let isSameHost = true;
@@ -110,19 +110,19 @@ export class HttpClient implements Disposable {
     }
   }
 
-  async #exchange(request: OutgoingRequest, options: HttpExchangeOptions): Promise<HttpReply> {
+  async #exchange(request: OutgoingHttpRequest, options: HttpExchangeOptions): Promise<HttpReply> {
     const { exchange, env, tls = null } = this.#options;
     if (exchange !== undefined) return await exchange(request, options);
-    this.#node ??= import("./node_exchange.ts").then(({ NodeExchange }) => new NodeExchange({ env, tls }));
+    this.#node ??= import("./node_exchange.ts").then(({ NodeHttpExchange }) => new NodeHttpExchange({ env, tls }));
     return await (await this.#node).send(request, options);
   }
 }
 
 /** The user has not written the address where the request went. */
-function redirectedError(error: unknown, { origin, path }: OutgoingRequest): ExchangeError {
-  const { isMalformed = false } = error instanceof ExchangeError ? error : {};
+function redirectedError(error: unknown, { origin, path }: OutgoingHttpRequest): HttpExchangeError {
+  const { isMalformed = false } = error instanceof HttpExchangeError ? error : {};
   const why = `redirected to ${printable(origin + path)}: ${errorMessage(error)}`;
-  return new ExchangeError(why, { cause: error, isMalformed });
+  return new HttpExchangeError(why, { cause: error, isMalformed });
 }
 
 function responded(reply: HttpReply, why: string | null, deadline: Deadline): BackendResponse {
@@ -132,7 +132,7 @@ function responded(reply: HttpReply, why: string | null, deadline: Deadline): Ba
     status,
     headers,
     body,
-    how: `${describeStatus({ status, headers, why })}${proxy === null ? "" : ` through ${proxy}`}`,
+    how: `${describeHttpStatus({ status, headers, why })}${proxy === null ? "" : ` through ${proxy}`}`,
     done: () => {
       deadline.cancel();
       abandon();

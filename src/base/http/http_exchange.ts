@@ -1,8 +1,8 @@
 /** The interface of one HTTP request and its response, below redirections, time limits and the words for failures. */
 import type { HttpHeaders } from "./http_headers.ts";
-import type { HttpPlace } from "./request_target.ts";
+import type { HttpRequestTarget } from "./request_target.ts";
 
-export interface OutgoingRequest extends HttpPlace {
+export interface OutgoingHttpRequest extends HttpRequestTarget {
   readonly method: string;
   readonly headers: HttpHeaders;
   readonly body: Uint8Array;
@@ -34,17 +34,17 @@ export interface HttpExchangeOptions {
   readonly isSameHost: boolean;
 }
 
-/** Rejects when there is no response, with an ExchangeError or the reason of the signal. */
-export type HttpExchange = (request: OutgoingRequest, options: HttpExchangeOptions) => Promise<HttpReply>;
+/** Rejects when there is no response, with an HttpExchangeError or the reason of the signal. */
+export type HttpExchange = (request: OutgoingHttpRequest, options: HttpExchangeOptions) => Promise<HttpReply>;
 
 /** There is no response that could be understood. */
-export class ExchangeError extends Error {
+export class HttpExchangeError extends Error {
   /** The host has responded with something that is not HTTP, or with a status that is no number of three digits. */
   readonly isMalformed: boolean;
 
   constructor(message: string, { cause, isMalformed = false }: { cause?: unknown; isMalformed?: boolean } = {}) {
     super(message, { cause });
-    this.name = "ExchangeError";
+    this.name = "HttpExchangeError";
     this.isMalformed = isMalformed;
   }
 }

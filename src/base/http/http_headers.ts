@@ -3,18 +3,18 @@
 export type HttpHeaders = readonly (readonly [name: string, value: string])[];
 
 /** The value of the first header with this name in lower case; null: there is none. */
-export function headerValue(headers: HttpHeaders, wanted: string): string | null {
+export function httpHeaderValue(headers: HttpHeaders, wanted: string): string | null {
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? null;
 }
 
 /** `headers` without those whose names are in `by`, and then `by`. */
-export function replaceHeaders(headers: HttpHeaders, by: HttpHeaders): HttpHeaders {
+export function replaceHttpHeaders(headers: HttpHeaders, by: HttpHeaders): HttpHeaders {
   const names = by.map(([name]) => name.toLowerCase());
   return [...headers.filter(([name]) => !names.includes(name.toLowerCase())), ...by];
 }
 
 /** The pairs in a list of alternating names and values, as node:http gives them. */
-export function headerPairs(raw: readonly string[]): HttpHeaders {
+export function httpHeaderPairs(raw: readonly string[]): HttpHeaders {
   const pairs: [string, string][] = [];
   for (let at = 0; at + 1 < raw.length; at += 2) pairs.push([raw[at] ?? "", raw[at + 1] ?? ""]);
   return pairs;

@@ -7,7 +7,7 @@ import { rmSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Address, formatAddress, type TlsSource } from "../sockets/connection.ts";
 import type { SocketServer } from "../sockets/tls_server.ts";
-import { takeAddress } from "../sockets/take_address.ts";
+import { takeListenAddress } from "../sockets/take_address.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { onAbort, TaskScope } from "../support/abort.ts";
 import { OneTimeEvent } from "../support/event.ts";
@@ -18,7 +18,7 @@ export interface HttpListenerLimits extends HttpConnectionLimits {
 }
 
 /** Limits for a page with few clients. The idle time is longer than a scrape interval of monitoring systems. */
-export const httpListenerLimits: HttpListenerLimits = {
+export const httpListenerLimitsDefault: HttpListenerLimits = {
   connectionsMax: 64,
   headMsMax: 5000,
   idleMsMax: 75_000,
@@ -48,7 +48,7 @@ export interface HttpListenerOptions {
 
 /** Listens on `address`. Rejects with CANNOT_CREATE. */
 export async function listenHttp(address: Address, options: HttpListenerOptions): Promise<HttpListener> {
-  const limits = { ...httpListenerLimits, ...options.limits };
+  const limits = { ...httpListenerLimitsDefault, ...options.limits };
   const { onRequest, tls, clock = systemClock(), makeRoom, action = `listen at ${formatAddress(address)}` } = options;
   const connections = new HttpConnections(limits, clock, makeRoom);
   const { headBytesMax: maxHeaderSize } = limits;
@@ -72,7 +72,7 @@ export async function listenHttp(address: Address, options: HttpListenerOptions)
       handshakeMsMax: limits.headMsMax,
       handshakesMax: limits.connectionsMax,
     }, (socket) => http.emit("connection", socket));
-  await takeAddress(address, () => bind(server, address), { action });
+  await takeListenAddress(address, () => bind(server, address), { action });
   const bound = server.address();
   const actual: Address = address.kind === "tcp" && bound !== null && typeof bound === "object"
     ? { ...address, port: bound.port }

@@ -5,15 +5,20 @@
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import https from "node:https";
 import { errorMessage } from "../errors.ts";
-import { clientTls } from "../sockets/client_tls.ts";
+import { clientTlsOptions } from "../sockets/client_tls.ts";
 import type { TlsOptions } from "../sockets/connection.ts";
-import { describeFailure } from "../sockets/describe_failure.ts";
+import { describeSocketFailure } from "../sockets/describe_failure.ts";
 import { isIpLiteral } from "../sockets/resolve_host.ts";
 import { onAbort } from "../support/abort.ts";
 import { printable } from "../support/text.ts";
-import { ExchangeError, type HttpExchangeOptions, type HttpReply, type OutgoingRequest } from "./http_exchange.ts";
-import { headerPairs, headerValue, type HttpHeaders } from "./http_headers.ts";
-import { type ProxyChoice, type ProxyEnvironment, proxyFor } from "./proxy_choice.ts";
+import {
+  HttpExchangeError,
+  type HttpExchangeOptions,
+  type HttpReply,
+  type OutgoingHttpRequest,
+} from "./http_exchange.ts";
+import { httpHeaderPairs, type HttpHeaders, httpHeaderValue } from "./http_headers.ts";
+import { chooseProxy, type ProxyChoice, type ProxyEnvironment } from "./proxy_choice.ts";
 
 /**
  * The time that a connection without a request is kept: shorter than servers keep it, so that they do not close it
@@ -25,7 +30,7 @@ const headBytesMax = 256 << 10;
 /** Methods whose requests say nothing of a body that they do not have. */
 const bodilessMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "DELETE", "TRACE"]);
 
-export interface NodeExchangeOptions {
+export interface NodeHttpExchangeOptions {
   readonly env: ProxyEnvironment;
   /** Called for each new connection; throws if it cannot be opened. Null: there are no options for TLS. */
   readonly tls: (() => TlsOptions) | null;
@@ -45,19 +50,19 @@ interface RequestRoute {
 /** Number of routes that are remembered. */
 const routesMax = 1000;
 
-export class NodeExchange {
-  readonly #options: NodeExchangeOptions;
+export class NodeHttpExchange {
+  readonly #options: NodeHttpExchangeOptions;
   // Deno repeats a request when an earlier connection breaks: one try would become two.
   readonly #mayReuse = !("Deno" in globalThis);
   readonly #agents = new Map<boolean, http.Agent>();
   readonly #routes = new Map<string, RequestRoute>();
 
-  constructor(options: NodeExchangeOptions) {
+  constructor(options: NodeHttpExchangeOptions) {
     this.#options = options;
   }
 
   /** See HttpExchange. */
-  async send(request: OutgoingRequest, options: HttpExchangeOptions): Promise<HttpReply> {
+  async send(request: OutgoingHttpRequest, options: HttpExchangeOptions): Promise<HttpReply> {
     let route: RequestRoute | null = null;
     try {
       route = this.#routeTo(request.origin);
@@ -72,9 +77,9 @@ export class NodeExchange {
     } catch (error) {
       const { isTls = false, proxy = null } = route ?? {};
       if (options.signal.aborted && proxy === null) throw options.signal.reason;
-      const { isMalformed = false } = error instanceof ExchangeError ? error : {};
+      const { isMalformed = false } = error instanceof HttpExchangeError ? error : {};
       const through = proxy === null ? "" : `through ${proxy.name}: `;
-      throw new ExchangeError(`${through}${whyFailed(error, isTls, this.#options.tls !== null)}`, {
+      throw new HttpExchangeError(`${through}${whyFailed(error, isTls, this.#options.tls !== null)}`, {
         cause: error,
         isMalformed,
       });
@@ -97,7 +102,7 @@ export class NodeExchange {
       hostHeader,
       host: hostname.replace(/^\[|\]$/g, ""),
       port: Number(port || (isTls ? 443 : 80)),
-      proxy: proxyFor(origin, this.#options.env),
+      proxy: chooseProxy(origin, this.#options.env),
     };
     if (this.#routes.size >= routesMax) this.#routes.clear();
     this.#routes.set(origin, route);
@@ -108,7 +113,7 @@ export class NodeExchange {
     const { ca, cert, key } = this.#options.tls?.() ?? {};
     const own = isSameHost && cert !== undefined && key !== undefined ? { cert, key } : {};
     return {
-      ...clientTls({ ...(ca === undefined ? {} : { ca }), ...own }),
+      ...clientTlsOptions({ ...(ca === undefined ? {} : { ca }), ...own }),
       servername: isIpLiteral(host) ? "" : host,
     };
   }
@@ -176,7 +181,7 @@ function openTunnel(
 function exchange(
   connection: ConnectionSettings,
   { isTls, host, port, hostHeader, proxy }: RequestRoute,
-  request: OutgoingRequest,
+  request: OutgoingHttpRequest,
   { signal }: HttpExchangeOptions,
   renew: () => void = () => {},
 ): Promise<HttpReply> {
@@ -211,13 +216,13 @@ function exchange(
     const received = new BodyStream(message, off);
     body = received;
     const status = message.statusCode ?? 0;
-    const headers = headerPairs(message.rawHeaders);
+    const headers = httpHeaderPairs(message.rawHeaders);
     resolve({ status, headers, proxy: name, body, abandon: () => received.abandon() });
   });
   sent.on("upgrade", (message: IncomingMessage, socket) => {
     off();
     socket.destroy();
-    resolve({ ...emptyReply(message.statusCode ?? 0, headerPairs(message.rawHeaders), null), proxy: name });
+    resolve({ ...emptyReply(message.statusCode ?? 0, httpHeaderPairs(message.rawHeaders), null), proxy: name });
   });
   const head: Uint8Array[] = [];
   sent.once("socket", (socket) => {
@@ -234,20 +239,20 @@ function exchange(
     if (status === null || (typeof status === "number" && status >= 300 && status < 400)) return reject(error);
     if (typeof status === "number") return resolve({ ...emptyReply(status, [], describeError(error)), proxy: name });
     const what = `got the status "${status}", which is no number of three digits`;
-    reject(new ExchangeError(what, { isMalformed: true }));
+    reject(new HttpExchangeError(what, { isMalformed: true }));
   });
   sendBody(sent, request);
   return promise;
 }
 
-function sendBody(sent: ClientRequest, { body }: OutgoingRequest): void {
+function sendBody(sent: ClientRequest, { body }: OutgoingHttpRequest): void {
   if (body.byteLength > 0) sent.end(Buffer.from(body.buffer, body.byteOffset, body.byteLength));
   else sent.end();
 }
 
 /** Names and values in turn, as node:http takes them. */
 function headersOf(
-  { method, headers, body }: OutgoingRequest,
+  { method, headers, body }: OutgoingHttpRequest,
   { hostHeader, isReused, proxy }: {
     readonly hostHeader: string;
     readonly isReused: boolean;
@@ -256,7 +261,7 @@ function headersOf(
 ): string[] {
   const lines = ["Host", hostHeader];
   for (const [name, value] of headers) lines.push(name, value);
-  if (headerValue(headers, "user-agent") === null) lines.push("User-Agent", "baton");
+  if (httpHeaderValue(headers, "user-agent") === null) lines.push("User-Agent", "baton");
   if (body.byteLength > 0 || !bodilessMethods.has(method)) lines.push("Content-Length", String(body.byteLength));
   lines.push("Connection", isReused ? "keep-alive" : "close");
   if (proxy?.authorization) lines.push("Proxy-Authorization", proxy.authorization);
@@ -280,7 +285,7 @@ function statusIn(head: Buffer): number | string | null {
 }
 
 function describeError(error: Error): Error {
-  return new Error(describeFailure(error), { cause: error });
+  return new Error(describeSocketFailure(error), { cause: error });
 }
 
 /** The reason without hints for programmers. */
@@ -302,7 +307,7 @@ function whyFailed(error: unknown, isTls: boolean, hasOptions: boolean): string 
   if (code === "EPROTO" || code.startsWith("ERR_SSL_WRONG_VERSION")) {
     return `${errorMessage(error)}; does this port use TLS?`;
   }
-  return describeFailure(error, isTls ? { tls: {} } : {});
+  return describeSocketFailure(error, isTls ? { tls: {} } : {});
 }
 
 /** Bytes that are read ahead. */

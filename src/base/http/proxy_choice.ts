@@ -1,7 +1,7 @@
 /** The choice of the proxy that a request is sent through, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say. Pure. */
 import { BatonError } from "../errors.ts";
 import { isInNetwork } from "../sockets/ip_network.ts";
-import { isLoopback } from "../sockets/socket_reach.ts";
+import { isLoopbackHost } from "../sockets/socket_reach.ts";
 
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>;
 
@@ -18,12 +18,12 @@ export interface ProxyChoice {
  * Null: the request is sent directly. Throws CONFIG for a variable that names no HTTP proxy. Requests to this machine
  * use none.
  */
-export function proxyFor(origin: string, env: ProxyEnvironment): ProxyChoice | null {
+export function chooseProxy(origin: string, env: ProxyEnvironment): ProxyChoice | null {
   const { protocol, hostname, port } = new URL(origin);
   const host = plainHost(hostname);
   const name = protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY";
   const variable = [name.toLowerCase(), name].find((one) => env[one]?.trim() && !isForged(one, env));
-  if (variable === undefined || isLoopback(host) || ownHosts.test(host)) return null;
+  if (variable === undefined || isLoopbackHost(host) || ownHosts.test(host)) return null;
   const noProxy = env["no_proxy"] || env["NO_PROXY"] || "";
   if (isListed(noProxy, host, port || (protocol === "https:" ? "443" : "80"))) return null;
   return parseProxy(env[variable]?.trim() ?? "", variable);

@@ -1,30 +1,30 @@
 /** Decides what is done with a response that redirects (RFC 9110, section 15.4). Pure. */
 import { printable } from "../support/text.ts";
-import { headerValue, type HttpHeaders } from "./http_headers.ts";
-import type { OutgoingRequest } from "./http_exchange.ts";
-import { splitUrl, withoutLogin } from "./request_target.ts";
+import { type HttpHeaders, httpHeaderValue } from "./http_headers.ts";
+import type { OutgoingHttpRequest } from "./http_exchange.ts";
+import { splitRequestUrl, urlWithoutLogin } from "./request_target.ts";
 
 /** Maximum number of redirections of one request. */
-export const redirectionsMax = 5;
+export const httpRedirectionsMax = 5;
 
 /** Statuses that ask for the same method and body at another place. */
-export const sameMethodStatuses: ReadonlySet<number> = new Set([307, 308]);
+export const sameMethodRedirections: ReadonlySet<number> = new Set([307, 308]);
 /**
  * Statuses that are followed only on request. After 303 the result is read there by GET; 301 and 302 keep method and
  * body, too.
  */
-export const otherRedirections: ReadonlySet<number> = new Set([301, 302, 303]);
+export const optInRedirections: ReadonlySet<number> = new Set([301, 302, 303]);
 
 /** Headers that another host does not get: all whose names say that they are credentials. */
 const credentials = /auth|cookie|token|secret|passw|credential|api-?key|signature/i;
 
-export type Redirection =
+export type RedirectionDecision =
   /**
    * The response stays as it is. `why`: what forbids to follow it, as the end of a sentence; null: it is not to be
    * followed.
    */
   | { readonly kind: "stays"; readonly why: string | null }
-  | { readonly kind: "followed"; readonly request: OutgoingRequest; readonly isSameHost: boolean };
+  | { readonly kind: "followed"; readonly request: OutgoingHttpRequest; readonly isSameHost: boolean };
 
 /**
  * `count`: the number of redirections before. `mayFollow`: whether this status is followed; null: the user says what
@@ -32,17 +32,17 @@ export type Redirection =
  */
 export function decideRedirection(
   { status, headers }: { readonly status: number; readonly headers: HttpHeaders },
-  request: OutgoingRequest,
+  request: OutgoingHttpRequest,
   { count, mayFollow }: { readonly count: number; readonly mayFollow: boolean | null },
-): Redirection {
-  const written = headerValue(headers, "location");
+): RedirectionDecision {
+  const written = httpHeaderValue(headers, "location");
   if (mayFollow === null) return { kind: "stays", why: "--retry-on or --no-retry-on names it" };
-  if (!mayFollow) return { kind: "stays", why: otherRedirections.has(status) ? "that needs --follow" : null };
+  if (!mayFollow) return { kind: "stays", why: optInRedirections.has(status) ? "that needs --follow" : null };
   // The bytes of a header are read as Latin-1, whatever their encoding is.
   const location = written?.replaceAll(/[\x80-\xff]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`) ??
     null;
   if (location === null) return { kind: "stays", why: "it has no Location" };
-  if (count >= redirectionsMax) return { kind: "stays", why: `it is redirection number ${count + 1}` };
+  if (count >= httpRedirectionsMax) return { kind: "stays", why: `it is redirection number ${count + 1}` };
   const from = new URL(request.origin);
   const to = URL.parse(location, request.origin + request.path);
   if (to === null || (to.protocol !== "http:" && to.protocol !== "https:")) {
@@ -58,7 +58,7 @@ export function decideRedirection(
     kind: "followed",
     isSameHost,
     request: {
-      ...splitUrl(wholeUrl(location, request.origin) ?? to.href, to),
+      ...splitRequestUrl(wholeUrl(location, request.origin) ?? to.href, to),
       method: isRead && request.method !== "HEAD" ? "GET" : request.method,
       headers: request.headers.filter(([name]) => !dropped(name)),
       body: isRead ? new Uint8Array() : request.body,
@@ -67,11 +67,11 @@ export function decideRedirection(
 }
 
 /** "got status 301 with Location: https://…": the beginning of a reason. */
-export function describeStatus(
+export function describeHttpStatus(
   { status, headers, why }: { readonly status: number; readonly headers: HttpHeaders; readonly why?: string | null },
 ): string {
-  const location = status >= 300 && status < 400 ? headerValue(headers, "location") : null;
-  const where = location === null ? "" : ` with Location: ${printable(withoutLogin(location).slice(0, 500))}`;
+  const location = status >= 300 && status < 400 ? httpHeaderValue(headers, "location") : null;
+  const where = location === null ? "" : ` with Location: ${printable(urlWithoutLogin(location).slice(0, 500))}`;
   return `got status ${status}${where}${why ? `, which is not followed: ${why}` : ""}`;
 }
 

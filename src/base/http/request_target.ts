@@ -1,14 +1,14 @@
 /** The targets of requests, as they are written on the wire: nothing in a path is decoded or normalized. Pure. */
 
 /** Where requests are sent: `http://host:port` without a slash at its end, and what follows it. */
-export interface HttpPlace {
+export interface HttpRequestTarget {
   readonly origin: string;
   /** Begins with a slash; has the query, but no fragment. */
   readonly path: string;
 }
 
 /** The URL without a user and a password, for a message. */
-export function withoutLogin(url: string): string {
+export function urlWithoutLogin(url: string): string {
   return url.replace(/^(\s*(?:[a-z][a-z\d+.-]*:)?[/\\]{2})?[^/?#]*@/i, "$1…@");
 }
 
@@ -16,7 +16,7 @@ export function withoutLogin(url: string): string {
  * Divides a URL, of which `parsed` is the parsed form. The path stays as it was written, except that characters which
  * no request may contain are escaped: a parser of URLs would change `\` to `/`.
  */
-export function splitUrl(written: string, parsed: URL): HttpPlace {
+export function splitRequestUrl(written: string, parsed: URL): HttpRequestTarget {
   const [, rest = ""] = /^\s*[a-z]+:[/\\]{2}[^/\\?#]*([^#]*)/i.exec(written) ?? [];
   const path = rest.trimEnd().replaceAll(/[^\x21-\x7e]/gu, encodeURIComponent);
   return { origin: parsed.origin, path: path.startsWith("/") ? path : `/${path}` };
@@ -26,7 +26,7 @@ export function splitUrl(written: string, parsed: URL): HttpPlace {
  * The path of a request line: that of the absolute form as well, which RFC 9112, section 3.2.2 requires. Null: it has
  * none.
  */
-export function pathOfTarget(target: string): string | null {
+export function requestTargetPath(target: string): string | null {
   if (target.startsWith("/")) return target;
   const [isAbsolute, rest = ""] = /^https?:\/\/[^/?#]+(.*)$/is.exec(target) ?? [];
   if (isAbsolute === undefined) return null;
@@ -38,7 +38,7 @@ export function pathOfTarget(target: string): string | null {
  * decodes `%2e` or takes `\` for `/`, begins with the name of another server, or has characters that no request may
  * contain.
  */
-export function joinPaths(base: string, path: string): string | null {
+export function joinUrlPaths(base: string, path: string): string | null {
   if (!path.startsWith("/") || /^\/[/\\]/.test(path) || /[^\x21-\xff]/.test(path)) return null;
   const folder = base.replace(/\/$/, "");
   if (folder === "") return path;

@@ -37,7 +37,7 @@ export interface HttpResponse {
   readonly body?: string | Uint8Array | ((stream: ResponseStream) => Promise<void>);
 }
 
-export interface HttpLimits extends HttpListenerLimits, ResponseStreamLimits {
+export interface HttpServiceLimits extends HttpListenerLimits, ResponseStreamLimits {
   /** Maximum size of a request's body. Bytes. */
   readonly bodyBytesMax: number;
   /** Time for a request's body to arrive. Milliseconds. */
@@ -49,7 +49,7 @@ export interface HttpLimits extends HttpListenerLimits, ResponseStreamLimits {
 export interface HttpServiceOptions {
   /** A rejection with an HttpError becomes a response with its status and message; another one is status 500. */
   readonly handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
-  readonly limits?: Partial<HttpLimits> | undefined;
+  readonly limits?: Partial<HttpServiceLimits> | undefined;
   readonly tls?: TlsSource | undefined;
   readonly clock?: Clock | undefined;
   /** Action for an error message: "serve /metrics on :80". */
@@ -104,7 +104,7 @@ async function closeService(listener: HttpListener, ending: AbortController, clo
 
 interface ExchangeOptions extends HttpServiceOptions {
   readonly clock: Clock;
-  readonly limits: Omit<HttpLimits, keyof HttpListenerLimits>;
+  readonly limits: Omit<HttpServiceLimits, keyof HttpListenerLimits>;
   readonly ending: AbortSignal;
 }
 

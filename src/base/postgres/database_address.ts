@@ -6,7 +6,7 @@
 import process from "node:process";
 import { BatonError, errorMessage } from "../errors.ts";
 import type { TlsFileNames } from "../sockets/connection.ts";
-import { isLoopback } from "../sockets/socket_reach.ts";
+import { isLoopbackHost } from "../sockets/socket_reach.ts";
 import { TlsFiles } from "../sockets/tls_files.ts";
 import { ownUserName } from "../support/user_name.ts";
 import { readFileSync } from "node:fs";
@@ -64,7 +64,7 @@ export function describeDatabase({ hosts, database, schema }: DatabaseAddress): 
 }
 
 /** One host for messages. */
-export function describeHost({ host, port }: DatabaseHost): string {
+export function describeDatabaseHost({ host, port }: DatabaseHost): string {
   return host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : `${bracketed(host)}:${port}`;
 }
 
@@ -122,9 +122,9 @@ export function parseDatabaseUrl(
  * Verification of a host's certificate; null: no TLS. The default is everything, except on this machine, where no
  * network is used.
  */
-export function chooseVerification({ sslMode }: DatabaseAddress, { host }: DatabaseHost): TlsVerification | null {
+export function chooseTlsVerification({ sslMode }: DatabaseAddress, { host }: DatabaseHost): TlsVerification | null {
   if (host.startsWith("/") || sslMode === "disable") return null;
-  if (sslMode === null && isLoopback(host)) return null;
+  if (sslMode === null && isLoopbackHost(host)) return null;
   return sslMode ?? "verify-full";
 }
 
@@ -196,11 +196,11 @@ function tlsFilesOf({ sslrootcert: ca, sslcert: cert, sslkey: key }: Parameters)
 }
 
 function refused(url: string, why: string): BatonError {
-  return new BatonError("CONFIG", `The database URL ${withoutPassword(url)} cannot be used: ${why}`);
+  return new BatonError("CONFIG", `The database URL ${urlWithoutPassword(url)} cannot be used: ${why}`);
 }
 
 /** The URL with stars in place of everything that may be a password, also if it is none of a database. */
-export function withoutPassword(url: string): string {
+export function urlWithoutPassword(url: string): string {
   return url.replace(/^([a-z][a-z0-9+.-]*:(?:\/\/)?[^:@/?]*):.*@/is, "$1:***@").replace(
     /([?&]password)=[^&]*/gi,
     "$1=***",
@@ -212,7 +212,7 @@ export function withoutPassword(url: string): string {
  * each line. Returns undefined if the file does not exist or has no line for the database. Throws CONFIG for a file
  * that other users can read.
  */
-export function passwordFromFile(
+export function readDatabasePassword(
   { database, user, passwordFile }: Pick<DatabaseAddress, "database" | "user" | "passwordFile">,
   { host, port }: DatabaseHost,
 ): string | undefined {

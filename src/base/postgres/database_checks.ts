@@ -86,7 +86,7 @@ export async function readDatabaseFacts(connection: PrimaryConnection): Promise<
 }
 
 /** Whether a commit waits until a standby has it on its disk, so that a fail-over to that standby loses nothing. */
-export function isSynchronous({ settings }: DatabaseFacts): boolean {
+export function isReplicationSynchronous({ settings }: DatabaseFacts): boolean {
   const commit = settings["synchronous_commit"];
   return (settings["synchronous_standby_names"] ?? "") !== "" && (commit === "on" || commit === "remote_apply");
 }
@@ -125,7 +125,7 @@ export function judgeDatabase(
         "a fail-over after a crash of the standby's machine may lose acknowledged messages",
     );
   }
-  if (!isSynchronous(facts)) {
+  if (!isReplicationSynchronous(facts)) {
     const sentence = standbys !== null && standbys.length === 0
       ? "there is no standby: acknowledged messages are lost with the disk of the database"
       : "replication is asynchronous: a fail-over may lose acknowledged messages; set synchronous_standby_names";

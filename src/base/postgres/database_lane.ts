@@ -16,7 +16,7 @@
  *   opened: statements must be fenced). `isTemporary`: the same statement may succeed later.
  * - `onConnect` runs after each connect, before the first statement, with the connection: format of the store, its id,
  *   the timeline.
- * - `retryWhileTemporary` repeats a statement that was certainly not executed.
+ * - `retryTemporaryErrors` repeats a statement that was certainly not executed.
  * - Integers in rows are numbers (bigint beyond 2^53), bytea is a Buffer, bool a boolean, everything else text.
  */
 import { BatonError, errorMessage } from "../errors.ts";
@@ -33,7 +33,7 @@ import {
 } from "./primary_connection.ts";
 import { StatementError } from "./statement_error.ts";
 
-export interface LaneOptions {
+export interface DatabaseLaneOptions {
   readonly address: DatabaseAddress;
   readonly clock: Clock;
   /** Names the program in pg_stat_activity. */
@@ -47,7 +47,7 @@ export interface LaneOptions {
   readonly warn?: ((text: string) => void) | undefined;
 }
 
-export interface RunOptions {
+export interface LaneRunOptions {
   /** How long the statement may take, with the wait for its turn and for a connection. Milliseconds. */
   readonly deadlineMs?: number;
   /** How long it may wait for a connection, if there is none. Milliseconds. */
@@ -61,7 +61,7 @@ const defaultDeadlineMs = 40_000;
 const waitingMax = 10_000;
 
 export class DatabaseLane implements AsyncDisposable {
-  readonly #options: LaneOptions;
+  readonly #options: DatabaseLaneOptions;
   readonly #closing = new AbortController();
   #connection: PrimaryConnection | null = null;
   #whyNotConnected: string | null = null;
@@ -69,7 +69,7 @@ export class DatabaseLane implements AsyncDisposable {
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
-  constructor(options: LaneOptions) {
+  constructor(options: DatabaseLaneOptions) {
     this.#options = options;
   }
 
@@ -83,7 +83,11 @@ export class DatabaseLane implements AsyncDisposable {
   }
 
   /** Runs a statement after those that were passed before. Rejects with StatementError. */
-  run(statement: SqlStatement, values: readonly SqlParameter[] = [], options: RunOptions = {}): Promise<PostgresRow[]> {
+  run(
+    statement: SqlStatement,
+    values: readonly SqlParameter[] = [],
+    options: LaneRunOptions = {},
+  ): Promise<PostgresRow[]> {
     if (this.#waiting >= waitingMax) {
       const message = `More than ${waitingMax} statements wait for the database ${describeDatabase(this.address)}`;
       return Promise.reject(new StatementError(message, { outcome: "not_sent", sqlState: null, code: "LOCK_BUSY" }));
@@ -106,7 +110,7 @@ export class DatabaseLane implements AsyncDisposable {
   }
 
   /** Connects if it is not connected; the same errors as `run`, and those of `onConnect`. */
-  connect(options: RunOptions = {}): Promise<unknown> {
+  connect(options: LaneRunOptions = {}): Promise<unknown> {
     return this.run({ name: "baton_connected", text: "SELECT 1" }, [], options);
   }
 
@@ -179,7 +183,7 @@ export class DatabaseLane implements AsyncDisposable {
  * Repeats `work` with pauses while it fails with an error after which nothing has happened and that may not last.
  * Rejects with the last error when the signal aborts, and immediately for every other error.
  */
-export async function retryWhileTemporary<T>(
+export async function retryTemporaryErrors<T>(
   work: () => Promise<T>,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<T> {

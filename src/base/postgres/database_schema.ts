@@ -37,7 +37,7 @@ export async function migrateDatabase(
   let step = 0;
   const run = (text: string, values: Parameters<PrimaryConnection["run"]>[1] = [], rowsMin = 0) =>
     connection.run(
-      { name: `migrate_${step++}`, text: inSchema(text, address.schema), rowsMin },
+      { name: `migrate_${step++}`, text: insertSchemaName(text, address.schema), rowsMin },
       values,
       connecting.signal,
     );
@@ -76,7 +76,7 @@ export async function migrateDatabase(
 export async function acceptMovedDatabase(address: DatabaseAddress, connecting: PrimaryConnectOptions): Promise<void> {
   const connection = await connectToPrimary(address, connecting);
   try {
-    const text = inSchema("UPDATE SCHEMA.store SET system_id = $1::text RETURNING id", address.schema);
+    const text = insertSchemaName("UPDATE SCHEMA.store SET system_id = $1::text RETURNING id", address.schema);
     await connection.run({ name: "store_moved", text, rowsMin: 1 }, [await readSystemId(connection)]);
   } catch (error) {
     throw isNoTables(error) ? noTables(address, error) : error;
@@ -94,7 +94,7 @@ export async function requireSharedStore(
   address: DatabaseAddress,
   tables: readonly string[] = [],
 ): Promise<SharedStoreFormat> {
-  const text = inSchema("SELECT id, format, writes_from, system_id FROM SCHEMA.store", address.schema);
+  const text = insertSchemaName("SELECT id, format, writes_from, system_id FROM SCHEMA.store", address.schema);
   let row: Awaited<ReturnType<PrimaryConnection["run"]>>[number] | undefined;
   try {
     [row] = await connection.run({ name: "store_format", text }, []);
@@ -132,16 +132,16 @@ async function requireTables(
   tables: readonly string[],
 ): Promise<void> {
   const text = "SELECT name FROM unnest($2::text[]) name WHERE to_regclass($1::text || '.' || name) IS NULL ORDER BY 1";
-  const missing = await connection.run({ name: "store_tables", text }, [address.schema, tableNamesIn(tables)]);
+  const missing = await connection.run({ name: "store_tables", text }, [address.schema, tableNamesInSql(tables)]);
   if (missing.length > 0) throw noTables(address, null, missing.map((row) => String(row["name"])));
 }
 
-export function tableNamesIn(statements: readonly string[]): string[] {
+export function tableNamesInSql(statements: readonly string[]): string[] {
   return statements.flatMap((text) => /^CREATE TABLE IF NOT EXISTS SCHEMA\.(\w+)/.exec(text)?.[1] ?? []);
 }
 
 /** The schema is checked when the URL is parsed, so it needs no quotes. */
-export function inSchema(sql: string, schema: string): string {
+export function insertSchemaName(sql: string, schema: string): string {
   return sql.replace(/\bSCHEMA\./g, `${schema}.`).replace("CREATE SCHEMA SCHEMA", `CREATE SCHEMA ${schema}`);
 }
 

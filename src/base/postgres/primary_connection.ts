@@ -6,23 +6,23 @@
  * Results are text: with binary results, pg decodes bytes as UTF-8 and destroys them (ADR 34).
  */
 import pg from "pg";
-import { defaultAuthorities } from "../sockets/client_tls.ts";
+import { defaultTlsAuthorities } from "../sockets/client_tls.ts";
 import { BatonError, errorMessage } from "../errors.ts";
 import { onAbort, TaskScope } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { printable } from "../support/text.ts";
 import {
-  chooseVerification,
+  chooseTlsVerification,
   type DatabaseAddress,
   type DatabaseHost,
   describeDatabase,
-  describeHost,
-  passwordFromFile,
+  describeDatabaseHost,
+  readDatabasePassword,
   type TlsVerification,
 } from "./database_address.ts";
 import { TlsFiles } from "../sockets/tls_files.ts";
-import { missingRowsHint, missingRowsIn } from "./required_rows.ts";
-import { describeDatabaseError, mayConnectLater, StatementError } from "./statement_error.ts";
+import { findMissingRowsSentence, missingRowsHint } from "./required_rows.ts";
+import { describeDatabaseError, isTemporaryConnectRefusal, StatementError } from "./statement_error.ts";
 
 /** A statement of the code. It is prepared when a connection runs it first. */
 export interface SqlStatement {
@@ -92,7 +92,7 @@ export async function connectToPrimary(
     }
   }
   const where = describeDatabase(address);
-  const reasons = failures.map(({ host, error }) => `${describeHost(host)}: ${error.message}`).join("; ");
+  const reasons = failures.map(({ host, error }) => `${describeDatabaseHost(host)}: ${error.message}`).join("; ");
   // Another host may become the primary, so only a failure of all hosts is final.
   const code = failures.every(({ error }) => !error.isTemporary) ? failures[0]?.error.code ?? "CONFIG" : "UNREACHABLE";
   throw new StatementError(`Cannot connect to the database ${where}: ${reasons}`, {
@@ -124,7 +124,7 @@ export class PrimaryConnection {
     this.#client = client;
     this.#address = address;
     this.host = host;
-    this.#where = describeHost(host);
+    this.#where = describeDatabaseHost(host);
     client.on("drain", () => {
       this.#isReady = true;
       this.#onSettled();
@@ -138,7 +138,7 @@ export class PrimaryConnection {
     client.on("error", gone);
     client.on("end", gone);
     client.on("notice", (notice) => {
-      if (mayBeUnconfirmed(notice)) this.#warning = notice.message ?? "warning 01000";
+      if (mayBeUnconfirmedCommit(notice)) this.#warning = notice.message ?? "warning 01000";
     });
   }
 
@@ -260,7 +260,7 @@ export class PrimaryConnection {
     }
     // The server is no longer the primary; the next connection finds that one.
     if (sqlState === "25006") this.#destroy();
-    const missing = missingRowsIn(errorMessage(error));
+    const missing = findMissingRowsSentence(errorMessage(error));
     if (missing !== null) return this.#missingRows(`${missing} (${name})`, error);
     return new StatementError(`${this.#where}: ${describeDatabaseError(error, sqlState, name, this.#address)}`, {
       outcome: "rolled_back",
@@ -363,7 +363,7 @@ const wraparoundRoutines = new Set([
  * generic warning, as others are, and its text depends on the language of the server. A warning that is not known
  * counts as this one.
  */
-export function mayBeUnconfirmed(
+export function mayBeUnconfirmedCommit(
   { code, routine }: { readonly code?: string | undefined; readonly routine?: string | undefined },
 ): boolean {
   return code === "01000" && !wraparoundRoutines.has(routine ?? "");
@@ -413,14 +413,14 @@ function clientConfig(
   { name, warn }: Pick<PrimaryConnectOptions, "name" | "warn">,
 ): pg.ClientConfig {
   const { user, database, password } = address;
-  const verification = chooseVerification(address, host);
+  const verification = chooseTlsVerification(address, host);
   return {
     host: host.host,
     port: host.port,
     user,
     database,
     // A function: without one, pg looks for a password file by itself and prints to stderr.
-    password: () => password ?? passwordFromFile(address, host) ?? missingPassword(address, host),
+    password: () => password ?? readDatabasePassword(address, host) ?? missingPassword(address, host),
     ssl: verification === null ? false : tlsConfig(address, verification, warn),
     application_name: `baton ${name}`.slice(0, 63),
     options: Object.entries(sessionSettings).map(([setting, value]) => `-c ${setting}=${value}`).join(" "),
@@ -442,7 +442,7 @@ function tlsConfig(
   const files = tlsFiles.get(key) ?? new TlsFiles(names, { warn });
   tlsFiles.set(key, files);
   return {
-    ...(verification === "require" ? {} : { ca: defaultAuthorities() }),
+    ...(verification === "require" ? {} : { ca: defaultTlsAuthorities() }),
     ...files.current(),
     rejectUnauthorized: verification !== "require",
     ...(verification === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),
@@ -450,7 +450,7 @@ function tlsConfig(
 }
 
 function missingPassword({ user, database }: DatabaseAddress, host: DatabaseHost): never {
-  const where = `user "${user}" of database "${database}" at ${describeHost(host)}`;
+  const where = `user "${user}" of database "${database}" at ${describeDatabaseHost(host)}`;
   throw new BatonError(
     "REFUSED",
     `the server wants a password, and there is none for ${where}: use PGPASSWORD, or a line in ~/.pgpass or PGPASSFILE`,
@@ -469,7 +469,7 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
     if (/unsupported startup parameter|startup options? not supported/i.test(message)) {
       return pooledError(`${message}: a pooler such as PgBouncer is between`, error);
     }
-    const isTemporaryRefusal = sqlState !== null && mayConnectLater(sqlState);
+    const isTemporaryRefusal = sqlState !== null && isTemporaryConnectRefusal(sqlState);
     return new StatementError(sqlState === null ? message : describeDatabaseError(error, sqlState, "", address), {
       outcome: "not_sent",
       sqlState,
@@ -477,7 +477,7 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
       cause: error,
     });
   }
-  if (chooseVerification(address, host) !== null && isTlsRefusal(error)) {
+  if (chooseTlsVerification(address, host) !== null && isTlsRefusal(error)) {
     const why = /does not support SSL/i.test(message)
       ? "TLS: the server has it switched off (ssl = off); " +
         "switch it on there, or use ?sslmode=disable on a network that you trust"

@@ -8,7 +8,7 @@
  * An SQL condition that is true, or fails: a part has changed as many rows of the table as `wanted`. Both are SQL
  * expressions of numbers.
  */
-export function mustChange(table: string, changed: string, wanted: string): string {
+export function mustChangeRowsSql(table: string, changed: string, wanted: string): string {
   return `CASE WHEN ${changed} = ${wanted} THEN true ELSE (${sentence(table, changed, wanted)})::bool END`;
 }
 
@@ -16,17 +16,17 @@ export function mustChange(table: string, changed: string, wanted: string): stri
 export const countRowsSql = (rows: string): string => `(SELECT count(*) FROM ${rows})`;
 
 /** The same as a statement of PL/pgSQL, after the one that changes rows. */
-export function mustHaveChanged(table: string, wanted: string): string {
+export function mustHaveChangedRowsSql(table: string, wanted: string): string {
   return `GET DIAGNOSTICS changed = ROW_COUNT;
   IF changed <> ${wanted} THEN RAISE EXCEPTION '%', ${sentence(table, "changed", wanted)}; END IF;`;
 }
 
 /** A statement that changes the rows of a table that fulfil a condition, all of them, and returns their ids. */
-export function changeAll(table: string, change: string, condition: string): string {
+export function changeAllRowsSql(table: string, change: string, condition: string): string {
   return `WITH wanted AS (SELECT id FROM SCHEMA.${table} WHERE ${condition} FOR UPDATE),
     changed AS (UPDATE SCHEMA.${table} t SET ${change} FROM wanted w WHERE t.id = w.id RETURNING t.id)
     SELECT id FROM changed UNION ALL SELECT NULL WHERE NOT ${
-    mustChange(table, countRowsSql("changed"), countRowsSql("wanted"))
+    mustChangeRowsSql(table, countRowsSql("changed"), countRowsSql("wanted"))
   }`;
 }
 
@@ -40,7 +40,7 @@ const sentencePattern = /only (\d+) of (\d+) rows of the table (\w+) were change
  * The sentence of a condition that was not true, in the message of its error; null: there is none. Its language is not
  * that of the database.
  */
-export function missingRowsIn(message: string): string | null {
+export function findMissingRowsSentence(message: string): string | null {
   return sentencePattern.exec(message)?.[0] ?? null;
 }
 

@@ -64,7 +64,7 @@ function codeOf(outcome: StatementOutcome, sqlState: string | null): ErrorCode {
  * Whether a connection that was refused with this SQLSTATE may be accepted later: the server starts, stops, or has no
  * free slot.
  */
-export function mayConnectLater(sqlState: string): boolean {
+export function isTemporaryConnectRefusal(sqlState: string): boolean {
   return /^(57P0[123]|08|53)/.test(sqlState);
 }
 

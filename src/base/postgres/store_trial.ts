@@ -3,9 +3,9 @@
  * write notices a full or read-only database, and rights that were taken away, before its clients do.
  */
 import { errorMessage } from "../errors.ts";
-import { tableNamesIn } from "./database_schema.ts";
+import { tableNamesInSql } from "./database_schema.ts";
 import type { SqlStatement } from "./primary_connection.ts";
-import { mustHaveChanged } from "./required_rows.ts";
+import { mustHaveChangedRowsSql } from "./required_rows.ts";
 
 /**
  * Bytes of a trial; the large one is for a disk that was full, because free places in the files do not show that there
@@ -15,7 +15,7 @@ const trialBytes = { small: 1, large: 1 << 20 } as const;
 /** How long a result is used again. Milliseconds. */
 const cachedMs = 1000;
 
-export class StoreTrial {
+export class SharedStoreTrial {
   readonly #run: (statement: SqlStatement) => Promise<unknown>;
   readonly #table: string;
   readonly #tables: string;
@@ -42,7 +42,7 @@ export class StoreTrial {
     this.#row = row;
     this.#now = now;
     this.#run = run;
-    this.#tables = tableNamesIn(tables).map((name) => `'${name}'`).join(", ");
+    this.#tables = tableNamesInSql(tables).map((name) => `'${name}'`).join(", ");
   }
 
   get wasFull(): boolean {
@@ -75,7 +75,7 @@ export class StoreTrial {
     WHERE NOT (${["SELECT", "INSERT", "UPDATE", "DELETE"].map(has).join(" AND ")}) LIMIT 1;
   IF lacking IS NOT NULL THEN ${refusal}; END IF;
   INSERT INTO SCHEMA.${this.#table} ${row};
-  ${mustHaveChanged(this.#table, "1")}
+  ${mustHaveChangedRowsSql(this.#table, "1")}
   RAISE SQLSTATE 'BT000'; EXCEPTION WHEN SQLSTATE 'BT000' THEN NULL; END $$`;
     return { name: `trial_${size}`, text };
   }

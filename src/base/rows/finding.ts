@@ -1,6 +1,6 @@
 /** One result of `baton doctor`. */
 
-export interface Finding {
+export interface DoctorFinding {
   /** warning: it works, but may stop working. problem: it does not work correctly. */
   readonly kind: "warning" | "problem";
   /** Object of the finding: `lock "nightly"`. */

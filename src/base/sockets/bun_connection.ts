@@ -103,7 +103,7 @@ export class BunConnection implements Connection {
 }
 
 /** The handlers of all sockets; the connection is the socket's data. */
-export const bunHandlers: SocketHandler<BunConnection> = {
+export const bunSocketHandlers: SocketHandler<BunConnection> = {
   binaryType: "uint8array",
   open: (socket) => socket.data.onOpen(socket),
   data: (socket, chunk) => socket.data.onData(chunk),
@@ -113,7 +113,7 @@ export const bunHandlers: SocketHandler<BunConnection> = {
 };
 
 /** The handlers of connections whose two directions end separately. */
-export const bunHalfOpenHandlers: SocketHandler<BunConnection> = {
-  ...bunHandlers,
+export const bunHalfOpenSocketHandlers: SocketHandler<BunConnection> = {
+  ...bunSocketHandlers,
   end: (socket) => socket.data.onEnded(),
 };

@@ -1,6 +1,6 @@
 /** Connects with Bun's sockets, without TLS. See dial.ts for the contract. */
 import { onAbort, throwIfAborted } from "../support/abort.ts";
-import { BunConnection, bunHalfOpenHandlers, bunHandlers } from "./bun_connection.ts";
+import { BunConnection, bunHalfOpenSocketHandlers, bunSocketHandlers } from "./bun_connection.ts";
 import { type Address, formatAddress } from "./connection.ts";
 import type { Dial } from "./connection.ts";
 import { selfConnectionError } from "./self_connection.ts";
@@ -12,7 +12,7 @@ const abandoned = new Set<string>();
  * True while an abandoned attempt at this address is in progress. The next attempt must be cancellable; otherwise
  * attempts at a host that drops packets would accumulate for the kernel's time limit of two minutes.
  */
-export function isCancellationNeeded(address: Address): boolean {
+export function hasAbandonedDial(address: Address): boolean {
   return abandoned.has(formatAddress(address));
 }
 
@@ -21,7 +21,11 @@ export const bunDial: Dial = async (address, handlers, { signal, halfOpen: allow
   throwIfAborted(signal);
   const name = formatAddress(address);
   const connection = new BunConnection(name);
-  const common = { socket: allowHalfOpen ? bunHalfOpenHandlers : bunHandlers, data: connection, allowHalfOpen };
+  const common = {
+    socket: allowHalfOpen ? bunHalfOpenSocketHandlers : bunSocketHandlers,
+    data: connection,
+    allowHalfOpen,
+  };
   const attempt = address.kind === "unix"
     ? Bun.connect<BunConnection>({ unix: address.path, ...common })
     : Bun.connect<BunConnection>({ hostname: address.host, port: address.port, ...common });

@@ -1,6 +1,6 @@
 /** Listens with Bun's sockets, without TLS. See listen.ts for the contract. */
 import type { Socket, SocketHandler } from "bun";
-import { BunConnection, bunHalfOpenHandlers, bunHandlers } from "./bun_connection.ts";
+import { BunConnection, bunHalfOpenSocketHandlers, bunSocketHandlers } from "./bun_connection.ts";
 import { formatAddress } from "./connection.ts";
 import type { Listen } from "./connection.ts";
 
@@ -16,7 +16,10 @@ export const bunListen: Listen = async (address, accept, { halfOpen: allowHalfOp
     connection.onOpen(socket);
     connection.setHandlers(accept(connection));
   };
-  const handlers: SocketHandler<BunConnection> = { ...(allowHalfOpen ? bunHalfOpenHandlers : bunHandlers), open };
+  const handlers: SocketHandler<BunConnection> = {
+    ...(allowHalfOpen ? bunHalfOpenSocketHandlers : bunSocketHandlers),
+    open,
+  };
   if (address.kind === "unix") {
     const server = Bun.listen<BunConnection>({ unix: address.path, allowHalfOpen, socket: handlers });
     return { address, close: () => stopServer(server) };

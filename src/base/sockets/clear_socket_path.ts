@@ -34,18 +34,18 @@ export async function clearSocketPath(
   if (bytes > socketPathBytesMax) {
     throw new Error(`a socket's path is limited to ${socketPathBytesMax} bytes; this one has ${bytes}`);
   }
-  const found = socketFile(path);
+  const found = statSocketFile(path);
   if (found === null) return;
   if (!found.isSocket()) throw new Error("the path is a file that is not a socket");
   if (!mayTakeOver && await hasListener(path, dial, clock)) throw new Error(inUse);
-  const again = socketFile(path);
+  const again = statSocketFile(path);
   // Another process may have removed the socket and bound its own meanwhile.
   if (again !== null && !isSameFile(again, found)) throw new Error(inUse);
   rmSync(path, { force: true });
 }
 
 /** The status of a file at a socket's path; null when there is none. */
-export function socketFile(path: string): BigIntStats | null {
+export function statSocketFile(path: string): BigIntStats | null {
   return lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
 }
 

@@ -25,10 +25,10 @@ type Material = Pick<TlsOptions, "ca" | "cert" | "key" | "passphrase">;
 let last: { readonly of: string; readonly context: SecureContext } | null = null;
 
 /** Options for a connection that checks the certificate of the server. Throws for certificates that cannot be used. */
-export function clientTls(material: Material): { secureContext: SecureContext; rejectUnauthorized: true } {
+export function clientTlsOptions(material: Material): { secureContext: SecureContext; rejectUnauthorized: true } {
   const of = JSON.stringify(material);
   if (last?.of !== of) {
-    last = { of, context: createSecureContext({ ...material, ca: material.ca ?? defaultAuthorities() }) };
+    last = { of, context: createSecureContext({ ...material, ca: material.ca ?? defaultTlsAuthorities() }) };
   }
   return { secureContext: last.context, rejectUnauthorized: true };
 }
@@ -36,7 +36,7 @@ export function clientTls(material: Material): { secureContext: SecureContext; r
 let authorities: string[] | null = null;
 
 /** The authorities that are trusted where no file names others. */
-export function defaultAuthorities(): string[] {
+export function defaultTlsAuthorities(): string[] {
   authorities ??= [...rootCertificates, ...systemAuthorities()];
   return authorities;
 }

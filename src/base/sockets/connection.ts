@@ -35,9 +35,9 @@ export interface TlsFileNames extends Pick<TlsOptions, "passphrase" | "serverNam
 export type TlsSource = TlsOptions | TlsFileSource;
 
 /** Returns the settings for a new connection. */
-export function currentTls(source: TlsSource): TlsOptions;
-export function currentTls(source: TlsSource | undefined): TlsOptions | undefined;
-export function currentTls(source: TlsSource | undefined): TlsOptions | undefined {
+export function currentTlsOptions(source: TlsSource): TlsOptions;
+export function currentTlsOptions(source: TlsSource | undefined): TlsOptions | undefined;
+export function currentTlsOptions(source: TlsSource | undefined): TlsOptions | undefined {
   return source !== undefined && "current" in source ? source.current() : source;
 }
 
@@ -96,7 +96,7 @@ export interface ListenOptions {
 }
 
 /** Called for every new connection; returns the receiver of its events. */
-export type Accept = (connection: Connection) => ConnectionHandlers;
+export type AcceptConnection = (connection: Connection) => ConnectionHandlers;
 
 export interface Listener {
   /** The actual address: port 0 is replaced by the port that the system chose. */
@@ -105,7 +105,7 @@ export interface Listener {
   close(): Promise<void>;
 }
 
-export type Listen = (address: Address, accept: Accept, options?: ListenOptions) => Promise<Listener>;
+export type Listen = (address: Address, accept: AcceptConnection, options?: ListenOptions) => Promise<Listener>;
 
 /** Splits `host:port`, `[address]:port` (IPv6), or either without a port. Null for other texts. */
 export function splitHostPort(text: string): { readonly host: string; readonly port: number | null } | null {

@@ -15,14 +15,14 @@ const systemTexts: Record<string, string> = {
 };
 
 /** A server's failure in a few words. `tls` is what the connection was tried with. */
-export function describeFailure(error: unknown, { tls }: { readonly tls?: TlsOptions | undefined } = {}): string {
+export function describeSocketFailure(error: unknown, { tls }: { readonly tls?: TlsOptions | undefined } = {}): string {
   if (error instanceof BatonError) return errorMessage(error);
-  const code = systemCode(error);
+  const code = systemErrorCode(error);
   // A server without TLS closes the connection after the client's first bytes.
   if (tls !== undefined && code === "ECONNRESET") return "connection reset; does this port use TLS?";
   return (typeof code === "string" ? systemTexts[code] : undefined) ?? errorMessage(error);
 }
 
-export function systemCode(error: unknown): unknown {
+export function systemErrorCode(error: unknown): unknown {
   return error instanceof Error && "code" in error ? error.code : undefined;
 }

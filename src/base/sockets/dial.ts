@@ -2,7 +2,7 @@
  * Connects over TCP, unix sockets, and TLS. Uses the cheaper of two implementations, which behave alike and pass the
  * same tests. Does not retry and has no time limit: the caller's signal ends an attempt.
  */
-import { bunDial, isCancellationNeeded } from "./bun_dial.ts";
+import { bunDial, hasAbandonedDial } from "./bun_dial.ts";
 import type { Dial } from "./connection.ts";
 
 /**
@@ -12,7 +12,7 @@ import type { Dial } from "./connection.ts";
  */
 export const dial: Dial = async (address, handlers, options = {}) => {
   if ("Bun" in globalThis && options.tls === undefined) {
-    if (!isCancellationNeeded(address)) return bunDial(address, handlers, options);
+    if (!hasAbandonedDial(address)) return bunDial(address, handlers, options);
   }
   const { nodeDial } = await import("./node_dial.ts");
   return nodeDial(address, handlers, options);

@@ -9,7 +9,7 @@ import { JuteFrameDecoder } from "../wire/length_frame.ts";
  */
 const replyBytesMax = 64 << 20;
 
-export interface FrameListener {
+export interface FrameStreamListener {
   /** Receives a frame, a view that is valid during the call. An exception ends the connection. */
   onFrame(frame: Uint8Array): void;
   /** All frames of a chunk were delivered. `bytes`: its size. */
@@ -21,11 +21,11 @@ export interface FrameListener {
 export class FrameStream implements ConnectionHandlers {
   readonly #decoder: JuteFrameDecoder;
   #connection: Connection | null = null;
-  #listener: FrameListener;
+  #listener: FrameStreamListener;
   #failure: Error | null = null;
   #over = false;
 
-  constructor(listener: FrameListener) {
+  constructor(listener: FrameStreamListener) {
     this.#decoder = new JuteFrameDecoder(replyBytesMax);
     this.#listener = listener;
   }
@@ -35,7 +35,7 @@ export class FrameStream implements ConnectionHandlers {
     this.#connection = connection;
   }
 
-  listen(listener: FrameListener): void {
+  listen(listener: FrameStreamListener): void {
     this.#listener = listener;
     if (this.#over) queueMicrotask(() => listener.onClosed(this.#failure));
   }

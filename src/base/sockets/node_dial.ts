@@ -42,9 +42,9 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
 };
 
 async function tlsSettings({ serverName, ...material }: TlsOptions, address: Address) {
-  const { clientTls } = await import("./client_tls.ts");
+  const { clientTlsOptions } = await import("./client_tls.ts");
   // An IP literal is not a server name (RFC 6066, section 3); the certificate is then checked against the address.
   const host = address.kind === "tcp" ? address.host : "localhost";
   const name = serverName ?? (isIpLiteral(host) ? undefined : host);
-  return { ...clientTls(material), ...(name === undefined ? {} : { servername: name }) };
+  return { ...clientTlsOptions(material), ...(name === undefined ? {} : { servername: name }) };
 }

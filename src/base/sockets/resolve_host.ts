@@ -1,12 +1,12 @@
 /** Resolves host names with the system's resolver. */
 
 /** All addresses of `host`, resolved at each call. Rejects with the resolver's error (`code` ENOTFOUND …). */
-export type Resolve = (host: string) => Promise<string[]>;
+export type ResolveHost = (host: string) => Promise<string[]>;
 
 const ipv4Literal = /^\d{1,3}(?:\.\d{1,3}){3}$/;
 
 /** An IP literal is its own address; the resolver is only loaded for names. */
-export const resolveHost: Resolve = async (host) => {
+export const resolveHost: ResolveHost = async (host) => {
   if (isIpLiteral(host)) return [host];
   const { lookup } = await import("node:dns/promises");
   return (await lookup(host, { all: true })).map((found) => found.address);

@@ -10,25 +10,25 @@ import type { Address } from "./connection.ts";
 const everyUser = "all users of this machine";
 
 /** The end of a sentence that ends with "for …". Host names other than localhost count as those of a network. */
-export function networkReach(address: Address): string {
+export function socketReach(address: Address): string {
   if (address.kind === "unix") return reachOfPath(address.path);
-  return isLoopback(address.host) ? everyUser : "other machines, too";
+  return isLoopbackHost(address.host) ? everyUser : "other machines, too";
 }
 
 /** Whether a host name or address is of this machine only. */
-export function isLoopback(host: string): boolean {
+export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || host === "::1" || /^(::ffff:)?127(\.\d+){3}$/.test(host);
 }
 
 /** Addresses with those who reach them, each text formatted by `format`: "A, B for …", or "A for …, B for …". */
-export function describeReach(
+export function describeSocketReach(
   addresses: readonly Address[],
   format: (address: Address) => string,
   separator = " ",
 ): string {
-  const reaches = new Set(addresses.map(networkReach));
+  const reaches = new Set(addresses.map(socketReach));
   if (reaches.size === 1) return `${addresses.map(format).join(", ")}${separator}for ${[...reaches].join()}`;
-  return addresses.map((address) => `${format(address)}${separator}for ${networkReach(address)}`).join(", ");
+  return addresses.map((address) => `${format(address)}${separator}for ${socketReach(address)}`).join(", ");
 }
 
 /** A client needs the right to write to the socket, and to search all folders above it. */

@@ -13,7 +13,7 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** Calls `bind` when the address is free. Rejects with CANNOT_CREATE: "Cannot", `action` and the reason. */
-export async function takeAddress<Bound>(
+export async function takeListenAddress<Bound>(
   address: Address,
   bind: () => Promise<Bound>,
   { action = `listen on ${formatAddress(address)}`, ...clear }: ClearSocketOptions & { readonly action?: string } = {},

@@ -128,7 +128,7 @@ export class TcpForwarder {
 }
 
 /** Bytes of one direction that may wait in this process before its sender must wait. */
-export const waitingBytesMax = 256 * 1024;
+export const forwarderBufferBytesMax = 256 * 1024;
 
 /**
  * One side of a pair of connections that are joined: bytes from one side go to the other, as fast as that side reads.
@@ -205,6 +205,6 @@ class SpliceEnd implements ConnectionHandlers {
     const peer = this.#otherConnection();
     if (peer === null) return;
     peer.write(bytes);
-    if (peer.bufferedBytes > waitingBytesMax) this.#connection?.pause();
+    if (peer.bufferedBytes > forwarderBufferBytesMax) this.#connection?.pause();
   }
 }

@@ -1,7 +1,7 @@
 /** A TLS server that takes renewed certificates into use without a restart. Loaded only where TLS is used. */
 import type { Server, Socket } from "node:net";
 import { createServer, type TLSSocket } from "node:tls";
-import { currentTls, type TlsSource } from "./connection.ts";
+import { currentTlsOptions, type TlsSource } from "./connection.ts";
 
 export type SocketServer = Server;
 
@@ -14,7 +14,7 @@ export function createTlsServer(source: TlsSource, { handshakeMsMax, handshakesM
   /** Null: no limit. */
   readonly handshakesMax: number | null;
 }, opened: (socket: Socket) => void): Server {
-  let used = currentTls(source);
+  let used = currentTlsOptions(source);
   const needsCertificate = { requestCert: used.ca !== undefined, rejectUnauthorized: used.ca !== undefined };
   const server = createServer({ ...used, ...needsCertificate, handshakeTimeout: handshakeMsMax }, opened);
   if (handshakesMax !== null) limitHandshakes(server, handshakesMax);

@@ -91,7 +91,7 @@ export function checksumValues(values: readonly SqlValue[]): number {
  * Whether the error means damaged data: SQLite found damaged pages, or a number that was never stored. Other errors, of
  * the disk or of a lock, tell nothing about a row.
  */
-export function isDamage(error: unknown): boolean {
+export function isDamageError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return (error as NodeJS.ErrnoException).code === "ERR_OUT_OF_RANGE" ||
     /malformed|corrupt|too large to be represented/i.test(error.message);

@@ -15,7 +15,7 @@ const markBytes = numberBytes + 4;
  * The number in the file; 0 when there is none, or when a crash has interrupted a write (wrong checksum). Throws the
  * system's error.
  */
-export function readMark(path: string): bigint {
+export function readCommittedMark(path: string): bigint {
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);

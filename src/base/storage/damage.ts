@@ -3,7 +3,7 @@
  * reported and counted once.
  */
 import type { SqlRow } from "./sql_row.ts";
-import { type ChecksumTable, isDamage } from "./checksum_table.ts";
+import { type ChecksumTable, isDamageError } from "./checksum_table.ts";
 
 /** The limit of rows that are reported and counted. */
 const reportedMax = 10_000;
@@ -12,7 +12,7 @@ const reportedMax = 10_000;
 export class DamageError extends Error {}
 
 /** The result of `read`, or `otherwise` if it throws a DamageError (or what `isExpected` accepts). */
-export function orIfDamaged<T, Other>(
+export function valueOrIfDamaged<T, Other>(
   otherwise: Other,
   read: () => T,
   isExpected: (error: unknown) => boolean = (error) => error instanceof DamageError,
@@ -55,7 +55,7 @@ export class DamageLog {
     try {
       return read();
     } catch (error) {
-      if (error instanceof DamageError || !isDamage(error)) throw error;
+      if (error instanceof DamageError || !isDamageError(error)) throw error;
       throw this.reportDamage(`${what} cannot be read: ${(error as Error).message}`);
     }
   }
@@ -66,6 +66,6 @@ export function describeDamagedRow(table: string, id: unknown, where: string): s
 }
 
 /** The messages as an error names them. */
-export function rangeOfMessages(first: number, last: number): string {
+export function formatMessageRange(first: number, last: number): string {
   return first === last ? `message ${first}` : `messages ${first} to ${last}`;
 }

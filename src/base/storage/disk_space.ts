@@ -16,7 +16,7 @@ export interface DiskSpace {
 /**
  * The free bytes that are left when `bytes` more are in the log, and then in the database: each is on the disk twice.
  */
-export function freeBytesAfter(
+export function freeDiskBytesAfter(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,
   bytes: number,
 ): number {
@@ -27,7 +27,7 @@ export function freeBytesAfter(
  * The most bytes that may be added so that `kept` bytes stay free. `logBytes`: space that the log has already. Negative
  * space has no room.
  */
-export function roomIn(
+export function diskRoomBytes(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,
   kept: number,
   logBytes: number,

@@ -13,7 +13,7 @@ export function flushPath(path: string): void {
 }
 
 /** The same for a file that may be missing. */
-export function flushIfThere(path: string): void {
+export function flushPathIfPresent(path: string): void {
   try {
     flushPath(path);
   } catch (thrown) {
@@ -26,7 +26,7 @@ export function flushIfThere(path: string): void {
  * Writes a file and flushes its content; the folder's entry needs `flushPath`. `flags` are those of `open`. The mode
  * 600 does not depend on the umask.
  */
-export function writeFlushed(
+export function writeFlushedFile(
   path: string,
   content: string | Uint8Array,
   { flags = "w", mode }: { readonly flags?: string; readonly mode?: number } = {},

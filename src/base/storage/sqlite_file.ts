@@ -10,13 +10,13 @@ import type { WorkProgress } from "../support/work_progress.ts";
 import { blockThreadFor } from "../support/write_whole.ts";
 import type { ChecksumTable } from "./checksum_table.ts";
 import type { DiskSpace } from "./disk_space.ts";
-import { createPrivateFile, flushIfThere, flushParentFolders, reserveFile } from "./durable_file.ts";
+import { createPrivateFile, flushParentFolders, flushPathIfPresent, reserveFile } from "./durable_file.ts";
 import type { SqlRow, SqlValue } from "./sql_row.ts";
-import { checkSqliteFormat, readPragma, type SqliteFormat } from "./sqlite_format.ts";
-import { ownerName } from "./file_lock_holder.ts";
-import { isDiskFull, isLocked } from "./storage_error.ts";
+import { checkSqliteFormat, readSqlitePragma, type SqliteFormat } from "./sqlite_format.ts";
+import { storeOwnerFileName } from "./file_lock_holder.ts";
+import { isDatabaseLocked, isDiskFullError } from "./storage_error.ts";
 
-export const pageBytes = 4096;
+export const sqlitePageBytes = 4096;
 /** Maximum age of the check that the files are in place when a transaction begins, in milliseconds. */
 const checkMs = 100;
 /** Pause between attempts to open a locked file, in milliseconds. */
@@ -88,7 +88,7 @@ export class SqliteFile implements Disposable {
       options.makeFolder?.();
       if (owner !== undefined) lock = lockFolder(folder, owner);
       // SQLite takes what a killed process has written for stored, and writes behind it, also if it was never flushed.
-      flushIfThere(this.#logPath);
+      flushPathIfPresent(this.#logPath);
       options.prepare();
       this.database = repeatWhileLocked(options.busyMs, () => openTables(options, this.#ownerId));
     } catch (error) {
@@ -106,7 +106,7 @@ export class SqliteFile implements Disposable {
     this.statements++;
     const { changes } = this.statement(sql).run(...values);
     for (const value of values) if (value instanceof Uint8Array) this.#loggedBytes += value.byteLength;
-    this.#loggedBytes += pageBytes;
+    this.#loggedBytes += sqlitePageBytes;
     return Number(changes);
   }
 
@@ -224,7 +224,7 @@ export class SqliteFile implements Disposable {
 
   /** Used bytes of the database. */
   usedBytes(): number {
-    return (this.pragma("page_count") - this.pragma("freelist_count")) * pageBytes;
+    return (this.pragma("page_count") - this.pragma("freelist_count")) * sqlitePageBytes;
   }
 
   /** Size and free space (for this user) of the file system, in bytes; zeros if the folder was removed. */
@@ -241,11 +241,11 @@ export class SqliteFile implements Disposable {
   space(): DiskSpace {
     const { bytes, freeBytes } = this.fileSystem();
     const unwritten = this.#inTransaction ? this.#loggedBytes - this.#loggedBefore : 0;
-    const unusedBytes = this.pragma("freelist_count") * pageBytes;
+    const unusedBytes = this.pragma("freelist_count") * sqlitePageBytes;
     return {
       bytes,
       freeBytes: freeBytes - unwritten - this.owedBytes,
-      usedBytes: this.pragma("page_count") * pageBytes - unusedBytes,
+      usedBytes: this.pragma("page_count") * sqlitePageBytes - unusedBytes,
       unusedBytes,
     };
   }
@@ -253,7 +253,7 @@ export class SqliteFile implements Disposable {
   /** Bytes by which the file grows when all of the log is in it. */
   get owedBytes(): number {
     const fileBytes = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
-    return Math.max(0, this.pragma("page_count") * pageBytes - fileBytes);
+    return Math.max(0, this.pragma("page_count") * sqlitePageBytes - fileBytes);
   }
 
   /** Does work that belongs to the opening: the file, and its locks, are closed when it fails. */
@@ -289,7 +289,7 @@ export class SqliteFile implements Disposable {
 
 /** Locks the folder until the file is closed or the process ends. */
 function lockFolder(folder: string, { busy }: SqliteOwner): DatabaseSync {
-  const path = join(folder, ownerName);
+  const path = join(folder, storeOwnerFileName);
   // A user that can read it could lock it. Closing a file that is open here would release SQLite's locks on it
   // (fcntl(2)).
   if (!existsSync(path)) createPrivateFile(path);
@@ -299,7 +299,7 @@ function lockFolder(folder: string, { busy }: SqliteOwner): DatabaseSync {
     return database;
   } catch (error) {
     database.close();
-    throw isLocked(error) ? busy() : error;
+    throw isDatabaseLocked(error) ? busy() : error;
   }
 }
 
@@ -310,7 +310,7 @@ function repeatWhileLocked<Result>(busyMs: number, open: () => Result): Result {
     try {
       return open();
     } catch (error) {
-      if (!isLocked(error) || performance.now() - startMs >= busyMs) throw error;
+      if (!isDatabaseLocked(error) || performance.now() - startMs >= busyMs) throw error;
       blockThreadFor(pauseMs);
     }
   }
@@ -324,7 +324,7 @@ function openTables(options: SqliteFileOptions, ownerId: string): DatabaseSync {
     checkSqliteFormat(database, format); // before anything in another program's file is changed
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     inspect?.(database);
-    const isNew = readPragma(database, "user_version") === 0;
+    const isNew = readSqlitePragma(database, "user_version") === 0;
     // The folders are on the disk before the file has content, so that a process that finds content need not flush
     // them.
     if (isNew) flushParentFolders(format.folder);
@@ -352,7 +352,7 @@ function retryWithEmptyLog(database: DatabaseSync, write: () => void): void {
   try {
     write();
   } catch (error) {
-    if (!isDiskFull(error)) throw error;
+    if (!isDiskFullError(error)) throw error;
     try {
       database.exec("ROLLBACK");
     } catch {
@@ -369,7 +369,7 @@ function retryWithEmptyLog(database: DatabaseSync, write: () => void): void {
  * one. Throws EEXIST if a file has that name: another copy is being made or was interrupted. `read`: calls its argument
  * with the database.
  */
-export function copyDatabase(read: (copy: (database: DatabaseSync) => void) => void, path: string, options: {
+export function copySqliteDatabase(read: (copy: (database: DatabaseSync) => void) => void, path: string, options: {
   /** Changes the copy before it is flushed. */
   readonly complete?: (part: string) => void;
   /** Reads the copy back, and throws if it is damaged. */
@@ -382,7 +382,8 @@ export function copyDatabase(read: (copy: (database: DatabaseSync) => void) => v
   let made = part;
   try {
     read((database) => {
-      const total = (readPragma(database, "page_count") - readPragma(database, "freelist_count")) * pageBytes;
+      const total = (readSqlitePragma(database, "page_count") - readSqlitePragma(database, "freelist_count")) *
+        sqlitePageBytes;
       options.progress.startPart({ noun: "byte", verb: "copied", total, file: part });
       database.prepare("VACUUM INTO ?").run(part); // accepts an empty file, and does not flush it
     });

@@ -18,16 +18,16 @@ export interface SqliteFormat {
  * passes.
  */
 export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat): void {
-  const before = readPragma(database, "user_version");
-  const application = readPragma(database, "application_id");
+  const before = readSqlitePragma(database, "user_version");
+  const application = readSqlitePragma(database, "application_id");
   if (before === 0 && application === 0) return;
   // Another process may have created the tables between the two reads.
-  const format = before === 0 ? readPragma(database, "user_version") : before;
+  const format = before === 0 ? readSqlitePragma(database, "user_version") : before;
   const { what, folder, path } = wanted;
   if (application !== wanted.applicationId) {
     throw new BatonError("CONFIG", `${path} is another program's database, not a ${what}`);
   }
-  if (format === wanted.format) return checkSchema(database, wanted.schema);
+  if (format === wanted.format) return checkSqliteSchema(database, wanted.schema);
   const age = format > wanted.format ? "a newer version" : "a version before the first release";
   throw new BatonError(
     "CONFIG",
@@ -40,7 +40,7 @@ export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat):
  * Throws if a table or an index is not as `schema` creates it. SQLite would use a damaged definition, or would create a
  * table with a damaged name again, without rows.
  */
-export function checkSchema(database: DatabaseSync, schema: string): void {
+export function checkSqliteSchema(database: DatabaseSync, schema: string): void {
   using fresh = new DatabaseSync(":memory:");
   fresh.exec(schema);
   if (schemaOf(fresh) !== schemaOf(database)) {
@@ -49,7 +49,7 @@ export function checkSchema(database: DatabaseSync, schema: string): void {
 }
 
 /** A number that SQLite keeps: `user_version`. */
-export function readPragma(database: DatabaseSync, name: string): number {
+export function readSqlitePragma(database: DatabaseSync, name: string): number {
   return Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
 }
 

@@ -5,7 +5,7 @@ import { BatonError, errorMessage } from "../errors.ts";
 const noSharedMemory = 4874;
 
 /** SQLite reports that a file is locked when its busy timeout is over. */
-export function isLocked(error: unknown): boolean {
+export function isDatabaseLocked(error: unknown): boolean {
   return saysSqlite(error, /locked|busy/i);
 }
 
@@ -14,7 +14,7 @@ export function isLocked(error: unknown): boolean {
  * nothing was stored. The shared memory of a log that is opened finds none as an error of its own. A failed flush is
  * another error.
  */
-export function isDiskFull(error: unknown): boolean {
+export function isDiskFullError(error: unknown): boolean {
   const { code, errcode } = error as NodeJS.ErrnoException & { readonly errcode?: number };
   return code === "ENOSPC" || errcode === noSharedMemory || saysSqlite(error, /database or disk is full/);
 }

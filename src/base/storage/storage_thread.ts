@@ -8,7 +8,7 @@ import { BatonError, type ErrorCode } from "../errors.ts";
 import { storageError } from "./storage_error.ts";
 
 /** The calls of a store by name. `open` and `close` are the first and the last one. */
-export type StoreCalls = {
+export type StorageThreadCalls = {
   // deno-lint-ignore no-explicit-any
   readonly [name: string]: (...values: any[]) => unknown;
 } & {
@@ -75,7 +75,7 @@ export interface StorageRequestReceiver {
 }
 
 /** The receiver at a port of node:worker_threads. */
-export function requestReceiver(port: MessagePort): StorageRequestReceiver {
+export function storageRequestReceiver(port: MessagePort): StorageRequestReceiver {
   return {
     on: (event, listener) => port.on(event, listener),
     take: () => (receiveMessageOnPort(port) as { message: unknown } | undefined)?.message,
@@ -101,7 +101,7 @@ interface PendingCall {
 }
 
 /** Owns the thread. A call is rejected with the error of the store's method; after IO its outcome is unknown. */
-export class StorageThread<Calls extends StoreCalls, Event = never> {
+export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
   readonly #worker: StorageWorker;
   readonly #requests: Pick<StorageWorker, "postMessage">;
   readonly #hooks: StorageThreadHooks<Event>;
@@ -236,7 +236,7 @@ export class StorageThread<Calls extends StoreCalls, Event = never> {
   }
 }
 
-export interface StoragePortOptions<Calls extends StoreCalls> {
+export interface StoragePortOptions<Calls extends StorageThreadCalls> {
   readonly calls: Calls;
   /** The error as the process gets it. */
   readonly errorOf: (error: unknown) => BatonError;
@@ -259,7 +259,7 @@ export interface StoragePortOptions<Calls extends StoreCalls> {
   readonly parent?: StorageParentPort;
 }
 
-export class StoragePort<Calls extends StoreCalls, Event = never> {
+export class StoragePort<Calls extends StorageThreadCalls, Event = never> {
   readonly #options: StoragePortOptions<Calls>;
   readonly #replies: StorageParentPort;
   /** A request that followed the batches and is no batch. */

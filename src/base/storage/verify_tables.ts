@@ -4,23 +4,23 @@ import { errorMessage } from "../errors.ts";
 import { noProgress, type WorkProgress } from "../support/work_progress.ts";
 import { describeDamagedRow } from "./damage.ts";
 import type { SqlRow } from "./sql_row.ts";
-import { checkSchema } from "./sqlite_format.ts";
+import { checkSqliteSchema } from "./sqlite_format.ts";
 import type { ChecksumTable } from "./checksum_table.ts";
 
 /** Receives a sentence about a problem. */
-export type ReportProblem = (problem: string) => void;
+export type ReportStoreProblem = (problem: string) => void;
 
 /** The limit of problems that are listed. */
 const problemsMax = 100;
 
 /** A list of problems, and the function that adds to it. */
-export function problemList(): { readonly problems: readonly string[]; readonly addProblem: ReportProblem } {
+export function newProblemList(): { readonly problems: readonly string[]; readonly addProblem: ReportStoreProblem } {
   const problems: string[] = [];
   return { problems, addProblem: (problem) => void (problems.length < problemsMax && problems.push(problem)) };
 }
 
 /** Runs one part of a verification. Data that SQLite cannot read ends this part only. */
-export function verifyPart(what: string, addProblem: ReportProblem, check: () => void): void {
+export function verifyStorePart(what: string, addProblem: ReportStoreProblem, check: () => void): void {
   try {
     check();
   } catch (error) {
@@ -29,10 +29,10 @@ export function verifyPart(what: string, addProblem: ReportProblem, check: () =>
 }
 
 /** Verifies one snapshot. `damaged` returns a sentence about a damaged row, null for an intact one. */
-export function verifyTables(database: DatabaseSync, options: {
+export function verifyStoreTables(database: DatabaseSync, options: {
   readonly schema: string;
   readonly tables: readonly ChecksumTable<string>[];
-  readonly addProblem: ReportProblem;
+  readonly addProblem: ReportStoreProblem;
   /** More columns to read, by table name. */
   readonly columns?: Readonly<Record<string, string>>;
   readonly damaged?: (table: ChecksumTable<string>, row: SqlRow) => string | null;
@@ -41,12 +41,12 @@ export function verifyTables(database: DatabaseSync, options: {
   const { schema, tables, addProblem, columns = {}, damaged, progress = noProgress } = options;
   const rows = (sql: string) => database.prepare(sql).iterate() as IterableIterator<SqlRow>;
   progress.startPart({ noun: null, verb: "checking the structure of the database", total: null, file: null });
-  verifyPart("the database", addProblem, () => {
+  verifyStorePart("the database", addProblem, () => {
     for (const row of rows("PRAGMA integrity_check")) {
       if (row["integrity_check"] !== "ok") addProblem(`SQLite: ${row["integrity_check"]}`);
     }
   });
-  verifyPart("the schema", addProblem, () => checkSchema(database, schema));
+  verifyStorePart("the schema", addProblem, () => checkSqliteSchema(database, schema));
   const sentence = damaged ?? ((table, row) => {
     return table.isIntact(row) ? null : describeDamagedRow(table.name, row["seq"] ?? row["id"], "of this store");
   });
@@ -54,7 +54,7 @@ export function verifyTables(database: DatabaseSync, options: {
   for (const table of tables) {
     // Read the table itself, without using an index.
     const sql = `SELECT ${table.allColumns}${columns[table.name] ?? ""} FROM ${table.name} NOT INDEXED`;
-    verifyPart(`the table ${table.name}`, addProblem, () => {
+    verifyStorePart(`the table ${table.name}`, addProblem, () => {
       for (const row of rows(sql)) {
         const problem = sentence(table, row);
         if (problem !== null) addProblem(problem);

@@ -48,14 +48,14 @@ interface StoredFrames {
 }
 
 /** The first bytes of a file, at most `bytesMax`; null when there is no such file. */
-export type ReadFile = (path: string, bytesMax: number) => Uint8Array | null;
+export type ReadFileStart = (path: string, bytesMax: number) => Uint8Array | null;
 
 /**
  * A sentence about damage in the log beside the database; null when the log is intact or missing. Call it only while
  * this process does not have the database open: closing a file releases all locks of the process on it (fcntl(2)),
  * SQLite's too.
  */
-export function damageInLog(databasePath: string, read: ReadFile = bytesOf): string | null {
+export function findWalDamage(databasePath: string, read: ReadFileStart = bytesOf): string | null {
   const logPath = `${databasePath}-wal`;
   let seen: StoredFrames | null = null;
   let damagedHeaders = 0;
@@ -96,7 +96,7 @@ const otherFilesLog =
  * Whether the log belongs to another database file: this one has never had a log (its header's write version), but
  * SQLite would use the log beside it. Call it after reading the log. "Database File Format" 1.3.3.
  */
-function isOfAnotherFile(databasePath: string, read: ReadFile): boolean {
+function isOfAnotherFile(databasePath: string, read: ReadFileStart): boolean {
   const writeVersionAt = 18;
   return read(databasePath, writeVersionAt + 1)?.[writeVersionAt] === 1;
 }

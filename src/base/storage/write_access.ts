@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { errorMessage } from "../errors.ts";
 
 /** Null: they can. A file system becomes read-only after an error of its disk, and rights may be taken away. */
-export function whyNotWritable(folder: string, file: string): string | null {
+export function whyStoreNotWritable(folder: string, file: string): string | null {
   try {
     for (const path of [folder, join(folder, file)]) accessSync(path, constants.W_OK);
     return null;

@@ -6,7 +6,7 @@ import type { TraceContext } from "./trace_context.ts";
 
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>;
 
-export interface Span {
+export interface TraceSpan {
   readonly name: string;
   readonly context: TraceContext;
   /** Null: it is the first one of its trace. */
@@ -24,8 +24,8 @@ export interface Span {
 const spanKindInternal = 1;
 const statusError = 2;
 
-export function otlpRequest(
-  spans: readonly Span[],
+export function encodeOtlpRequest(
+  spans: readonly TraceSpan[],
   { resource, version }: { readonly resource: ReadonlyMap<string, string>; readonly version: string },
 ): object {
   return {
@@ -36,7 +36,7 @@ export function otlpRequest(
   };
 }
 
-function spanJson({ name, context, parentId, startMs, endMs, attributes, error }: Span): object {
+function spanJson({ name, context, parentId, startMs, endMs, attributes, error }: TraceSpan): object {
   return {
     traceId: context.traceId,
     spanId: context.spanId,

@@ -44,7 +44,7 @@ export function formatTraceparent({ traceId, spanId, isSampled }: TraceContext):
 }
 
 /** A new span in the trace of `parent`; without one in a new trace, which is sampled. */
-export function newSpanIn(parent: TraceContext | null): TraceContext {
+export function newSpanContext(parent: TraceContext | null): TraceContext {
   const spanId = newId(8);
   return parent === null ? { traceId: newId(16), spanId, isSampled: true, state: "" } : { ...parent, spanId };
 }

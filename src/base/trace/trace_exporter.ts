@@ -5,12 +5,12 @@
 import type { Clock } from "../support/clock.ts";
 import { HttpClient } from "../http/http_client.ts";
 import type { ProxyEnvironment } from "../http/proxy_choice.ts";
-import { splitUrl as httpPlaceOf } from "../http/request_target.ts";
+import { splitRequestUrl } from "../http/request_target.ts";
 import { resultWithin } from "../support/deadline.ts";
 import { formatDuration } from "../support/duration.ts";
 import { countWithNoun, printable } from "../support/text.ts";
 import type { OtlpSettings } from "./otlp_settings.ts";
-import { otlpRequest, type Span } from "./otlp_spans.ts";
+import { encodeOtlpRequest, type TraceSpan } from "./otlp_spans.ts";
 
 /** Maximum number of spans that wait. */
 const waitingMax = 4096;
@@ -35,7 +35,7 @@ export interface TraceExporterOptions {
 export class TraceExporter {
   readonly #options: TraceExporterOptions;
   readonly #client: HttpClient;
-  #waiting: Span[] = [];
+  #waiting: TraceSpan[] = [];
   #dropped = 0;
   #isFailing = false;
   /** Number of spans of the request that waits for its response. */
@@ -47,7 +47,7 @@ export class TraceExporter {
     this.#client = new HttpClient({ clock: options.clock, env: options.env });
   }
 
-  add(spans: readonly Span[]): void {
+  add(spans: readonly TraceSpan[]): void {
     const free = waitingMax - this.#waiting.length;
     this.#waiting.push(...spans.slice(0, free));
     this.#dropped += Math.max(0, spans.length - free);
@@ -59,7 +59,7 @@ export class TraceExporter {
     const { clock, onProblem, settings: { url } } = this.#options;
     await resultWithin(clock, closeMsMax, this.#sending ?? Promise.resolve());
     // The time limit of the request may end in the same moment, and then it has not been reported yet.
-    if (this.#sent > 0) this.#report(`${splitUrl(url)}: no response within ${formatDuration(closeMsMax)}`);
+    if (this.#sent > 0) this.#report(`${urlWithoutSecrets(url)}: no response within ${formatDuration(closeMsMax)}`);
     const lost = this.#dropped + this.#waiting.length;
     this.#waiting = [];
     if (lost > 0) onProblem(`${countWithNoun(lost, "span was", "spans were")} not sent: the collector is too slow`);
@@ -83,26 +83,28 @@ export class TraceExporter {
   }
 
   /** Returns the reason if the spans are lost. Redirections are not followed: another host must not get the headers. */
-  async #send(spans: readonly Span[]): Promise<string | null> {
+  async #send(spans: readonly TraceSpan[]): Promise<string | null> {
     const { settings: { url, headers, resource, timeoutMs }, version } = this.#options;
     const request = {
-      ...httpPlaceOf(url, new URL(url)),
+      ...splitRequestUrl(url, new URL(url)),
       method: "POST",
       headers: [...headers, ["content-type", "application/json"] as const],
-      body: new TextEncoder().encode(JSON.stringify(otlpRequest(spans, { resource, version }))),
+      body: new TextEncoder().encode(JSON.stringify(encodeOtlpRequest(spans, { resource, version }))),
     };
     const result = await this.#client.send(request, { timeoutMs });
-    if (result.kind === "timed_out") return `${splitUrl(url)}: no response within ${formatDuration(timeoutMs)}`;
-    if (result.kind === "failed") return `${splitUrl(url)}: ${printable(result.why)}`;
+    if (result.kind === "timed_out") {
+      return `${urlWithoutSecrets(url)}: no response within ${formatDuration(timeoutMs)}`;
+    }
+    if (result.kind === "failed") return `${urlWithoutSecrets(url)}: ${printable(result.why)}`;
     const isAccepted = result.status >= 200 && result.status < 300;
     const text = await readResponse(result.body);
     result.done();
-    return isAccepted ? rejectedSpans(text) : `${splitUrl(url)} responded with status ${result.status}`;
+    return isAccepted ? rejectedSpans(text) : `${urlWithoutSecrets(url)} responded with status ${result.status}`;
   }
 }
 
 /** The address without what may be a secret in it. */
-function splitUrl(url: string): string {
+function urlWithoutSecrets(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;
 }

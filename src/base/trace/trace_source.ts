@@ -7,8 +7,8 @@ import process from "node:process";
 import { traceSecrets } from "../config/trace_settings.ts";
 import type { Clock } from "../support/clock.ts";
 import { readOtlpSettings, type TraceVariables } from "./otlp_settings.ts";
-import type { Span } from "./otlp_spans.ts";
-import { formatTraceparent, newSpanIn, parseTraceparent, type TraceContext } from "./trace_context.ts";
+import type { TraceSpan } from "./otlp_spans.ts";
+import { formatTraceparent, newSpanContext, parseTraceparent, type TraceContext } from "./trace_context.ts";
 import { TraceExporter } from "./trace_exporter.ts";
 
 export interface TraceSourceOptions {
@@ -52,7 +52,7 @@ export class TraceSource {
 
   /** A new span in the trace of the span around this process. */
   newSpan(): TraceContext {
-    return newSpanIn(this.parent);
+    return newSpanContext(this.parent);
   }
 
   /** Variables for a command inside a span. */
@@ -69,7 +69,7 @@ export class TraceSource {
     return this.#offsetMs + this.clock.now();
   }
 
-  add(...spans: readonly Span[]): void {
+  add(...spans: readonly TraceSpan[]): void {
     const sampled = spans.filter(({ context }) => context.isSampled);
     if (sampled.length > 0) this.#exporter?.add(sampled);
   }

@@ -2,7 +2,7 @@
 import { ByteWriter, protocolError, readU32 } from "./bytes.ts";
 
 /** The server's default jute.maxbuffer: the longest frame by default. */
-export const frameBytesMaxDefault = 0xfffff;
+export const juteFrameBytesMaxDefault = 0xfffff;
 
 /**
  * Splits chunks into frames. Throws PROTOCOL for a length outside 0…frameBytesMax before allocating memory. Frames are
@@ -15,7 +15,7 @@ export class JuteFrameDecoder {
   #body: Uint8Array | null = null;
   #bodyLength = 0;
 
-  constructor(frameBytesMax = frameBytesMaxDefault) {
+  constructor(frameBytesMax = juteFrameBytesMaxDefault) {
     this.#frameBytesMax = frameBytesMax;
   }
 
@@ -68,7 +68,7 @@ export class JuteFrameDecoder {
 }
 
 /** Encodes one frame; `write` writes the body. No later frame reuses the returned bytes. */
-export function encodeFrame(write: (writer: ByteWriter) => void): Uint8Array {
+export function encodeLengthFrame(write: (writer: ByteWriter) => void): Uint8Array {
   const writer = new ByteWriter();
   writer.i32(0);
   write(writer);

@@ -111,7 +111,7 @@ export function record<F extends Record<string, AnyCodec>>(fields: F): Codec<Rec
 }
 
 /** A record without fields. */
-export const empty: Codec<Record<never, never>> = {
+export const emptyRecord: Codec<Record<never, never>> = {
   bytesMin: 0,
   read: () => ({}),
   write: () => {},

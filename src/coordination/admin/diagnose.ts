@@ -1,7 +1,7 @@
 /** Checks all locks and elections below a root once and reports problems. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
-import type { Finding } from "../../base/rows/finding.ts";
+import type { DoctorFinding } from "../../base/rows/finding.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
@@ -32,7 +32,7 @@ export interface NodeSnapshot {
 export interface QueueDiagnosis {
   readonly locks: number;
   readonly elections: number;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly DoctorFinding[];
 }
 
 /** Last value of the server's counter: later contenders get the same number, so that the order of arrival is lost. */
@@ -60,7 +60,7 @@ async function diagnoseFolder(
   zk: ZooKeeper,
   folder: string,
   { called, nowMs }: { readonly called: string; readonly nowMs: number },
-): Promise<{ count: number; findings: Finding[] }> {
+): Promise<{ count: number; findings: DoctorFinding[] }> {
   const names = [...await childNames(zk, folder)].sort();
   const findings = await mapInBatches(names, batchSize, async (name) => {
     const where = `${called} ${JSON.stringify(decodeLockName(name))}`;
@@ -101,10 +101,11 @@ async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise
 }
 
 /** Returns the findings for one lock. Pure; `nowMs` is the wall clock. */
-export function diagnoseLock(lock: LockSnapshot, nowMs: number): Finding[] {
+export function diagnoseLock(lock: LockSnapshot, nowMs: number): DoctorFinding[] {
   const { where } = lock;
-  const findings: Finding[] = [];
-  const addFinding = (kind: Finding["kind"], what: string) => findings.push({ kind, where, what: printable(what) });
+  const findings: DoctorFinding[] = [];
+  const addFinding = (kind: DoctorFinding["kind"], what: string) =>
+    findings.push({ kind, where, what: printable(what) });
   let limit: number | null = null;
   try {
     limit = parseLockState(lock.data, lock.path).limit;
@@ -135,7 +136,7 @@ export function diagnoseLock(lock: LockSnapshot, nowMs: number): Finding[] {
   return findings;
 }
 
-type AddFinding = (kind: Finding["kind"], what: string) => void;
+type AddFinding = (kind: DoctorFinding["kind"], what: string) => void;
 
 function checkNodes({ path, holders, queue }: LockSnapshot, addFinding: AddFinding): void {
   for (const { name, isEphemeral } of holders) {

@@ -3,10 +3,10 @@
  */
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { resultWithin, sleep } from "../../base/support/deadline.ts";
-import type { NodeData, ReadOptions, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { NodeData, NodeReadOptions, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { decodeLockName } from "../nodes/node_paths.ts";
 import { readAgain } from "../nodes/read_again.ts";
-import { isUnknownOperation, ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
+import { isUnknownOperationError, ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
 import { hiddenIfNoAuth, isTransient, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
 import { restMsAfterRead } from "./follow_reads.ts";
 import { replaceCalls } from "./replaced_calls.ts";
@@ -197,7 +197,7 @@ class FolderFollower<Value> {
       }
       return true;
     } catch (thrown) {
-      if (!isUnknownOperation(thrown)) throw thrown;
+      if (!isUnknownOperationError(thrown)) throw thrown;
       this.#isRefused = true;
       return false;
     }
@@ -317,7 +317,7 @@ class FolderFollower<Value> {
 
 /** Returns a client that sets no watches on the nodes below `path`, because a recursive watch reports their changes. */
 function withoutWatches(zk: ZooKeeper, path: string): ZooKeeper {
-  const optionsOf = (node: string, { watch, ...others }: ReadOptions = {}): ReadOptions =>
+  const optionsOf = (node: string, { watch, ...others }: NodeReadOptions = {}): NodeReadOptions =>
     watch === undefined || node.startsWith(`${path}/`) ? others : { ...others, watch };
   return replaceCalls(zk, {
     exists: (node, options) => zk.exists(node, optionsOf(node, options)),

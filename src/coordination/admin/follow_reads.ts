@@ -1,5 +1,5 @@
 /** Follows what a function reads: again after each change, and from time to time in case a watch was lost. */
-import type { ReadOptions, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { NodeReadOptions, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { resultWithin, sleep } from "../../base/support/deadline.ts";
 import { readAgain } from "../nodes/read_again.ts";
@@ -60,8 +60,9 @@ function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
     onChange();
   };
   const canWatch = (path: string) => watched.has(path) || (watched.size < watchesMax && watched.add(path).has(path));
-  const options = (path: string, given: ReadOptions = {}): ReadOptions => canWatch(path) ? { ...given, watch } : given;
-  const countChildren = async (path: string, given?: ReadOptions): Promise<Stat | null> => {
+  const options = (path: string, given: NodeReadOptions = {}): NodeReadOptions =>
+    canWatch(path) ? { ...given, watch } : given;
+  const countChildren = async (path: string, given?: NodeReadOptions): Promise<Stat | null> => {
     if (!canWatch(path)) return await zk.exists(path, given);
     try {
       const list = await nullIfNoNode(zk.getChildren(path, { ...given, watch }));

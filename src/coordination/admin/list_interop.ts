@@ -13,7 +13,7 @@ import {
 } from "../interop/interop_node_names.ts";
 import { interopHolders, knownInteropContenders } from "../interop/interop_queue_position.ts";
 import { printable } from "../../base/support/text.ts";
-import type { Finding } from "../../base/rows/finding.ts";
+import type { DoctorFinding } from "../../base/rows/finding.ts";
 import { type QueueDiagnosis, queueSequenceMax, queueSequenceWarning } from "./diagnose.ts";
 
 /** Number of nodes that are read at the same time. */
@@ -108,9 +108,9 @@ async function readSnapshot(
 }
 
 /** Returns the findings for one lock. Pure. */
-export function diagnoseInteropLock({ path, recipe, children, sequence }: InteropLockSnapshot): Finding[] {
-  const findings: Finding[] = [];
-  const addFinding = (kind: Finding["kind"], what: string) =>
+export function diagnoseInteropLock({ path, recipe, children, sequence }: InteropLockSnapshot): DoctorFinding[] {
+  const findings: DoctorFinding[] = [];
+  const addFinding = (kind: DoctorFinding["kind"], what: string) =>
     findings.push({ kind, where: `lock ${JSON.stringify(path)}`, what: printable(what) });
   let last = sequence;
   for (const { name, isEphemeral } of children) {

@@ -3,7 +3,7 @@
  * failures. The protocol is in docs/protocol/barrier.md; test/coordination/model checks it.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
+import { isSessionEndError } from "../../protocols/zookeeper/zookeeper_error.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { anyAbortSignal, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
@@ -127,7 +127,7 @@ class BarrierEntry {
     } catch (thrown) {
       const isLost = thrown instanceof BatonError && thrown.code === "LOCK_LOST";
       // A request may fail with the end of the session before the session reports it.
-      const isOver = session.ended.aborted || isSessionEnd(thrown);
+      const isOver = session.ended.aborted || isSessionEndError(thrown);
       if (isOver && !signal?.aborted && !isLost) throw this.#sessionEndedError(thrown);
       throw thrown;
     } finally {

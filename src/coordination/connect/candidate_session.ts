@@ -1,16 +1,16 @@
 /** The session of a candidate: kept over several campaigns while it lives, replaced by a new one when it has ended. */
-import type { ConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { retryWithBackoff, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { PermanentFaults } from "../../protocols/zookeeper/permanent_error.ts";
+import { PermanentFaultsError } from "../../protocols/zookeeper/permanent_error.ts";
 import { closeSession } from "./command_session.ts";
 
 export interface CandidateSessionOptions {
   /** `isRetry`: `onUnreachable` has been called for this outage. */
-  readonly connect: (options: ConnectOptions, isRetry: boolean) => Promise<ZooKeeper>;
-  readonly options: ConnectOptions;
+  readonly connect: (options: ZooKeeperConnectOptions, isRetry: boolean) => Promise<ZooKeeper>;
+  readonly options: ZooKeeperConnectOptions;
   readonly clock: Clock;
   /** True: after the first connection, wait for the servers without a limit. */
   readonly isPatient: boolean;
@@ -42,7 +42,7 @@ export class CandidateSession {
     };
     const mayRetry = (thrown: unknown, failures: number) => {
       // A session was open before: certificates that do not fit now may be renewed on one side only, so far.
-      const isAway = thrown instanceof PermanentFaults ||
+      const isAway = thrown instanceof PermanentFaultsError ||
         (thrown instanceof BatonError && thrown.code === "UNREACHABLE");
       // The failure says what was tried; the reason of the signal does not.
       if (signal.aborted || !isAway || !isPatient || this.#sessions === 0) return false;

@@ -1,7 +1,7 @@
 /** Session of a verb that waits for a lock and holds it: the limit of the call, connecting, outages, and closing. */
 import type { Io } from "../../base/terminal/io.ts";
 import { ConnectReport } from "../../protocols/zookeeper/connector.ts";
-import { type ConnectOptions, connectTimeoutMsDefault } from "../../protocols/zookeeper/zookeeper_client.ts";
+import { connectTimeoutMsDefault, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -50,8 +50,8 @@ export function waitsForServer(waitMs: number | undefined, { connectTimeout, con
  * time limit: it connects until the signal of the options aborts.
  */
 export async function openSession(
-  connect: (options: ConnectOptions) => Promise<ZooKeeper>,
-  options: ConnectOptions,
+  connect: (options: ZooKeeperConnectOptions) => Promise<ZooKeeper>,
+  options: ZooKeeperConnectOptions,
   { isPatient, io, clock, quiet, what }: {
     readonly isPatient: boolean;
     readonly io: Io;
@@ -70,8 +70,8 @@ export async function openSession(
 
 /** Connects, and says when no server has responded for 2 s. */
 export async function connectWithNotice(
-  connect: (options: ConnectOptions) => Promise<ZooKeeper>,
-  options: ConnectOptions,
+  connect: (options: ZooKeeperConnectOptions) => Promise<ZooKeeper>,
+  options: ZooKeeperConnectOptions,
   { clock, say, goal = "still trying" }: {
     readonly clock: Clock;
     readonly say: (sentence: string) => void;

@@ -1,8 +1,8 @@
 /** Chooses the servers of a command, the configured ones or this machine's keeper, and their scope. */
 import { readFileSync, statSync } from "node:fs";
-import type { ConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../protocols/zookeeper/hosts.ts";
-import { validatePath } from "../../protocols/zookeeper/node_path_names.ts";
+import { validateNodePath } from "../../protocols/zookeeper/node_path.ts";
 import type { ConfigSources } from "../../base/config/resolve_settings.ts";
 import { addOriginToErrors as atOriginOf } from "../../base/config/resolve_settings.ts";
 import { type SettingValues, toVariableName } from "../../base/config/setting.ts";
@@ -27,7 +27,7 @@ export interface Coordination {
   readonly scope: Scope;
   /** True if the user named no servers: the scope is then printed. */
   readonly assumed: boolean;
-  readonly connect: ConnectOptions;
+  readonly connect: ZooKeeperConnectOptions;
 }
 
 export interface CoordinationCall {
@@ -145,7 +145,7 @@ function socketScope(path: string): Scope {
   }
 }
 
-function connectionOptions(values: ConnectionValues, sources: ConfigSources): Omit<ConnectOptions, "servers"> {
+function connectionOptions(values: ConnectionValues, sources: ConfigSources): Omit<ZooKeeperConnectOptions, "servers"> {
   const auth = [
     ...readAtOrigin(
       "authCredentials",
@@ -163,7 +163,7 @@ function connectionOptions(values: ConnectionValues, sources: ConfigSources): Om
       "creator needs auth.credentials, auth.file or tls.cert, which identify the creator",
     );
   });
-  readAtOrigin("root", sources, () => validatePath(values.root));
+  readAtOrigin("root", sources, () => validateNodePath(values.root));
   return {
     auth,
     sessionTimeoutMs: values.sessionTimeout,

@@ -2,7 +2,7 @@
  * Finds servers of releases that can lose acknowledged writes, or end sessions that are alive, by the four-letter word
  * srvr.
  */
-import { currentTls, formatAddress } from "../../base/sockets/connection.ts";
+import { currentTlsOptions, formatAddress } from "../../base/sockets/connection.ts";
 import type { Address, Dial, TlsSource } from "../../base/sockets/connection.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -74,7 +74,7 @@ export function sessionFault(answer: string): string | null {
 }
 
 async function askServer(address: Address, { tls: source, dial, clock }: ServerReleaseOptions): Promise<string> {
-  const tls = currentTls(source);
+  const tls = currentTlsOptions(source);
   using deadline = deadlineAfter(clock, answerMsMax, { reason: () => new Error("no answer") });
   const answered = Promise.withResolvers<void>();
   answered.promise.catch(() => {}); // awaited only once the connection is open

@@ -19,7 +19,7 @@ import type { Log } from "../../base/support/log.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import type { Io } from "../../base/terminal/io.ts";
 import type { TraceSource } from "../../base/trace/trace_source.ts";
-import { formatSessionHandle } from "../../protocols/zookeeper/end_session.ts";
+import { encodeSessionHandle } from "../../protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type RunDependencies, runDependencies } from "../job/leased_command.ts";
 import { readCrontab, requireValidCrontab } from "./cron_file.ts";
@@ -140,7 +140,7 @@ class CronService {
   async #serve(zk: ZooKeeper): Promise<void> {
     const { clock } = this.#deps;
     const guard = startGuard((sentence) => this.#log("error", "guard", sentence));
-    guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
+    guard.setSession(encodeSessionHandle(this.#place.connect, zk.session));
     using _outage = reportOutages(zk, `crontab ${this.#file}`, { io: this.#io, clock, quiet: this.#settings.quiet });
     const bug = new AbortController();
     const over = AbortSignal.any([this.#stop.signal, zk.session.ended, bug.signal]);

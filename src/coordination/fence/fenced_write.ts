@@ -6,7 +6,7 @@
  * the mark shows whether the write was done, and it makes a repeated write fail.
  */
 import type { Acl, MultiRequest, MultiResult, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
+import { isSessionEndError } from "../../protocols/zookeeper/zookeeper_error.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
@@ -90,7 +90,7 @@ class FencedWrite {
       try {
         return this.#toResult(await this.#zk.multi(this.#requests()));
       } catch (thrown) {
-        if (isSessionEnd(thrown)) throw this.#unknownOutcomeError(thrown);
+        if (isSessionEndError(thrown)) throw this.#unknownOutcomeError(thrown);
         // The request was not sent or not processed, so nothing was written.
         if (isRefusal(thrown, "OPERATIONTIMEOUT", "THROTTLEDOP")) throw thrown;
         if (isTransient(thrown)) {
@@ -218,7 +218,7 @@ class FencedWrite {
 
   #unknownOutcomeError(cause: unknown): BatonError {
     const { ended, timeoutMs } = this.#zk.session;
-    const why = ended.aborted || isSessionEnd(cause)
+    const why = ended.aborted || isSessionEndError(cause)
       ? "the session ended before the outcome was known"
       : `${errorMessage(cause)}, and no server responded within ${formatDuration(timeoutMs)}`;
     const written = past[this.#operation.do];

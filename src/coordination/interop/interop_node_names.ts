@@ -2,7 +2,7 @@
  * Node names of the contenders of other libraries, as observed with Curator 5.4 (StandardLockInternalsDriver,
  * InterProcessReadWriteLock) and kazoo 2.8 (kazoo.recipe.lock).
  */
-import { validatePath } from "../../protocols/zookeeper/node_path_names.ts";
+import { validateNodePath } from "../../protocols/zookeeper/node_path.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 
@@ -97,7 +97,7 @@ export function isCuratorRevocation(data: Uint8Array): boolean {
 export function interopPath(name: string): LockPath {
   try {
     if (name === "/") throw new Error("the root is not allowed");
-    validatePath(name);
+    validateNodePath(name);
   } catch (thrown) {
     throw new BatonError(
       "USAGE",

@@ -6,7 +6,7 @@ import type { Lease } from "../../base/process/lease.ts";
 import { systemClock } from "../../base/support/clock.ts";
 import type { Io } from "../../base/terminal/io.ts";
 import type { SpanAttributes } from "../../base/trace/otlp_spans.ts";
-import { newSpanIn, type TraceContext } from "../../base/trace/trace_context.ts";
+import { newSpanContext, type TraceContext } from "../../base/trace/trace_context.ts";
 import { TraceSource } from "../../base/trace/trace_source.ts";
 import { exitCodes } from "../../base/exit_codes.ts";
 import { readBuildFacts } from "../../base/support/build.ts";
@@ -42,7 +42,7 @@ export class ItemTrace {
 
   constructor(source: TraceSource, parent: TraceContext, attributes: SpanAttributes) {
     this.#source = source;
-    this.#context = newSpanIn(parent);
+    this.#context = newSpanContext(parent);
     this.#parentId = parent.spanId;
     this.#attributes = attributes;
     this.#startMs = source.now();
@@ -104,7 +104,7 @@ export class JobTrace {
     const [only, ...others] = names;
     this.#attributes = { "baton.name": others.length === 0 ? only : names };
     this.#call = source.newSpan();
-    this.#hold = newSpanIn(this.#call);
+    this.#hold = newSpanContext(this.#call);
     this.#startMs = source.now() - beganMsAgo;
   }
 
@@ -139,7 +139,7 @@ export class JobTrace {
     const attributes = { ...this.#attributes, ...this.#found };
     const inside = { parentId: this.#call.spanId, attributes };
     const exit = { ...attributes, "baton.exit_code": exitCode, "baton.signal": signal };
-    const wait = newSpanIn(this.#call);
+    const wait = newSpanContext(this.#call);
     this.source.add(
       {
         name,

@@ -5,9 +5,9 @@
  */
 import type { GuardKeptJob, GuardKeptSession, GuardSessions } from "../../base/process/guard/guard_main.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { endSession, parseSessionHandle } from "../../protocols/zookeeper/end_session.ts";
-import { isResumable } from "../../protocols/zookeeper/handshake.ts";
-import { connect, type ConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
+import { decodeSessionHandle, endSession } from "../../protocols/zookeeper/end_session.ts";
+import { isSessionResumable } from "../../protocols/zookeeper/handshake.ts";
+import { connect, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { formatNodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
 import { nullIfNoNode } from "../nodes/node_requests.ts";
@@ -18,7 +18,7 @@ const showEveryMs = 1000;
 /** The time limit for ending a session that no server has resumed, in milliseconds. */
 const endMsMax = 5000;
 
-type KeepOptions = Pick<ConnectOptions, "dial" | "resolve"> & { readonly clock: Clock };
+type KeepOptions = Pick<ZooKeeperConnectOptions, "dial" | "resolve"> & { readonly clock: Clock };
 
 /** Resumes the session of a dead baton. `handle` is the one of `GuardSessions`. */
 export function keepDeadBatonSession(
@@ -45,8 +45,8 @@ class ResumedSession implements GuardKeptSession {
   }
 
   async #open(): Promise<void> {
-    const { timeoutMs: sessionTimeoutMs, tls, ...session } = await parseSessionHandle(this.#handle);
-    if (!isResumable(session.identity)) throw new Error("these servers cannot resume a session");
+    const { timeoutMs: sessionTimeoutMs, tls, ...session } = await decodeSessionHandle(this.#handle);
+    if (!isSessionResumable(session.identity)) throw new Error("these servers cannot resume a session");
     const zk = await connect({
       ...this.#options,
       ...session,

@@ -10,7 +10,7 @@ import type { BarrierMembership } from "../barrier/barrier_membership.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import type { Coordination } from "../connect/coordination_servers.ts";
-import { connect, type ConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
+import { connect, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { JobTrace } from "./job_trace.ts";
 import { leftoversMessage, unstoppableMessage } from "../../base/process/supervise/leftovers.ts";
@@ -143,7 +143,7 @@ export function quotedNames(names: readonly string[]): string {
 export interface RunDependencies {
   readonly clock: Clock;
   readonly signals: SignalSource;
-  connect(options: ConnectOptions): Promise<ZooKeeper>;
+  connect(options: ZooKeeperConnectOptions): Promise<ZooKeeper>;
 }
 
 export function runDependencies(): RunDependencies {

@@ -4,7 +4,7 @@
  */
 import { requestBackoff, retryWithBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import type { ReadOptions, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { NodeReadOptions, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
 import type { ZooKeeperErrorName } from "../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
 
@@ -83,7 +83,7 @@ export async function deleteIfThere(zk: Pick<ZooKeeper, "delete">, path: string)
 export async function childNames(
   zk: Pick<ZooKeeper, "getChildren">,
   path: string,
-  options: ReadOptions = {},
+  options: NodeReadOptions = {},
 ): Promise<readonly string[]> {
   return (await nullIfNoNode(zk.getChildren(path, options)))?.children ?? [];
 }

@@ -3,7 +3,7 @@
  * templates give their paths. By default, the component is the lock COMPONENT and an item is the lock COMPONENT/ITEM,
  * so who, ls, break and lock accept these names.
  */
-import { validatePath } from "../../protocols/zookeeper/node_path_names.ts";
+import { validateNodePath } from "../../protocols/zookeeper/node_path.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { defaultRoot, encodeLockName, kindFolder, type LockPath, lockPathAt } from "../nodes/node_paths.ts";
 
@@ -164,7 +164,7 @@ function itemsAt(template: string): PoolPath["items"] {
 
 function requireValidPath(which: TemplateKind, path: string, template: string): string {
   try {
-    validatePath(path);
+    validateNodePath(path);
   } catch (cause) {
     throw templateError(which, template, `it gives "${path}", which is not a ZooKeeper path`, cause);
   }

@@ -3,7 +3,7 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import {
   type Address,
   type Connection,
-  currentTls,
+  currentTlsOptions,
   formatAddress,
   type TlsSource,
 } from "../../base/sockets/connection.ts";
@@ -13,22 +13,22 @@ import { newGuid } from "../../base/support/guid.ts";
 import { protocolError } from "../../base/wire/bytes.ts";
 import { kafkaErrorName } from "./kafka_error_codes.ts";
 import {
-  apiVersions,
-  decodeResponse,
-  encodeRequest,
+  apiVersionsRequest,
+  decodeKafkaResponse,
+  encodeKafkaRequest,
   type KafkaRequest,
-  type KafkaRequestOf,
-  type KafkaResponseOf,
+  type KafkaRequestValue,
+  type KafkaResponseValue,
   readCorrelationId,
-  saslAuthenticate,
-  saslHandshake,
+  saslAuthenticateRequest,
+  saslHandshakeRequest,
 } from "./kafka_requests.ts";
-import { describeFailure } from "../../base/sockets/describe_failure.ts";
+import { describeSocketFailure } from "../../base/sockets/describe_failure.ts";
 import { FrameStream } from "../../base/sockets/frame_stream.ts";
 import type { KafkaCredentials } from "./sasl_mechanisms.ts";
 import { ScramExchange } from "./scram.ts";
 
-export interface BrokerOptions {
+export interface KafkaBrokerOptions {
   readonly clientId: string;
   readonly dial: Dial;
   readonly tls: TlsSource | null;
@@ -41,7 +41,7 @@ interface PendingResponse {
   readonly failed: (error: unknown) => void;
 }
 
-export class BrokerConnection {
+export class KafkaBrokerConnection {
   readonly name: string;
   readonly #clientId: string;
   readonly #frames: FrameStream;
@@ -65,19 +65,23 @@ export class BrokerConnection {
    * Connects. Rejects with UNREACHABLE when no broker responds, with REFUSED for wrong credentials, or with the
    * signal's reason.
    */
-  static async open(address: Address, options: BrokerOptions, signal: AbortSignal): Promise<BrokerConnection> {
+  static async open(
+    address: Address,
+    options: KafkaBrokerOptions,
+    signal: AbortSignal,
+  ): Promise<KafkaBrokerConnection> {
     const { clientId, dial, tls, credentials } = options;
-    const broker = new BrokerConnection(formatAddress(address), clientId);
+    const broker = new KafkaBrokerConnection(formatAddress(address), clientId);
     try {
       const connection = await dial(address, broker.#frames, {
         signal,
-        ...(tls === null ? {} : { tls: currentTls(tls) }),
+        ...(tls === null ? {} : { tls: currentTlsOptions(tls) }),
       });
       broker.#connection = connection;
       broker.#frames.attach(connection);
     } catch (error) {
       throwIfAborted(signal);
-      throw new BatonError("UNREACHABLE", `${broker.name}: ${describeFailure(error)}`, { cause: error });
+      throw new BatonError("UNREACHABLE", `${broker.name}: ${describeSocketFailure(error)}`, { cause: error });
     }
     try {
       if (credentials !== null) await broker.#authenticate(credentials, signal);
@@ -101,15 +105,15 @@ export class BrokerConnection {
   /** Sends a request. Rejects with CONNECTION_LOST when the connection ends first: its outcome is then unknown. */
   async request<R extends KafkaRequest>(
     request: R,
-    value: KafkaRequestOf<R>,
+    value: KafkaRequestValue<R>,
     signal: AbortSignal,
-  ): Promise<KafkaResponseOf<R>> {
+  ): Promise<KafkaResponseValue<R>> {
     if (this.#pending !== null) throw new BatonError("INTERNAL", `Two requests at the same time to ${this.name}`);
     if (this.#isClosed) throw this.#connectionLostError(null);
     const correlation = this.#correlation++;
-    const answer = Promise.withResolvers<KafkaResponseOf<R>>();
+    const answer = Promise.withResolvers<KafkaResponseValue<R>>();
     // Decode it immediately: the frame belongs to the socket.
-    const answered = (frame: Uint8Array) => answer.resolve(decodeResponse(request, frame));
+    const answered = (frame: Uint8Array) => answer.resolve(decodeKafkaResponse(request, frame));
     this.#pending = { correlation, answered, failed: answer.reject };
     const off = onAbort(signal, (reason) => {
       // The response may still arrive, so the connection can carry no further request.
@@ -117,7 +121,7 @@ export class BrokerConnection {
       this.close();
     });
     try {
-      this.#frames.send(encodeRequest(request, value, { correlation, clientId: this.#clientId }));
+      this.#frames.send(encodeKafkaRequest(request, value, { correlation, clientId: this.#clientId }));
       return await answer.promise;
     } finally {
       off();
@@ -133,19 +137,23 @@ export class BrokerConnection {
   }
 
   async #fetchVersions(signal: AbortSignal): Promise<void> {
-    const { error, apis } = await this.request(apiVersions, {}, signal);
+    const { error, apis } = await this.request(apiVersionsRequest, {}, signal);
     if (error !== 0) throw protocolError(`${this.name} returned an error for ApiVersions: ${kafkaErrorName(error)}`);
     for (const { key, min, max } of apis ?? []) this.#versions.set(key, { min, max });
   }
 
   async #authenticate({ mechanism, user, password }: KafkaCredentials, signal: AbortSignal): Promise<void> {
-    const shaken = await this.request(saslHandshake, { mechanism }, signal);
+    const shaken = await this.request(saslHandshakeRequest, { mechanism }, signal);
     if (shaken.error !== 0) {
       const known = (shaken.mechanisms ?? []).join(", ");
       throw new BatonError("REFUSED", `${this.name} does not support ${mechanism}; it supports ${known}`);
     }
     const say = async (text: string): Promise<string> => {
-      const { error, message, bytes } = await this.request(saslAuthenticate, { bytes: Buffer.from(text) }, signal);
+      const { error, message, bytes } = await this.request(
+        saslAuthenticateRequest,
+        { bytes: Buffer.from(text) },
+        signal,
+      );
       if (error === 0) return new TextDecoder().decode(bytes ?? new Uint8Array(0));
       throw new BatonError("REFUSED", `${this.name} refuses the user "${user}": ${message ?? kafkaErrorName(error)}`);
     };

@@ -56,7 +56,7 @@ function isOneOf(...members: KafkaErrorName[]): (code: number) => boolean {
 }
 
 /** The guide's column "Retriable": the request may succeed a moment later, possibly at another broker. */
-export const isRetriable = isOneOf(
+export const isRetriableKafkaError = isOneOf(
   "CORRUPT_MESSAGE",
   "UNKNOWN_TOPIC_OR_PARTITION",
   "LEADER_NOT_AVAILABLE",
@@ -79,7 +79,7 @@ export const isRetriable = isOneOf(
 );
 
 /** The broker does not know the producer's ID or sequence: request a new ID. */
-export const isStaleProducer = isOneOf(
+export const isStaleProducerError = isOneOf(
   "OUT_OF_ORDER_SEQUENCE",
   "UNKNOWN_PRODUCER_ID",
   "INVALID_PRODUCER_EPOCH",
@@ -87,14 +87,14 @@ export const isStaleProducer = isOneOf(
 );
 
 /** The broker will never accept this record; it may accept others. */
-export const isRecordRefused = isOneOf(
+export const isRecordRefusedError = isOneOf(
   "MESSAGE_TOO_LARGE",
   "RECORD_LIST_TOO_LARGE",
   "INVALID_RECORD",
   "POLICY_VIOLATION",
 );
 
-export const isNotAllowed = isOneOf(
+export const isAccessDeniedError = isOneOf(
   "TOPIC_AUTHORIZATION_FAILED",
   "CLUSTER_AUTHORIZATION_FAILED",
   "SASL_AUTHENTICATION_FAILED",

@@ -10,16 +10,22 @@ import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import {
-  isNotAllowed,
-  isRecordRefused,
-  isRetriable,
-  isStaleProducer,
+  isAccessDeniedError,
+  isRecordRefusedError,
+  isRetriableKafkaError,
+  isStaleProducerError,
   kafkaErrorName,
   kafkaErrors,
 } from "./kafka_error_codes.ts";
-import { crc32c, encodeBatch, type KafkaRecord, noProducerStamp, type ProducerStamp } from "./record_batch.ts";
-import { createTopics, initProducerId, metadata, oldMetadata, produce } from "./kafka_requests.ts";
-import { BrokerConnection, type BrokerOptions } from "./broker_connection.ts";
+import { crc32c, encodeRecordBatch, type KafkaRecord, noProducerStamp, type ProducerStamp } from "./record_batch.ts";
+import {
+  createTopicsRequest,
+  initProducerIdRequest,
+  metadataRequest,
+  oldMetadataRequest,
+  produceRequest,
+} from "./kafka_requests.ts";
+import { KafkaBrokerConnection, type KafkaBrokerOptions } from "./broker_connection.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 
@@ -112,7 +118,7 @@ export class KafkaProducer {
     if (this.#unconfirmed !== null && this.#unconfirmed.key !== record.key) this.#forgetProducer();
     const leader = this.#leaders[partition] ?? null;
     if (leader === null) return this.#forgetLeaders(`partition ${partition} has no leader`);
-    let broker: BrokerConnection;
+    let broker: KafkaBrokerConnection;
     try {
       broker = await this.#brokers.connectionTo(leader, signal);
     } catch (error) {
@@ -132,7 +138,7 @@ export class KafkaProducer {
   }
 
   async #produce(
-    broker: BrokerConnection,
+    broker: KafkaBrokerConnection,
     record: KafkaRecord,
     partition: number,
     signal: AbortSignal,
@@ -142,9 +148,9 @@ export class KafkaProducer {
     const sequence = producer.producerId === noProducerStamp.producerId
       ? noProducerStamp.sequence
       : this.#sequences.get(partition) ?? 0;
-    const records = encodeBatch(record, { ...producer, sequence });
+    const records = encodeRecordBatch(record, { ...producer, sequence });
     this.#unconfirmed = { key: record.key, partition };
-    const { topics } = await broker.request(produce, {
+    const { topics } = await broker.request(produceRequest, {
       transactionalId: null,
       acks: -1,
       timeoutMs,
@@ -162,15 +168,17 @@ export class KafkaProducer {
       return null;
     }
     const name = kafkaErrorName(error);
-    if (isStaleProducer(error)) {
+    if (isStaleProducerError(error)) {
       this.#forgetProducer();
       return name;
     }
-    if (isRecordRefused(error)) {
+    if (isRecordRefusedError(error)) {
       this.#unconfirmed = null;
       throw this.#producerError("BAD_DATA", `the broker does not accept this message (${name})`);
     }
-    if (isNotAllowed(error)) throw this.#producerError("REFUSED", `this client has no permission to write (${name})`);
+    if (isAccessDeniedError(error)) {
+      throw this.#producerError("REFUSED", `this client has no permission to write (${name})`);
+    }
     return this.#forgetLeaders(name);
   }
 
@@ -186,15 +194,15 @@ export class KafkaProducer {
   }
 
   /** Requests an ID for this producer. Returns like `#attempt`. */
-  async #register(broker: BrokerConnection, signal: AbortSignal): Promise<string | null> {
-    if (!broker.supports(initProducerId)) {
+  async #register(broker: KafkaBrokerConnection, signal: AbortSignal): Promise<string | null> {
+    if (!broker.supports(initProducerIdRequest)) {
       this.#producer = noProducerStamp;
       return null;
     }
-    const answer = await broker.request(initProducerId, { transactionalId: null, timeoutMs: 60_000 }, signal);
+    const answer = await broker.request(initProducerIdRequest, { transactionalId: null, timeoutMs: 60_000 }, signal);
     const { error, producerId, producerEpoch } = answer;
     const why = `the broker gave this producer no ID (${kafkaErrorName(error)})`;
-    if (isRetriable(error)) return why;
+    if (isRetriableKafkaError(error)) return why;
     if (error === kafkaErrors.NONE) this.#producer = { producerId, producerEpoch };
     // Brokers before 2.8 require the permission IDEMPOTENT_WRITE on the cluster. Without it the record's key must
     // identify repetitions.
@@ -253,7 +261,7 @@ function partitionOf(key: string, partitions: number): number {
   return crc32c(new TextEncoder().encode(key)) % partitions;
 }
 
-interface BrokersOptions extends BrokerOptions {
+interface BrokersOptions extends KafkaBrokerOptions {
   /** The brokers to try first. */
   readonly addresses: readonly Address[];
   readonly clock: Clock;
@@ -265,7 +273,7 @@ const attemptMs = 5000;
 /** Connections to brokers: to the leader of a partition, or to any broker that responds. */
 class Brokers {
   readonly #options: BrokersOptions;
-  readonly #open = new Map<string, BrokerConnection>();
+  readonly #open = new Map<string, KafkaBrokerConnection>();
 
   constructor(options: BrokersOptions) {
     this.#options = options;
@@ -277,14 +285,14 @@ class Brokers {
   }
 
   /** The connection to this address. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */
-  async connectionTo(address: Address, signal: AbortSignal): Promise<BrokerConnection> {
+  async connectionTo(address: Address, signal: AbortSignal): Promise<KafkaBrokerConnection> {
     const name = formatAddress(address);
     const known = this.#open.get(name);
     if (known !== undefined && !known.isClosed) return known;
     const { clock } = this.#options;
     const reason = () => new BatonError("UNREACHABLE", `${name}: no response for ${attemptMs / 1000} s`);
     using deadline = deadlineAfter(clock, attemptMs, { signal, reason });
-    const broker = await BrokerConnection.open(address, this.#options, deadline.signal);
+    const broker = await KafkaBrokerConnection.open(address, this.#options, deadline.signal);
     this.#open.set(name, broker);
     return broker;
   }
@@ -292,7 +300,7 @@ class Brokers {
   /**
    * A connection to any broker: an open one, or else the first that responds. Rejects with UNREACHABLE when none does.
    */
-  async anyConnection(signal: AbortSignal): Promise<BrokerConnection> {
+  async anyConnection(signal: AbortSignal): Promise<KafkaBrokerConnection> {
     for (const broker of this.#open.values()) if (!broker.isClosed) return broker;
     const failures: string[] = [];
     for (const address of this.#options.addresses) {
@@ -334,20 +342,20 @@ interface KafkaTopicShape {
 
 /** Fetches the metadata. Rejects with REFUSED, or with CONFIG for an invalid name. */
 async function describeTopic(
-  broker: BrokerConnection,
+  broker: KafkaBrokerConnection,
   topic: string,
   signal: AbortSignal,
 ): Promise<KafkaTopicMetadata> {
   // Brokers before 0.11 create every topic that a request names: request all topics instead.
-  const { brokers, topics, controller } = broker.supports(metadata)
-    ? await broker.request(metadata, { topics: [topic], makesTopics: false }, signal)
-    : await broker.request(oldMetadata, { topics: null }, signal);
+  const { brokers, topics, controller } = broker.supports(metadataRequest)
+    ? await broker.request(metadataRequest, { topics: [topic], makesTopics: false }, signal)
+    : await broker.request(oldMetadataRequest, { topics: null }, signal);
   const addresses = new Map(
     brokers?.map(({ nodeId, host, port }): [number, Address] => [nodeId, { kind: "tcp", host: host ?? "", port }]),
   );
   const found = topics?.find(({ name }) => name === topic);
   const { error = kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION, partitions = null } = found ?? {};
-  if (error !== 0 && !isRetriable(error)) throw topicError(topic, error, null);
+  if (error !== 0 && !isRetriableKafkaError(error)) throw topicError(topic, error, null);
   const leaders: (Address | null)[] = [];
   for (const { index, leader } of partitions ?? []) leaders[index] = addresses.get(leader) ?? null;
   return {
@@ -362,24 +370,24 @@ async function describeTopic(
  * next attempt, or null. Rejects with REFUSED or CONFIG.
  */
 async function createTopic(
-  broker: BrokerConnection,
+  broker: KafkaBrokerConnection,
   topic: string,
   { partitions, replication }: KafkaTopicShape,
   signal: AbortSignal,
 ): Promise<string | null> {
-  if (!broker.supports(createTopics)) {
+  if (!broker.supports(createTopicsRequest)) {
     await createTopicByMetadata(broker, topic, signal);
     return null;
   }
   const made = { name: topic, partitions, replication, assignments: [], configs: [] };
   const { topics } = await broker.request(
-    createTopics,
+    createTopicsRequest,
     { topics: [made], timeoutMs: 10_000, validateOnly: false },
     signal,
   );
   const { error, message } = topics?.[0] ?? { error: 0, message: null };
   if (error === 0 || error === kafkaErrors.TOPIC_ALREADY_EXISTS) return null;
-  if (!isRetriable(error)) throw topicError(topic, error, message);
+  if (!isRetriableKafkaError(error)) throw topicError(topic, error, message);
   return kafkaErrorName(error);
 }
 
@@ -387,13 +395,14 @@ async function createTopic(
  * Creates a topic on brokers without CreateTopics: they may create a topic that a metadata request names
  * (auto.create.topics.enable).
  */
-async function createTopicByMetadata(broker: BrokerConnection, topic: string, signal: AbortSignal): Promise<void> {
-  if (broker.supports(metadata)) await broker.request(metadata, { topics: [topic], makesTopics: true }, signal);
-  else await broker.request(oldMetadata, { topics: [topic] }, signal);
+async function createTopicByMetadata(broker: KafkaBrokerConnection, topic: string, signal: AbortSignal): Promise<void> {
+  if (broker.supports(metadataRequest)) {
+    await broker.request(metadataRequest, { topics: [topic], makesTopics: true }, signal);
+  } else await broker.request(oldMetadataRequest, { topics: [topic] }, signal);
 }
 
 function topicError(topic: string, error: number, message: string | null): BatonError {
-  const code = isNotAllowed(error) ? "REFUSED" : "CONFIG";
+  const code = isAccessDeniedError(error) ? "REFUSED" : "CONFIG";
   const more = message === null ? "" : `: ${message}`;
   return new BatonError(code, `The Kafka topic "${topic}" cannot be used: ${kafkaErrorName(error)}${more}`);
 }

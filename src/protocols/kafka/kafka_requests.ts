@@ -8,14 +8,14 @@ import {
   buffer,
   type Codec,
   type CodecValue,
-  empty,
+  emptyRecord,
   int,
   long,
   record,
   vector,
 } from "../../base/wire/record_codec.ts";
 import { ByteReader, protocolError } from "../../base/wire/bytes.ts";
-import { encodeFrame } from "../../base/wire/length_frame.ts";
+import { encodeLengthFrame } from "../../base/wire/length_frame.ts";
 
 // Kafka's primitive types that jute does not have. INT32, INT64, BOOLEAN, BYTES and ARRAY (with a 32-bit length, -1 for
 // null) are the same on the wire. Source: Kafka protocol guide, "Protocol Primitive Types". Only versions without the
@@ -28,7 +28,7 @@ const short: Codec<number> = {
 };
 
 /** STRING and NULLABLE_STRING, with a 16-bit length. */
-export const text: Codec<string | null> = {
+export const kafkaText: Codec<string | null> = {
   bytesMin: 2,
   read(reader) {
     const length = reader.i16();
@@ -38,7 +38,7 @@ export const text: Codec<string | null> = {
     if (value === null) return writer.i16(-1);
     const bytes = new TextEncoder().encode(value);
     if (bytes.byteLength > 0x7fff) {
-      throw protocolError(`A text of ${bytes.byteLength} bytes is longer than Kafka's 32767`);
+      throw protocolError(`A kafkaText of ${bytes.byteLength} bytes is longer than Kafka's 32767`);
     }
     writer.i16(bytes.byteLength);
     writer.raw(bytes);
@@ -54,10 +54,10 @@ export interface KafkaRequest<Request extends AnyCodec = AnyCodec, Response exte
   readonly response: Response;
 }
 
-export type KafkaRequestOf<R extends KafkaRequest> = CodecValue<R["request"]>;
-export type KafkaResponseOf<R extends KafkaRequest> = CodecValue<R["response"]>;
+export type KafkaRequestValue<R extends KafkaRequest> = CodecValue<R["request"]>;
+export type KafkaResponseValue<R extends KafkaRequest> = CodecValue<R["response"]>;
 
-const Broker = record({ nodeId: int, host: text, port: int, rack: text });
+const Broker = record({ nodeId: int, host: kafkaText, port: int, rack: kafkaText });
 const Partition = record({
   error: short,
   index: int,
@@ -65,127 +65,127 @@ const Partition = record({
   replicas: vector(int),
   inSync: vector(int),
 });
-const Topic = record({ error: short, name: text, isInternal: boolean, partitions: vector(Partition) });
+const Topic = record({ error: short, name: kafkaText, isInternal: boolean, partitions: vector(Partition) });
 
-export const apiVersions = {
+export const apiVersionsRequest = {
   name: "ApiVersions",
   key: 18,
   version: 0,
-  request: empty,
+  request: emptyRecord,
   response: record({ error: short, apis: vector(record({ key: short, min: short, max: short })) }),
 } as const;
 
-export const metadata = {
+export const metadataRequest = {
   name: "Metadata",
   key: 3,
   version: 4,
-  request: record({ topics: vector(text), makesTopics: boolean }),
+  request: record({ topics: vector(kafkaText), makesTopics: boolean }),
   response: record({
     throttleMs: int,
     brokers: vector(Broker),
-    clusterId: text,
+    clusterId: kafkaText,
     controller: int,
     topics: vector(Topic),
   }),
 } as const;
 
 /** The metadata request of brokers that create every topic that it names. Topics null: all topics. */
-export const oldMetadata = {
+export const oldMetadataRequest = {
   name: "Metadata",
   key: 3,
   version: 2,
-  request: record({ topics: vector(text) }),
-  response: record({ brokers: vector(Broker), clusterId: text, controller: int, topics: vector(Topic) }),
+  request: record({ topics: vector(kafkaText) }),
+  response: record({ brokers: vector(Broker), clusterId: kafkaText, controller: int, topics: vector(Topic) }),
 } as const;
 
-export const initProducerId = {
+export const initProducerIdRequest = {
   name: "InitProducerId",
   key: 22,
   version: 0,
-  request: record({ transactionalId: text, timeoutMs: int }),
+  request: record({ transactionalId: kafkaText, timeoutMs: int }),
   response: record({ throttleMs: int, error: short, producerId: long, producerEpoch: short }),
 } as const;
 
-export const produce = {
+export const produceRequest = {
   name: "Produce",
   key: 0,
   version: 3,
   request: record({
-    transactionalId: text,
+    transactionalId: kafkaText,
     acks: short,
     timeoutMs: int,
-    topics: vector(record({ name: text, partitions: vector(record({ index: int, records: buffer })) })),
+    topics: vector(record({ name: kafkaText, partitions: vector(record({ index: int, records: buffer })) })),
   }),
   response: record({
     topics: vector(record({
-      name: text,
+      name: kafkaText,
       partitions: vector(record({ index: int, error: short, baseOffset: long, appendedAtMs: long })),
     })),
     throttleMs: int,
   }),
 } as const;
 
-export const createTopics = {
+export const createTopicsRequest = {
   name: "CreateTopics",
   key: 19,
   version: 4,
   request: record({
     topics: vector(record({
-      name: text,
+      name: kafkaText,
       partitions: int,
       replication: short,
       assignments: vector(record({ partition: int, brokers: vector(int) })),
-      configs: vector(record({ name: text, value: text })),
+      configs: vector(record({ name: kafkaText, value: kafkaText })),
     })),
     timeoutMs: int,
     validateOnly: boolean,
   }),
   response: record({
     throttleMs: int,
-    topics: vector(record({ name: text, error: short, message: text })),
+    topics: vector(record({ name: kafkaText, error: short, message: kafkaText })),
   }),
 } as const;
 
-export const saslHandshake = {
+export const saslHandshakeRequest = {
   name: "SaslHandshake",
   key: 17,
   version: 1,
-  request: record({ mechanism: text }),
-  response: record({ error: short, mechanisms: vector(text) }),
+  request: record({ mechanism: kafkaText }),
+  response: record({ error: short, mechanisms: vector(kafkaText) }),
 } as const;
 
-export const saslAuthenticate = {
+export const saslAuthenticateRequest = {
   name: "SaslAuthenticate",
   key: 36,
   version: 0,
   request: record({ bytes: buffer }),
-  response: record({ error: short, message: text, bytes: buffer }),
+  response: record({ error: short, message: kafkaText, bytes: buffer }),
 } as const;
 
 /** Encodes a request with its length in front: request header version 1. Responses have header version 0. */
-export function encodeRequest<R extends KafkaRequest>(
+export function encodeKafkaRequest<R extends KafkaRequest>(
   { key, version, request }: R,
-  value: KafkaRequestOf<R>,
+  value: KafkaRequestValue<R>,
   { correlation, clientId }: { readonly correlation: number; readonly clientId: string },
 ): Uint8Array {
-  return encodeFrame((writer) => {
+  return encodeLengthFrame((writer) => {
     writer.i16(key);
     writer.i16(version);
     writer.i32(correlation);
-    text.write(writer, clientId);
+    kafkaText.write(writer, clientId);
     request.write(writer, value as never);
   });
 }
 
-/** The correlation ID of a response. Throws PROTOCOL, like `decodeResponse`. */
+/** The correlation ID of a response. Throws PROTOCOL, like `decodeKafkaResponse`. */
 export function readCorrelationId(frame: Uint8Array): number {
   return new ByteReader(frame).i32();
 }
 
-export function decodeResponse<R extends KafkaRequest>({ response }: R, frame: Uint8Array): KafkaResponseOf<R> {
+export function decodeKafkaResponse<R extends KafkaRequest>({ response }: R, frame: Uint8Array): KafkaResponseValue<R> {
   const reader = new ByteReader(frame);
   reader.i32();
-  const value = response.read(reader) as KafkaResponseOf<R>;
+  const value = response.read(reader) as KafkaResponseValue<R>;
   reader.end();
   return value;
 }

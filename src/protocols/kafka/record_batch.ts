@@ -25,7 +25,10 @@ export const noProducerStamp: ProducerStamp = { producerId: -1n, producerEpoch: 
 /** The bytes between the length and the end of the checksum, which covers all that follows. */
 const checkedFrom = 4 + 1 + 4;
 
-export function encodeBatch(kept: KafkaRecord, { producerId, producerEpoch, sequence }: ProducerStamp): Uint8Array {
+export function encodeRecordBatch(
+  kept: KafkaRecord,
+  { producerId, producerEpoch, sequence }: ProducerStamp,
+): Uint8Array {
   const writer = new ByteWriter(256 + kept.value.byteLength);
   writer.i64(0n); // base offset: set by the broker
   writer.i32(0); // length: set below

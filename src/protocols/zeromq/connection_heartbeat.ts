@@ -1,7 +1,7 @@
 /** Heartbeats of one connection. */
 import type { Clock } from "../../base/support/clock.ts";
 
-export interface HeartbeatHost {
+export interface ConnectionHeartbeatHost {
   /** Sends a PING with this time to live. */
   sendPing(ttlMs: number): void;
   /** The peer was silent for too long. */
@@ -14,7 +14,7 @@ const lateMsMax = 1000;
 export class ConnectionHeartbeat {
   /** This side does not read at present, so silence means nothing. */
   ignoresSilence = false;
-  readonly #host: HeartbeatHost;
+  readonly #host: ConnectionHeartbeatHost;
   readonly #clock: Clock;
   readonly #everyMs: number;
   readonly #timeoutMs: number;
@@ -32,7 +32,7 @@ export class ConnectionHeartbeat {
       readonly clock: Clock;
       readonly heartbeat: { readonly everyMs: number; readonly timeoutMs: number };
     },
-    host: HeartbeatHost,
+    host: ConnectionHeartbeatHost,
   ) {
     this.#clock = clock;
     this.#host = host;

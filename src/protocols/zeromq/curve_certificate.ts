@@ -11,7 +11,7 @@ import { isCanonicalPublicKey, prepareX25519Secret, x25519KeyBytes } from "../..
 import { decodeZ85, encodeZ85 } from "../../base/wire/z85.ts";
 
 /** Characters of a key. */
-export const keyCharacters = 40;
+export const curveKeyCharacters = 40;
 
 export interface CurveCertificate {
   readonly publicKey: Uint8Array;
@@ -20,33 +20,33 @@ export interface CurveCertificate {
 }
 
 /** A key as text (Z85). */
-export const formatKey = encodeZ85;
+export const formatCurveKey = encodeZ85;
 
 /** Certificate for the owner only. CZMQ requires the four blanks. */
-export function secretCertificate(secretKey: Uint8Array): string {
+export function formatSecretCertificate(secretKey: Uint8Array): string {
   return [
     "# A CURVE key pair for ZeroMQ. Keep this file secret: any program that reads it can impersonate its owner.",
     "metadata",
     "curve",
-    `    public-key = "${formatKey(prepareX25519Secret(secretKey).publicKey)}"`,
-    `    secret-key = "${formatKey(secretKey)}"`,
+    `    public-key = "${formatCurveKey(prepareX25519Secret(secretKey).publicKey)}"`,
+    `    secret-key = "${formatCurveKey(secretKey)}"`,
     "",
   ].join("\n");
 }
 
 /** Certificate for other users. */
-export function publicCertificate(publicKey: Uint8Array): string {
+export function formatPublicCertificate(publicKey: Uint8Array): string {
   return [
     "# A CURVE public key for ZeroMQ, to be given to those who talk to its owner.",
     "metadata",
     "curve",
-    `    public-key = "${formatKey(publicKey)}"`,
+    `    public-key = "${formatCurveKey(publicKey)}"`,
     "",
   ].join("\n");
 }
 
 /** Reads the keys. Throws CONFIG with `file` and the line; the message contains no key. */
-export function parseCertificate(text: string, file: string): CurveCertificate {
+export function parseCurveCertificate(text: string, file: string): CurveCertificate {
   const found = new Map<string, { readonly value: string; readonly line: number }>();
   let section = "";
   for (const [index, line] of text.split(/\r?\n/).entries()) {
@@ -85,8 +85,8 @@ function findKey(
 }
 
 function decodeKey(text: string, name: string): Uint8Array {
-  if (text.length !== keyCharacters) {
-    throw configError(`${name} has ${text.length} characters, and a key has ${keyCharacters}`);
+  if (text.length !== curveKeyCharacters) {
+    throw configError(`${name} has ${text.length} characters, and a key has ${curveKeyCharacters}`);
   }
   const decoded = decodeZ85(text);
   if (decoded instanceof Uint8Array) return decoded;

@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } f
 import { BatonError, errorReason } from "../../base/errors.ts";
 import { checkPrivateMode } from "../../base/support/private_file.ts";
 import { prepareX25519Secret, type X25519Secret } from "../../base/support/x25519.ts";
-import { type CurveCertificate, parseCertificate } from "./curve_certificate.ts";
+import { type CurveCertificate, parseCurveCertificate } from "./curve_certificate.ts";
 
 /** A key file has about 300 bytes; a much longer file is something else. */
 const fileBytesMax = 64 << 10;
@@ -12,7 +12,7 @@ const fileBytesMax = 64 << 10;
  * Reads the own key pair. Throws CONFIG for a file that is missing, invalid, has only a public key, or is readable by
  * other users.
  */
-export function readSecretKey(file: string): X25519Secret {
+export function readCurveSecretKey(file: string): X25519Secret {
   const { secretKey, stat } = readKeyFile(file);
   if (secretKey === null) {
     const other = file.endsWith(".pub") ? file.slice(0, -4) : `${file}_secret`;
@@ -25,7 +25,7 @@ export function readSecretKey(file: string): X25519Secret {
 }
 
 /** Reads a public key of another side. Throws CONFIG, also for a file with a secret key, which should not be there. */
-export function readPublicKey(file: string): Uint8Array {
+export function readCurvePublicKey(file: string): Uint8Array {
   const { publicKey, secretKey } = readKeyFile(file);
   if (secretKey === null) return publicKey;
   secretKey.fill(0);
@@ -43,7 +43,7 @@ function readKeyFile(file: string): CurveCertificate & { readonly stat: Stats } 
     const stat = fstatSync(fd);
     if (!stat.isFile()) throw configError(`Cannot read the key file ${file}: it is not a file`);
     if (stat.size > fileBytesMax) throw configError(`${file} is no key file: it has ${stat.size} bytes`);
-    return { ...parseCertificate(rethrowAsConfig(file, () => readFileSync(fd, "utf8")), file), stat };
+    return { ...parseCurveCertificate(rethrowAsConfig(file, () => readFileSync(fd, "utf8")), file), stat };
   } finally {
     closeSync(fd);
   }

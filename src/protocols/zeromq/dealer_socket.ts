@@ -1,12 +1,12 @@
 /** DEALER: each message goes to the next peer with room, and messages are received from each peer in turn. RFC 28. */
-import type { SocketType } from "./zmtp/socket_type.ts";
-import type { Peer } from "./zeromq_peer.ts";
+import type { ZeroMqSocketType } from "./zmtp/socket_type.ts";
+import type { ZeroMqPeer } from "./zeromq_peer.ts";
 import { WaitQueue } from "./wait_queue.ts";
 import { ZeroMqSocket } from "./zeromq_socket.ts";
 
 export class DealerSocket extends ZeroMqSocket {
-  readonly type: SocketType = "DEALER";
-  readonly #peers: Peer[] = [];
+  readonly type: ZeroMqSocketType = "DEALER";
+  readonly #peers: ZeroMqPeer[] = [];
   #next = 0;
   readonly #senders = new WaitQueue();
 
@@ -30,27 +30,27 @@ export class DealerSocket extends ZeroMqSocket {
    * preferred: RFC 28 includes the others in the same order, so that part of the messages would wait for a peer that is
    * down.
    */
-  protected sendToAny(frames: readonly Uint8Array[]): Peer | null {
+  protected sendToAny(frames: readonly Uint8Array[]): ZeroMqPeer | null {
     return this.#offerInTurn(frames, true) ?? this.#offerInTurn(frames, false);
   }
 
-  #offerInTurn(frames: readonly Uint8Array[], isConnected: boolean): Peer | null {
+  #offerInTurn(frames: readonly Uint8Array[], isConnected: boolean): ZeroMqPeer | null {
     const peers = this.#peers;
     const count = peers.length;
     for (let turn = 0; turn < count; turn++) {
-      const peer = peers[this.#next] as Peer;
+      const peer = peers[this.#next] as ZeroMqPeer;
       this.#next = this.#next + 1 === count ? 0 : this.#next + 1;
       if ((peer.link !== null) === isConnected && peer.offer(frames)) return peer;
     }
     return null;
   }
 
-  override onPeerAdded(peer: Peer): void {
+  override onPeerAdded(peer: ZeroMqPeer): void {
     this.#peers.push(peer);
     this.#senders.pump();
   }
 
-  override onPeerRemoved(peer: Peer): void {
+  override onPeerRemoved(peer: ZeroMqPeer): void {
     const index = this.#peers.indexOf(peer);
     if (index < 0) return;
     this.#peers.splice(index, 1);

@@ -15,15 +15,15 @@ export interface InputBudgetLimits {
 }
 
 /** Connections that must not be read now, and those that may be read again. */
-export interface InputChanges<Owner> {
+export interface InputReadingChanges<Owner> {
   readonly stop: readonly Owner[];
   readonly resume: readonly Owner[];
 }
 
 /** Bytes: a connection that holds at most this is always read, and is not counted. */
-export const uncountedBytesMax = 16 << 10;
+export const uncountedInputBytesMax = 16 << 10;
 /** Milliseconds that a message may take to arrive while memory is short. */
-export const shortMsMax = 10_000;
+export const shortInputMsMax = 10_000;
 
 interface Holding {
   bytes: number;
@@ -32,7 +32,7 @@ interface Holding {
   isStopped: boolean;
 }
 
-const noChanges: InputChanges<never> = { stop: [], resume: [] };
+const noChanges: InputReadingChanges<never> = { stop: [], resume: [] };
 
 export class InputBudget<Owner> {
   readonly #sharedBytes: number;
@@ -67,9 +67,9 @@ export class InputBudget<Owner> {
     owner: Owner,
     bytes: number,
     { isNext, nowMs }: { isNext: boolean; nowMs: number },
-  ): InputChanges<Owner> {
+  ): InputReadingChanges<Owner> {
     const before = this.#holdings.get(owner);
-    if (before === undefined && bytes <= uncountedBytesMax) return noChanges;
+    if (before === undefined && bytes <= uncountedInputBytesMax) return noChanges;
     const added = this.#count(owner, before, { bytes, isNext, nowMs });
     const wasShort = this.isShort;
     if (!wasShort && this.#total >= this.#sharedBytes) this.#shortSinceMs = nowMs;
@@ -90,7 +90,7 @@ export class InputBudget<Owner> {
     const gone: Owner[] = [];
     for (const [owner, { sinceMs }] of this.#holdings) {
       const firstSinceMs = this.#preferred?.owner === owner ? this.#preferred.sinceMs : 0;
-      if (nowMs - Math.max(sinceMs, shortSinceMs, firstSinceMs) >= shortMsMax) gone.push(owner);
+      if (nowMs - Math.max(sinceMs, shortSinceMs, firstSinceMs) >= shortInputMsMax) gone.push(owner);
     }
     return gone;
   }
@@ -101,7 +101,7 @@ export class InputBudget<Owner> {
     before: Holding | undefined,
     { bytes, isNext, nowMs }: { bytes: number; isNext: boolean; nowMs: number },
   ): number {
-    const counted = bytes <= uncountedBytesMax ? 0 : bytes;
+    const counted = bytes <= uncountedInputBytesMax ? 0 : bytes;
     const added = counted - (before?.bytes ?? 0);
     this.#total += added;
     if (isNext || counted === 0) {
@@ -117,7 +117,7 @@ export class InputBudget<Owner> {
     return added;
   }
 
-  #decide(concerned: readonly Owner[], freed: readonly Owner[], nowMs: number): InputChanges<Owner> {
+  #decide(concerned: readonly Owner[], freed: readonly Owner[], nowMs: number): InputReadingChanges<Owner> {
     const stop: Owner[] = [];
     const resume: Owner[] = [...freed];
     for (const owner of concerned) {

@@ -7,18 +7,18 @@ import { linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
-import { flushPath, writeFlushed } from "../../base/storage/durable_file.ts";
+import { flushPath, writeFlushedFile } from "../../base/storage/durable_file.ts";
 import { prepareX25519Secret, x25519KeyBytes } from "../../base/support/x25519.ts";
-import { publicCertificate, secretCertificate } from "./curve_certificate.ts";
+import { formatPublicCertificate, formatSecretCertificate } from "./curve_certificate.ts";
 
-export interface KeyFiles {
+export interface CurveKeyFiles {
   readonly publicKey: Uint8Array;
   readonly file: string;
   readonly publicFile: string;
 }
 
 /** Returns a new secret key, 32 bytes. */
-export function newSecretKey(): Uint8Array {
+export function newCurveSecretKey(): Uint8Array {
   return new Uint8Array(randomBytes(x25519KeyBytes));
 }
 
@@ -26,13 +26,13 @@ export function newSecretKey(): Uint8Array {
  * Makes both files. Unless `replaces` is set, neither may exist, also if another process creates one at the same
  * moment. Throws CANNOT_CREATE, and then leaves no new file.
  */
-export function makeKeyFiles(file: string, { replaces }: { readonly replaces: boolean }): KeyFiles {
-  const secretKey = newSecretKey();
+export function makeCurveKeyFiles(file: string, { replaces }: { readonly replaces: boolean }): CurveKeyFiles {
+  const secretKey = newCurveSecretKey();
   const { publicKey } = prepareX25519Secret(secretKey);
   const publicFile = `${file}.pub`;
   const pieces = [
-    { path: file, text: secretCertificate(secretKey), mode: 0o600 },
-    { path: publicFile, text: publicCertificate(publicKey), mode: 0o644 },
+    { path: file, text: formatSecretCertificate(secretKey), mode: 0o600 },
+    { path: publicFile, text: formatPublicCertificate(publicKey), mode: 0o644 },
   ].map((piece) => ({ ...piece, draft: draftPath(piece.path) }));
   secretKey.fill(0);
   const made: string[] = [];
@@ -46,7 +46,7 @@ export function makeKeyFiles(file: string, { replaces }: { readonly replaces: bo
     }
     for (const { draft, text, mode, ...piece } of pieces) {
       path = piece.path;
-      writeFlushed(draft, text, { flags: "wx", mode });
+      writeFlushedFile(draft, text, { flags: "wx", mode });
     }
     for (const piece of pieces) {
       path = piece.path;

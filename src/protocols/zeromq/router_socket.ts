@@ -1,22 +1,22 @@
 /** ROUTER: the first frame of each message, received or sent, is the identity of the peer. RFC 28. */
 import { BatonError } from "../../base/errors.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
-import { propertyBytes, propertyNames } from "./zmtp/zmtp_metadata.ts";
-import type { SocketType } from "./zmtp/socket_type.ts";
+import { zmtpPropertyBytes, zmtpPropertyNames } from "./zmtp/zmtp_metadata.ts";
+import type { ZeroMqSocketType } from "./zmtp/socket_type.ts";
 import { ZmtpError } from "./zmtp/zmtp_error.ts";
-import type { PeerDescription } from "./zmtp/zmtp_peer.ts";
-import type { Peer } from "./zeromq_peer.ts";
-import type { PeerCandidate } from "./zeromq_link.ts";
+import type { ZmtpPeerDescription } from "./zmtp/zmtp_peer.ts";
+import type { ZeroMqPeer } from "./zeromq_peer.ts";
+import type { ZeroMqPeerCandidate } from "./zeromq_link.ts";
 import { ZeroMqSocket } from "./zeromq_socket.ts";
 
 export class RouterSocket extends ZeroMqSocket {
-  readonly type: SocketType = "ROUTER";
-  readonly #byKey = new Map<string, Peer>();
+  readonly type: ZeroMqSocketType = "ROUTER";
+  readonly #byKey = new Map<string, ZeroMqPeer>();
   readonly #frames = new IdentityFrames();
   #nextNumber = Math.floor(Math.random() * 2 ** 32);
 
   /** Returns the description of the peer with this identity; null if it is not connected. */
-  peer(identity: Uint8Array): PeerDescription | null {
+  peer(identity: Uint8Array): ZmtpPeerDescription | null {
     return this.#find(identity)?.description ?? null;
   }
 
@@ -61,8 +61,8 @@ export class RouterSocket extends ZeroMqSocket {
     for (const peer of this.#byKey.values()) peer.senders.fail(reason);
   }
 
-  override acceptPeer({ peer, properties, userId }: PeerCandidate): ZmtpError | null {
-    const told = propertyBytes(properties, propertyNames.identity);
+  override acceptPeer({ peer, properties, userId }: ZeroMqPeerCandidate): ZmtpError | null {
+    const told = zmtpPropertyBytes(properties, zmtpPropertyNames.identity);
     if (told?.[0] === 0) {
       return new ZmtpError("PROPERTIES", "The peer's identity begins with a zero byte, which RFC 37 keeps for others");
     }
@@ -70,7 +70,7 @@ export class RouterSocket extends ZeroMqSocket {
     return this.#refusal({ peer, key: identity === null ? "" : keyOf(identity), userId });
   }
 
-  override onPeerReady(peer: Peer, { identity: told, userId }: PeerDescription): Uint8Array {
+  override onPeerReady(peer: ZeroMqPeer, { identity: told, userId }: ZmtpPeerDescription): Uint8Array {
     const identity = told.byteLength > 0 ? told.slice() : generatedIdentityOf(peer) ?? this.#newIdentity();
     const key = keyOf(identity);
     const refusal = this.#refusal({ peer, key, userId });
@@ -104,18 +104,18 @@ export class RouterSocket extends ZeroMqSocket {
   }
 
   /** The peer of a `connect` keeps its identity while it is down, and messages for it wait (RFC 28). */
-  override onPeerRemoved(peer: Peer): void {
+  override onPeerRemoved(peer: ZeroMqPeer): void {
     this.#forget(peer);
     peer.senders.pump();
   }
 
-  override onRoom(peer: Peer): void {
+  override onRoom(peer: ZeroMqPeer): void {
     if (peer.senders.length > 0) peer.senders.pump();
   }
 
   /** Returns why this peer (null for a new one) cannot have the name now; null if it can. */
   #refusal({ peer, key, userId }: {
-    readonly peer: Peer | null;
+    readonly peer: ZeroMqPeer | null;
     readonly key: string;
     readonly userId: string;
   }): ZmtpError | null {
@@ -133,23 +133,23 @@ export class RouterSocket extends ZeroMqSocket {
   }
 
   /** A former peer of that name whose messages are still unread. */
-  #unreadPeerNamed(key: string, peer: Peer | null): Peer | undefined {
+  #unreadPeerNamed(key: string, peer: ZeroMqPeer | null): ZeroMqPeer | undefined {
     return this.inbound.find((other) => other.key === key && other !== peer);
   }
 
   /** Returns the peer, or null, which is counted: the message is dropped. */
-  #targetOf(frames: readonly Uint8Array[]): Peer | null {
+  #targetOf(frames: readonly Uint8Array[]): ZeroMqPeer | null {
     const peer = this.#find(frames[0] as Uint8Array);
     if (peer !== undefined) return peer;
     this.counters.unroutable++;
     return null;
   }
 
-  #find(identity: Uint8Array): Peer | undefined {
+  #find(identity: Uint8Array): ZeroMqPeer | undefined {
     return this.#frames.peerOf(identity) ?? this.#byKey.get(keyOf(identity));
   }
 
-  #forget(peer: Peer): void {
+  #forget(peer: ZeroMqPeer): void {
     if (this.#byKey.get(peer.key) === peer) this.#byKey.delete(peer.key);
     this.#frames.revokeFrame(peer);
   }
@@ -163,7 +163,7 @@ export class RouterSocket extends ZeroMqSocket {
 }
 
 /** Returns the identity that a peer was given and keeps until it sends its own; null if it has none. */
-function generatedIdentityOf(peer: Peer | null): Uint8Array | null {
+function generatedIdentityOf(peer: ZeroMqPeer | null): Uint8Array | null {
   return peer !== null && peer.identity[0] === 0 ? peer.identity : null;
 }
 
@@ -181,12 +181,12 @@ function keyOf(identity: Uint8Array): string {
  */
 class IdentityFrames {
   /** Frames in use; lookups in a weak map cost several times as much. */
-  readonly #peers = new Map<Uint8Array, Peer>();
+  readonly #peers = new Map<Uint8Array, ZeroMqPeer>();
   /** The original bytes of each frame, as long as the frame exists. */
   readonly #identities = new WeakMap<Uint8Array, Uint8Array>();
 
   /** Creates the frame for messages of this peer, which has its identity from now on. */
-  issueFrame(peer: Peer): Uint8Array {
+  issueFrame(peer: ZeroMqPeer): Uint8Array {
     this.revokeFrame(peer);
     const frame = peer.identity.slice();
     peer.frame = frame;
@@ -196,19 +196,19 @@ class IdentityFrames {
   }
 
   /** The peer loses its identity; frames of its unread messages keep the old one. */
-  revokeFrame(peer: Peer): void {
+  revokeFrame(peer: ZeroMqPeer): void {
     if (peer.frame !== null) this.#peers.delete(peer.frame);
     peer.frame = null;
   }
 
   /** Returns the peer of this frame; undefined if it is not from this ROUTER, was changed, or is outdated. */
-  peerOf(frame: Uint8Array): Peer | undefined {
+  peerOf(frame: Uint8Array): ZeroMqPeer | undefined {
     const peer = this.#peers.get(frame);
     return peer !== undefined && isSame(frame, peer.identity) ? peer : undefined;
   }
 
   /** Repairs the first frame of a message from this peer, if the program changed it in an earlier message. */
-  repairFrame(message: Uint8Array[], peer: Peer | null): void {
+  repairFrame(message: Uint8Array[], peer: ZeroMqPeer | null): void {
     const frame = message[0] as Uint8Array;
     // A message of an earlier connection starts with the frame of that connection.
     const identity = peer !== null && frame === peer.frame ? peer.identity : this.#identities.get(frame);

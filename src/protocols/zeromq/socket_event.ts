@@ -1,9 +1,14 @@
 /** Events, counters and memory use of a ZeroMQ socket. */
-import type { PeerDescription } from "./zmtp/zmtp_peer.ts";
+import type { ZmtpPeerDescription } from "./zmtp/zmtp_peer.ts";
 
-export type SocketEvent =
+export type ZeroMqSocketEvent =
   /** A handshake is complete; messages can be sent and received. */
-  | { readonly kind: "connected"; readonly endpoint: string; readonly address: string; readonly peer: PeerDescription }
+  | {
+    readonly kind: "connected";
+    readonly endpoint: string;
+    readonly address: string;
+    readonly peer: ZmtpPeerDescription;
+  }
   /** A connected peer is no longer connected; the reason is null after an orderly end. */
   | {
     readonly kind: "disconnected";
@@ -24,7 +29,7 @@ export type SocketEvent =
   | { readonly kind: "connectionRefused"; readonly endpoint: string; readonly address: string };
 
 /** Counts since the socket was created. */
-export interface SocketCounters {
+export interface ZeroMqSocketCounters {
   /** Messages delivered to the program. */
   received: number;
   /** Messages accepted from the program. */
@@ -44,7 +49,7 @@ export interface SocketCounters {
   reconnects: number;
 }
 
-export function newCounters(): SocketCounters {
+export function newSocketCounters(): ZeroMqSocketCounters {
   return {
     received: 0,
     sent: 0,
@@ -58,7 +63,7 @@ export function newCounters(): SocketCounters {
 }
 
 /** Current resources of the accepted connections of a socket. */
-export interface SocketLoad {
+export interface ZeroMqSocketLoad {
   /** Connections counted for `connectionsMax`. */
   readonly connections: number;
   /** Bytes counted for `inputBytesMax`. */

@@ -5,12 +5,12 @@ import { type Dial, type Listen } from "../../base/sockets/connection.ts";
 import { listen } from "../../base/sockets/listen.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { type ZmtpLimits, zmtpLimitsDefault } from "./zmtp/zmtp_limits.ts";
-import type { MechanismFactory } from "./zmtp/security_mechanism.ts";
+import type { SecurityMechanismFactory } from "./zmtp/security_mechanism.ts";
 import { nullMechanism } from "./zmtp/null_mechanism.ts";
-import { identityBytesMax } from "./zmtp/socket_type.ts";
-import type { SocketEvent } from "./socket_event.ts";
+import { zmtpIdentityBytesMax } from "./zmtp/socket_type.ts";
+import type { ZeroMqSocketEvent } from "./socket_event.ts";
 
-export interface SocketOptions {
+export interface ZeroMqSocketOptions {
   /** The identity of this socket at a ROUTER: 1 to 255 bytes, the first not zero; text is encoded as UTF-8. */
   readonly identity?: Uint8Array | string;
   /** Messages that may wait to be sent to one peer. */
@@ -28,8 +28,8 @@ export interface SocketOptions {
   readonly heartbeat?: { readonly everyMs: number; readonly timeoutMs: number };
   /** Bounds of the random delay before a connection is made again: of the first delay, and of all. */
   readonly reconnect?: { readonly minMs: number; readonly maxMs: number };
-  /** NULL if omitted; curveClient(…) or curveServer(…). */
-  readonly security?: MechanismFactory;
+  /** NULL if omitted; curveClientMechanism(…) or curveServerMechanism(…). */
+  readonly security?: SecurityMechanismFactory;
   /**
    * Maximum connections of all bound endpoints together: in handshake, open, or closed with unread messages. For one
    * more, the oldest in its handshake is closed, or otherwise the new one.
@@ -41,7 +41,7 @@ export interface SocketOptions {
    */
   readonly inputBytesMax?: number;
   /** Called with events of connections. Errors that it throws are not caught. */
-  readonly onEvent?: (event: SocketEvent) => void;
+  readonly onEvent?: (event: ZeroMqSocketEvent) => void;
   /** Replaced in tests. */
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -49,18 +49,18 @@ export interface SocketOptions {
   readonly listen?: Listen;
 }
 
-export interface ResolvedOptions extends Required<Omit<SocketOptions, "identity" | "limits" | "security">> {
+export interface ResolvedSocketOptions extends Required<Omit<ZeroMqSocketOptions, "identity" | "limits" | "security">> {
   readonly identity: Uint8Array;
   readonly limits: ZmtpLimits;
-  readonly mechanism: MechanismFactory;
+  readonly mechanism: SecurityMechanismFactory;
 }
 
-export const connectionsMaxDefault = 4096;
+export const socketConnectionsMaxDefault = 4096;
 
 /** Throws USAGE for an invalid value. */
-export function resolveOptions(options: SocketOptions): ResolvedOptions {
+export function resolveSocketOptions(options: ZeroMqSocketOptions): ResolvedSocketOptions {
   const limits = { ...zmtpLimitsDefault, ...options.limits };
-  const resolved: ResolvedOptions = {
+  const resolved: ResolvedSocketOptions = {
     sendHighWater: 1000,
     receiveHighWater: 1000,
     sendHighWaterBytes: limits.messageBytesMax,
@@ -68,7 +68,7 @@ export function resolveOptions(options: SocketOptions): ResolvedOptions {
     handshakeMsMax: 10_000,
     heartbeat: { everyMs: 5000, timeoutMs: 15_000 },
     reconnect: { minMs: 100, maxMs: 30_000 },
-    connectionsMax: connectionsMaxDefault,
+    connectionsMax: socketConnectionsMaxDefault,
     inputBytesMax: 4 * limits.messageBytesMax,
     onEvent: () => {},
     clock: systemClock(),
@@ -85,7 +85,7 @@ export function resolveOptions(options: SocketOptions): ResolvedOptions {
 }
 
 /** NaN is refused too: every comparison with it is false, so that it would be no limit. */
-function checkNumbers(options: ResolvedOptions): void {
+function checkNumbers(options: ResolvedSocketOptions): void {
   const { limits, heartbeat, reconnect } = options;
   const least: readonly [name: string, value: number, least: number][] = [
     ["limits.messageBytesMax", limits.messageBytesMax, 1],
@@ -112,8 +112,8 @@ function checkNumbers(options: ResolvedOptions): void {
 
 function identityOf(identity: Uint8Array | string): Uint8Array {
   const bytes = typeof identity === "string" ? new TextEncoder().encode(identity) : new Uint8Array(identity);
-  if (bytes.byteLength > identityBytesMax) {
-    const message = `An identity has at most ${identityBytesMax} bytes; this one has ${bytes.byteLength}`;
+  if (bytes.byteLength > zmtpIdentityBytesMax) {
+    const message = `An identity has at most ${zmtpIdentityBytesMax} bytes; this one has ${bytes.byteLength}`;
     throw new BatonError("USAGE", message);
   }
   if (bytes[0] === 0) {

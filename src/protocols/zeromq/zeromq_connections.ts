@@ -3,43 +3,49 @@
  * decides what messages mean and which peer gets them.
  */
 import { BatonError } from "../../base/errors.ts";
-import type { Accept, Address, Connection, ConnectionHandlers, Listener } from "../../base/sockets/connection.ts";
+import type {
+  AcceptConnection,
+  Address,
+  Connection,
+  ConnectionHandlers,
+  Listener,
+} from "../../base/sockets/connection.ts";
 import { ZmtpError } from "./zmtp/zmtp_error.ts";
-import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "./endpoint.ts";
-import { InputBudget, type InputChanges, shortMsMax } from "./input_budget.ts";
-import { Peer } from "./zeromq_peer.ts";
-import { type DialedPeer, Link, type LinkOwner, type PeersHost } from "./zeromq_link.ts";
+import { formatZeroMqEndpoint, parseBindEndpoint, parseConnectEndpoint } from "./zeromq_endpoint.ts";
+import { InputBudget, type InputReadingChanges, shortInputMsMax } from "./input_budget.ts";
+import { ZeroMqPeer } from "./zeromq_peer.ts";
+import { type DialedPeer, ZeroMqLink, type ZeroMqLinkOwner, type ZeroMqPeersHost } from "./zeromq_link.ts";
 import { type BigIntStats, rmSync } from "node:fs";
-import { isSameFile, socketFile } from "../../base/sockets/clear_socket_path.ts";
-import { takeAddress } from "../../base/sockets/take_address.ts";
+import { isSameFile, statSocketFile } from "../../base/sockets/clear_socket_path.ts";
+import { takeListenAddress } from "../../base/sockets/take_address.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
-import type { ResolvedOptions } from "./socket_options.ts";
-import { describeFailure } from "../../base/sockets/describe_failure.ts";
+import type { ResolvedSocketOptions } from "./socket_options.ts";
+import { describeSocketFailure } from "../../base/sockets/describe_failure.ts";
 import { backoffMs } from "../../base/support/backoff.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
 
-export class ZeroMqConnections implements LinkOwner {
-  readonly host: PeersHost;
+export class ZeroMqConnections implements ZeroMqLinkOwner {
+  readonly host: ZeroMqPeersHost;
   readonly #bindings: Binding[] = [];
   readonly #dialers = new Map<string, Dialer>();
   /** Open connections and current attempts. */
-  readonly #connections = new Set<Link>();
+  readonly #connections = new Set<ZeroMqLink>();
   /** Accepted connections that are open, and closed ones with unread messages. */
   #accepted = 0;
   /** Accepted connections in their handshake, the oldest first. */
-  readonly #inHandshake = new Set<Link>();
-  readonly #input: InputBudget<Link>;
+  readonly #inHandshake = new Set<ZeroMqLink>();
+  readonly #input: InputBudget<ZeroMqLink>;
   /** Pending changes of connections while they are being processed. */
-  readonly #pendingDecisions = new Map<Link, "stop" | "resume">();
+  readonly #pendingDecisions = new Map<ZeroMqLink, "stop" | "resume">();
   #isDeciding = false;
   /** Timer that looks for slow messages while memory is short. */
   #cancelExpiryCheck: (() => void) | null = null;
-  readonly #peers = new Set<Peer>();
+  readonly #peers = new Set<ZeroMqPeer>();
   #isClosing = false;
   /** Waits for changes of `settled` and `gone`. */
   #onChange: (() => void) | null = null;
 
-  constructor(host: PeersHost) {
+  constructor(host: ZeroMqPeersHost) {
     this.host = host;
     const { inputBytesMax, limits } = host.options;
     this.#input = new InputBudget({ bytesMax: inputBytesMax, messageBytesMax: limits.messageBytesMax });
@@ -74,8 +80,8 @@ export class ZeroMqConnections implements LinkOwner {
 
   /** Throws USAGE. */
   connect(endpoint: string): void {
-    const address = parseEndpoint(endpoint);
-    const name = formatEndpoint(address);
+    const address = parseConnectEndpoint(endpoint);
+    const name = formatZeroMqEndpoint(address);
     if (this.#dialers.has(name)) throw new BatonError("USAGE", `Cannot connect to "${endpoint}": it is connected`);
     const dialer = new Dialer(address, this);
     this.#dialers.set(name, dialer);
@@ -84,7 +90,7 @@ export class ZeroMqConnections implements LinkOwner {
   }
 
   /** Ends one peer's connection, because another peer has its name. */
-  evict(peer: Peer): void {
+  evict(peer: ZeroMqPeer): void {
     const reason = new ZmtpError("REPLACED", "Another connection has come with the same identity");
     for (const link of [...this.#connections]) {
       if (link.peer === peer) link.end(reason);
@@ -116,7 +122,7 @@ export class ZeroMqConnections implements LinkOwner {
   }
 
   /** The following methods are called by the links and dialers. */
-  onDial(link: Link): void {
+  onDial(link: ZeroMqLink): void {
     this.#connections.add(link);
   }
 
@@ -124,27 +130,27 @@ export class ZeroMqConnections implements LinkOwner {
     if (this.#isClosing) this.#onChange?.();
   }
 
-  add(peer: Peer): void {
+  add(peer: ZeroMqPeer): void {
     this.#peers.add(peer);
     this.host.onPeerAdded(peer);
   }
 
-  remove(peer: Peer): void {
+  remove(peer: ZeroMqPeer): void {
     if (!this.#peers.delete(peer)) return;
     this.host.counters.dropped += peer.dropOutbox();
     this.host.onPeerRemoved(peer);
   }
 
-  onHeldBytes(link: Link, bytes: number, isNext: boolean): void {
+  onHeldBytes(link: ZeroMqLink, bytes: number, isNext: boolean): void {
     const nowMs = this.host.options.clock.now();
     this.#applyInputChanges(this.#input.setHeldBytes(link, bytes, { isNext, nowMs }));
   }
 
-  onHandshakeEnd(link: Link): void {
+  onHandshakeEnd(link: ZeroMqLink): void {
     this.#inHandshake.delete(link);
   }
 
-  onClosed(link: Link): void {
+  onClosed(link: ZeroMqLink): void {
     this.#connections.delete(link);
     this.onSettled();
     if (link.isAccepted) this.#releaseSlot(link.peer);
@@ -157,7 +163,7 @@ export class ZeroMqConnections implements LinkOwner {
       connection.destroy();
       return { onData() {}, onClosed() {} };
     }
-    const link = new Link(this, { endpoint, dialed: null });
+    const link = new ZeroMqLink(this, { endpoint, dialed: null });
     this.#connections.add(link);
     this.#inHandshake.add(link);
     this.#accepted++;
@@ -182,7 +188,7 @@ export class ZeroMqConnections implements LinkOwner {
   }
 
   /** A connection that is read again may cause another change: the last decision is valid. */
-  #applyInputChanges({ stop, resume }: InputChanges<Link>): void {
+  #applyInputChanges({ stop, resume }: InputReadingChanges<ZeroMqLink>): void {
     for (const link of stop) this.#pendingDecisions.set(link, "stop");
     for (const link of resume) this.#pendingDecisions.set(link, "resume");
     if (!this.#isDeciding && this.#pendingDecisions.size > 0) {
@@ -197,7 +203,8 @@ export class ZeroMqConnections implements LinkOwner {
     if (!this.#input.isShort) {
       this.#cancelExpiryCheck?.();
       this.#cancelExpiryCheck = null;
-    } else this.#cancelExpiryCheck ??= this.host.options.clock.startTimer(shortMsMax / 10, () => this.#closeExpired());
+    } else {this.#cancelExpiryCheck ??= this.host.options.clock.startTimer(shortInputMsMax / 10, () =>
+        this.#closeExpired());}
   }
 
   /** A connection whose messages the program does not take is not at fault. */
@@ -208,7 +215,7 @@ export class ZeroMqConnections implements LinkOwner {
       if (link.peer?.isHeldBack === true) continue;
       this.host.counters.incompleteClosed++;
       const why =
-        `The peer's message was not complete after ${shortMsMax / 1000} s, while memory for such messages was ` +
+        `The peer's message was not complete after ${shortInputMsMax / 1000} s, while memory for such messages was ` +
         `short: it may have ${limits.messageBytesMax} bytes`;
       link.destroy(new ZmtpError("OVERLOAD", why));
     }
@@ -219,7 +226,7 @@ export class ZeroMqConnections implements LinkOwner {
    * The place of a closed connection is free when all its messages were taken. Otherwise peers that connect, send and
    * leave could fill the memory of a slow program.
    */
-  #releaseSlot(peer: Peer | null): void {
+  #releaseSlot(peer: ZeroMqPeer | null): void {
     if (peer === null || peer.length === 0) {
       this.#accepted--;
       return;
@@ -248,7 +255,7 @@ class Binding {
 
   constructor(listener: Listener) {
     this.#listener = listener;
-    this.endpoint = formatEndpoint(listener.address);
+    this.endpoint = formatZeroMqEndpoint(listener.address);
     this.#file = socketFileOf(listener.address);
   }
 
@@ -272,8 +279,8 @@ class Binding {
 /** Listens. Throws CANNOT_CREATE, or the signal's reason. */
 async function bindEndpoint(
   address: Address,
-  accept: Accept,
-  { options, signal }: { readonly options: ResolvedOptions; readonly signal: AbortSignal | undefined },
+  accept: AcceptConnection,
+  { options, signal }: { readonly options: ResolvedSocketOptions; readonly signal: AbortSignal | undefined },
 ): Promise<Binding> {
   throwIfAborted(signal);
   const bind = async () => {
@@ -282,7 +289,11 @@ async function bindEndpoint(
   };
   const { dial, clock } = options;
   try {
-    return await takeAddress(address, bind, { action: `listen on ${formatEndpoint(address)}`, dial, clock });
+    return await takeListenAddress(address, bind, {
+      action: `listen on ${formatZeroMqEndpoint(address)}`,
+      dial,
+      clock,
+    });
   } catch (error) {
     throwIfAborted(signal);
     throw error;
@@ -291,7 +302,7 @@ async function bindEndpoint(
 
 /** Null for TCP. */
 function socketFileOf(address: Address): BigIntStats | null {
-  return address.kind === "unix" ? socketFile(address.path) : null;
+  return address.kind === "unix" ? statSocketFile(address.path) : null;
 }
 
 /** Milliseconds: a connection that lasted for less counts as a failure, and the delays keep growing. */
@@ -299,20 +310,20 @@ const stableMsMin = 1000;
 
 /** Keeps one endpoint connected: dials again after each loss, with full jitter, until it is stopped. */
 class Dialer implements DialedPeer {
-  readonly peer: Peer;
+  readonly peer: ZeroMqPeer;
   readonly #address: Address;
-  readonly #owner: LinkOwner;
-  readonly #options: ResolvedOptions;
+  readonly #owner: ZeroMqLinkOwner;
+  readonly #options: ResolvedSocketOptions;
   #attempt = 0;
   #connectedMs = 0;
   #stop: AbortController | null = null;
   #cancelWait: (() => void) | null = null;
 
-  constructor(address: Address, owner: LinkOwner) {
+  constructor(address: Address, owner: ZeroMqLinkOwner) {
     this.#address = address;
     this.#owner = owner;
     this.#options = owner.host.options;
-    this.peer = new Peer(this.#options);
+    this.peer = new ZeroMqPeer(this.#options);
   }
 
   start(): void {
@@ -340,8 +351,8 @@ class Dialer implements DialedPeer {
       signal,
       reason: () => new Error(`no connection within ${handshakeMsMax} ms`),
     });
-    const endpoint = formatEndpoint(this.#address);
-    const link = new Link(this.#owner, { endpoint, dialed: this });
+    const endpoint = formatZeroMqEndpoint(this.#address);
+    const link = new ZeroMqLink(this.#owner, { endpoint, dialed: this });
     this.#owner.onDial(link);
     try {
       const connection = await dial(this.#address, link, { signal: deadline.signal });
@@ -350,7 +361,7 @@ class Dialer implements DialedPeer {
       link.attach(connection);
     } catch (error) {
       if (signal.aborted) return;
-      const reason = new Error(describeFailure(error), { cause: error });
+      const reason = new Error(describeSocketFailure(error), { cause: error });
       const retryMs = this.#scheduleAttempt();
       link.leave("destroy");
       onEvent({ kind: "connectFailed", endpoint, reason, retryMs });

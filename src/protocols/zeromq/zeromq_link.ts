@@ -4,70 +4,70 @@
  * makes another one after a loss.
  */
 import type { Connection, ConnectionHandlers } from "../../base/sockets/connection.ts";
-import type { Metadata } from "./zmtp/zmtp_metadata.ts";
-import type { SocketType } from "./zmtp/socket_type.ts";
+import type { ZmtpMetadata } from "./zmtp/zmtp_metadata.ts";
+import type { ZeroMqSocketType } from "./zmtp/socket_type.ts";
 import { ZmtpError } from "./zmtp/zmtp_error.ts";
-import { type PeerDescription, type ReceiveOptions, ZmtpPeer, type ZmtpPeerEvents } from "./zmtp/zmtp_peer.ts";
+import { ZmtpPeer, type ZmtpPeerDescription, type ZmtpPeerEvents, type ZmtpReceiveOptions } from "./zmtp/zmtp_peer.ts";
 import { ConnectionHeartbeat } from "./connection_heartbeat.ts";
-import type { SocketCounters } from "./socket_event.ts";
-import type { ResolvedOptions } from "./socket_options.ts";
-import { Peer } from "./zeromq_peer.ts";
+import type { ZeroMqSocketCounters } from "./socket_event.ts";
+import type { ResolvedSocketOptions } from "./socket_options.ts";
+import { ZeroMqPeer } from "./zeromq_peer.ts";
 
 /** The peer of a connection, as far as it is known. */
-export interface PeerCandidate {
+export interface ZeroMqPeerCandidate {
   /** The peer of a `connect`; null for an accepted connection before its handshake has ended. */
-  readonly peer: Peer | null;
-  readonly properties: Metadata;
+  readonly peer: ZeroMqPeer | null;
+  readonly properties: ZmtpMetadata;
   readonly userId: string;
 }
 
 /** Operations of a socket on its peers. */
-export interface PeersHost {
-  readonly type: SocketType;
-  readonly options: ResolvedOptions;
-  readonly counters: SocketCounters;
+export interface ZeroMqPeersHost {
+  readonly type: ZeroMqSocketType;
+  readonly options: ResolvedSocketOptions;
+  readonly counters: ZeroMqSocketCounters;
   /** Returns null if a peer is accepted, or why not. */
-  acceptPeer(candidate: PeerCandidate): ZmtpError | null;
+  acceptPeer(candidate: ZeroMqPeerCandidate): ZmtpError | null;
   /** The peer exists from now on: by `connect`, connected or not, or by an accepted connection. */
-  onPeerAdded(peer: Peer): void;
+  onPeerAdded(peer: ZeroMqPeer): void;
   /**
    * The peer's handshake is complete, with this description. Returns the first frame of its messages, or null. Throws
    * ZmtpError to refuse it.
    */
-  onPeerReady(peer: Peer, description: PeerDescription): Uint8Array | null;
+  onPeerReady(peer: ZeroMqPeer, description: ZmtpPeerDescription): Uint8Array | null;
   /** The peer will not come back; its messages can still be taken. */
-  onPeerRemoved(peer: Peer): void;
+  onPeerRemoved(peer: ZeroMqPeer): void;
   /** An empty inbox has its first message. */
-  onFirstMessage(peer: Peer): void;
+  onFirstMessage(peer: ZeroMqPeer): void;
   /** Messages that arrived together are complete. */
   onBatchEnd(): void;
   /** The peer may have room for more. */
-  onRoom(peer: Peer): void;
+  onRoom(peer: ZeroMqPeer): void;
 }
 
 /** The owner of the links. */
-export interface LinkOwner {
-  readonly host: PeersHost;
+export interface ZeroMqLinkOwner {
+  readonly host: ZeroMqPeersHost;
   /** A link was created, and its connection is being made. */
-  onDial(link: Link): void;
+  onDial(link: ZeroMqLink): void;
   /** Something that was to be sent was sent, or will not be sent. */
   onSettled(): void;
   /** A peer has connected to a bound endpoint. */
-  add(peer: Peer): void;
+  add(peer: ZeroMqPeer): void;
   /** An accepted peer is gone for good. */
-  remove(peer: Peer): void;
+  remove(peer: ZeroMqPeer): void;
   /**
    * Memory that an accepted connection uses for an incomplete message, after each chunk. `isNext`: of another message
    * than before.
    */
-  onHeldBytes(link: Link, bytes: number, isNext: boolean): void;
+  onHeldBytes(link: ZeroMqLink, bytes: number, isNext: boolean): void;
   /** The handshake of an accepted connection is complete, or has failed. */
-  onHandshakeEnd(link: Link): void;
+  onHandshakeEnd(link: ZeroMqLink): void;
   /** The connection is closed. Called once. */
-  onClosed(link: Link): void;
+  onClosed(link: ZeroMqLink): void;
 }
 
-export interface LinkOptions {
+export interface ZeroMqLinkOptions {
   readonly endpoint: string;
   /** Null for an accepted connection. */
   readonly dialed: DialedPeer | null;
@@ -75,7 +75,7 @@ export interface LinkOptions {
 
 /** The peer of a `connect`. */
 export interface DialedPeer {
-  readonly peer: Peer;
+  readonly peer: ZeroMqPeer;
   /** An attached link is over. `wasReady`: its handshake had succeeded. */
   handleLoss(wasReady: boolean): void;
 }
@@ -94,12 +94,12 @@ const idleTurns = { ofMany: 6, ofOne: 1 };
 /** Milliseconds that the last bytes have to be sent. */
 const lastBytesMsMax = 1000;
 
-export class Link implements ConnectionHandlers, ZmtpPeerEvents {
+export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
   /** Null for an accepted connection whose handshake has not ended. */
-  peer: Peer | null;
-  readonly #owner: LinkOwner;
-  readonly #host: PeersHost;
-  readonly #options: LinkOptions;
+  peer: ZeroMqPeer | null;
+  readonly #owner: ZeroMqLinkOwner;
+  readonly #host: ZeroMqPeersHost;
+  readonly #options: ZeroMqLinkOptions;
   readonly #zmtp: ZmtpPeer;
   readonly #heartbeat: ConnectionHeartbeat;
   #connection: Connection | null = null;
@@ -126,7 +126,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   #inFlight = 0;
   #inFlightBytes = 0;
 
-  constructor(owner: LinkOwner, options: LinkOptions) {
+  constructor(owner: ZeroMqLinkOwner, options: ZeroMqLinkOptions) {
     const { host } = owner;
     this.#owner = owner;
     this.#host = host;
@@ -271,12 +271,12 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   }
 
   /** … and by the state machine. */
-  onReady(description: PeerDescription): ReceiveOptions {
+  onReady(description: ZmtpPeerDescription): ZmtpReceiveOptions {
     this.#stopDeadline?.();
     this.#stopDeadline = null;
     const { options, counters } = this.#host;
     const { endpoint, dialed } = this.#options;
-    const peer = this.peer ?? new Peer(options);
+    const peer = this.peer ?? new ZeroMqPeer(options);
     const prefix = this.#host.onPeerReady(peer, description);
     peer.description = description;
     this.#wasReady = true;
@@ -297,7 +297,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   onMessage(frames: Uint8Array[]): boolean {
     this.#hasCompleted = true;
     if (!this.#over) {
-      const peer = this.peer as Peer;
+      const peer = this.peer as ZeroMqPeer;
       const wasEmpty = peer.length === 0;
       const wantsMore = peer.receive(frames);
       if (wasEmpty) this.#host.onFirstMessage(peer);
@@ -428,7 +428,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   }
 
   #losePeer(reason: Error | null): void {
-    const peer = this.peer as Peer;
+    const peer = this.peer as ZeroMqPeer;
     this.#host.counters.dropped += peer.detach();
     const { endpoint } = this.#options;
     this.#host.options.onEvent({ kind: "disconnected", endpoint, address: this.address, reason });

@@ -5,15 +5,15 @@
 import { FifoQueue } from "../../base/support/fifo_queue.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { frameCostBytes } from "./zmtp/zmtp_limits.ts";
-import type { PeerDescription } from "./zmtp/zmtp_peer.ts";
-import type { ResolvedOptions } from "./socket_options.ts";
+import type { ZmtpPeerDescription } from "./zmtp/zmtp_peer.ts";
+import type { ResolvedSocketOptions } from "./socket_options.ts";
 import { WaitQueue } from "./wait_queue.ts";
 
 /** Approximate number of messages of one peer that are read before timers and other connections are served. */
 const messagesPerTurn = 1000;
 
 /** The part of a connection that its peer uses. */
-export interface PeerLink {
+export interface ZeroMqPeerLink {
   readonly hasRoomToSend: boolean;
   /** Messages, and their bytes, that may not have left this process. */
   readonly inFlight: number;
@@ -23,7 +23,7 @@ export interface PeerLink {
   resume(): void;
 }
 
-export class Peer {
+export class ZeroMqPeer {
   /** The identity at a ROUTER, as unique bytes and as the key of a map; empty before. */
   identity: Uint8Array = new Uint8Array(0);
   key = "";
@@ -32,13 +32,13 @@ export class Peer {
   /** Number of successful handshakes. */
   connections = 0;
   /** Description from its last handshake. */
-  description: PeerDescription | null = null;
+  description: ZmtpPeerDescription | null = null;
   /** Callers that wait for room in this queue. */
   readonly senders = new WaitQueue();
   /** Called each time when no received message is left. */
   onAllRead: (() => void) | null = null;
-  readonly #options: ResolvedOptions;
-  #link: PeerLink | null = null;
+  readonly #options: ResolvedSocketOptions;
+  #link: ZeroMqPeerLink | null = null;
   readonly #outbox = new FifoQueue<readonly Uint8Array[]>();
   #outboxBytes = 0;
   #inbox = new FifoQueue<Uint8Array[]>();
@@ -48,12 +48,12 @@ export class Peer {
   #takenInTurn = 0;
   #isFeeding = false;
 
-  constructor(options: ResolvedOptions) {
+  constructor(options: ResolvedSocketOptions) {
     this.#options = options;
   }
 
   /** Connection after the handshake; null while there is none. */
-  get link(): PeerLink | null {
+  get link(): ZeroMqPeerLink | null {
     return this.#link;
   }
 
@@ -73,7 +73,7 @@ export class Peer {
   }
 
   /** Attaches a new connection. Unread messages of earlier ones count; otherwise each connection would add more. */
-  attach(link: PeerLink): void {
+  attach(link: ZeroMqPeerLink): void {
     this.#link = link;
     this.#isHeldBack = this.#isAtHighWater();
     this.sendQueued();
@@ -91,7 +91,7 @@ export class Peer {
   offer(frames: readonly Uint8Array[]): boolean {
     const link = this.#link;
     // The cost of the frames that are sent, not of those that the program gave: without an identity, with an envelope.
-    const bytes = countMemoryBytes(frames);
+    const bytes = countMessageMemoryBytes(frames);
     if (this.#isFull()) {
       // Messages that only wait for the end of the turn use room unnecessarily.
       link?.flush();
@@ -115,7 +115,7 @@ export class Peer {
     try {
       while (this.#outbox.length > 0 && link.hasRoomToSend) {
         const frames = this.#outbox.shift() as readonly Uint8Array[];
-        const bytes = countMemoryBytes(frames);
+        const bytes = countMessageMemoryBytes(frames);
         this.#outboxBytes -= bytes;
         link.send(frames, bytes);
       }
@@ -133,7 +133,7 @@ export class Peer {
   /** A message has arrived. Returns false to stop receiving. */
   receive(frames: Uint8Array[]): boolean {
     this.#inbox.push(frames);
-    this.#inboxBytes += countMemoryBytes(frames);
+    this.#inboxBytes += countMessageMemoryBytes(frames);
     if (!this.#isAtHighWater()) return true;
     this.#isHeldBack = true;
     return false;
@@ -143,7 +143,7 @@ export class Peer {
   shift(): Uint8Array[] | undefined {
     const frames = this.#inbox.shift();
     if (frames === undefined) return undefined;
-    this.#inboxBytes -= countMemoryBytes(frames);
+    this.#inboxBytes -= countMessageMemoryBytes(frames);
     this.#takenInTurn++;
     if (this.#inbox.length === 0) this.onAllRead?.();
     if (this.#isHeldBack) {
@@ -157,7 +157,7 @@ export class Peer {
   }
 
   /** Takes over the messages of an earlier connection of the same peer. Only while nothing else is unread here. */
-  inherit(before: Peer): void {
+  inherit(before: ZeroMqPeer): void {
     this.#inbox = before.#inbox;
     this.#inboxBytes = before.#inboxBytes;
     before.#inbox = new FifoQueue();
@@ -196,6 +196,6 @@ export class Peer {
 }
 
 /** Returns the bytes of memory that a message uses, including its frame objects. */
-export function countMemoryBytes(frames: readonly Uint8Array[]): number {
+export function countMessageMemoryBytes(frames: readonly Uint8Array[]): number {
   return totalByteLength(frames) + frames.length * frameCostBytes;
 }

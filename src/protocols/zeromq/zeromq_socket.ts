@@ -4,18 +4,18 @@
  */
 import { BatonError } from "../../base/errors.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
-import type { SocketType } from "./zmtp/socket_type.ts";
+import type { ZeroMqSocketType } from "./zmtp/socket_type.ts";
 import type { ZmtpError } from "./zmtp/zmtp_error.ts";
-import type { PeerDescription } from "./zmtp/zmtp_peer.ts";
+import type { ZmtpPeerDescription } from "./zmtp/zmtp_peer.ts";
 import { ZeroMqConnections } from "./zeromq_connections.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
-import type { Peer } from "./zeromq_peer.ts";
-import type { PeerCandidate, PeersHost } from "./zeromq_link.ts";
-import { newCounters, type SocketCounters, type SocketLoad } from "./socket_event.ts";
-import { type ResolvedOptions, resolveOptions, type SocketOptions } from "./socket_options.ts";
+import type { ZeroMqPeer } from "./zeromq_peer.ts";
+import type { ZeroMqPeerCandidate, ZeroMqPeersHost } from "./zeromq_link.ts";
+import { newSocketCounters, type ZeroMqSocketCounters, type ZeroMqSocketLoad } from "./socket_event.ts";
+import { type ResolvedSocketOptions, resolveSocketOptions, type ZeroMqSocketOptions } from "./socket_options.ts";
 import { WaitQueue } from "./wait_queue.ts";
 
-export interface WaitOptions {
+export interface SocketWaitOptions {
   /** Ends the wait; the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -23,11 +23,11 @@ export interface WaitOptions {
 /** Milliseconds that `close` waits by default for messages to be sent. */
 const lingerMsDefault = 1000;
 
-export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
-  abstract readonly type: SocketType;
-  /** Counts since the socket was created; see SocketCounters. */
-  readonly counters: SocketCounters = newCounters();
-  readonly options: ResolvedOptions;
+export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
+  abstract readonly type: ZeroMqSocketType;
+  /** Counts since the socket was created; see ZeroMqSocketCounters. */
+  readonly counters: ZeroMqSocketCounters = newSocketCounters();
+  readonly options: ResolvedSocketOptions;
   protected readonly connections: ZeroMqConnections;
   /** Peers with messages. */
   protected readonly inbound = new InboundFairQueue();
@@ -36,12 +36,12 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
   #closing: Promise<void> | null = null;
 
   /** Throws USAGE for invalid options. */
-  constructor(options: SocketOptions = {}) {
-    this.options = resolveOptions(options);
+  constructor(options: ZeroMqSocketOptions = {}) {
+    this.options = resolveSocketOptions(options);
     this.connections = new ZeroMqConnections(this);
   }
 
-  get load(): SocketLoad {
+  get load(): ZeroMqSocketLoad {
     return { connections: this.connections.acceptedCount, inputBytes: this.connections.inputBytes };
   }
 
@@ -49,7 +49,7 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
    * Accepts connections at `tcp://address:port` (`*` for every address, port 0 for one that the system chooses) or
    * `ipc:///path`. Resolves with the actual endpoint. Rejects with USAGE, CANNOT_CREATE or the signal's reason.
    */
-  async bind(endpoint: string, { signal }: WaitOptions = {}): Promise<string> {
+  async bind(endpoint: string, { signal }: SocketWaitOptions = {}): Promise<string> {
     this.requireOpen();
     return await this.connections.bind(endpoint, signal);
   }
@@ -80,7 +80,7 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
    * Sends a message, and waits for room. Rejects with what `trySend` throws, or with the signal's reason: then it was
    * not accepted.
    */
-  async send(frames: readonly Uint8Array[], { signal }: WaitOptions = {}): Promise<void> {
+  async send(frames: readonly Uint8Array[], { signal }: SocketWaitOptions = {}): Promise<void> {
     throwIfAborted(signal);
     if (this.trySend(frames)) return;
     await this.waitToOffer(frames, signal);
@@ -90,7 +90,7 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
   /**
    * Returns the next message. Rejects with the signal's reason, or ZMTP_STATE if the socket is closed.
    */
-  async receive({ signal }: WaitOptions = {}): Promise<Uint8Array[]> {
+  async receive({ signal }: SocketWaitOptions = {}): Promise<Uint8Array[]> {
     throwIfAborted(signal);
     this.requireOpen();
     if (this.#readers.length === 0) {
@@ -183,16 +183,16 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
   }
 
   /** The following methods are called by the connections. */
-  acceptPeer(_newcomer: PeerCandidate): ZmtpError | null {
+  acceptPeer(_newcomer: ZeroMqPeerCandidate): ZmtpError | null {
     return null;
   }
-  onPeerAdded(_peer: Peer): void {}
-  onPeerReady(_peer: Peer, _description: PeerDescription): Uint8Array | null {
+  onPeerAdded(_peer: ZeroMqPeer): void {}
+  onPeerReady(_peer: ZeroMqPeer, _description: ZmtpPeerDescription): Uint8Array | null {
     return null;
   }
-  onPeerRemoved(_peer: Peer): void {}
-  onRoom(_peer: Peer): void {}
-  onFirstMessage(peer: Peer): void {
+  onPeerRemoved(_peer: ZeroMqPeer): void {}
+  onRoom(_peer: ZeroMqPeer): void {}
+  onFirstMessage(peer: ZeroMqPeer): void {
     if (this.#isClosed) peer.dropInbox();
     else this.inbound.add(peer);
   }
@@ -219,27 +219,27 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
 /** Takes messages from many peers, one of each in turn. RFC 28: "fair-queuing". */
 class InboundFairQueue {
   /** Peers with messages, in the order in which they are served. */
-  readonly #ring: Peer[] = [];
+  readonly #ring: ZeroMqPeer[] = [];
   #at = 0;
-  #last: Peer | null = null;
+  #last: ZeroMqPeer | null = null;
 
   /** The peer whose message the last `take` returned. */
-  get last(): Peer | null {
+  get last(): ZeroMqPeer | null {
     return this.#last;
   }
 
   /** Adds a peer that had no message and has one now. */
-  add(peer: Peer): void {
+  add(peer: ZeroMqPeer): void {
     this.#ring.push(peer);
   }
 
   /** Returns the first peer with messages that matches. */
-  find(isMeant: (peer: Peer) => boolean): Peer | undefined {
+  find(isMeant: (peer: ZeroMqPeer) => boolean): ZeroMqPeer | undefined {
     return this.#ring.find(isMeant);
   }
 
   /** Replaces one peer with another, in the same position. */
-  replace(before: Peer, next: Peer): void {
+  replace(before: ZeroMqPeer, next: ZeroMqPeer): void {
     const index = this.#ring.indexOf(before);
     if (index >= 0) this.#ring[index] = next;
   }

@@ -1,13 +1,13 @@
 /** Connects to one of several servers: one round of attempts, or rounds until a new session is open. */
 import { BatonError } from "../../base/errors.ts";
-import { type Address, currentTls, formatAddress } from "../../base/sockets/connection.ts";
+import { type Address, currentTlsOptions, formatAddress } from "../../base/sockets/connection.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter, sleep, WaitTimeout } from "../../base/support/deadline.ts";
-import { describeFailure } from "../../base/sockets/describe_failure.ts";
+import { describeSocketFailure } from "../../base/sockets/describe_failure.ts";
 import {
-  establish,
+  establishConnection,
   type EstablishedConnection,
   type EstablishOptions,
   isSilentClose,
@@ -15,11 +15,11 @@ import {
   type SessionRequest,
 } from "./establish.ts";
 import type { SessionIdentity } from "./handshake.ts";
-import type { Endpoint, Hosts } from "./hosts.ts";
-import { type PermanentFault, permanentFault, PermanentFaults } from "./permanent_error.ts";
+import type { ServerEndpoint, ZooKeeperHosts } from "./hosts.ts";
+import { findPermanentFault, type PermanentFault, PermanentFaultsError } from "./permanent_error.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 
-export interface RoundOptions {
+export interface ConnectRoundOptions {
   readonly attemptMs: number;
   /**
    * The time for a server that has accepted the connection, if there is no other one to try; `attemptMs` when left out.
@@ -33,7 +33,7 @@ export interface RoundOptions {
 }
 
 /** `refused`: another attempt would end in the same way. */
-export type RoundOutcome =
+export type ConnectRoundOutcome =
   | { readonly kind: "accepted"; readonly established: EstablishedConnection }
   /** `isReplaced`: the server opened another session instead, and the old one may still be there. */
   | { readonly kind: "expired"; readonly isReplaced: boolean }
@@ -57,28 +57,28 @@ export interface NewSessionOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export class Connector {
-  readonly #hosts: Hosts;
+export class ZooKeeperConnector {
+  readonly #hosts: ZooKeeperHosts;
   readonly #options: EstablishOptions;
   readonly #clock: Clock;
   /** The names of the ports that were asked in the other way. */
   readonly #asked = new Set<string>();
 
-  constructor(hosts: Hosts, options: EstablishOptions) {
+  constructor(hosts: ZooKeeperHosts, options: EstablishOptions) {
     this.#hosts = hosts;
     this.#options = options;
     this.#clock = options.clock;
   }
 
   /** Tries each server once. Rejects only with the signal's reason. */
-  async tryEachServer(wanted: SessionRequest, options: RoundOptions): Promise<RoundOutcome> {
+  async tryEachServer(wanted: SessionRequest, options: ConnectRoundOptions): Promise<ConnectRoundOutcome> {
     const { attemptMs, soleAttemptMs = attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
     const { endpoints, failures } = await this.#hosts.resolveServers(attemptMs, signal);
     const faults: PermanentFault[] = [];
     for (const { name, why } of failures) report.fail(name, why);
     const exceptName = except === undefined ? null : formatAddress(except);
     const candidates = endpoints.filter((endpoint) => formatAddress(endpoint.address) !== exceptName);
-    const outcome = await raceStaggered<Endpoint, RoundOutcome>(candidates, {
+    const outcome = await raceStaggeredAttempts<ServerEndpoint, ConnectRoundOutcome>(candidates, {
       attempt: (endpoint, raceSignal) =>
         this.#attempt(endpoint, wanted, {
           attemptMs,
@@ -95,17 +95,17 @@ export class Connector {
     // Skip one server with a bad certificate. If all have one, waiting does not help.
     if (faults.length === 0 || faults.length < candidates.length + failures.length) return { kind: "failed" };
     const text = `Cannot open a ZooKeeper session: ${report.describe(this.#clock.now())}`;
-    return { kind: "refused", error: new PermanentFaults(faults, text) };
+    return { kind: "refused", error: new PermanentFaultsError(faults, text) };
   }
 
-  async #attempt(endpoint: Endpoint, wanted: SessionRequest, { attemptMs, connectedMs, signal, report, faults }: {
+  async #attempt(endpoint: ServerEndpoint, wanted: SessionRequest, { attemptMs, connectedMs, signal, report, faults }: {
     readonly attemptMs: number;
     /** The limit once the server has accepted the connection. */
     readonly connectedMs: number;
     readonly signal: AbortSignal;
     readonly report: ConnectReport;
     readonly faults: PermanentFault[];
-  }): Promise<RoundOutcome> {
+  }): Promise<ConnectRoundOutcome> {
     const { name } = endpoint;
     const over = new AbortController();
     using limits = new TaskScope();
@@ -116,9 +116,9 @@ export class Connector {
     }));
     limits.add(onAbort(signal, (reason) => over.abort(reason)));
     report.begin(name, this.#clock.now());
-    const tls = currentTls(this.#options.tls);
+    const tls = currentTlsOptions(this.#options.tls);
     try {
-      const established = await establish(endpoint, wanted, {
+      const established = await establishConnection(endpoint, wanted, {
         options: this.#options,
         tls,
         signal: over.signal,
@@ -134,11 +134,11 @@ export class Connector {
       if (wanted.identity !== null) return { kind: "expired", isReplaced: false };
       throw new Error("it refused to open a session"); // another server may accept
     } catch (error) {
-      const fault = permanentFault(error, tls) ??
+      const fault = findPermanentFault(error, tls) ??
         (wanted.identity === null ? await this.#protocolFault(endpoint, error, over.signal) : null);
       if (fault !== null) faults.push(fault);
       if (error === timeIsUp) report.timeOut(name, this.#clock.now());
-      else report.fail(name, fault?.text ?? describeFailure(error, { tls }));
+      else report.fail(name, fault?.text ?? describeSocketFailure(error, { tls }));
       if (error instanceof BatonError && isFinal(error)) return { kind: "refused", error };
       throw error;
     }
@@ -149,7 +149,7 @@ export class Connector {
    * changes.
    */
   async #protocolFault(
-    { address, name }: Endpoint,
+    { address, name }: ServerEndpoint,
     error: unknown,
     signal: AbortSignal,
   ): Promise<PermanentFault | null> {
@@ -159,8 +159,8 @@ export class Connector {
     ) return null;
     this.#asked.add(name);
     const isTls = this.#options.tls !== undefined;
-    const { answersPlainly, answersTls } = await import("./port_protocol.ts"); // few calls need it
-    const isOther = await (isTls ? answersPlainly : answersTls)(address, this.#options.dial, signal);
+    const { answersWithoutTls, answersTls } = await import("./port_protocol.ts"); // few calls need it
+    const isOther = await (isTls ? answersWithoutTls : answersTls)(address, this.#options.dial, signal);
     if (!isOther) return null;
     const text = isTls ? "this port does not use TLS" : "this port needs TLS; set --tls, or --tls-ca FILE";
     return { code: "UNREACHABLE", text, isFromSecondTry: false };
@@ -208,7 +208,7 @@ export class Connector {
 }
 
 function mayRetryFault(error: BatonError, retry: number, retries: number | undefined): boolean {
-  return error instanceof PermanentFaults && error.isFromSecondTry && retry === 0 && retries !== 0;
+  return error instanceof PermanentFaultsError && error.isFromSecondTry && retry === 0 && retries !== 0;
 }
 
 const timeIsUp = new Error("the attempt ran out of time");
@@ -289,7 +289,7 @@ interface RaceOptions {
  * The result of the first attempt that resolves; null when all have rejected. The other attempts are then aborted;
  * results that they still resolve with go to `discard`.
  */
-export function raceStaggered<C, T>(
+export function raceStaggeredAttempts<C, T>(
   candidates: readonly C[],
   { attempt, discard }: { attempt(candidate: C, signal: AbortSignal): Promise<T>; discard(late: T): void },
   { clock, staggerMs, signal }: RaceOptions,

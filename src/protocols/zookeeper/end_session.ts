@@ -5,20 +5,20 @@
  */
 import { resolve } from "node:path";
 import { dial } from "../../base/sockets/dial.ts";
-import { currentTls, type Dial, type TlsFileNames, type TlsSource } from "../../base/sockets/connection.ts";
-import { type Resolve, resolveHost } from "../../base/sockets/resolve_host.ts";
+import { currentTlsOptions, type Dial, type TlsFileNames, type TlsSource } from "../../base/sockets/connection.ts";
+import { type ResolveHost, resolveHost } from "../../base/sockets/resolve_host.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
-import { Connector } from "./connector.ts";
-import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
+import { ZooKeeperConnector } from "./connector.ts";
+import { ZooKeeperHosts, type ZooKeeperServerList } from "./hosts.ts";
 import { onAbort } from "../../base/support/abort.ts";
 import { ByteReader } from "../../base/wire/bytes.ts";
-import { encodeFrame } from "../../base/wire/length_frame.ts";
-import { operations } from "./jute/zookeeper_operations.ts";
+import { encodeLengthFrame } from "../../base/wire/length_frame.ts";
+import { zooKeeperOperations } from "./jute/zookeeper_operations.ts";
 import { ReplyHeader, RequestHeader } from "./jute/zookeeper_records.ts";
 import type { EstablishedConnection } from "./establish.ts";
-import { isResumable, type SessionIdentity, type ZooKeeperCredentials } from "./handshake.ts";
+import { isSessionResumable, type SessionIdentity, type ZooKeeperCredentials } from "./handshake.ts";
 import type { ZooKeeperSession } from "./zookeeper.ts";
 
 interface EndSessionOptions {
@@ -26,7 +26,7 @@ interface EndSessionOptions {
   /** The time limit in milliseconds; afterwards the session is left to expire. */
   readonly limitMs: number;
   readonly dial?: Dial;
-  readonly resolve?: Resolve;
+  readonly resolve?: ResolveHost;
 }
 
 /** Pauses that keep one server that hangs from using all the time. */
@@ -34,15 +34,15 @@ const staggerMs = 200;
 const attemptMs = 2000;
 
 /**
- * Ends the session of a text made by `formatSessionHandle`. True when it has ended; false when that is unknown. Never
+ * Ends the session of a text made by `encodeSessionHandle`. True when it has ended; false when that is unknown. Never
  * rejects.
  */
 export async function endSession(word: string, options: EndSessionOptions): Promise<boolean> {
   const { clock, limitMs } = options;
-  const { servers, tls, auth, identity } = await parseSessionHandle(word);
-  if (!isResumable(identity)) return false; // only its own connection could end it
-  const hosts = new Hosts(servers, { resolve: options.resolve ?? resolveHost, clock });
-  const connector = new Connector(hosts, { dial: options.dial ?? dial, clock, tls, auth, asksPorts: false });
+  const { servers, tls, auth, identity } = await decodeSessionHandle(word);
+  if (!isSessionResumable(identity)) return false; // only its own connection could end it
+  const hosts = new ZooKeeperHosts(servers, { resolve: options.resolve ?? resolveHost, clock });
+  const connector = new ZooKeeperConnector(hosts, { dial: options.dial ?? dial, clock, tls, auth, asksPorts: false });
   // The server restarts the session's timer with the requested timeout: if closing fails, the session expires soon.
   const wanted = { identity, timeoutMs: 1, lastZxid: 0n };
   using deadline = deadlineAfter(clock, limitMs, { reason: () => null });
@@ -86,7 +86,9 @@ function closeSessionOn(
       onChunkEnd() {},
       onClosed: () => over(null),
     });
-    stream.send(encodeFrame((writer) => RequestHeader.write(writer, { xid, type: operations.closeSession.code })));
+    stream.send(
+      encodeLengthFrame((writer) => RequestHeader.write(writer, { xid, type: zooKeeperOperations.closeSession.code })),
+    );
   });
 }
 
@@ -94,7 +96,7 @@ function closeSessionOn(
  * The shortest session timeout that the servers grant, in milliseconds. Opens a session with a timeout of 1 ms, and
  * closes it. Null when no server responded in time. Never rejects.
  */
-export async function probeShortestTimeout(connector: Connector, { clock, attemptMs, signal }: {
+export async function probeShortestTimeout(connector: ZooKeeperConnector, { clock, attemptMs, signal }: {
   readonly clock: Clock;
   readonly attemptMs: number;
   readonly signal: AbortSignal;
@@ -125,14 +127,14 @@ interface SessionHandle {
   readonly timeoutMs: number;
 }
 
-export function formatSessionHandle(
+export function encodeSessionHandle(
   { servers, tls, auth = [] }: Pick<SessionHandle, "servers" | "tls"> & Partial<Pick<SessionHandle, "auth">>,
   { id, password, timeoutMs }: Pick<ZooKeeperSession, "id" | "password" | "timeoutMs">,
 ): string {
   const tlsFiles = tls !== undefined && "names" in tls ? absolute(tls.names) : undefined;
   const text = JSON.stringify({
     servers,
-    tls: currentTls(tls),
+    tls: currentTlsOptions(tls),
     tlsFiles,
     auth,
     timeoutMs,
@@ -142,8 +144,8 @@ export function formatSessionHandle(
   return base64(new TextEncoder().encode(text));
 }
 
-/** Throws for a text that `formatSessionHandle` has not made. */
-export async function parseSessionHandle(word: string): Promise<SessionHandle> {
+/** Throws for a text that `encodeSessionHandle` has not made. */
+export async function decodeSessionHandle(word: string): Promise<SessionHandle> {
   const { id, password, tls, tlsFiles, ...rest } = JSON.parse(Buffer.from(word, "base64").toString()) as
     & Omit<SessionHandle, "identity">
     & { readonly id: string; readonly password: string; readonly tlsFiles?: TlsFileNames };

@@ -5,7 +5,7 @@ import { isIpLiteral } from "../../base/sockets/resolve_host.ts";
 import { abortable, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { newGuid } from "../../base/support/guid.ts";
-import { systemCode } from "../../base/sockets/describe_failure.ts";
+import { systemErrorCode } from "../../base/sockets/describe_failure.ts";
 import { FrameStream } from "../../base/sockets/frame_stream.ts";
 import {
   type AcceptedSession,
@@ -13,8 +13,8 @@ import {
   type SessionIdentity,
   type ZooKeeperCredentials,
 } from "./handshake.ts";
-import type { Endpoint } from "./hosts.ts";
-import { WrongProtocol } from "./permanent_error.ts";
+import type { ServerEndpoint } from "./hosts.ts";
+import { WrongProtocolError } from "./permanent_error.ts";
 
 /** The options that all attempts of a client share. */
 export interface EstablishOptions {
@@ -35,7 +35,7 @@ export interface SessionRequest {
 }
 
 export interface EstablishedConnection {
-  readonly endpoint: Endpoint;
+  readonly endpoint: ServerEndpoint;
   readonly stream: FrameStream;
   readonly accepted: AcceptedSession;
   /** The time at which the ConnectRequest was sent, on the clock. */
@@ -52,7 +52,7 @@ class SilentClose extends Error {}
  * that is busy.
  */
 export function isSilentClose(error: unknown): boolean {
-  return error instanceof SilentClose || systemCode(error) === "ECONNRESET";
+  return error instanceof SilentClose || systemErrorCode(error) === "ECONNRESET";
 }
 
 /** The server no longer knows the session. */
@@ -62,30 +62,28 @@ export const sessionExpiredMark = Symbol("expired");
  * Resolves with a connection that is ready for requests, or with `sessionExpiredMark`. Rejects with a system error, a
  * BatonError, or the signal's reason. `progress` receives what the attempt is waiting for.
  */
-export async function establish(endpoint: Endpoint, wanted: SessionRequest, { options, tls, signal, progress }: {
-  readonly options: EstablishOptions;
-  /** Content of the TLS files at this time. */
-  readonly tls: TlsOptions | undefined;
-  readonly signal: AbortSignal;
-  readonly progress: (waitingFor: string) => void;
-}): Promise<EstablishedConnection | typeof sessionExpiredMark> {
+export async function establishConnection(
+  endpoint: ServerEndpoint,
+  wanted: SessionRequest,
+  { options, tls, signal, progress }: {
+    readonly options: EstablishOptions;
+    /** Content of the TLS files at this time. */
+    readonly tls: TlsOptions | undefined;
+    readonly signal: AbortSignal;
+    readonly progress: (waitingFor: string) => void;
+  },
+): Promise<EstablishedConnection | typeof sessionExpiredMark> {
   const sasl = options.auth.find((credentials) => credentials.scheme === "sasl");
   const handshake = new SessionHandshake({
     ...wanted,
     auth: options.auth.filter((credentials) => credentials.scheme !== "sasl"),
     // Import it only when needed: node:crypto is slow to load.
-    sasl: sasl === undefined ? null : (await import("./sasl_digest_md5.ts")).saslDigestMd5(sasl.credentials, newGuid()),
+    sasl: sasl === undefined
+      ? null
+      : (await import("./sasl_digest_md5.ts")).startSaslDigestMd5(sasl.credentials, newGuid()),
   });
   const outcome = Promise.withResolvers<AcceptedSession | typeof sessionExpiredMark>();
   outcome.promise.catch(() => {}); // connecting may fail first, and then the promise is not used
-  // Possible reasons why a server closes the connection without a response.
-  const hint = () => {
-    if (tls?.cert !== undefined) {
-      return " (a server without a quorum does that, and so does one that does not accept the certificate in tls.cert)";
-    }
-    if (wanted.identity !== null) return "";
-    return ` (a server without a quorum does that${tls === undefined ? ", and so does a port that needs TLS" : ""})`;
-  };
   const stream = new FrameStream({
     onFrame(frame) {
       const step = handshake.receive(frame);
@@ -99,7 +97,8 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
       const isWrong = !handshake.hasResponse && error instanceof BatonError && error.code === "PROTOCOL";
       if (isWrong) outcome.reject(wrongProtocol(error, { isTls: tls !== undefined }));
       else if (error === null && !handshake.hasResponse) {
-        outcome.reject(new SilentClose(`closed the connection during ${handshake.stage}${hint()}`));
+        const hint = silentCloseHint(wanted, tls);
+        outcome.reject(new SilentClose(`closed the connection during ${handshake.stage}${hint}`));
       } else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}`));
     },
   });
@@ -128,15 +127,24 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
   }
 }
 
+/** The possible reasons why a server closes the connection without a response. */
+function silentCloseHint({ identity }: SessionRequest, tls: TlsOptions | undefined): string {
+  if (tls?.cert !== undefined) {
+    return " (a server without a quorum does that, and so does one that does not accept the certificate in tls.cert)";
+  }
+  if (identity !== null) return "";
+  return ` (a server without a quorum does that${tls === undefined ? ", and so does a port that needs TLS" : ""})`;
+}
+
 /** The error for a first response that cannot be read: probably the port of a web server, or one that uses TLS. */
-function wrongProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): WrongProtocol {
+function wrongProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): WrongProtocolError {
   const hint = isTls ? "" : "; does this port need TLS?";
   const message = `the port does not use ZooKeeper's protocol (${error.message})${hint}`;
-  return new WrongProtocol(error.code, message, { cause: error });
+  return new WrongProtocolError(error.code, message, { cause: error });
 }
 
 /** Connects. Starts a missing local server, once per attempt. */
-async function dialOrStart<T>(endpoint: Endpoint, { startServer }: EstablishOptions, { dialNow, signal }: {
+async function dialOrStart<T>(endpoint: ServerEndpoint, { startServer }: EstablishOptions, { dialNow, signal }: {
   readonly dialNow: () => Promise<T>;
   readonly signal: AbortSignal;
 }): Promise<T> {
@@ -150,11 +158,11 @@ async function dialOrStart<T>(endpoint: Endpoint, { startServer }: EstablishOpti
 }
 
 function isNotListening(error: unknown): boolean {
-  const code = systemCode(error);
+  const code = systemErrorCode(error);
   return code === "ENOENT" || code === "ECONNREFUSED";
 }
 
-function tlsFor(tls: TlsOptions, { host }: Endpoint): TlsOptions {
+function tlsFor(tls: TlsOptions, { host }: ServerEndpoint): TlsOptions {
   // The address is an IP literal now, but the certificate has the host name that the user wrote.
   return tls.serverName !== undefined || isIpLiteral(host) ? tls : { ...tls, serverName: host };
 }

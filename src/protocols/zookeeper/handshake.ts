@@ -6,10 +6,10 @@
  */
 import { ByteReader, protocolError } from "../../base/wire/bytes.ts";
 import { zooKeeperErrorNumbers } from "./jute/zookeeper_error_codes.ts";
-import { encodeFrame } from "../../base/wire/length_frame.ts";
-import { operations, saslCode, specialXid } from "./jute/zookeeper_operations.ts";
+import { encodeLengthFrame } from "../../base/wire/length_frame.ts";
+import { saslOperationCode, specialXid, zooKeeperOperations } from "./jute/zookeeper_operations.ts";
 import { AuthPacket, ReplyHeader, RequestHeader, SaslToken } from "./jute/zookeeper_records.ts";
-import { connectRequest, connectResponse } from "./jute/session_frames.ts";
+import { connectRequestCodec, connectResponseCodec } from "./jute/session_frames.ts";
 import type { SaslExchange } from "./sasl_digest_md5.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
@@ -32,7 +32,7 @@ export interface SessionIdentity {
  * password of zeros, and opens a new session for a client that asks for an old one (KeeperTCPHandler; ClickHouse issue
  * 116690).
  */
-export function isResumable({ password }: Pick<SessionIdentity, "password">): boolean {
+export function isSessionResumable({ password }: Pick<SessionIdentity, "password">): boolean {
   return password.some((byte) => byte !== 0);
 }
 
@@ -86,8 +86,8 @@ export class SessionHandshake {
   /** The first frame of the connection. */
   begin(): Uint8Array {
     const { identity, timeoutMs, lastZxid } = this.#options;
-    return encodeFrame((writer) =>
-      connectRequest.write(writer, {
+    return encodeLengthFrame((writer) =>
+      connectRequestCodec.write(writer, {
         protocolVersion: 0,
         lastZxidSeen: lastZxid,
         timeOut: Math.min(Math.round(timeoutMs), timeOutMax),
@@ -115,7 +115,7 @@ export class SessionHandshake {
   }
 
   #receiveSession(reader: ByteReader): SessionHandshakeStep {
-    const response = connectResponse.read(reader);
+    const response = connectResponseCodec.read(reader);
     this.hasResponse = true;
     if (response.timeOut <= 0) return { kind: "expired" };
     if (response.readOnly) throw protocolError("The server is read-only: it has lost its quorum");
@@ -143,8 +143,8 @@ export class SessionHandshake {
     return {
       kind: "send",
       bytes: this.#options.auth.map(({ scheme, credentials }) =>
-        encodeFrame((writer) => {
-          RequestHeader.write(writer, { xid: specialXid.auth, type: operations.auth.code });
+        encodeLengthFrame((writer) => {
+          RequestHeader.write(writer, { xid: specialXid.auth, type: zooKeeperOperations.auth.code });
           AuthPacket.write(writer, { type: 0, scheme, auth: new TextEncoder().encode(credentials) });
         })
       ),
@@ -163,8 +163,8 @@ export class SessionHandshake {
   }
 
   #saslFrame(token: Uint8Array): Uint8Array {
-    return encodeFrame((writer) => {
-      RequestHeader.write(writer, { xid: this.#xid++, type: saslCode });
+    return encodeLengthFrame((writer) => {
+      RequestHeader.write(writer, { xid: this.#xid++, type: saslOperationCode });
       SaslToken.write(writer, { token });
     });
   }

@@ -1,13 +1,13 @@
 /** The server list as users write it, and the addresses to try in one round. */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type Address, formatAddress, splitHostPort } from "../../base/sockets/connection.ts";
-import { isIpLiteral, type Resolve } from "../../base/sockets/resolve_host.ts";
+import { isIpLiteral, type ResolveHost } from "../../base/sockets/resolve_host.ts";
 import { abortable } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
-import { describeFailure } from "../../base/sockets/describe_failure.ts";
-import { validatePath } from "./node_path_names.ts";
+import { describeSocketFailure } from "../../base/sockets/describe_failure.ts";
+import { validateNodePath } from "./node_path.ts";
 
 export interface ZooKeeperServerList {
   readonly addresses: readonly Address[];
@@ -35,7 +35,7 @@ export function parseServers(text: string): ZooKeeperServerList {
   }
   if (chroot !== "") {
     try {
-      validatePath(chroot);
+      validateNodePath(chroot);
     } catch (error) {
       throw serverListError(text, errorMessage(error));
     }
@@ -57,7 +57,7 @@ function serverListError(list: string, why: string): BatonError {
   return new BatonError("USAGE", `Cannot use "${list}" as the list of servers: ${why}`);
 }
 
-export interface Endpoint {
+export interface ServerEndpoint {
   /** The address with an IP literal instead of a name. */
   readonly address: Address;
   /** The host as the user wrote it; a TLS certificate is checked against it. */
@@ -72,13 +72,13 @@ export interface ServerFailure {
 }
 
 interface HostsOptions {
-  readonly resolve: Resolve;
+  readonly resolve: ResolveHost;
   readonly clock: Clock;
   readonly random?: () => number;
 }
 
 /** Resolves the server list. It is resolved again in each round, because the addresses of names may change. */
-export class Hosts {
+export class ZooKeeperHosts {
   readonly #list: ZooKeeperServerList;
   readonly #options: HostsOptions;
   /** The last addresses of each name; used while the resolver does not respond. */
@@ -96,8 +96,8 @@ export class Hosts {
   async resolveServers(
     lookupMs: number,
     signal: AbortSignal,
-  ): Promise<{ endpoints: Endpoint[]; failures: ServerFailure[] }> {
-    const endpoints: Endpoint[] = [];
+  ): Promise<{ endpoints: ServerEndpoint[]; failures: ServerFailure[] }> {
+    const endpoints: ServerEndpoint[] = [];
     const failures: ServerFailure[] = [];
     await Promise.all(this.#list.addresses.map(async (address) => {
       const name = formatAddress(address);
@@ -110,7 +110,7 @@ export class Hosts {
         }
       } catch (error) {
         if (signal.aborted) throw signal.reason;
-        failures.push({ name, why: describeFailure(error) });
+        failures.push({ name, why: describeSocketFailure(error) });
       }
       return undefined;
     }));

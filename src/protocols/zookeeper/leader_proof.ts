@@ -6,12 +6,12 @@
  * leader, and it proves less than its own time: the leader knows of all requests that were sent half a tick earlier.
  * Pure; uses no clock.
  */
-import { multiCode, operations } from "./jute/zookeeper_operations.ts";
+import { multiOperationCode, zooKeeperOperations } from "./jute/zookeeper_operations.ts";
 
 const leaderCodes: ReadonlySet<number> = new Set([
   ...(["create", "create2", "createContainer", "createTtl", "delete", "setData", "setAcl", "sync"] as const)
-    .map((name) => operations[name].code),
-  multiCode,
+    .map((name) => zooKeeperOperations[name].code),
+  multiOperationCode,
 ]);
 
 /** Whether the response to this kind of request comes from the leader. */

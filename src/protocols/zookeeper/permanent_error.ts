@@ -1,7 +1,7 @@
 /** Faults that remain at the next attempt. If all servers have such a fault, connecting fails immediately. */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { TlsOptions } from "../../base/sockets/connection.ts";
-import { systemCode } from "../../base/sockets/describe_failure.ts";
+import { systemErrorCode } from "../../base/sockets/describe_failure.ts";
 
 export interface PermanentFault {
   readonly code: "REFUSED" | "UNREACHABLE";
@@ -15,9 +15,9 @@ export interface PermanentFault {
 }
 
 /** The port responds, but not with ZooKeeper's protocol. */
-export class WrongProtocol extends BatonError {}
+export class WrongProtocolError extends BatonError {}
 
-export class PermanentFaults extends BatonError {
+export class PermanentFaultsError extends BatonError {
   readonly isFromSecondTry: boolean;
 
   constructor(faults: readonly PermanentFault[], message: string) {
@@ -30,16 +30,16 @@ export class PermanentFaults extends BatonError {
  * The permanent fault of a failure; null when the next attempt may succeed. A name that cannot be resolved is not
  * permanent: it may become available when its host has started.
  */
-export function permanentFault(error: unknown, tls: TlsOptions | undefined): PermanentFault | null {
-  const certificate = certificateFault(error, tls);
+export function findPermanentFault(error: unknown, tls: TlsOptions | undefined): PermanentFault | null {
+  const certificate = findCertificateFault(error, tls);
   if (certificate !== null) {
     const code = certificate.owner === "client" ? "REFUSED" : "UNREACHABLE";
     return { code, text: certificate.text, isFromSecondTry: false };
   }
-  if (error instanceof WrongProtocol) {
+  if (error instanceof WrongProtocolError) {
     return { code: "UNREACHABLE", text: errorMessage(error), isFromSecondTry: false };
   }
-  const code = systemCode(error);
+  const code = systemErrorCode(error);
   if (tls !== undefined && typeof code === "string" && notTls.has(code)) {
     const text = `this port does not use TLS (${errorMessage(error)})`;
     return { code: "UNREACHABLE", text, isFromSecondTry: false };
@@ -86,9 +86,9 @@ const untrustedCodes: readonly unknown[] = [
 ];
 
 /** The certificate's fault; null for other failures. `tls` is what the connection was tried with. */
-export function certificateFault(error: unknown, tls: TlsOptions | undefined): CertificateFault | null {
+export function findCertificateFault(error: unknown, tls: TlsOptions | undefined): CertificateFault | null {
   if (tls === undefined) return null;
-  const code = systemCode(error);
+  const code = systemErrorCode(error);
   const alert = typeof code === "string" ? alerts.exec(code)?.[1] : undefined;
   if (alert !== undefined) {
     const why = alert.toLowerCase().replaceAll("_", " ");

@@ -5,28 +5,39 @@
  * its session closes. A server with containers does the same at any time, so that no recipe depends on an empty one.
  */
 import { createFlag } from "./jute/zookeeper_operations.ts";
-import type { CreateOptions, MultiRequest, MultiResult, OperationOptions, Stat, ZooKeeper } from "./zookeeper.ts";
+import type {
+  MultiRequest,
+  MultiResult,
+  NodeCreateOptions,
+  NodeOperationOptions,
+  Stat,
+  ZooKeeper,
+} from "./zookeeper.ts";
 
 /** Operations that every server knows, on paths without the chroot. Each sends its request immediately. */
-export interface PlainOperations extends Pick<ZooKeeper, "delete" | "exists" | "multi"> {
+export interface PlainContainerOperations extends Pick<ZooKeeper, "delete" | "exists" | "multi"> {
   /** Returns the path with the sequence. */
-  create(path: string, data: Uint8Array, options: CreateOptions): Promise<string>;
+  create(path: string, data: Uint8Array, options: NodeCreateOptions): Promise<string>;
 }
 
 /** The limit of containers that a session remembers. The oldest is forgotten, and stays when it is empty. */
 const usedMax = 10_000;
 
 export class PlainContainers {
-  readonly #operations: PlainOperations;
+  readonly #operations: PlainContainerOperations;
   readonly #used = new Set<string>();
   /** Ephemeral nodes of this session. */
   readonly #own = new Set<string>();
 
-  constructor(operations: PlainOperations) {
+  constructor(operations: PlainContainerOperations) {
     this.#operations = operations;
   }
 
-  async create(path: string, data: Uint8Array, options: CreateOptions): Promise<{ path: string; stat: Stat | null }> {
+  async create(
+    path: string,
+    data: Uint8Array,
+    options: NodeCreateOptions,
+  ): Promise<{ path: string; stat: Stat | null }> {
     const { mode = "persistent", signal } = options;
     const plain = mode === "container" ? "persistent" : mode;
     const created = await this.#operations.create(path, data, { ...options, mode: plain });
@@ -34,7 +45,7 @@ export class PlainContainers {
     return { path: created, stat: await this.#operations.exists(created, signal === undefined ? {} : { signal }) };
   }
 
-  async multi(requests: readonly MultiRequest[], options: OperationOptions): Promise<MultiResult[]> {
+  async multi(requests: readonly MultiRequest[], options: NodeOperationOptions): Promise<MultiResult[]> {
     const sending = this.#operations.multi(requests.map(toPlainRequest), options);
     // Sent with the transaction: the caller of a createContainer may need the zxid of its node.
     const stats = requests.map((request) =>

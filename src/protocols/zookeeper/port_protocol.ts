@@ -1,10 +1,10 @@
 /** Finds out whether a port uses TLS, when it has closed a connection without a response. Loaded only then. */
 import type { Address, Connection, Dial } from "../../base/sockets/connection.ts";
-import { systemCode } from "../../base/sockets/describe_failure.ts";
+import { systemErrorCode } from "../../base/sockets/describe_failure.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
 
 /** Whether the port responds to a plain four-letter word. ZooKeeper does so even for words that it does not allow. */
-export async function answersPlainly(address: Address, dial: Dial, signal: AbortSignal): Promise<boolean> {
+export async function answersWithoutTls(address: Address, dial: Dial, signal: AbortSignal): Promise<boolean> {
   const answered = Promise.withResolvers<boolean>();
   using limit = new TaskScope(onAbort(signal, () => answered.resolve(false)));
   let connection: Connection | null = null;
@@ -27,7 +27,7 @@ export async function answersTls(address: Address, dial: Dial, signal: AbortSign
     (await dial(address, { onData() {}, onClosed() {} }, { tls: {}, signal })).destroy();
     return true;
   } catch (error) {
-    const code = systemCode(error);
+    const code = systemErrorCode(error);
     return !signal.aborted && typeof code === "string" && /CERT|SELF_SIGNED|UNABLE_TO|ALTNAME|ALERT/.test(code);
   }
 }

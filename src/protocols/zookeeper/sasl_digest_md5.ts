@@ -16,7 +16,7 @@ export interface SaslExchange {
 }
 
 /** Starts an exchange. `credentials` is `user:password`; `clientNonce` must be unique. */
-export function saslDigestMd5(
+export function startSaslDigestMd5(
   credentials: string,
   clientNonce: string,
   { digestUri = zooKeeperUri }: { readonly digestUri?: string } = {},

@@ -1,31 +1,36 @@
 /** Searches for a server that accepts a session, in rounds. Owns its attempts and the pauses between them. */
 import { type Backoff, backoffMs } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { type Connector, ConnectReport, type RoundOptions, type RoundOutcome } from "./connector.ts";
+import {
+  ConnectReport,
+  type ConnectRoundOptions,
+  type ConnectRoundOutcome,
+  type ZooKeeperConnector,
+} from "./connector.ts";
 import type { SessionRequest } from "./establish.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
 /** The parameters of one round: the session may have moved to another server since the last one. */
-export interface ServerSearchRound extends Pick<RoundOptions, "attemptMs" | "staggerMs" | "except"> {
+export interface ServerSearchRound extends Pick<ConnectRoundOptions, "attemptMs" | "staggerMs" | "except"> {
   readonly sessionRequest: SessionRequest;
   /** The pause after a failed round. */
   readonly backoff: Backoff;
 }
 
 /** A result that another round would not change: accepted, unknown to the servers, or credentials refused. */
-export type SearchResult =
-  | Extract<RoundOutcome, { kind: "accepted" | "expired" }>
+export type ServerSearchResult =
+  | Extract<ConnectRoundOutcome, { kind: "accepted" | "expired" }>
   | { readonly kind: "refused"; readonly error: ZooKeeperError };
 
 export interface ServerSearchOwner {
   /** `attempt` counts the failed rounds of this search, from 0. */
   nextRound(attempt: number): ServerSearchRound;
   /** Called at the end of the search; not after `stop`. */
-  onSearchEnded(finding: SearchResult): void;
+  onSearchEnded(finding: ServerSearchResult): void;
 }
 
 export class ServerSearch {
-  readonly #connector: Connector;
+  readonly #connector: ZooKeeperConnector;
   readonly #clock: Clock;
   readonly #owner: ServerSearchOwner;
   #running: AbortController | null = null;
@@ -38,7 +43,7 @@ export class ServerSearch {
 
   constructor(
     owner: ServerSearchOwner,
-    { connector, clock }: { readonly connector: Connector; readonly clock: Clock },
+    { connector, clock }: { readonly connector: ZooKeeperConnector; readonly clock: Clock },
   ) {
     this.#owner = owner;
     this.#connector = connector;
@@ -117,7 +122,7 @@ export class ServerSearch {
 /**
  * Null when another round may end differently. A local server that could not be started may start in the next round.
  */
-function resultOf(outcome: RoundOutcome): SearchResult | null {
+function resultOf(outcome: ConnectRoundOutcome): ServerSearchResult | null {
   if (outcome.kind === "failed") return null;
   if (outcome.kind !== "refused") return outcome;
   return outcome.error instanceof ZooKeeperError ? { kind: "refused", error: outcome.error } : null;

@@ -37,14 +37,14 @@ export function leaseEndMs(provenMs: number, timeoutMs: number): number {
  * that the servers grant, two ticks by default. While it is unknown (null), T is used instead. A configured minimum
  * that is shorter is covered for ticks of up to T/5, as docs/limits.md requires.
  */
-export function relayMs(timeoutMs: number, shortestMs: number | null): number {
+export function leaderRelayMs(timeoutMs: number, shortestMs: number | null): number {
   return Math.min(timeoutMs / 4, Math.max(timeoutMs / 10, shortestMs ?? timeoutMs));
 }
 
 /** The least remaining lease while each heartbeat gets its response. */
 export function steadyLeaseMs(timeoutMs: number): number {
   const { marginMs, pingMs } = deriveSessionTiming(timeoutMs);
-  return timeoutMs - marginMs - relayMs(timeoutMs, null) - 2 * pingMs;
+  return timeoutMs - marginMs - leaderRelayMs(timeoutMs, null) - 2 * pingMs;
 }
 
 export interface LivenessFacts {
@@ -66,7 +66,7 @@ export interface HeartbeatDecision {
  * carries a heartbeat every T/3: the server counts the session's time from what it receives, not from what it has
  * answered.
  */
-export function heartbeatAction(
+export function decideHeartbeat(
   nowMs: number,
   facts: LivenessFacts,
   timeoutMs: number,
@@ -92,7 +92,7 @@ function doubtTimeMs({ oldestUnansweredMs }: LivenessFacts, patienceMs: number):
   return oldestUnansweredMs === null ? Infinity : oldestUnansweredMs + patienceMs / 2;
 }
 
-export function isDoubtful(nowMs: number, facts: LivenessFacts, patienceMs: number): boolean {
+export function isConnectionDoubtful(nowMs: number, facts: LivenessFacts, patienceMs: number): boolean {
   return nowMs >= doubtTimeMs(facts, patienceMs);
 }
 
@@ -106,7 +106,7 @@ const patienceMsMax = 120_000;
  * that it has given up while the servers could be reached; one that keeps a lease does so only for its own requests,
  * and leaves T/3 of the lease for other servers. Pure.
  */
-export class Patience {
+export class SilencePatience {
   /**
    * The limits for connections on which writes, or only reads, are on their way; 0 while T/3 is enough. Fast reads say
    * nothing of writes.

@@ -3,7 +3,7 @@
  * the chroot. Source: ZKWatchManager.
  */
 import { ByteWriter } from "../../base/wire/bytes.ts";
-import type { EventTypeName } from "./jute/zookeeper_operations.ts";
+import type { WatchEventTypeName } from "./jute/zookeeper_operations.ts";
 import { SetWatchesRequest } from "./jute/zookeeper_records.ts";
 import type { Watcher } from "./zookeeper.ts";
 
@@ -12,7 +12,7 @@ export const watchKinds = ["data", "exist", "child"] as const;
 export type WatchKind = (typeof watchKinds)[number];
 
 /** The kinds of watches that an event triggers. */
-const kindsOf: Record<EventTypeName, readonly WatchKind[]> = {
+const kindsOf: Record<WatchEventTypeName, readonly WatchKind[]> = {
   created: ["data", "exist"],
   dataChanged: ["data", "exist"],
   deleted: ["data", "exist", "child"],
@@ -32,7 +32,7 @@ interface WatchEntry {
 }
 
 /** One SetWatches request. */
-export interface RearmBatch {
+export interface WatchRearmBatch {
   readonly body: Uint8Array;
   /** Call it when the server has confirmed the request: it watches all paths and has reported missed events. */
   onConfirmed(): void;
@@ -76,7 +76,7 @@ export class SessionWatches {
   }
 
   /** Returns the watchers of an event at `path`, each once. Those of one-shot watches are removed. */
-  takeWatchers(type: EventTypeName, path: string): Set<Watcher> {
+  takeWatchers(type: WatchEventTypeName, path: string): Set<Watcher> {
     const taken = new Set<Watcher>();
     for (const kind of kindsOf[type]) {
       const entry = this.#tables[kind].get(path);
@@ -100,7 +100,7 @@ export class SessionWatches {
    * watches that the previous connection had not confirmed, changes since the connection before that fire. Recursive
    * watches are not set again.
    */
-  rearm(lastZxid: bigint): RearmBatch[] {
+  rearm(lastZxid: bigint): WatchRearmBatch[] {
     this.#recursive.clear();
     const paths = new Map<bigint, WatchedPath[]>();
     for (const kind of watchKinds) {
@@ -114,8 +114,8 @@ export class SessionWatches {
     return [...paths].flatMap(([sinceZxid, watched]) => this.#batches(sinceZxid, watched));
   }
 
-  #batches(sinceZxid: bigint, watched: readonly WatchedPath[]): RearmBatch[] {
-    const batches: RearmBatch[] = [];
+  #batches(sinceZxid: bigint, watched: readonly WatchedPath[]): WatchRearmBatch[] {
+    const batches: WatchRearmBatch[] = [];
     let batch: WatchedPath[] = [];
     let bytes = 0;
     for (const one of watched) {
@@ -144,7 +144,7 @@ interface WatchedPath {
   readonly entry: WatchEntry;
 }
 
-function batchOf(relativeZxid: bigint, watched: readonly WatchedPath[]): RearmBatch {
+function batchOf(relativeZxid: bigint, watched: readonly WatchedPath[]): WatchRearmBatch {
   const writer = new ByteWriter();
   const of = (wanted: WatchKind) => watched.filter(({ kind }) => kind === wanted).map(({ path }) => path);
   SetWatchesRequest.write(writer, {

@@ -2,17 +2,17 @@
  * The interface of a coordination service: typed operations, one-shot watches, and a session whose end is known before
  * the server can act on it. The client implements it; tests may replace it.
  */
-import type { EventTypeName } from "./jute/zookeeper_operations.ts";
+import type { WatchEventTypeName } from "./jute/zookeeper_operations.ts";
 import type { MultiRequest, MultiResult } from "./jute/multi_request.ts";
 import type { Acl, Stat } from "./jute/zookeeper_records.ts";
 import type { ZooKeeperError } from "./zookeeper_error.ts";
 
 export type { Acl, MultiRequest, MultiResult, Stat };
 
-export type CreateMode = "persistent" | "ephemeral" | "persistentSequential" | "ephemeralSequential" | "container";
+export type NodeCreateMode = "persistent" | "ephemeral" | "persistentSequential" | "ephemeralSequential" | "container";
 
 export interface WatchEvent {
-  readonly type: EventTypeName;
+  readonly type: WatchEventTypeName;
   readonly path: string;
 }
 
@@ -20,19 +20,19 @@ export interface WatchEvent {
 export type Watcher = (event: WatchEvent) => void;
 
 /** Every operation can be cancelled. That does not undo what the server may have done. */
-export interface OperationOptions {
+export interface NodeOperationOptions {
   readonly signal?: AbortSignal;
 }
-export interface ReadOptions extends OperationOptions {
+export interface NodeReadOptions extends NodeOperationOptions {
   readonly watch?: Watcher;
 }
 export interface NodeData {
   readonly data: Uint8Array;
   readonly stat: Stat;
 }
-export interface CreateOptions extends OperationOptions {
+export interface NodeCreateOptions extends NodeOperationOptions {
   /** "persistent" when left out. */
-  readonly mode?: CreateMode;
+  readonly mode?: NodeCreateMode;
   /** Open to all clients when left out, unless the client has a default. */
   readonly acl?: Acl[];
 }
@@ -84,37 +84,37 @@ export interface ZooKeeper extends AsyncDisposable {
   readonly session: ZooKeeperSession;
   /** The default ACL of nodes that are created without one. */
   readonly acl: Acl[];
-  create(path: string, data: Uint8Array, options?: CreateOptions): Promise<{ path: string; stat: Stat | null }>;
-  delete(path: string, version: number, options?: OperationOptions): Promise<void>;
-  exists(path: string, options?: ReadOptions): Promise<Stat | null>;
-  getData(path: string, options?: ReadOptions): Promise<NodeData>;
-  setData(path: string, data: Uint8Array, version: number, options?: OperationOptions): Promise<Stat>;
-  getChildren(path: string, options?: ReadOptions): Promise<{ children: string[]; stat: Stat }>;
-  getAcl(path: string, options?: OperationOptions): Promise<{ acl: Acl[]; stat: Stat }>;
-  setAcl(path: string, acl: Acl[], version: number, options?: OperationOptions): Promise<Stat>;
+  create(path: string, data: Uint8Array, options?: NodeCreateOptions): Promise<{ path: string; stat: Stat | null }>;
+  delete(path: string, version: number, options?: NodeOperationOptions): Promise<void>;
+  exists(path: string, options?: NodeReadOptions): Promise<Stat | null>;
+  getData(path: string, options?: NodeReadOptions): Promise<NodeData>;
+  setData(path: string, data: Uint8Array, version: number, options?: NodeOperationOptions): Promise<Stat>;
+  getChildren(path: string, options?: NodeReadOptions): Promise<{ children: string[]; stat: Stat }>;
+  getAcl(path: string, options?: NodeOperationOptions): Promise<{ acl: Acl[]; stat: Stat }>;
+  setAcl(path: string, acl: Acl[], version: number, options?: NodeOperationOptions): Promise<Stat>;
   /**
    * Executes all operations or none. Rejects with the error of the first failed one and its `index`. Paths are without
    * the chroot.
    */
-  multi(requests: MultiRequest[], options?: OperationOptions): Promise<MultiResult[]>;
+  multi(requests: MultiRequest[], options?: NodeOperationOptions): Promise<MultiResult[]>;
   /**
    * Calls `watcher` for each node at or below `path` that is created, deleted or written, until the connection is lost:
    * add the watch again when `session.connections` has changed. There are no events of the kind childrenChanged.
    * Rejects with UNIMPLEMENTED on servers before ZooKeeper 3.6.
    */
-  addRecursiveWatch?(path: string, watcher: Watcher, options?: OperationOptions): Promise<void>;
+  addRecursiveWatch?(path: string, watcher: Watcher, options?: NodeOperationOptions): Promise<void>;
   /**
    * `getData` of several nodes in one request, for the same servers. A node that cannot be read has its error as its
    * result.
    */
-  getDataOfAll?(paths: readonly string[], options?: OperationOptions): Promise<(NodeData | ZooKeeperError)[]>;
+  getDataOfAll?(paths: readonly string[], options?: NodeOperationOptions): Promise<(NodeData | ZooKeeperError)[]>;
   /**
    * Tells the client that this session uses the node at `path` as a container. On a server without containers, the
    * client deletes the node when it is empty: after a deletion in it, and at `close`.
    */
   usesContainer?(path: string): void;
   /** Waits until the server has all changes that the leader had committed at the time of the request. */
-  sync(path: string, options?: OperationOptions): Promise<void>;
+  sync(path: string, options?: NodeOperationOptions): Promise<void>;
   /** Disconnects without ending the session: another process goes on with it, or it expires. */
   leave?(): void;
   /** Ends the session on the server, within a time limit. The server deletes the session's ephemeral nodes. */

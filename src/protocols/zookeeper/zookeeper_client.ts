@@ -1,39 +1,51 @@
 /** The ZooKeeper client: typed operations on a session. Checks paths, adds the chroot, and decodes responses. */
 import { type Dial, formatAddress, type TlsSource } from "../../base/sockets/connection.ts";
 import { dial } from "../../base/sockets/dial.ts";
-import { type Resolve, resolveHost } from "../../base/sockets/resolve_host.ts";
+import { type ResolveHost, resolveHost } from "../../base/sockets/resolve_host.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { type ByteReader, ByteWriter } from "../../base/wire/bytes.ts";
 import { type ZooKeeperErrorName, zooKeeperErrorName, zooKeeperErrorNumbers } from "./jute/zookeeper_error_codes.ts";
-import { frameBytesMaxDefault } from "../../base/wire/length_frame.ts";
-import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "./jute/multi_request.ts";
+import { juteFrameBytesMaxDefault } from "../../base/wire/length_frame.ts";
+import { type MultiRequest, multiRequestCodec, multiResponseCodec, type MultiResult } from "./jute/multi_request.ts";
 import {
   createFlag,
-  multiCode,
+  multiOperationCode,
   openAcl,
-  type OperationName,
-  type OperationRequest,
-  type OperationResponse,
-  operations,
+  type ZooKeeperOperationName,
+  type ZooKeeperOperationRequest,
+  type ZooKeeperOperationResponse,
+  zooKeeperOperations,
 } from "./jute/zookeeper_operations.ts";
 import type { Codec } from "../../base/wire/record_codec.ts";
 import type { Acl, Stat } from "./jute/zookeeper_records.ts";
 import { ZooKeeperClientSession } from "./zookeeper_session.ts";
-import { Connector, type NewSessionOptions } from "./connector.ts";
+import { type NewSessionOptions, ZooKeeperConnector } from "./connector.ts";
 import type { EstablishedConnection } from "./establish.ts";
 import type { ZooKeeperCredentials } from "./handshake.ts";
-import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
-import { isResumable } from "./handshake.ts";
-import { validatePath } from "./node_path_names.ts";
+import { ZooKeeperHosts, type ZooKeeperServerList } from "./hosts.ts";
+import { isSessionResumable } from "./handshake.ts";
+import { validateNodePath } from "./node_path.ts";
 import type { PlainContainers } from "./plain_containers.ts";
-import type { TreeReads } from "./tree_reads.ts";
+import type { TreeOperations } from "./tree_operations.ts";
 import { SessionWatches } from "./watches.ts";
-import type { CreateOptions, NodeData, OperationOptions, ReadOptions, Watcher, ZooKeeper } from "./zookeeper.ts";
-import { isUnknownOperation, type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
+import type {
+  NodeCreateOptions,
+  NodeData,
+  NodeOperationOptions,
+  NodeReadOptions,
+  Watcher,
+  ZooKeeper,
+} from "./zookeeper.ts";
+import {
+  isUnknownOperationError,
+  operationResponseError,
+  ZooKeeperError,
+  type ZooKeeperOperationLabel,
+} from "./zookeeper_error.ts";
 
-export interface ConnectOptions
+export interface ZooKeeperConnectOptions
   extends Pick<NewSessionOptions, "retries" | "delayMs" | "unreachableHint" | "report" | "signal" | "identity"> {
   readonly servers: ZooKeeperServerList;
   /** The requested T in milliseconds; the server may grant another one. 10,000 when left out. */
@@ -61,7 +73,7 @@ export interface ConnectOptions
   /** Called when no process listens at a `unix:` address; resolves when one does. */
   readonly startServer?: () => Promise<void>;
   readonly dial?: Dial;
-  readonly resolve?: Resolve;
+  readonly resolve?: ResolveHost;
 }
 
 /** The default time limit of `connect`, in milliseconds. */
@@ -71,11 +83,11 @@ export const connectTimeoutMsDefault = 10_000;
  * Opens a session: `await using zk = await connect({ servers: parseServers("zk1,zk2,zk3/app") })`. Rejects with
  * UNREACHABLE (naming each server and its failure), with REFUSED for wrong credentials, or with the signal's reason.
  */
-export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
+export async function connect(options: ZooKeeperConnectOptions): Promise<ZooKeeper> {
   throwIfAborted(options.signal);
   const { clock = systemClock(), sessionTimeoutMs: timeoutMs = 10_000, retries } = options;
-  const hosts = new Hosts(options.servers, { resolve: options.resolve ?? resolveHost, clock });
-  const connector = new Connector(hosts, {
+  const hosts = new ZooKeeperHosts(options.servers, { resolve: options.resolve ?? resolveHost, clock });
+  const connector = new ZooKeeperConnector(hosts, {
     dial: options.dial ?? dial,
     clock,
     tls: options.tls,
@@ -92,7 +104,7 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   const openingMs = clock.now() - established.connectSentMs;
   if (openingMs > established.accepted.timeoutMs) options.onSlow?.(slowOpening(established, openingMs));
   const chroot = new Chroot(options.servers.chroot);
-  const { frameBytesMax = frameBytesMaxDefault } = options;
+  const { frameBytesMax = juteFrameBytesMaxDefault } = options;
   const watches = new SessionWatches({ frameBytesMax });
   const toClientPath = (path: string) => chroot.toClient(path);
   const { gatherEventsMs, onSlow } = options;
@@ -107,7 +119,7 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   });
   const client = new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
   // ClickHouse Keeper: it closes the connection at an operation that it does not know, and the session is lost.
-  if (!isResumable(session)) await client.avoidContainers();
+  if (!isSessionResumable(session)) await client.avoidContainers();
   return client;
 }
 
@@ -171,7 +183,7 @@ class ZooKeeperClient implements ZooKeeper {
     try {
       return await send(this.#plainContainers);
     } catch (thrown) {
-      if (this.#plainContainers !== null || !isUnknownOperation(thrown)) throw thrown;
+      if (this.#plainContainers !== null || !isUnknownOperationError(thrown)) throw thrown;
       return await send(await this.avoidContainers());
     }
   }
@@ -180,7 +192,7 @@ class ZooKeeperClient implements ZooKeeper {
    * Creates a node. The root always exists, also the root of a chroot that was never used: it is created with its first
    * child.
    */
-  async create(path: string, data: Uint8Array, options: CreateOptions = {}) {
+  async create(path: string, data: Uint8Array, options: NodeCreateOptions = {}) {
     const create = () =>
       this.#orPlainly((plain) =>
         plain === null
@@ -201,17 +213,17 @@ class ZooKeeperClient implements ZooKeeper {
     operation: Name,
     path: string,
     data: Uint8Array,
-    { mode = "persistent", acl = this.acl, signal }: CreateOptions,
-  ): Promise<OperationResponse<Name>> {
+    { mode = "persistent", acl = this.acl, signal }: NodeCreateOptions,
+  ): Promise<ZooKeeperOperationResponse<Name>> {
     const flags = createFlag[mode];
     const serverPath = this.#chroot.toServer(path, isSequential(flags));
     const label = { action: "create", path };
-    const request = { path: serverPath, data, acl, flags } as OperationRequest<Name>;
+    const request = { path: serverPath, data, acl, flags } as ZooKeeperOperationRequest<Name>;
     const created = await this.#request(operation, { label, request, signal });
     return { ...created, path: this.#chroot.toClient(created.path) };
   }
 
-  async #makeChroot({ signal }: OperationOptions): Promise<void> {
+  async #makeChroot({ signal }: NodeOperationOptions): Promise<void> {
     const names = this.#chroot.prefix.slice(1).split("/");
     for (let count = 1; count <= names.length; count++) {
       const path = `/${names.slice(0, count).join("/")}`;
@@ -224,17 +236,17 @@ class ZooKeeperClient implements ZooKeeper {
     }
   }
 
-  async delete(path: string, version: number, options: OperationOptions = {}): Promise<void> {
+  async delete(path: string, version: number, options: NodeOperationOptions = {}): Promise<void> {
     await this.#delete(path, version, options);
     this.#plainContainers?.deleted(path);
   }
 
-  async #delete(path: string, version: number, { signal }: OperationOptions = {}): Promise<void> {
+  async #delete(path: string, version: number, { signal }: NodeOperationOptions = {}): Promise<void> {
     const request = { path: this.#chroot.toServer(path), version };
     await this.#request("delete", { label: { action: "delete", path }, request, signal });
   }
 
-  async exists(path: string, { watch, signal }: ReadOptions = {}): Promise<Stat | null> {
+  async exists(path: string, { watch, signal }: NodeReadOptions = {}): Promise<Stat | null> {
     const serverPath = this.#chroot.toServer(path);
     const found = await this.#request("exists", {
       label: { action: "look for", path, reads: true },
@@ -249,7 +261,7 @@ class ZooKeeperClient implements ZooKeeper {
     return found.stat;
   }
 
-  async getData(path: string, { watch, signal }: ReadOptions = {}): Promise<NodeData> {
+  async getData(path: string, { watch, signal }: NodeReadOptions = {}): Promise<NodeData> {
     const serverPath = this.#chroot.toServer(path);
     const { data, stat } = await this.#request("getData", {
       label: { action: "read", path, reads: true },
@@ -262,12 +274,15 @@ class ZooKeeperClient implements ZooKeeper {
     return { data: data ?? new Uint8Array(0), stat };
   }
 
-  async setData(path: string, data: Uint8Array, version: number, { signal }: OperationOptions = {}): Promise<Stat> {
+  async setData(path: string, data: Uint8Array, version: number, { signal }: NodeOperationOptions = {}): Promise<Stat> {
     const request = { path: this.#chroot.toServer(path), data, version };
     return (await this.#request("setData", { label: { action: "write", path }, request, signal })).stat;
   }
 
-  async getChildren(path: string, { watch, signal }: ReadOptions = {}): Promise<{ children: string[]; stat: Stat }> {
+  async getChildren(
+    path: string,
+    { watch, signal }: NodeReadOptions = {},
+  ): Promise<{ children: string[]; stat: Stat }> {
     const serverPath = this.#chroot.toServer(path);
     const { children, stat } = await this.#request("getChildren2", {
       label: { action: "list", path, reads: true },
@@ -280,18 +295,22 @@ class ZooKeeperClient implements ZooKeeper {
     return { children: children ?? [], stat };
   }
 
-  async addRecursiveWatch(path: string, watcher: Watcher, options: OperationOptions = {}): Promise<void> {
+  async addRecursiveWatch(path: string, watcher: Watcher, options: NodeOperationOptions = {}): Promise<void> {
     await (await this.#treeReads()).addRecursiveWatch(path, watcher, options);
   }
 
-  async getDataOfAll(paths: readonly string[], options: OperationOptions = {}): Promise<(NodeData | ZooKeeperError)[]> {
+  async getDataOfAll(
+    paths: readonly string[],
+    options: NodeOperationOptions = {},
+  ): Promise<(NodeData | ZooKeeperError)[]> {
     return await (await this.#treeReads()).getDataOfAll(paths, options);
   }
 
-  async #treeReads(): Promise<TreeReads> {
-    const { TreeReads } = await import("./tree_reads.ts"); // few commands need it
-    const encode = (label: OperationLabel, write: (writer: ByteWriter) => void) => this.#encodeBody(label, write);
-    return new TreeReads({
+  async #treeReads(): Promise<TreeOperations> {
+    const { TreeOperations } = await import("./tree_operations.ts"); // few commands need it
+    const encode = (label: ZooKeeperOperationLabel, write: (writer: ByteWriter) => void) =>
+      this.#encodeBody(label, write);
+    return new TreeOperations({
       session: this.session,
       watches: this.#watches,
       chroot: { toServer: (path) => this.#chroot.toServer(path) },
@@ -299,46 +318,50 @@ class ZooKeeperClient implements ZooKeeper {
     });
   }
 
-  async getAcl(path: string, { signal }: OperationOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
+  async getAcl(path: string, { signal }: NodeOperationOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
     const request = { path: this.#chroot.toServer(path) };
     const label = { action: "read the ACL of", path, reads: true };
     const { acl, stat } = await this.#request("getAcl", { label, request, signal });
     return { acl: acl ?? [], stat };
   }
 
-  async setAcl(path: string, acl: Acl[], version: number, { signal }: OperationOptions = {}): Promise<Stat> {
+  async setAcl(path: string, acl: Acl[], version: number, { signal }: NodeOperationOptions = {}): Promise<Stat> {
     const request = { path: this.#chroot.toServer(path), acl, version };
     return (await this.#request("setAcl", { label: { action: "set the ACL of", path }, request, signal })).stat;
   }
 
-  async sync(path: string, { signal }: OperationOptions = {}): Promise<void> {
+  async sync(path: string, { signal }: NodeOperationOptions = {}): Promise<void> {
     const request = { path: this.#chroot.toServer(path) };
     await this.#request("sync", { label: { action: "sync", path, reads: true }, request, signal });
   }
 
-  async multi(requests: MultiRequest[], options: OperationOptions = {}): Promise<MultiResult[]> {
+  async multi(requests: MultiRequest[], options: NodeOperationOptions = {}): Promise<MultiResult[]> {
     return await this.#orPlainly((
       plain,
     ) => (plain === null ? this.#multi(requests, options) : plain.multi(requests, options)));
   }
 
-  async #multi(requests: MultiRequest[], { signal }: OperationOptions = {}): Promise<MultiResult[]> {
+  async #multi(requests: MultiRequest[], { signal }: NodeOperationOptions = {}): Promise<MultiResult[]> {
     const sent = requests.map((request) => this.#toServerRequest(request));
     const label = { action: "execute the transaction at", path: requests[0]?.path ?? "/" };
     const results = await this.session.request({
       label,
-      code: multiCode,
-      body: this.#encodeBody(label, (writer) => multiRequest.write(writer, sent)),
+      code: multiOperationCode,
+      body: this.#encodeBody(label, (writer) => multiRequestCodec.write(writer, sent)),
       decode(err, reader) {
-        if (err !== 0) throw responseError(label, err);
-        return multiResponse.read(reader);
+        if (err !== 0) throw operationResponseError(label, err);
+        return multiResponseCodec.read(reader);
       },
     }, signal);
     const failed = results.findIndex((result) => isFailure(result));
     const failedResult = results[failed];
     if (failedResult !== undefined && isFailure(failedResult)) {
       const request = requests[failed];
-      throw responseError({ action: request?.type ?? "do", path: request?.path ?? "" }, failedResult.err, failed);
+      throw operationResponseError(
+        { action: request?.type ?? "do", path: request?.path ?? "" },
+        failedResult.err,
+        failed,
+      );
     }
     return results.map((result) => "path" in result ? { ...result, path: this.#chroot.toClient(result.path) } : result);
   }
@@ -359,30 +382,33 @@ class ZooKeeperClient implements ZooKeeper {
   /**
    * `replied` gets the error code before the result is used; an `expected` error has a result instead of a rejection.
    */
-  #request<Name extends OperationName, Expected = never>(name: Name, { label, request, signal, replied, expected }: {
-    readonly label: OperationLabel;
-    readonly request: OperationRequest<Name>;
-    readonly signal: AbortSignal | undefined;
-    readonly replied?: (err: number) => void;
-    readonly expected?: Readonly<Partial<Record<ZooKeeperErrorName, Expected>>>;
-  }): Promise<OperationResponse<Name> | Expected> {
+  #request<Name extends ZooKeeperOperationName, Expected = never>(
+    name: Name,
+    { label, request, signal, replied, expected }: {
+      readonly label: ZooKeeperOperationLabel;
+      readonly request: ZooKeeperOperationRequest<Name>;
+      readonly signal: AbortSignal | undefined;
+      readonly replied?: (err: number) => void;
+      readonly expected?: Readonly<Partial<Record<ZooKeeperErrorName, Expected>>>;
+    },
+  ): Promise<ZooKeeperOperationResponse<Name> | Expected> {
     const row = rowOf(name);
     return this.session.request({
       label,
       code: row.code,
       body: this.#encodeBody(label, (writer) => row.request.write(writer, request)),
-      decode(err: number, reader: ByteReader): OperationResponse<Name> | Expected {
+      decode(err: number, reader: ByteReader): ZooKeeperOperationResponse<Name> | Expected {
         replied?.(err);
         if (err === 0) return row.response.read(reader);
         const name = zooKeeperErrorName(err);
         const instead = name === undefined ? undefined : expected?.[name];
         if (instead !== undefined) return instead;
-        throw responseError(label, err);
+        throw operationResponseError(label, err);
       },
     }, signal);
   }
 
-  #encodeBody(label: OperationLabel, write: (writer: ByteWriter) => void): Uint8Array {
+  #encodeBody(label: ZooKeeperOperationLabel, write: (writer: ByteWriter) => void): Uint8Array {
     const writer = new ByteWriter();
     write(writer);
     const frameBytes = writer.length + requestHeaderBytes;
@@ -404,14 +430,15 @@ class ZooKeeperClient implements ZooKeeper {
   }
 }
 
-interface OperationRow<Name extends OperationName> {
+interface OperationRow<Name extends ZooKeeperOperationName> {
   readonly code: number;
-  readonly request: Codec<OperationRequest<Name>>;
-  readonly response: Codec<OperationResponse<Name>>;
+  readonly request: Codec<ZooKeeperOperationRequest<Name>>;
+  readonly response: Codec<ZooKeeperOperationResponse<Name>>;
 }
 
 /** The table's row with the types of its name, which TypeScript cannot derive. */
-const rowOf = <Name extends OperationName>(name: Name) => operations[name] as unknown as OperationRow<Name>;
+const rowOf = <Name extends ZooKeeperOperationName>(name: Name) =>
+  zooKeeperOperations[name] as unknown as OperationRow<Name>;
 
 const { NONODE } = zooKeeperErrorNumbers;
 
@@ -434,12 +461,12 @@ export class Chroot {
 
   constructor(prefix: string) {
     this.prefix = prefix === "/" ? "" : prefix;
-    if (this.prefix !== "") validatePath(this.prefix);
+    if (this.prefix !== "") validateNodePath(this.prefix);
   }
 
   /** The path on the server. Throws BADARGUMENTS. */
   toServer(path: string, sequential = false): string {
-    validatePath(path, sequential);
+    validateNodePath(path, sequential);
     if (this.prefix === "") return path;
     return path === "/" && !sequential ? this.prefix : this.prefix + path;
   }

@@ -71,13 +71,13 @@ export class ZooKeeperError extends BatonError {
 }
 
 /** The operation as messages name it: `{ action: "create", path: "/a" }`. */
-export interface OperationLabel {
+export interface ZooKeeperOperationLabel {
   readonly action: string;
   readonly path: string;
   readonly reads?: boolean;
 }
 
-export function responseError(label: OperationLabel, err: number, index?: number): ZooKeeperError {
+export function operationResponseError(label: ZooKeeperOperationLabel, err: number, index?: number): ZooKeeperError {
   const name = zooKeeperErrorName(err);
   const why = name === undefined
     ? `unknown error ${err}`
@@ -108,7 +108,7 @@ const permissions: Readonly<Record<string, string>> = {
   "set the ACL of": "a (admin)",
 };
 
-function missingPermission({ action, path }: OperationLabel): string {
+function missingPermission({ action, path }: ZooKeeperOperationLabel): string {
   const permission = permissions[action];
   if (permission === undefined) return meanings.NOAUTH.text;
   const isOfParent = /^[cd] /.test(permission);
@@ -118,8 +118,8 @@ function missingPermission({ action, path }: OperationLabel): string {
 }
 
 /** The error for an operation that the client gave up. */
-export function localError(
-  label: OperationLabel,
+export function givenUpOperationError(
+  label: ZooKeeperOperationLabel,
   reason: ZooKeeperErrorName,
   { why = meanings[reason].text, cause }: { readonly why?: string; readonly cause?: unknown } = {},
 ): ZooKeeperError {
@@ -127,12 +127,12 @@ export function localError(
 }
 
 /** Whether the server does not know an operation, or one of a transaction. */
-export function isUnknownOperation(thrown: unknown): boolean {
+export function isUnknownOperationError(thrown: unknown): boolean {
   return thrown instanceof ZooKeeperError &&
     (thrown.reason === "UNIMPLEMENTED" || thrown.reason === "MARSHALLINGERROR");
 }
 
 /** Whether a session has ended for this reason: expired on the servers, or closed by the client. */
-export function isSessionEnd(reason: unknown): boolean {
+export function isSessionEndError(reason: unknown): boolean {
   return reason instanceof ZooKeeperError && reason.reason === "SESSIONEXPIRED";
 }

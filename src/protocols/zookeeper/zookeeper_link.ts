@@ -6,15 +6,20 @@ import process from "node:process";
 import type { Clock } from "../../base/support/clock.ts";
 import { FifoQueue } from "../../base/support/fifo_queue.ts";
 import { ByteReader, ByteWriter, protocolError } from "../../base/wire/bytes.ts";
-import { eventType, type EventTypeName, operations, specialXid } from "./jute/zookeeper_operations.ts";
+import {
+  specialXid,
+  watchEventType,
+  type WatchEventTypeName,
+  zooKeeperOperations,
+} from "./jute/zookeeper_operations.ts";
 import { WatcherEvent } from "./jute/zookeeper_records.ts";
 import { isAnsweredByLeader, LeaderProof } from "./leader_proof.ts";
-import type { FrameListener, FrameStream } from "../../base/sockets/frame_stream.ts";
-import type { LivenessFacts, Patience, RequestKind } from "./session_timing.ts";
-import type { RearmBatch } from "./watches.ts";
+import type { FrameStream, FrameStreamListener } from "../../base/sockets/frame_stream.ts";
+import type { LivenessFacts, RequestKind, SilencePatience } from "./session_timing.ts";
+import type { WatchRearmBatch } from "./watches.ts";
 import { onAbort } from "../../base/support/abort.ts";
 import type { ZooKeeperErrorName } from "./jute/zookeeper_error_codes.ts";
-import { localError, type OperationLabel, ZooKeeperError } from "./zookeeper_error.ts";
+import { givenUpOperationError, ZooKeeperError, type ZooKeeperOperationLabel } from "./zookeeper_error.ts";
 
 /** Handles one reply. Neither method may throw. */
 interface ReplyHandler {
@@ -24,7 +29,7 @@ interface ReplyHandler {
 }
 
 export interface ZooKeeperLinkOwner {
-  eventReceived(type: EventTypeName, path: string): void;
+  eventReceived(type: WatchEventTypeName, path: string): void;
   /** Called after input that contained at least one reply. */
   repliesReceived(): void;
   /** Called once when the connection is lost, after all pending requests were told; not after `destroy`. */
@@ -40,7 +45,7 @@ interface ZooKeeperLinkOptions {
   readonly relayMs: number;
   readonly lastZxid: bigint;
   /** Learns how long requests take. */
-  readonly patience: Patience;
+  readonly patience: SilencePatience;
   /**
    * While no request is unanswered, input is read at most once in this time, in milliseconds. Immediately when left
    * out.
@@ -62,11 +67,11 @@ const gatheredBytesMax = 64 << 10;
 
 const xidMax = 0x7fffffff;
 const emptyBody = new Uint8Array(0);
-const eventNames = new Map<number, EventTypeName>(
-  Object.entries(eventType).map(([name, number]) => [number, name as EventTypeName]),
+const eventNames = new Map<number, WatchEventTypeName>(
+  Object.entries(watchEventType).map(([name, number]) => [number, name as WatchEventTypeName]),
 );
 
-export class ZooKeeperLink implements FrameListener {
+export class ZooKeeperLink implements FrameStreamListener {
   readonly #stream: FrameStream;
   readonly #owner: ZooKeeperLinkOwner;
   readonly #clock: Clock;
@@ -81,7 +86,7 @@ export class ZooKeeperLink implements FrameListener {
   #leaderRequestsPending = 0;
   /** The numbers of unanswered requests. Heartbeats are no requests of the session's user. */
   readonly #waiting = { read: 0, write: 0 };
-  readonly #patience: Patience;
+  readonly #patience: SilencePatience;
   readonly #proof: LeaderProof;
   lastZxid: bigint;
   #hasNewReplies = false;
@@ -155,16 +160,16 @@ export class ZooKeeperLink implements FrameListener {
   }
 
   ping(): void {
-    this.#write(specialXid.ping, operations.ping.code, { body: emptyBody, reply: ignoredReply });
+    this.#write(specialXid.ping, zooKeeperOperations.ping.code, { body: emptyBody, reply: ignoredReply });
   }
 
   /** Sends a ping that goes through the leader. */
   pingLeader(): void {
-    this.send(operations.sync.code, rootPath, ignoredReply);
+    this.send(zooKeeperOperations.sync.code, rootPath, ignoredReply);
   }
 
-  setWatches({ body, onConfirmed }: RearmBatch): void {
-    this.#write(specialXid.setWatches, operations.setWatches.code, {
+  setWatches({ body, onConfirmed }: WatchRearmBatch): void {
+    this.#write(specialXid.setWatches, zooKeeperOperations.setWatches.code, {
       body,
       reply: {
         received(err) {
@@ -289,11 +294,11 @@ const ignoredReply: ReplyHandler = { received() {}, connectionLost() {} };
 
 /** Writes wait for the servers' disks. */
 function kindOf(code: number): RequestKind {
-  return isAnsweredByLeader(code) && code !== operations.sync.code ? "write" : "read";
+  return isAnsweredByLeader(code) && code !== zooKeeperOperations.sync.code ? "write" : "read";
 }
 
-export interface OperationCall<T> {
-  readonly label: OperationLabel;
+export interface ZooKeeperOperationCall<T> {
+  readonly label: ZooKeeperOperationLabel;
   readonly code: number;
   readonly body: Uint8Array;
   /** Decodes the reply, or throws the error to reject with. */
@@ -306,14 +311,14 @@ export class ZooKeeperRequest<T> implements ReplyHandler {
   readonly body: Uint8Array;
   /** The time after which it must not be sent, on the clock. */
   readonly deadlineMs: number;
-  readonly #call: OperationCall<T>;
+  readonly #call: ZooKeeperOperationCall<T>;
   readonly #result = Promise.withResolvers<T>();
   readonly promise = this.#result.promise;
   #offAbort: () => void = () => {};
   /** Whether the operation was answered, failed, or was cancelled by the caller. */
   settled = false;
 
-  constructor(call: OperationCall<T>, deadlineMs: number, signal?: AbortSignal) {
+  constructor(call: ZooKeeperOperationCall<T>, deadlineMs: number, signal?: AbortSignal) {
     this.#call = call;
     this.code = call.code;
     this.body = call.body;
@@ -342,7 +347,9 @@ export class ZooKeeperRequest<T> implements ReplyHandler {
   fail(reason: ZooKeeperErrorName, cause?: unknown, why?: string): void {
     if (this.settled) return;
     this.#settle(() =>
-      this.#result.reject(localError(this.#call.label, reason, why === undefined ? { cause } : { cause, why }))
+      this.#result.reject(
+        givenUpOperationError(this.#call.label, reason, why === undefined ? { cause } : { cause, why }),
+      )
     );
   }
 

@@ -7,26 +7,36 @@ import { formatAddress } from "../../base/sockets/connection.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { FifoQueue } from "../../base/support/fifo_queue.ts";
-import { type EventTypeName, operations } from "./jute/zookeeper_operations.ts";
-import type { Connector } from "./connector.ts";
+import { type WatchEventTypeName, zooKeeperOperations } from "./jute/zookeeper_operations.ts";
+import type { ZooKeeperConnector } from "./connector.ts";
 import type { EstablishedConnection } from "./establish.ts";
-import { type OperationCall, ZooKeeperLink, type ZooKeeperLinkOwner, ZooKeeperRequest } from "./zookeeper_link.ts";
-import { type SearchResult, ServerSearch, type ServerSearchOwner, type ServerSearchRound } from "./server_search.ts";
+import {
+  ZooKeeperLink,
+  type ZooKeeperLinkOwner,
+  type ZooKeeperOperationCall,
+  ZooKeeperRequest,
+} from "./zookeeper_link.ts";
+import {
+  ServerSearch,
+  type ServerSearchOwner,
+  type ServerSearchResult,
+  type ServerSearchRound,
+} from "./server_search.ts";
 import { probeShortestTimeout } from "./end_session.ts";
 import {
+  decideHeartbeat,
   deriveSessionTiming,
-  heartbeatAction,
-  isDoubtful,
+  isConnectionDoubtful,
+  leaderRelayMs,
   leaseEndMs,
   type LivenessFacts,
-  Patience,
-  relayMs,
   resumeAttemptMs,
+  SilencePatience,
 } from "./session_timing.ts";
 import type { SessionWatches } from "./watches.ts";
 import type { WatchEvent, ZooKeeperSession, ZooKeeperSessionState } from "./zookeeper.ts";
-import { isResumable } from "./handshake.ts";
-import { localError, ZooKeeperError } from "./zookeeper_error.ts";
+import { isSessionResumable } from "./handshake.ts";
+import { givenUpOperationError, ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
  * The limit of requests in flight. The server stops reading at 1,000 (globalOutstandingLimit); with more, a request's
@@ -42,15 +52,15 @@ const slowRounds = 3;
 
 export interface ZooKeeperClientSessionOptions {
   readonly clock: Clock;
-  readonly connector: Connector;
+  readonly connector: ZooKeeperConnector;
   /** The timeout to request on every connection, in milliseconds. */
   readonly timeoutMs: number;
   readonly watches: SessionWatches;
   /** Converts the server's path in an event into the caller's. */
   readonly toClientPath: (path: string) => string;
-  /** See ConnectOptions. */
+  /** See ZooKeeperConnectOptions. */
   readonly gatherEventsMs?: number | undefined;
-  /** See ConnectOptions. */
+  /** See ZooKeeperConnectOptions. */
   readonly onSlow?: ((sentence: string) => void) | undefined;
 }
 
@@ -76,7 +86,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   #isProbingTimeout = false;
   /** Another probe soon would only add to the work of a slow server. */
   #nextProbeMs = -Infinity;
-  readonly #patience = new Patience();
+  readonly #patience = new SilencePatience();
   /** A connection that was closed because it was silent, until there is another one. */
   #silentLink: ZooKeeperLink | null = null;
   #hasYielded = false;
@@ -133,10 +143,10 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /** Sends a request when connected, within T. See ZooKeeper for its errors. */
-  request<T>(call: OperationCall<T>, signal?: AbortSignal): Promise<T> {
+  request<T>(call: ZooKeeperOperationCall<T>, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closing !== null || this.state === "ended") {
-      return Promise.reject(localError(call.label, "SESSIONEXPIRED", { cause: this.ended.reason }));
+      return Promise.reject(givenUpOperationError(call.label, "SESSIONEXPIRED", { cause: this.ended.reason }));
     }
     return this.#enqueue(new ZooKeeperRequest(call, this.#clock.now() + this.timeoutMs, signal));
   }
@@ -151,7 +161,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#end(closedError());
   }
 
-  eventReceived(type: EventTypeName, path: string): void {
+  eventReceived(type: WatchEventTypeName, path: string): void {
     const event: WatchEvent = { type, path: this.#options.toClientPath(path) };
     for (const watcher of this.#options.watches.takeWatchers(type, path)) queueMicrotask(() => watcher(event));
   }
@@ -160,7 +170,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (this.#link === null) return;
     this.#provenMs = Math.max(this.#provenMs, this.#link.provenMs);
     if (
-      this.state === "doubtful" && !isDoubtful(this.#clock.now(), this.#livenessFacts(this.#link), this.#patienceMs)
+      this.state === "doubtful" &&
+      !isConnectionDoubtful(this.#clock.now(), this.#livenessFacts(this.#link), this.#patienceMs)
     ) {
       this.#search.stop();
       this.#setState("connected");
@@ -174,7 +185,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#lastZxid = this.#link.lastZxid;
     this.#link = null;
     this.#lostMs = this.#clock.now();
-    if (!isResumable(this)) return this.#end(this.#notResumedError());
+    if (!isSessionResumable(this)) return this.#end(this.#notResumedError());
     this.#setState("connecting");
     this.#search.start();
   }
@@ -214,7 +225,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
       nextXid: accepted.nextXid,
       connectSentMs,
       // The server at a unix socket is standalone, and its own leader.
-      relayMs: this.#isStandalone ? 0 : relayMs(accepted.timeoutMs, this.#shortestTimeoutMs),
+      relayMs: this.#isStandalone ? 0 : leaderRelayMs(accepted.timeoutMs, this.#shortestTimeoutMs),
       lastZxid: this.#lastZxid,
       patience: this.#patience,
       gatherMs: this.#options.gatherEventsMs,
@@ -239,11 +250,11 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (this.#hasYielded) return this.#wakeBy(nowMs);
     if (link !== null) {
       const facts = this.#livenessFacts(link);
-      const { action, nextCheckMs } = heartbeatAction(nowMs, facts, this.timeoutMs, this.#patienceMs);
+      const { action, nextCheckMs } = decideHeartbeat(nowMs, facts, this.timeoutMs, this.#patienceMs);
       if (action === "ping") this.#needsLeader ? this.#pingLeader(link) : link.ping();
       if (action === "doubt" && this.state === "connected") {
         this.#setState("doubtful");
-        if (isResumable(this)) this.#search.start();
+        if (isSessionResumable(this)) this.#search.start();
       }
       if (action === "drop") {
         const silence = new Error(`no response from the server for ${Math.round(this.#patienceMs)} ms`);
@@ -291,7 +302,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     void probeShortestTimeout(this.#options.connector, limits).then((shortestMs) => {
       this.#isProbingTimeout = false;
       this.#shortestTimeoutMs = shortestMs;
-      this.#link?.shortenRelay(relayMs(this.timeoutMs, shortestMs));
+      this.#link?.shortenRelay(leaderRelayMs(this.timeoutMs, shortestMs));
     });
   }
 
@@ -347,7 +358,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     };
   }
 
-  onSearchEnded(finding: SearchResult): void {
+  onSearchEnded(finding: ServerSearchResult): void {
     if (finding.kind !== "accepted") {
       if (finding.kind === "refused") return this.#end(finding.error);
       return this.#end(finding.isReplaced ? this.#notResumedError() : this.#expiredError());
@@ -378,7 +389,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     const limitMs = deriveSessionTiming(this.timeoutMs).dropMs;
     const deadlineMs = this.#clock.now() + limitMs;
     const cancelLimit = this.#clock.startTimer(limitMs, () => this.#end(closedError()));
-    const { code } = operations.closeSession;
+    const { code } = zooKeeperOperations.closeSession;
     const label = { action: "close the session", path: "/" };
     const body = new Uint8Array(0);
     while (!this.#isEnded() && this.#clock.now() < deadlineMs) {

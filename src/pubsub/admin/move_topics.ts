@@ -2,7 +2,7 @@
  * Moves topics between servers, for operators: asks the owner of a topic to hand it off and returns the outcome, moves
  * many topics, and drains a server.
  */
-import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -38,7 +38,7 @@ const movesAtOnce = 4;
 
 interface MoveTopicsOptions {
   readonly clock: Clock;
-  readonly socket: SocketOptions | undefined;
+  readonly socket: ZeroMqSocketOptions | undefined;
   readonly signal?: AbortSignal;
   /** Called just before the request to the topic's owner. Until `onDone` is called, the topic may still move. */
   readonly onStart?: (move: RequestedTopicMove) => void;

@@ -1,6 +1,6 @@
 /** Sends one request to one server on a connection of its own, and returns the response. */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { anyAbortSignal } from "../../base/support/abort.ts";
@@ -13,7 +13,7 @@ export interface ServerRequestOptions {
   readonly clock: Clock;
   /** Milliseconds to wait for the response. */
   readonly withinMs: number;
-  readonly socket?: SocketOptions | undefined;
+  readonly socket?: ZeroMqSocketOptions | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 

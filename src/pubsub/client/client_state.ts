@@ -15,8 +15,8 @@ import { createPrivateFile } from "../../base/storage/durable_file.ts";
 import type { SqlRow } from "../../base/storage/sql_row.ts";
 import { findFileLockHolder } from "../../base/storage/file_lock_holder.ts";
 import { SqliteFile } from "../../base/storage/sqlite_file.ts";
-import { isLocked } from "../../base/storage/storage_error.ts";
-import { type ChecksumTable, checksumTable, isDamage } from "../../base/storage/checksum_table.ts";
+import { isDatabaseLocked } from "../../base/storage/storage_error.ts";
+import { type ChecksumTable, checksumTable, isDamageError } from "../../base/storage/checksum_table.ts";
 import { noMessageId, type SessionToken } from "../wire/field_types.ts";
 import { clientNumberStepMax, freeClientNumberMax } from "../wire/message_limits.ts";
 import { ByteReader, ByteWriter, joinBytes } from "../../base/wire/bytes.ts";
@@ -114,7 +114,7 @@ export class ClientState implements Disposable {
       try {
         return new ClientState(folder, id);
       } catch (thrown) {
-        if (!isLocked(thrown)) throw stateError(thrown, folder, id);
+        if (!isDatabaseLocked(thrown)) throw stateError(thrown, folder, id);
         const leftMs = startMs + waitMs - clock.now();
         if (leftMs <= 0) {
           const until = waitMs > 0 ? `, and has not ended within ${formatDuration(waitMs)}` : "";
@@ -345,7 +345,7 @@ export class ClientState implements Disposable {
       const rows = this.#file.all(sql, ...values);
       if (rows.every((row) => table.isIntact(row))) return rows;
     } catch (cause) {
-      if (!isDamage(cause)) throw cause;
+      if (!isDamageError(cause)) throw cause;
       throw new BatonError("IO", `${where}: ${errorMessage(cause)}${damageAdvice} ${this.path}`, { cause });
     }
     throw new BatonError("IO", `${where} in its ${table.name}${damageAdvice} ${this.path}`);

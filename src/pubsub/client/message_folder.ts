@@ -12,7 +12,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameS
 import { join, resolve } from "node:path";
 import { BatonError, errorMessage, errorReason } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
-import { flushParentFolders, flushPath, writeFlushed } from "../../base/storage/durable_file.ts";
+import { flushParentFolders, flushPath, writeFlushedFile } from "../../base/storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
 
 /** The name of the file that says which client and topic own the folder. */
@@ -173,7 +173,7 @@ function claimFolder(path: string, client: string, topic: string): void {
   try {
     // Flush the folder before the owner file exists, so that a process that finds the file need not flush it.
     if (!existsSync(file)) flushParentFolders(path);
-    writeFlushed(file, bytes, { flags: "wx" });
+    writeFlushedFile(file, bytes, { flags: "wx" });
     flushPath(path);
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") {
@@ -183,7 +183,8 @@ function claimFolder(path: string, client: string, topic: string): void {
     }
     const found = readOwnerFile(file);
     if (found === wanted) return;
-    if (found === "") return writeFlushed(file, bytes); // a process was killed between creating and writing the file
+    // A process was killed between creating and writing the file.
+    if (found === "") return writeFlushedFile(file, bytes);
     throw new BatonError("USAGE", `The folder ${path} belongs to ${found.trim()}, and not to ${wanted.trim()}`);
   }
 }
@@ -200,7 +201,7 @@ function readOwnerFile(file: string): string {
 function writePart(path: string, body: Uint8Array): void {
   try {
     rmSync(path, { force: true });
-    writeFlushed(path, body, { flags: "wx" }); // never through a link that another user of the folder has made
+    writeFlushedFile(path, body, { flags: "wx" }); // never through a link that another user of the folder has made
   } catch (thrown) {
     try {
       rmSync(path, { force: true });

@@ -1,6 +1,6 @@
 /** One connection of a client to a proxy, which matches responses to requests. Never sends while not connected. */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZmtpError, ZmtpErrorReason } from "../../protocols/zeromq/zmtp/zmtp_error.ts";
 import { pubsubSocketLimits } from "../wire/message_limits.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
@@ -28,7 +28,7 @@ export class ProxyLink {
   #isRefused = false;
 
   /** Throws USAGE for an invalid endpoint. */
-  constructor(endpoint: string, options: SocketOptions = {}, onLost: () => void = () => {}) {
+  constructor(endpoint: string, options: ZeroMqSocketOptions = {}, onLost: () => void = () => {}) {
     this.endpoint = endpoint;
     this.#onLost = onLost;
     this.#socket = new DealerSocket({

@@ -2,7 +2,7 @@
  * Sends a client's requests to the proxies, one proxy after the other, until each request has an outcome or its time is
  * over. Owns the connections. The outcome is a response, definitely not done, or unknown.
  */
-import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { abortable, onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
@@ -41,7 +41,7 @@ export interface PubsubRequesterOptions {
   readonly attemptMs: number;
   /** The most tries after the first one. */
   readonly retriesMax?: number;
-  readonly socket?: SocketOptions;
+  readonly socket?: ZeroMqSocketOptions;
   /** Where `findProxies` looks, as part of a sentence: `in the coordination service at …`. */
   readonly lookupPlace?: () => string;
   /**

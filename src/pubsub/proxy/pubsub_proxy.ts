@@ -3,8 +3,8 @@
  * nothing: if it is killed, its clients try again.
  */
 import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
-import type { SocketCounters, SocketEvent, SocketLoad } from "../../protocols/zeromq/socket_event.ts";
-import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketCounters, ZeroMqSocketEvent, ZeroMqSocketLoad } from "../../protocols/zeromq/socket_event.ts";
+import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { abortable } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -39,9 +39,9 @@ export interface PubsubProxyOptions {
   /** How long to try a request without a deadline, in milliseconds. */
   readonly requestTimeoutMs?: number;
   /** The options of the socket for clients: encryption, and which clients may connect. */
-  readonly clientSocketOptions?: SocketOptions;
+  readonly clientSocketOptions?: ZeroMqSocketOptions;
   /** The options of the sockets to servers. */
-  readonly serverSocketOptions?: SocketOptions;
+  readonly serverSocketOptions?: ZeroMqSocketOptions;
   /** Returns why the connection's user may not send this message; null if it may. If omitted, every user may. */
   readonly authorize?: (userId: string | null, message: PubsubMessage) => string | null;
   /** Reports problems to the operator. */
@@ -145,7 +145,7 @@ export class PubsubProxy implements AsyncDisposable {
   }
 
   /** The memory that connections use, and how many were refused or closed. */
-  get load(): SocketLoad & SocketCounters {
+  get load(): ZeroMqSocketLoad & ZeroMqSocketCounters {
     return { ...this.#front.load, ...this.#front.counters };
   }
 
@@ -281,7 +281,7 @@ export class PubsubProxy implements AsyncDisposable {
     }
   }
 
-  #onSocketEvent(event: SocketEvent): void {
+  #onSocketEvent(event: ZeroMqSocketEvent): void {
     if (event.kind !== "disconnected" || this.#isSweeping) return;
     this.#isSweeping = true;
     // The socket removes the connection only after this event handler has returned.

@@ -2,7 +2,7 @@
  * Handles each request of a proxy from its arrival until its response: finds the server, sends the request, and
  * executes the decisions of decide_forwarding.ts. Does not know the clients' socket.
  */
-import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -33,7 +33,7 @@ export interface ProxyRequestForwarderOptions {
   readonly limits: ProxyLimits;
   readonly counters: ProxyCounters;
   /** Options of the sockets to servers. */
-  readonly socketOptions: SocketOptions;
+  readonly socketOptions: ZeroMqSocketOptions;
   /**
    * Delivers a server's response; `respond` delivers a response of the proxy itself. Each request gets one response
    * unless its client has disconnected.
@@ -60,7 +60,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
   readonly clock: Clock;
   readonly cachedClock: CachedClock;
   readonly limits: ProxyLimits;
-  readonly socketOptions: SocketOptions;
+  readonly socketOptions: ZeroMqSocketOptions;
   readonly #options: ProxyRequestForwarderOptions;
   readonly #admission: ProxyRequestAdmission;
   readonly #deadlines: DeadlineWheel<ProxyRequest>;

@@ -3,7 +3,7 @@
  * When the connection is lost, the link closes the socket, so that no request is sent late on the next connection.
  */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -22,7 +22,7 @@ export interface ServerLinkHost {
   readonly clock: Clock;
   readonly cachedClock: CachedClock;
   readonly limits: Pick<ProxyLimits, "windowPerServer" | "windowBytesPerServer">;
-  readonly socketOptions: SocketOptions;
+  readonly socketOptions: ZeroMqSocketOptions;
   /** Called when a response has arrived; `frames` are the frames after the envelope. */
   onResponse(request: ProxyRequest, frames: Uint8Array[]): void;
   /** Called when a response has arrived after its request had ended. */

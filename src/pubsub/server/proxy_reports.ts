@@ -1,6 +1,6 @@
 /** PERIODIC: tells every proxy, every few seconds, that this server is alive and which topics it serves. */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { encodePubsubMessage } from "../wire/encode_message.ts";
 import { encodeTopicList } from "../wire/topic_list.ts";
@@ -10,7 +10,7 @@ import { proxyReportEveryMs, proxyReportTopicsMax } from "./server_limits.ts";
 export interface ProxyReportOptions {
   readonly server: string;
   readonly clock: Clock;
-  readonly socket?: SocketOptions | undefined;
+  readonly socket?: ZeroMqSocketOptions | undefined;
   /** Names of the topics that are served now. */
   readonly topics: () => Iterable<string>;
 }

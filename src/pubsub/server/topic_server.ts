@@ -3,7 +3,7 @@
  * that connect them. It owns all of them. `leave` ends it in order, `close` ends it immediately.
  */
 import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
-import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -91,9 +91,9 @@ export interface TopicServerOptions {
   readonly clock: Clock;
   readonly store?: Partial<TopicStoreOptions>;
   /** The security of the ROUTER, and of connections to other processes. */
-  readonly security?: { readonly server: SocketOptions; readonly client: SocketOptions } | undefined;
+  readonly security?: { readonly server: ZeroMqSocketOptions; readonly client: ZeroMqSocketOptions } | undefined;
   /** The limits of the ROUTER. */
-  readonly limits?: Pick<SocketOptions, "connectionsMax" | "inputBytesMax">;
+  readonly limits?: Pick<ZeroMqSocketOptions, "connectionsMax" | "inputBytesMax">;
   /** The system's functions, which a simulation replaces. */
   readonly system?: TopicServerSystem;
   /** Reports a problem for the operator. */

@@ -4,7 +4,7 @@
  */
 import { BatonError } from "../../base/errors.ts";
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
 import { decodePubsubMessage } from "../wire/decode_message.ts";
@@ -21,9 +21,9 @@ const decoder = new TextDecoder();
 export class TopicTransferSender implements TopicTransferChannel {
   readonly #server: string;
   readonly #clock: Clock;
-  readonly #socket: SocketOptions;
+  readonly #socket: ZeroMqSocketOptions;
 
-  constructor(server: string, clock: Clock, socket: SocketOptions = {}) {
+  constructor(server: string, clock: Clock, socket: ZeroMqSocketOptions = {}) {
     this.#server = server;
     this.#clock = clock;
     this.#socket = socket;

@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
 import { retryPolicySettings } from "../settings/retry_settings.ts";
 import type { SettingValues } from "../../base/config/setting.ts";
-import { type KafkaCredentials, saslMechanisms } from "../../protocols/kafka/sasl_mechanisms.ts";
+import { type KafkaCredentials, kafkaSaslMechanisms } from "../../protocols/kafka/sasl_mechanisms.ts";
 import { BatonError } from "../../base/errors.ts";
 import type { Address } from "../../base/sockets/connection.ts";
 import { parseAddress } from "../../base/sockets/parse_address.ts";
@@ -142,9 +142,9 @@ function brokersOf(written: string, hosts: string): Address[] {
 }
 
 function mechanismOf(written: string, name: string): KafkaCredentials["mechanism"] {
-  const known = saslMechanisms.find((each) => each === name.toUpperCase());
+  const known = kafkaSaslMechanisms.find((each) => each === name.toUpperCase());
   if (known === undefined) {
-    throw invalidDestinationError(written, `mechanism=${name} is unknown; known are ${saslMechanisms.join(", ")}`);
+    throw invalidDestinationError(written, `mechanism=${name} is unknown; known are ${kafkaSaslMechanisms.join(", ")}`);
   }
   return known;
 }

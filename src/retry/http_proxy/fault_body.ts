@@ -1,5 +1,5 @@
 /** The immediate response of the proxy for a failed request: JSON, or a SOAP 1.1 fault for SOAP clients. Pure. */
-import { headerValue, type HttpHeaders } from "../../base/http/http_headers.ts";
+import { type HttpHeaders, httpHeaderValue } from "../../base/http/http_headers.ts";
 
 export type FaultKind =
   | "unreachable"
@@ -70,8 +70,8 @@ export function makeFault(
 
 /** SOAP 1.1 requests have SOAPAction (section 6.1); SOAP 1.2 has its own content type. */
 function isSoap(headers: HttpHeaders): boolean {
-  const type = headerValue(headers, "content-type")?.toLowerCase() ?? "";
-  return headerValue(headers, "soapaction") !== null || type.startsWith("application/soap+xml");
+  const type = httpHeaderValue(headers, "content-type")?.toLowerCase() ?? "";
+  return httpHeaderValue(headers, "soapaction") !== null || type.startsWith("application/soap+xml");
 }
 
 /** A fault of SOAP 1.1 (section 4.4). Failures behind the proxy are not the client's fault. */

@@ -13,10 +13,15 @@ import type { TrySpan } from "../targets/try_span.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import { type FirstTry, mayBeStored, type MessageHead } from "../queue/stored_message.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
-import type { BackendResponse, HttpClient, SendResult } from "../../base/http/http_client.ts";
-import { headerPairs, headerValue, type HttpHeaders, replaceHeaders } from "../../base/http/http_headers.ts";
+import type { BackendResponse, HttpClient, HttpSendResult } from "../../base/http/http_client.ts";
+import {
+  httpHeaderPairs,
+  type HttpHeaders,
+  httpHeaderValue,
+  replaceHttpHeaders,
+} from "../../base/http/http_headers.ts";
 import { type HttpListener, type HttpListenerOptions, listenHttp } from "../../base/http/http_listener.ts";
-import { type HttpPlace, joinPaths, pathOfTarget } from "../../base/http/request_target.ts";
+import { type HttpRequestTarget, joinUrlPaths, requestTargetPath } from "../../base/http/request_target.ts";
 import type { Address } from "../../base/sockets/connection.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
@@ -47,7 +52,7 @@ export interface CallGate {
 
 interface RetryHttpProxyOptions {
   readonly client: HttpClient;
-  readonly backend: HttpPlace;
+  readonly backend: HttpRequestTarget;
   readonly store: StoreClient;
   readonly rules: RetryRules;
   /** Follows the redirections 301, 302 and 303 of requests that could be stored, too. */
@@ -129,7 +134,7 @@ export class RetryHttpProxy {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { bodyBytesMax, bodyTimeoutMs, clock } = this.#options;
-    const headers = headerPairs(request.rawHeaders);
+    const headers = httpHeaderPairs(request.rawHeaders);
     const reader = new RequestReader(request, {
       budget: this.#budget,
       headBytes: requestBytes + headBytesOf(request, headers),
@@ -157,9 +162,9 @@ export class RetryHttpProxy {
     reader: RequestReader,
   ): Promise<void> {
     const { backend } = this.#options;
-    const path = pathOfTarget(request.url ?? "/");
+    const path = requestTargetPath(request.url ?? "/");
     const method = request.method ?? "GET";
-    const joined = path && joinPaths(backend.path, path);
+    const joined = path && joinUrlPaths(backend.path, path);
     if (path === null || joined === null) {
       const why = `the path ${request.url} cannot be forwarded`;
       return respondFault(response, headers, { kind: "bad_request", why, stored: null });
@@ -179,7 +184,7 @@ export class RetryHttpProxy {
     }
     // The key is stored, too, so that all tries are one message for the backend.
     const passed = forwardedHeaders(headers);
-    const isKeyed = safeMethods.has(method) || headerValue(passed, idempotencyHeader) !== null;
+    const isKeyed = safeMethods.has(method) || httpHeaderValue(passed, idempotencyHeader) !== null;
     const keyed: HttpHeaders = isKeyed ? passed : [...passed, ["Idempotency-Key", newGuid()]];
     await this.#tryOrStore(response, { method, path, body, headers: keyed, reader }, joined);
   }
@@ -228,10 +233,10 @@ export class RetryHttpProxy {
   }
 
   /** Follows redirections only of a request that could be stored: for others they are the client's. */
-  async #callBackend(path: string, { method, headers, body }: ProxiedRequest): Promise<SendResult> {
+  async #callBackend(path: string, { method, headers, body }: ProxiedRequest): Promise<HttpSendResult> {
     const { client, backend, timeoutMs, traceTry, rules, follow } = this.#options;
     const span = traceTry?.(headers);
-    const sent = span === undefined ? headers : replaceHeaders(headers, span.headers);
+    const sent = span === undefined ? headers : replaceHttpHeaders(headers, span.headers);
     const result = await client.send({ origin: backend.origin, path, method, headers: sent, body }, {
       timeoutMs,
       signal: this.#ending.signal,
@@ -249,7 +254,7 @@ export class RetryHttpProxy {
     return result;
   }
 
-  async #passResponse(response: ServerResponse, call: ProxiedRequest, result: SendResult): Promise<void> {
+  async #passResponse(response: ServerResponse, call: ProxiedRequest, result: HttpSendResult): Promise<void> {
     if (result.kind !== "responded") {
       this.#budget.endCall(call.reader.share);
       if (isMalformed(result)) {
@@ -341,7 +346,7 @@ export class RetryHttpProxy {
   }
 }
 
-function isMalformed(result: SendResult): boolean {
+function isMalformed(result: HttpSendResult): boolean {
   return result.kind === "failed" && result.isMalformed;
 }
 
@@ -397,7 +402,7 @@ async function passResponse(
   const closed = new AbortController();
   response.once("close", () => closed.abort());
   const passed = passedHeaders(status, headers);
-  response.writeHead(status, replaceHeaders(passed, added).flat());
+  response.writeHead(status, replaceHttpHeaders(passed, added).flat());
   const hasBody = method !== "HEAD" && status !== 204 && status !== 304;
   try {
     for await (const chunk of body) {
@@ -420,8 +425,8 @@ async function passResponse(
  * "?", or is left out.
  */
 function passedHeaders(status: number, headers: HttpHeaders): HttpHeaders {
-  const length = headerValue(headers, "content-length");
-  const isChunked = headerValue(headers, "transfer-encoding") !== null;
+  const length = httpHeaderValue(headers, "content-length");
+  const isChunked = httpHeaderValue(headers, "transfer-encoding") !== null;
   const keepsLength = length !== null && /^\d+$/.test(length) && !isChunked && status !== 204;
   const valid = forwardedHeaders(headers).filter(([name]) => /^[!#$%&'*+.^_`|~\w-]+$/.test(name))
     .map(([name, value]) => [name, value.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, "?")] as const);

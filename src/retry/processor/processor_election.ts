@@ -7,7 +7,7 @@
 import { hostname } from "node:os";
 import process from "node:process";
 import { connect } from "../../protocols/zookeeper/zookeeper_client.ts";
-import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
+import { isSessionEndError } from "../../protocols/zookeeper/zookeeper_error.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { campaign, type Leadership } from "../../coordination/election/campaign.ts";
 import { type HolderInfo, holderInfo, nameOfHolder } from "../../coordination/nodes/holder_info.ts";
@@ -121,7 +121,7 @@ export class ProcessorElection {
           ...(place.connect.acl === undefined ? {} : { acl: place.connect.acl }),
         });
       } catch (thrown) {
-        if (signal.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+        if (signal.aborted || !isSessionEndError(zk.session.ended.reason)) throw thrown;
         log("warning", "session_expired", "the session of the candidate expired; standing for election again");
       }
     }

@@ -6,7 +6,7 @@ import { messageStates } from "../queue/message_life.ts";
 import { formatAddress } from "../../base/sockets/connection.ts";
 import type { Log } from "../../base/support/log.ts";
 import type { StoreProcessor } from "./store_processor.ts";
-import { describeReach } from "../../base/sockets/socket_reach.ts";
+import { describeSocketReach } from "../../base/sockets/socket_reach.ts";
 
 const { gauge, counter } = metricFactory("baton_retry");
 
@@ -21,7 +21,7 @@ export async function retryStatusPage(
     health: () => healthOf(processor),
     metrics: () => metricsOf(processor),
   });
-  log("info", "metrics", `/healthz and /metrics are at ${describeReach([page.address], formatAddress)}`);
+  log("info", "metrics", `/healthz and /metrics are at ${describeSocketReach([page.address], formatAddress)}`);
   return page;
 }
 

@@ -1,9 +1,14 @@
 /** Builds the request to a backend from a received request or a stored message. Pure. */
 import { METHODS } from "node:http";
 import { BatonError } from "../../base/errors.ts";
-import type { OutgoingRequest } from "../../base/http/http_exchange.ts";
-import { headerValue, type HttpHeaders } from "../../base/http/http_headers.ts";
-import { type HttpPlace, joinPaths, splitUrl, withoutLogin } from "../../base/http/request_target.ts";
+import type { OutgoingHttpRequest } from "../../base/http/http_exchange.ts";
+import { type HttpHeaders, httpHeaderValue } from "../../base/http/http_headers.ts";
+import {
+  type HttpRequestTarget,
+  joinUrlPaths,
+  splitRequestUrl,
+  urlWithoutLogin,
+} from "../../base/http/request_target.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
 /** The header by which a backend recognizes a message that it has already processed. */
@@ -38,8 +43,8 @@ export function forwardedHeaders(headers: HttpHeaders): HttpHeaders {
 }
 
 /** Throws USAGE for a URL that no message can be sent to. `isWhole`: the URL of one request, which may have a query. */
-export function parseBackend(url: string, { isWhole = false }: { readonly isWhole?: boolean } = {}): HttpPlace {
-  const shown = withoutLogin(url);
+export function parseBackend(url: string, { isWhole = false }: { readonly isWhole?: boolean } = {}): HttpRequestTarget {
+  const shown = urlWithoutLogin(url);
   let parsed: URL;
   try {
     parsed = new URL(url);
@@ -65,7 +70,7 @@ export function parseBackend(url: string, { isWhole = false }: { readonly isWhol
     const what = isWhole ? "a fragment, which is never sent" : "a query or a fragment: queries come from the messages";
     throw new BatonError("USAGE", `"${url}" must not have ${what}`);
   }
-  return splitUrl(url, parsed);
+  return splitRequestUrl(url, parsed);
 }
 
 /** The request for a stored message. `backend` null: that of the message. Null: it cannot be sent there. */
@@ -73,15 +78,15 @@ export function buildBackendRequest(
   head: MessageHead,
   id: string,
   { backend, method, headers }: {
-    readonly backend: HttpPlace | null;
+    readonly backend: HttpRequestTarget | null;
     readonly method: string;
     readonly headers: HttpHeaders;
   },
-): Omit<OutgoingRequest, "body"> | null {
+): Omit<OutgoingHttpRequest, "body"> | null {
   const own = head.kind === "http" ? head.headers : [];
   const has = (name: string) => own.some(([one]) => one.toLowerCase() === name.toLowerCase());
   const all = [...own, ...headers.filter(([name]) => !has(name))];
-  const isKeyed = headerValue(all, idempotencyHeader) !== null;
+  const isKeyed = httpHeaderValue(all, idempotencyHeader) !== null;
   const place = placeFor(head, backend);
   if (place === null) return null;
   return {
@@ -91,10 +96,10 @@ export function buildBackendRequest(
   };
 }
 
-function placeFor(head: MessageHead, backend: HttpPlace | null): HttpPlace | null {
+function placeFor(head: MessageHead, backend: HttpRequestTarget | null): HttpRequestTarget | null {
   if (head.kind !== "http") return backend;
   const base = backend ?? (head.origin === undefined ? null : { origin: head.origin, path: "/" });
-  const path = base && joinPaths(base.path, head.path);
+  const path = base && joinUrlPaths(base.path, head.path);
   return base === null || path === null ? null : { origin: base.origin, path };
 }
 

@@ -1,7 +1,7 @@
 /** Delivers messages to a backend by HTTP. The body of the response is ignored: its status decides. */
 import type { BackendResponse, HttpClient } from "../../base/http/http_client.ts";
-import { headerValue, type HttpHeaders, replaceHeaders } from "../../base/http/http_headers.ts";
-import type { HttpPlace } from "../../base/http/request_target.ts";
+import { type HttpHeaders, httpHeaderValue, replaceHttpHeaders } from "../../base/http/http_headers.ts";
+import type { HttpRequestTarget } from "../../base/http/request_target.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { type Target, type TryResult, tryResult, type TryTrace } from "./target.ts";
@@ -14,7 +14,7 @@ const responseBytesMax = 256 << 10;
 export interface HttpTargetOptions {
   readonly client: HttpClient;
   /** Null: each message has its own. */
-  readonly backend: HttpPlace | null;
+  readonly backend: HttpRequestTarget | null;
   readonly method: string;
   readonly headers: HttpHeaders;
   readonly rules: RetryRules;
@@ -34,7 +34,7 @@ export class HttpTarget implements Target {
     const { client, rules, follow, timeoutMs } = this.#options;
     const request = buildBackendRequest(head, id, this.#options);
     if (request === null) return tryResult("final", "has a path that leads out of --url", null);
-    const headers = replaceHeaders(request.headers, trace?.headers ?? []);
+    const headers = replaceHttpHeaders(request.headers, trace?.headers ?? []);
     const result = await client.send({ ...request, headers, body }, {
       timeoutMs,
       signal: lease.lost,
@@ -64,7 +64,7 @@ function resultOfStatus({ status, headers, how }: BackendResponse, rules: RetryR
 
 /** The time that Retry-After asks for, in milliseconds; null: none. */
 export function readRetryAfter(headers: HttpHeaders): number | null {
-  return parseRetryAfter(headerValue(headers, "retry-after"), Date.now());
+  return parseRetryAfter(httpHeaderValue(headers, "retry-after"), Date.now());
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Maps exit codes and HTTP statuses to outcomes: done, retry or final. Pure. */
 import { BatonError } from "../../base/errors.ts";
-import { otherRedirections, sameMethodStatuses } from "../../base/http/redirection.ts";
+import { optInRedirections, sameMethodRedirections } from "../../base/http/redirection.ts";
 import type { TryEnd } from "../queue/message_life.ts";
 
 export interface CodeRange {
@@ -44,8 +44,8 @@ export function outcomeOfStatus(status: number, rules: RetryRules): TryEnd["outc
 
 /** Whether a redirection is followed. `follow`: --follow. Null: it is not, because the user has named its status. */
 export function isFollowed(status: number, rules: RetryRules, follow: boolean): boolean | null {
-  if (!sameMethodStatuses.has(status) && !otherRedirections.has(status)) return false;
-  return ruledOutcome(status, rules) === null ? follow || sameMethodStatuses.has(status) : null;
+  if (!sameMethodRedirections.has(status) && !optInRedirections.has(status)) return false;
+  return ruledOutcome(status, rules) === null ? follow || sameMethodRedirections.has(status) : null;
 }
 
 function ruledOutcome(code: number, { retryOn, noRetryOn }: RetryRules): TryEnd["outcome"] | null {

@@ -1,8 +1,13 @@
 /** The span of a try, as it is passed on and sent. */
 import type { SpanAttributes } from "../../base/trace/otlp_spans.ts";
-import { formatTraceparent, newSpanIn, parseTraceparent, type TraceContext } from "../../base/trace/trace_context.ts";
+import {
+  formatTraceparent,
+  newSpanContext,
+  parseTraceparent,
+  type TraceContext,
+} from "../../base/trace/trace_context.ts";
 import type { TraceSource } from "../../base/trace/trace_source.ts";
-import { headerValue, type HttpHeaders } from "../../base/http/http_headers.ts";
+import { type HttpHeaders, httpHeaderValue } from "../../base/http/http_headers.ts";
 import type { TryTrace } from "./target.ts";
 
 export interface TrySpanOptions {
@@ -22,7 +27,7 @@ export class TrySpan implements TryTrace {
   readonly #startMs: number;
 
   constructor(source: TraceSource, options: TrySpanOptions) {
-    const context = newSpanIn(options.parent ?? options.trace ?? null);
+    const context = newSpanContext(options.parent ?? options.trace ?? null);
     const { state } = context;
     this.#source = source;
     this.#options = options;
@@ -51,7 +56,7 @@ export class TrySpan implements TryTrace {
 
 /** The span that a request came from; null if its headers name none. */
 export function parentIn(headers: HttpHeaders): TraceContext | null {
-  const value = (name: string) => headerValue(headers, name) ?? undefined;
+  const value = (name: string) => httpHeaderValue(headers, name) ?? undefined;
   return parseTraceparent(value("traceparent"), value("tracestate"));
 }
 
@@ -60,6 +65,6 @@ export function parentIn(headers: HttpHeaders): TraceContext | null {
  * parent. Without one the parent is the span around this process.
  */
 export function firstTrySpan(source: TraceSource, storeName: string, headers: HttpHeaders): TrySpan {
-  const isGiven = headerValue(headers, "traceparent") !== null;
+  const isGiven = httpHeaderValue(headers, "traceparent") !== null;
   return new TrySpan(source, { storeName, parent: isGiven ? parentIn(headers) : source.parent });
 }

@@ -1,6 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type DatabaseAddress, parseDatabaseUrl } from "../../../src/base/postgres/database_address.ts";
-import { isSynchronous, readDatabaseFacts, requireSafeDatabase } from "../../../src/base/postgres/database_checks.ts";
+import {
+  isReplicationSynchronous,
+  readDatabaseFacts,
+  requireSafeDatabase,
+} from "../../../src/base/postgres/database_checks.ts";
 import {
   acceptMovedDatabase,
   migrateDatabase,
@@ -128,7 +132,7 @@ describeWithPeer("postgres", "the schema of a shared store", () => {
   test("a database is judged by its own settings, also by those of the role", async () => {
     const address = addressOf("baton");
     const facts = await connected(address, readDatabaseFacts);
-    expect([isSynchronous(facts), facts.timeline, facts.standbys]).toEqual([false, 1, []]);
+    expect([isReplicationSynchronous(facts), facts.timeline, facts.standbys]).toEqual([false, 1, []]);
     expect(requireSafeDatabase(address, facts, { requiresSync: false })).toEqual([
       "there is no standby: acknowledged messages are lost with the disk of the database",
     ]);
@@ -155,7 +159,7 @@ describeWithPeer("postgres", "a database with a standby", () => {
       }
     };
     const before = await factsOf(primary);
-    expect([isSynchronous(before), before.standbys?.map(({ sync }) => sync)]).toEqual([true, ["sync"]]);
+    expect([isReplicationSynchronous(before), before.standbys?.map(({ sync }) => sync)]).toEqual([true, ["sync"]]);
     await expect(factsOf(standby)).rejects.toThrow(/it is a standby/);
     await primary.kill();
     await standby.promote();

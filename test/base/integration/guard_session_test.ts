@@ -6,9 +6,9 @@ import { join } from "node:path";
 import process from "node:process";
 import { jobCookieEnvironment, listChildProcesses, readProcess } from "../../../src/base/process/proc/process_table.ts";
 import { guardChildLine, guardSessionLine, guardWatchLine } from "../../../src/base/process/guard/guard_state.ts";
-import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
-import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import { encodeSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import { keeper, type RunningBackend } from "../../support/backends.ts";
@@ -19,7 +19,7 @@ import { canBeOthers } from "../../support/other_user.ts";
 setDefaultTimeout(60_000);
 
 let server: RunningBackend;
-let own: ConnectOptions;
+let own: ZooKeeperConnectOptions;
 let zk: ZooKeeper;
 beforeAll(async () => {
   server = await keeper.start();
@@ -114,7 +114,7 @@ test("of a dead owner it ends the session; of one that lives it kills the job an
     const guard = await owner.guard();
     await using started = startJob(newGuid());
     const { job, lines } = started;
-    owner.tell(guardSessionLine({ owner: owner.pid, handle: formatSessionHandle(own, mine.session) }), lines);
+    owner.tell(guardSessionLine({ owner: owner.pid, handle: encodeSessionHandle(own, mine.session) }), lines);
     if (isKilled) owner.kill();
     owner.endPipe();
     await job.exited;
@@ -135,7 +135,7 @@ test.skipIf(!canBeOthers("whether a process that the guard may not kill keeps th
     const guard = await owner.guard();
     await using started = startJob(newGuid()); // root's
     const { job, lines } = started;
-    owner.tell(guardSessionLine({ owner: owner.pid, handle: formatSessionHandle(short, mine.session) }), lines);
+    owner.tell(guardSessionLine({ owner: owner.pid, handle: encodeSessionHandle(short, mine.session) }), lines);
     // As the owner that is killed, whose client disconnects.
     mine.leave?.();
     owner.kill();

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { connect as dial, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { httpListenerLimits } from "../../../src/base/http/http_listener.ts";
+import { httpListenerLimitsDefault } from "../../../src/base/http/http_listener.ts";
 import { serveStatusPage, type StatusPageSource } from "../../../src/base/terminal/status_page.ts";
 import { formatAddress } from "../../../src/base/sockets/connection.ts";
 import { FakeClock } from "../../support/fake_clock.ts";
@@ -62,7 +62,7 @@ test("a probe is answered while any number of others send half of a request", as
   const response = await fetch(`http://${formatAddress(page.address)}/healthz`, { signal: AbortSignal.timeout(3000) });
   expect([response.status, await response.text()]).toEqual([200, "ok\n"]);
   // At most the newest stay. The kernel passes a connection on when it has sent something, or a second later.
-  await eventually(() => others.filter(({ isClosed }) => !isClosed).length <= httpListenerLimits.connectionsMax);
+  await eventually(() => others.filter(({ isClosed }) => !isClosed).length <= httpListenerLimitsDefault.connectionsMax);
   for (const { socket } of others) socket.destroy();
 });
 

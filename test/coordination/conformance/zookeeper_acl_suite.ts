@@ -1,11 +1,11 @@
 /** Who may do what: identities of a connection, and the lists of the nodes. */
 import { describe, expect, test } from "bun:test";
-import { permission } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { aclPermission } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import type { RawClient } from "../../support/raw_client.ts";
 import { bytes, type Fixture, node, openAcl, sha1Base64, superUser } from "./zookeeper_fixture.ts";
 
-const entry = (scheme: string, id: string, perms: number = permission.all): Acl => ({ perms, id: { scheme, id } });
+const entry = (scheme: string, id: string, perms: number = aclPermission.all): Acl => ({ perms, id: { scheme, id } });
 const digestOf = (credentials: string) => `${credentials.split(":")[0]}:${sha1Base64(credentials)}`;
 
 export function aclSuite(fixture: Fixture): void {
@@ -151,12 +151,12 @@ export function aclSuite(fixture: Fixture): void {
   test("permissions are taken one by one; READ or ADMIN shows the list", async () => {
     const client = await fixture.connect();
     const root = await fixture.root(client);
-    await client.call("create", node(`${root}/r`, { acl: [entry("world", "anyone", permission.read)] }));
+    await client.call("create", node(`${root}/r`, { acl: [entry("world", "anyone", aclPermission.read)] }));
     expect((await client.call("getData", { path: `${root}/r`, watch: false })).err).toBe(0);
     expect((await client.call("setData", { path: `${root}/r`, data: null, version: -1 })).err).toBe(-102);
     expect((await client.call("create", node(`${root}/r/k`))).err).toBe(-102);
     expect((await client.call("getAcl", { path: `${root}/r` })).err).toBe(0);
-    await client.call("create", node(`${root}/w`, { acl: [entry("world", "anyone", permission.write)] }));
+    await client.call("create", node(`${root}/w`, { acl: [entry("world", "anyone", aclPermission.write)] }));
     expect((await client.call("getAcl", { path: `${root}/w` })).err).toBe(-102);
     expect((await client.call("setData", { path: `${root}/w`, data: null, version: -1 })).err).toBe(0);
   });

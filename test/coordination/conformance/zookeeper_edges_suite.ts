@@ -1,6 +1,10 @@
 /** Paths, bodies and lists at their edges: what each operation makes of what is hardly one. Observed on 3.8.0. */
 import { describe, expect, test } from "bun:test";
-import { createFlag, multiCode, operations } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import {
+  createFlag,
+  multiOperationCode,
+  zooKeeperOperations,
+} from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { eventually } from "../../support/eventually.ts";
 import type { RawClient } from "../../support/raw_client.ts";
 import { bytes, type Fixture, node, openAcl } from "./zookeeper_fixture.ts";
@@ -63,8 +67,8 @@ export function edgesSuite(fixture: Fixture): void {
 
   test("what stands behind a record is not looked at", async () => {
     const client = await fixture.connect();
-    const reply = await client.send(operations.exists.code, (writer) => {
-      operations.exists.request.write(writer, { path: "/", watch: false });
+    const reply = await client.send(zooKeeperOperations.exists.code, (writer) => {
+      zooKeeperOperations.exists.request.write(writer, { path: "/", watch: false });
       writer.i64(7n);
     });
     expect(reply.err).toBe(0);
@@ -73,7 +77,7 @@ export function edgesSuite(fixture: Fixture): void {
 
   test("a read's body that cannot be read is answered with -5, and the next request is served", async () => {
     const client = await fixture.connect();
-    const reply = await client.send(operations.getData.code, (writer) => {
+    const reply = await client.send(zooKeeperOperations.getData.code, (writer) => {
       writer.i32(1000);
       writer.i32(0);
     });
@@ -86,11 +90,11 @@ export function edgesSuite(fixture: Fixture): void {
     const root = await fixture.root(client);
     expect((await client.multi([{ type: "getData", path: root, watch: false }])).err).toBe(-5);
     expect((await client.multiRead([{ type: "delete", path: root, version: -1 }])).err).toBe(-5);
-    const strange = await client.send(multiCode, (writer) => {
-      writer.i32(operations.getAcl.code);
+    const strange = await client.send(multiOperationCode, (writer) => {
+      writer.i32(zooKeeperOperations.getAcl.code);
       writer.u8(0); // not the last
       writer.i32(-1);
-      operations.getAcl.request.write(writer, { path: root });
+      zooKeeperOperations.getAcl.request.write(writer, { path: root });
       writer.i32(-1);
       writer.u8(1);
       writer.i32(-1);
@@ -102,7 +106,7 @@ export function edgesSuite(fixture: Fixture): void {
   test("nothing behind a closeSession is done", async () => {
     const client = await fixture.connect();
     const root = await fixture.root(client);
-    const closing = client.send(operations.closeSession.code);
+    const closing = client.send(zooKeeperOperations.closeSession.code);
     // The real server may still say that the session has ended before it closes the connection.
     const late = client.call("create", node(`${root}/late`)).then(({ err }) => err, () => "closed");
     expect((await closing).err).toBe(0);

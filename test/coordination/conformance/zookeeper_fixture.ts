@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, afterEach, beforeAll } from "bun:test";
 import type { Address } from "../../../src/base/sockets/connection.ts";
-import { createFlag, permission } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { aclPermission, createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import type { Backend, RunningBackend } from "../../support/backends.ts";
 import { RawClient, type RawConnectOptions } from "../../support/raw_client.ts";
@@ -12,7 +12,7 @@ import { RawClient, type RawConnectOptions } from "../../support/raw_client.ts";
 /** Short ticks, so that a session's end does not take seconds. All in milliseconds. */
 export const timing = { tickTimeMs: 200, sessionTimeoutMinMs: 600, sessionTimeoutMaxMs: 20_000, containerCheckMs: 300 };
 
-export const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
+export const openAcl: Acl[] = [{ perms: aclPermission.all, id: { scheme: "world", id: "anyone" } }];
 
 export const bytes = (text: string) => new TextEncoder().encode(text);
 export const text = (data: Uint8Array | null) => data === null ? null : new TextDecoder().decode(data);

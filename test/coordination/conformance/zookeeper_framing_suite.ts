@@ -1,6 +1,10 @@
 /** Frames: their order, and what becomes of those that make no sense. Four-letter words. */
 import { describe, expect, test } from "bun:test";
-import { checkCode, createFlag, reconfigCode } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import {
+  checkOperationCode,
+  createFlag,
+  reconfigOperationCode,
+} from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { CheckVersionRequest } from "../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import { fourLetterWord } from "../../support/four_letter_word.ts";
 import { type Fixture, node } from "./zookeeper_fixture.ts";
@@ -91,7 +95,7 @@ export function framingSuite(fixture: Fixture): void {
 
   test("reconfig is refused", async () => {
     const client = await fixture.connect();
-    const reply = await client.send(reconfigCode, (writer) => {
+    const reply = await client.send(reconfigOperationCode, (writer) => {
       for (let field = 0; field < 3; field++) writer.i32(-1);
       writer.i64(-1n);
     });
@@ -106,7 +110,7 @@ export function framingSuite(fixture: Fixture): void {
       const root = await fixture.root(client);
       const before = (await client.ping()).zxid;
       const reply = await client.send(
-        checkCode,
+        checkOperationCode,
         (writer) => CheckVersionRequest.write(writer, { path: root, version: 0 }),
       );
       expect(reply.err).toBe(-6);

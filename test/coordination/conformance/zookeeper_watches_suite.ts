@@ -104,7 +104,7 @@ export function watchesSuite(fixture: Fixture): void {
     expect(writer.arrivals.slice(-2).map(({ kind }) => kind)).toEqual(["event", "reply"]);
   });
 
-  test("a multi fires what its operations would", async () => {
+  test("a multi fires what its zooKeeperOperations would", async () => {
     const [watcher, writer, root] = await three(fixture);
     await writer.call("create", node(`${root}/old`));
     await watchData(watcher, root);
@@ -243,7 +243,7 @@ async function setWatches<Name extends "setWatches" | "setWatches2">(
   name: Name,
   request: Parameters<typeof client.call<Name>>[1],
 ) {
-  const { operations } = await import("../../../src/protocols/zookeeper/jute/zookeeper_operations.ts");
-  const row = operations[name];
+  const { zooKeeperOperations } = await import("../../../src/protocols/zookeeper/jute/zookeeper_operations.ts");
+  const row = zooKeeperOperations[name];
   return await client.send(row.code, (writer) => row.request.write(writer, request as never), -8);
 }

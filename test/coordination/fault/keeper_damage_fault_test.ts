@@ -14,7 +14,7 @@ import {
   decodeKeeperRows,
   decodeKeeperSession,
 } from "../../../src/coordination/keeper/storage/keeper_rows.ts";
-import { createFlag, permission } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { aclPermission, createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { dose } from "../../support/dose.ts";
 import { seededRandom, testSeed } from "../../support/random.ts";
@@ -41,7 +41,7 @@ async function fill(): Promise<void> {
   const dataDir = join(root, "data");
   const address = { kind: "unix" as const, path: join(root, "k.sock") };
   const start = () => startKeeper({ dataDir, listen: [address] });
-  const acl = [{ perms: permission.read, id: { scheme: "digest", id: "x:y" } }];
+  const acl = [{ perms: aclPermission.read, id: { scheme: "digest", id: "x:y" } }];
   const first = await start();
   const client = await RawClient.connect(address, { timeoutMs: 60_000 });
   const create = (path: string, more: object = {}) => client.call("create", node(path, more));

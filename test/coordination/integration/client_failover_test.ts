@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
-import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { formatAddress } from "../../../src/base/sockets/connection.ts";
@@ -29,7 +29,7 @@ describeBackend(zooKeeperEnsemble, () => {
   });
   afterAll(() => backend.close());
 
-  const open = (servers: string, options: Partial<ConnectOptions> = {}): Promise<ZooKeeper> =>
+  const open = (servers: string, options: Partial<ZooKeeperConnectOptions> = {}): Promise<ZooKeeper> =>
     connect({ servers: parseServers(servers), sessionTimeoutMs: T, connectTimeoutMs: 20_000, clock, ...options });
 
   /** A client that is at the first of the nodes, and may go to the others. */

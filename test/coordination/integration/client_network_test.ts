@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -20,7 +20,7 @@ for (const kind of backends) {
     }, 40_000);
     afterAll(() => backend.close());
 
-    const open = (servers: string, options: Partial<ConnectOptions> = {}): Promise<ZooKeeper> =>
+    const open = (servers: string, options: Partial<ZooKeeperConnectOptions> = {}): Promise<ZooKeeper> =>
       connect({ servers: parseServers(servers), sessionTimeoutMs: T, clock, ...options });
     const proxied = async () => {
       const proxy = await ChaosProxy.start((backend.nodes[0] as ServerNode).address);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";
@@ -18,7 +18,7 @@ for (const kind of backends) {
     }, 40_000);
     afterAll(() => backend.close());
 
-    const open = (options: Partial<ConnectOptions> = {}): Promise<ZooKeeper> =>
+    const open = (options: Partial<ZooKeeperConnectOptions> = {}): Promise<ZooKeeper> =>
       connect({ servers: parseServers(backend.servers), sessionTimeoutMs: 10_000, ...options });
     const newRoot = async (zk: ZooKeeper): Promise<string> =>
       (await zk.create(`/client-operations-${++roots}`, nothing)).path;

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { endSession, formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { encodeSessionHandle, endSession } from "../../../src/protocols/zookeeper/end_session.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import type { Address } from "../../../src/base/sockets/connection.ts";
@@ -51,13 +51,13 @@ describeBackend(zooKeeper, () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const open = (servers: string, options: Partial<ConnectOptions>): Promise<ZooKeeper> =>
+  const open = (servers: string, options: Partial<ZooKeeperConnectOptions>): Promise<ZooKeeper> =>
     connect({ servers: parseServers(servers), connectTimeoutMs: 1500, ...options });
 
   test(
     "another process ends a session over TLS with a client certificate, or after SASL, by what is in its handle",
     async () => {
-      const ways: [string, Partial<ConnectOptions>][] = [
+      const ways: [string, Partial<ZooKeeperConnectOptions>][] = [
         [`localhost:${securePort}`, { tls: { ca, ...clientCertificate } }],
         [backend.servers, { auth: [{ scheme: "sasl", credentials: 'ada:pass, "word"' }] }],
       ];
@@ -65,7 +65,7 @@ describeBackend(zooKeeper, () => {
         const zk = await open(servers, options);
         await using other = await open(servers, options);
         const { path } = await zk.create("/ended-", nothing, { mode: "ephemeralSequential" });
-        const handle = formatSessionHandle({ servers: parseServers(servers), ...options }, zk.session);
+        const handle = encodeSessionHandle({ servers: parseServers(servers), ...options }, zk.session);
         expect(await endSession(handle, { clock: systemClock(), limitMs: 10_000 })).toBe(true);
         await other.sync("/");
         expect(await other.exists(path)).toBeNull();

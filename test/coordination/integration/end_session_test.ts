@@ -1,7 +1,7 @@
 /** A session that is ended by another process than its own, on every implementation of the servers. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { endSession, formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { encodeSessionHandle, endSession } from "../../../src/protocols/zookeeper/end_session.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import {
@@ -19,7 +19,7 @@ setDefaultTimeout(60_000);
 
 const nothing = new Uint8Array(0);
 const clock = systemClock();
-const options = (servers: string, more: Partial<ConnectOptions> = {}): ConnectOptions => ({
+const options = (servers: string, more: Partial<ZooKeeperConnectOptions> = {}): ZooKeeperConnectOptions => ({
   servers: parseServers(servers),
   sessionTimeoutMs: 60_000,
   ...more,
@@ -36,7 +36,7 @@ for (const backend of [...backends, zooKeeperEnsemble]) {
       const zk = await connect(own);
       await using other = await connect(own);
       const { path } = await zk.create("/mine-", nothing, { mode: "ephemeralSequential" });
-      const handle = formatSessionHandle(own, zk.session);
+      const handle = encodeSessionHandle(own, zk.session);
       expect(await endSession(handle, { clock, limitMs: 10_000 })).toBe(true);
       await other.sync("/");
       expect(await other.exists(path)).toBeNull();
@@ -51,7 +51,7 @@ for (const backend of [...backends, zooKeeperEnsemble]) {
       const own = options(server.servers);
       await using zk = await connect(own);
       const { path } = await zk.create("/mine-", nothing, { mode: "ephemeralSequential" });
-      const wrong = formatSessionHandle(own, {
+      const wrong = encodeSessionHandle(own, {
         id: zk.session.id,
         timeoutMs: 10_000,
         password: new Uint8Array(16).fill(7),
@@ -76,7 +76,7 @@ describeBackend(zooKeeperEnsemble, () => {
       proxies[0]?.blackHole();
       await proxies[1]?.close();
       const own = options(proxies.map(({ servers }) => servers).join(","));
-      expect(await endSession(formatSessionHandle(own, zk.session), { clock, limitMs: 10_000 })).toBe(true);
+      expect(await endSession(encodeSessionHandle(own, zk.session), { clock, limitMs: 10_000 })).toBe(true);
       for (const proxy of proxies) await proxy.close();
     } finally {
       await server.close();
@@ -96,7 +96,7 @@ describe("in vain, it is given up in time", () => {
     try {
       for (const servers of ["127.0.0.1:1", silent.servers]) {
         const startMs = clock.now();
-        expect(await endSession(formatSessionHandle(options(servers), session), { clock, limitMs: 300 })).toBe(false);
+        expect(await endSession(encodeSessionHandle(options(servers), session), { clock, limitMs: 300 })).toBe(false);
         expect(clock.now() - startMs).toBeLessThan(2000);
       }
     } finally {
@@ -116,12 +116,12 @@ describeBackend(zooKeeper, () => {
       await using other = await connect(own);
       const zk = await connect(own);
       const { path } = await zk.create("/mine-", nothing, { mode: "ephemeralSequential" });
-      expect(await endSession(formatSessionHandle(own, zk.session), { clock, limitMs: 10_000 })).toBe(true);
+      expect(await endSession(encodeSessionHandle(own, zk.session), { clock, limitMs: 10_000 })).toBe(true);
       await other.sync("/");
       expect(await other.exists(path)).toBeNull();
       await zk.close();
       const without = await connect(own);
-      const handle = formatSessionHandle(options(server.servers), without.session);
+      const handle = encodeSessionHandle(options(server.servers), without.session);
       expect(await endSession(handle, { clock, limitMs: 10_000 })).toBe(false);
       await without.close();
     } finally {

@@ -9,10 +9,14 @@ import { connect as connectClient } from "../../../src/protocols/zookeeper/zooke
 import { digestCredentials } from "../../../src/coordination/keeper/state/acl_check.ts";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import { type KeeperOptions } from "../../../src/coordination/keeper/lifecycle/keeper_server.ts";
-import { encodeFrame } from "../../../src/base/wire/length_frame.ts";
-import { createFlag, operations, permission } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { encodeLengthFrame } from "../../../src/base/wire/length_frame.ts";
+import {
+  aclPermission,
+  createFlag,
+  zooKeeperOperations,
+} from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { PathWatchRequest, RequestHeader } from "../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
-import { connectRequest } from "../../../src/protocols/zookeeper/jute/session_frames.ts";
+import { connectRequestCodec } from "../../../src/protocols/zookeeper/jute/session_frames.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fourLetterWord } from "../../support/four_letter_word.ts";
@@ -157,10 +161,10 @@ test("who does not read what he asked for is disconnected, and nobody else notic
     passwd: null,
     readOnly: false,
   };
-  deaf.write(encodeFrame((writer) => connectRequest.write(writer, greeting)));
+  deaf.write(encodeLengthFrame((writer) => connectRequestCodec.write(writer, greeting)));
   for (let xid = 1; xid < 50; xid++) {
-    deaf.write(encodeFrame((writer) => {
-      RequestHeader.write(writer, { xid, type: operations.getData.code });
+    deaf.write(encodeLengthFrame((writer) => {
+      RequestHeader.write(writer, { xid, type: zooKeeperOperations.getData.code });
       PathWatchRequest.write(writer, { path: "/large", watch: false });
     }));
   }
@@ -246,7 +250,7 @@ test("at the end of the create counter contenders with names of their own still 
 
 test("the super user is above every ACL", async () => {
   const client = await start({ superDigest: digestCredentials("super:secret") });
-  const acl = [{ perms: permission.read, id: { scheme: "digest", id: "x:y" } }];
+  const acl = [{ perms: aclPermission.read, id: { scheme: "digest", id: "x:y" } }];
   await client.call("create", node("/closed", { acl }));
   expect((await client.call("getData", { path: "/closed", watch: false })).err).toBe(-102);
   await client.auth("digest", "super:secret");

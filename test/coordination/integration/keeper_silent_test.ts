@@ -11,9 +11,9 @@ import process from "node:process";
 import { keeperLimitsDefault } from "../../../src/coordination/keeper/state/keeper_limits.ts";
 import { startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import type { Address } from "../../../src/base/sockets/connection.ts";
-import { encodeFrame } from "../../../src/base/wire/length_frame.ts";
+import { encodeLengthFrame } from "../../../src/base/wire/length_frame.ts";
 import { createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
-import { connectRequest } from "../../../src/protocols/zookeeper/jute/session_frames.ts";
+import { connectRequestCodec } from "../../../src/protocols/zookeeper/jute/session_frames.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import type { RunningBackend } from "../../support/backend.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -46,7 +46,7 @@ function beginning(length: number): Uint8Array {
     passwd: new Uint8Array(16),
     readOnly: false,
   };
-  return encodeFrame((writer) => connectRequest.write(writer, hello)).subarray(0, length);
+  return encodeLengthFrame((writer) => connectRequestCodec.write(writer, hello)).subarray(0, length);
 }
 
 async function holder(): Promise<RawClient> {

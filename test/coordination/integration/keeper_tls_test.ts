@@ -7,7 +7,7 @@ import { createServer } from "node:tls";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
-import { endSession, formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import { encodeSessionHandle, endSession } from "../../../src/protocols/zookeeper/end_session.ts";
 import { TlsFiles } from "../../../src/base/sockets/tls_files.ts";
 import { whenAborted } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -128,7 +128,7 @@ test("the handle of a session ends it after the files were renewed", async () =>
   try {
     const servers = parseServers(service.proxy.servers.replace("127.0.0.1", "localhost"));
     const zk = await connect({ servers, tls: service.client, sessionTimeoutMs: 30_000 });
-    const handle = formatSessionHandle({ servers, tls: service.client }, zk.session);
+    const handle = encodeSessionHandle({ servers, tls: service.client }, zk.session);
     service.renewServer();
     service.renewClient();
     await eventually(() => endSession(handle, { clock: systemClock(), limitMs: 1000 }), {

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { denoCheck, LibraryProject, libraryRuntimes } from "../../support/library_project.ts";
 import { PubsubCluster } from "../../support/pubsub_cluster.ts";
-import { makeKeyFiles } from "../../../src/protocols/zeromq/make_key_files.ts";
+import { makeCurveKeyFiles } from "../../../src/protocols/zeromq/make_key_files.ts";
 
 setDefaultTimeout(180_000);
 
@@ -49,7 +49,7 @@ function programOf(text: string, runtime: string): string {
 beforeAll(async () => {
   project = new LibraryProject();
   cluster = await PubsubCluster.start({ as: "processes", root: "/baton" });
-  for (const name of ["service.key", "client.key"]) makeKeyFiles(project.path(name), { replaces: false });
+  for (const name of ["service.key", "client.key"]) makeCurveKeyFiles(project.path(name), { replaces: false });
   const words = ["--key", project.path("service.key")];
   const { backend } = cluster;
   encrypted = await PubsubCluster.start({ as: "processes", backend, serverWords: words, proxyWords: words });

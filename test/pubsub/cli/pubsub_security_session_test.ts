@@ -1,7 +1,7 @@
 /** Keys and lists of clients, with the compiled binary and a client of ours that has a key. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { readPublicKey, readSecretKey } from "../../../src/protocols/zeromq/curve_key_file.ts";
+import { readCurvePublicKey, readCurveSecretKey } from "../../../src/protocols/zeromq/curve_key_file.ts";
 import { curveDialOptions } from "../../../src/protocols/zeromq/curve_security.ts";
 import { RequestSocket } from "../../support/request_socket.ts";
 import { decodePubsubMessage } from "../../../src/pubsub/wire/decode_message.ts";
@@ -31,7 +31,7 @@ async function ask(
 ): Promise<string | null> {
   const security = key === null
     ? {}
-    : curveDialOptions(readSecretKey(session.path(key)), readPublicKey(session.path("service.pub")));
+    : curveDialOptions(readCurveSecretKey(session.path(key)), readCurvePublicKey(session.path("service.pub")));
   await using socket = new RequestSocket(security);
   socket.connect(endpoint);
   const signal = AbortSignal.timeout(withinMs);
@@ -106,7 +106,7 @@ test("SIGHUP has the list of clients read again; one with a mistake is told, and
   expect(await ask(proxy, "carol", hello, 1000)).toBeNull();
 
   await using stays = new RequestSocket(
-    curveDialOptions(readSecretKey(session.path("alice")), readPublicKey(session.path("service.pub"))),
+    curveDialOptions(readCurveSecretKey(session.path("alice")), readCurvePublicKey(session.path("service.pub"))),
   );
   stays.connect(proxy);
   const statusOf = async (message: PubsubMessage) => {

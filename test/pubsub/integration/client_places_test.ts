@@ -1,6 +1,6 @@
 /** Where a real server is, and what it takes: IPv6, names that move, short requests, quotas. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connect, type ZooKeeperConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { dial } from "../../../src/base/sockets/dial.ts";
@@ -25,7 +25,7 @@ describeBackend(zooKeeper, () => {
   }, 40_000);
   afterAll(() => backend.close());
 
-  const open = (servers: string, options: Partial<ConnectOptions> = {}): Promise<ZooKeeper> =>
+  const open = (servers: string, options: Partial<ZooKeeperConnectOptions> = {}): Promise<ZooKeeper> =>
     connect({ servers: parseServers(servers), connectTimeoutMs: 10_000, ...options });
 
   test("an IPv6 address in brackets, with a chroot behind it", async () => {

@@ -7,7 +7,7 @@ import { DealerSocket } from "../../../src/protocols/zeromq/dealer_socket.ts";
 import { ReplySocket } from "../../support/reply_socket.ts";
 import { RequestSocket } from "../../support/request_socket.ts";
 import { RouterSocket } from "../../../src/protocols/zeromq/router_socket.ts";
-import type { SocketEvent } from "../../../src/protocols/zeromq/socket_event.ts";
+import type { ZeroMqSocketEvent } from "../../../src/protocols/zeromq/socket_event.ts";
 import type { ZeroMqSocket } from "../../../src/protocols/zeromq/zeromq_socket.ts";
 import { eventually } from "../../support/eventually.ts";
 import { StreamProxy } from "../../support/stream_proxy.ts";
@@ -179,7 +179,7 @@ describe("a bad network", () => {
 
   test("that swallows everything is noticed by both sides, and a new connection is made", async () => {
     const heartbeat = { everyMs: 50, timeoutMs: 200 };
-    const events: SocketEvent[] = [];
+    const events: ZeroMqSocketEvent[] = [];
     const settings = { heartbeat, handshakeMsMax: 200 };
     const router = kept(new RouterSocket(settings));
     const proxy = kept(await StreamProxy.start(portOf(await router.bind("tcp://127.0.0.1:0"))));

@@ -4,7 +4,7 @@ import { DealerSocket } from "../../../src/protocols/zeromq/dealer_socket.ts";
 import { ReplySocket } from "../../support/reply_socket.ts";
 import { RequestSocket } from "../../support/request_socket.ts";
 import { RouterSocket } from "../../../src/protocols/zeromq/router_socket.ts";
-import type { SocketEvent } from "../../../src/protocols/zeromq/socket_event.ts";
+import type { ZeroMqSocketEvent } from "../../../src/protocols/zeromq/socket_event.ts";
 import { eventually } from "../../support/eventually.ts";
 
 const reconnect = { minMs: 5, maxMs: 20 };
@@ -14,7 +14,7 @@ test("what has waited for a peer and left takes no room any more, however long t
   const identity = new TextEncoder().encode("x".repeat(255));
   const named = () => new DealerSocket({ identity: "x".repeat(255) });
   let isDown = false;
-  const onEvent = ({ kind }: SocketEvent) => void (isDown = kind === "disconnected" || isDown);
+  const onEvent = ({ kind }: ZeroMqSocketEvent) => void (isDown = kind === "disconnected" || isDown);
   await using router = new RouterSocket({ sendHighWaterBytes: 5000, reconnect, onEvent });
   const before = named();
   const endpoint = await before.bind("tcp://127.0.0.1:0");

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { randomUUID } from "node:crypto";
 import { parseDatabaseUrl } from "../../../src/base/postgres/database_address.ts";
 import { DatabaseLane } from "../../../src/base/postgres/database_lane.ts";
-import { inSchema, migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
+import { insertSchemaName, migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
 import type { SqlParameter } from "../../../src/base/postgres/primary_connection.ts";
 import { postgresQueueTables } from "../../../src/retry/queue/postgres/postgres_queue_tables.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -27,7 +27,7 @@ describeWithPeer("postgres", "the functions of queues in PostgreSQL", () => {
     await server?.[Symbol.asyncDispose]();
   });
   const run = (at: number, text: string, ...values: SqlParameter[]) =>
-    (all[at % lanes] as DatabaseLane).run({ name: text.slice(0, 60), text: inSchema(text, "baton") }, values);
+    (all[at % lanes] as DatabaseLane).run({ name: text.slice(0, 60), text: insertSchemaName(text, "baton") }, values);
   beforeEach(async () => {
     const [row] = await run(0, "INSERT INTO SCHEMA.queue (name, key) VALUES ($1, 'k') RETURNING id", randomUUID());
     queue = Number(row?.["id"]);

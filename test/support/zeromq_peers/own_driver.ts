@@ -4,11 +4,11 @@ import { DealerSocket } from "../../../src/protocols/zeromq/dealer_socket.ts";
 import { ReplySocket } from "../reply_socket.ts";
 import { RequestSocket } from "../request_socket.ts";
 import { RouterSocket } from "../../../src/protocols/zeromq/router_socket.ts";
-import type { SocketOptions as OwnOptions } from "../../../src/protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions as OwnOptions } from "../../../src/protocols/zeromq/socket_options.ts";
 import { prepareX25519Secret } from "../../../src/base/support/x25519.ts";
 import { decodeZ85 } from "../../../src/base/wire/z85.ts";
-import { curveClient } from "../../../src/protocols/zeromq/zmtp/curve_client.ts";
-import { curveServer } from "../../../src/protocols/zeromq/zmtp/curve_server.ts";
+import { curveClientMechanism } from "../../../src/protocols/zeromq/zmtp/curve_client.ts";
+import { curveServerMechanism } from "../../../src/protocols/zeromq/zmtp/curve_server.ts";
 import type { PeerEvent, Security, SocketOptions, SocketType } from "./peer_protocol.ts";
 import { retry } from "./retry.ts";
 import { type DriverSocket, serve } from "./stdio_driver.ts";
@@ -62,11 +62,11 @@ function securityOptions(security: Security): OwnOptions {
   const key = prepareX25519Secret(keyOf(security.keys.secretKey));
   const random = (count: number) => new Uint8Array(randomBytes(count));
   if ("serverKey" in security) {
-    return { security: curveClient({ key, serverKey: keyOf(security.serverKey), randomBytes: random }) };
+    return { security: curveClientMechanism({ key, serverKey: keyOf(security.serverKey), randomBytes: random }) };
   }
   const known = security.clients;
   const isAllowed = (publicKey: string) => known?.includes(Buffer.from(keyOf(publicKey)).toString("hex")) ?? true;
-  return { security: curveServer({ key, randomBytes: random, isAllowed }) };
+  return { security: curveServerMechanism({ key, randomBytes: random, isAllowed }) };
 }
 
 function keyOf(text: string): Uint8Array {

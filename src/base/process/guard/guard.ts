@@ -38,7 +38,7 @@ export interface CommandGuard {
    */
   clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null>;
   /**
-   * Sets the session under which all watched jobs run, and nothing else, in the format of `formatSessionHandle`. A
+   * Sets the session under which all watched jobs run, and nothing else, in the format of `encodeSessionHandle`. A
    * guard that outlives this process ends the session when all processes of all jobs are dead. Null lets the session
    * expire.
    */

@@ -17,7 +17,7 @@ import { KeeperConnections } from "../protocol/open_connections.ts";
 import { checkAcl } from "../state/acl_check.ts";
 import { refuseKeeperOperation } from "../state/operation_error.ts";
 import { toNodeStat } from "../state/tree.ts";
-import { permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { aclPermission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Stat } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 import { ContainerNodeReaper } from "../state/container_reaper.ts";
 import {
@@ -265,7 +265,7 @@ export class KeeperServer implements KeeperConnectionHost {
 
   readNode(path: string): KeeperNodeView {
     const node = this.state.tree.get(path) ?? refuseKeeperOperation("NONODE");
-    checkAcl(node.acl, permission.read, []);
+    checkAcl(node.acl, aclPermission.read, []);
     return { data: node.data, stat: toNodeStat(node), children: [...node.children ?? []] };
   }
 

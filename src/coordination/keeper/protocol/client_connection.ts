@@ -5,12 +5,16 @@
 import { BatonError } from "../../../base/errors.ts";
 import { ByteReader, type ByteWriter, protocolError } from "../../../base/wire/bytes.ts";
 import { zooKeeperErrorNumbers } from "../../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
-import { eventStateConnected, operations, specialXid } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import {
+  specialXid,
+  watchEventStateConnected,
+  zooKeeperOperations,
+} from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { AuthPacket, ReplyHeader, WatcherEvent } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 import {
   type ConnectRequest,
-  connectRequest,
-  connectResponse,
+  connectRequestCodec,
+  connectResponseCodec,
 } from "../../../protocols/zookeeper/jute/session_frames.ts";
 import type { Connection, ConnectionHandlers } from "../../../base/sockets/connection.ts";
 import { type ClientIdentity, digestCredentials } from "../state/acl_check.ts";
@@ -157,7 +161,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     const { writer } = this.#host.commitQueue.enqueue(this);
     this.#writeFrame(writer, () => {
       ReplyHeader.write(writer, { xid: specialXid.event, zxid: -1n, err: 0 });
-      WatcherEvent.write(writer, { type, state: eventStateConnected, path });
+      WatcherEvent.write(writer, { type, state: watchEventStateConnected, path });
     });
   }
 
@@ -193,7 +197,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     this.receivedCount++;
     this.#requestBytes = frame.byteLength;
     const reader = new ByteReader(frame);
-    if (this.#requester === null) this.#handshake(connectRequest.read(reader));
+    if (this.#requester === null) this.#handshake(connectRequestCodec.read(reader));
     else this.#handleRequest(reader, this.#requester);
   }
 
@@ -202,14 +206,14 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     const xid = reader.i32();
     const code = reader.i32();
     state.sessions.touch(requester.session, this.#host.now());
-    if (code === operations.ping.code) {
+    if (code === zooKeeperOperations.ping.code) {
       return this.#reply(commitQueue.enqueueUnconditional(this), { xid, zxid: this.#zxidToReport, err: 0 });
     }
-    if (code === operations.auth.code) return this.#authenticate(xid, reader);
+    if (code === zooKeeperOperations.auth.code) return this.#authenticate(xid, reader);
     // Do not apply a change that cannot be stored: the client learns that its connection is lost.
     if (!this.#host.writable && state.isWrite(code)) return this.destroy();
     const result = state.apply(code, reader, requester);
-    if (code === operations.sync.code) {
+    if (code === zooKeeperOperations.sync.code) {
       // A sync confirms that earlier requests were handled; reads after it wait for the disk themselves. Holders of
       // locks renew their lease with it, and other clients' writes must not delay that.
       const header = { xid, zxid: this.#zxidToReport, err: result.error };
@@ -294,7 +298,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
 
   #sendConnectResponse(request: ConnectRequest, session: KeeperSession | null, pending: PendingKeeperReply): void {
     this.#writeFrame(pending.writer, () =>
-      connectResponse.write(pending.writer, {
+      connectResponseCodec.write(pending.writer, {
         protocolVersion: 0,
         timeOut: session?.timeoutMs ?? 0,
         sessionId: session?.id ?? 0n,

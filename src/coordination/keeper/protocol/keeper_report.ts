@@ -3,7 +3,7 @@
  * that they are computed only when they are read.
  */
 import { type Address, formatAddress } from "../../../base/sockets/connection.ts";
-import { permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { aclPermission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { isPermittedByAcl } from "../state/acl_check.ts";
 import type { KeeperClientConnection } from "./client_connection.ts";
 import type { KeeperState } from "../state/keeper_state.ts";
@@ -20,7 +20,7 @@ export interface KeeperReportSources extends Pick<KeeperReport, "options" | "zxi
 
 /** A client that sends a four-letter word has no identity, so it sees only nodes that all clients may read. */
 function listableEphemerals(nodes: readonly ZNode[]) {
-  const shown = nodes.filter(({ acl }) => isPermittedByAcl(acl, permission.read, []));
+  const shown = nodes.filter(({ acl }) => isPermittedByAcl(acl, aclPermission.read, []));
   return { ephemerals: shown.map(({ path }) => path), ephemeralsHidden: nodes.length - shown.length };
 }
 

@@ -6,17 +6,17 @@ import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { errorMessage } from "../../../base/errors.ts";
 import {
-  type Accept,
+  type AcceptConnection,
   type Address,
   type Listen,
   type Listener,
   type TlsSource,
 } from "../../../base/sockets/connection.ts";
-import { takeAddress } from "../../../base/sockets/take_address.ts";
+import { takeListenAddress } from "../../../base/sockets/take_address.ts";
 
 export interface KeeperListenersOptions {
   readonly listen: Listen;
-  readonly accept: (address: Address) => Accept;
+  readonly accept: (address: Address) => AcceptConnection;
   /** The keeper owns this folder. Another process that listens there is a keeper that has lost the data. */
   readonly dataDir: string;
   /** Unix sockets that every user may connect to. */
@@ -107,7 +107,10 @@ export class KeeperListeners {
     const accept = this.#options.accept(address);
     const { listen, handshakesMax } = this.#options;
     if (address.kind === "tcp") {
-      return await takeAddress(address, () => listen(address, accept, tls === undefined ? {} : { tls, handshakesMax }));
+      return await takeListenAddress(
+        address,
+        () => listen(address, accept, tls === undefined ? {} : { tls, handshakesMax }),
+      );
     }
     const bind = async () => {
       const forAll = this.#options.openSocketPaths.includes(address.path);
@@ -116,7 +119,7 @@ export class KeeperListeners {
       if (forAll) chmodSync(address.path, 0o666);
       return listener;
     };
-    return await takeAddress(address, bind, { mayTakeOver: dirname(address.path) === this.#options.dataDir });
+    return await takeListenAddress(address, bind, { mayTakeOver: dirname(address.path) === this.#options.dataDir });
   }
 }
 

@@ -3,7 +3,7 @@
  * IPAuthenticationProvider. Pure; the connection provides the identities.
  */
 import { createHash } from "node:crypto";
-import { openAcl, permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { aclPermission, openAcl } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 import { refuseKeeperOperation } from "./operation_error.ts";
 
@@ -48,7 +48,9 @@ function matchesId(identity: ClientIdentity, wanted: string): boolean {
 export function resolveAcl(acl: readonly Acl[] | null, identities: readonly ClientIdentity[]): readonly Acl[] {
   if (acl === null || acl.length === 0) refuseKeeperOperation("INVALIDACL");
   const first = acl[0];
-  if (acl.length === 1 && first?.perms === permission.all && first.id.scheme === "world" && first.id.id === "anyone") {
+  if (
+    acl.length === 1 && first?.perms === aclPermission.all && first.id.scheme === "world" && first.id.id === "anyone"
+  ) {
     return openAcl;
   }
   const resolved: Acl[] = [];

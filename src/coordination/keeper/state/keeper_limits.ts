@@ -1,5 +1,5 @@
 /** The keeper's limits for everything that clients can make it store or hold in memory. */
-import { frameBytesMaxDefault } from "../../../base/wire/length_frame.ts";
+import { juteFrameBytesMaxDefault } from "../../../base/wire/length_frame.ts";
 
 export const keeperLimitsDefault = {
   /**
@@ -12,7 +12,7 @@ export const keeperLimitsDefault = {
    */
   connectionsPerAddressMax: 2_000,
   /** Bytes of one request. */
-  frameBytesMax: frameBytesMaxDefault,
+  frameBytesMax: juteFrameBytesMaxDefault,
   /** Requests of one connection whose replies wait for the disk. Above it, the keeper stops reading the connection. */
   outstandingRequestsMax: 1_000,
   /** The bytes of these requests. Above it, the keeper stops reading the connection. */

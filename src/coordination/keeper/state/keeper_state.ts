@@ -5,7 +5,7 @@
 import { type ByteReader, type ByteWriter } from "../../../base/wire/bytes.ts";
 import type { AnyCodec } from "../../../base/wire/record_codec.ts";
 import { zooKeeperErrorNumbers } from "../../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
-import { openAcl, operations, permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { aclPermission, openAcl, zooKeeperOperations } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 import { type ClientIdentity, isPermittedByAcl } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
@@ -51,7 +51,7 @@ export interface KeeperStateOptions<Watcher> {
   readonly sequenceStart?: number;
 }
 
-const readOnlyAcl: readonly Acl[] = [{ perms: permission.read, id: { scheme: "world", id: "anyone" } }];
+const readOnlyAcl: readonly Acl[] = [{ perms: aclPermission.read, id: { scheme: "world", id: "anyone" } }];
 
 export class KeeperState<Watcher> {
   readonly tree = new NodeTree();
@@ -163,12 +163,12 @@ export class KeeperState<Watcher> {
 
   /** Whether requests with this code use a transaction, even if they fail. */
   isWrite(code: number): boolean {
-    return keeperOperationsByCode.get(code)?.kind === "write" || code === operations.closeSession.code;
+    return keeperOperationsByCode.get(code)?.kind === "write" || code === zooKeeperOperations.closeSession.code;
   }
 
   /** Executes one request. `reader` is positioned after the request header. */
   apply(code: number, reader: ByteReader, requester: KeeperRequester<Watcher>): KeeperOperationResult {
-    if (code === operations.closeSession.code) {
+    if (code === zooKeeperOperations.closeSession.code) {
       this.closeSession(requester.session);
       return { zxid: this.#zxid, error: 0, write: null, last: true };
     }
@@ -235,7 +235,7 @@ export class KeeperState<Watcher> {
   #fire(transaction: KeeperTransaction): void {
     for (const { type, path, acl } of transaction.triggers) {
       const mayLearn = (watcher: Watcher) =>
-        isPermittedByAcl(acl, permission.read, this.#options.identitiesOf(watcher));
+        isPermittedByAcl(acl, aclPermission.read, this.#options.identitiesOf(watcher));
       for (const watcher of this.watches.fire({ type, path, mayLearn })) this.#options.notify(watcher, type, path);
     }
   }

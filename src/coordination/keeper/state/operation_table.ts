@@ -3,24 +3,24 @@
  * change nodes are in transaction.ts. Source: FinalRequestProcessor, DataTree.
  */
 import { protocolError } from "../../../base/wire/bytes.ts";
-import { type Codec, empty } from "../../../base/wire/record_codec.ts";
+import { type Codec, emptyRecord } from "../../../base/wire/record_codec.ts";
 import {
   type MultiRequest,
-  multiRequest,
-  multiResponse,
+  multiRequestCodec,
+  multiResponseCodec,
   type MultiResult,
 } from "../../../protocols/zookeeper/jute/multi_request.ts";
 import {
-  checkCode,
-  eventType,
-  multiCode,
-  multiReadCode,
-  type OperationName,
-  type OperationRequest,
-  type OperationResponse,
-  operations,
-  permission,
-  reconfigCode,
+  aclPermission,
+  checkOperationCode,
+  multiOperationCode,
+  multiReadOperationCode,
+  reconfigOperationCode,
+  watchEventType,
+  type ZooKeeperOperationName,
+  type ZooKeeperOperationRequest,
+  type ZooKeeperOperationResponse,
+  zooKeeperOperations,
 } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { KeeperOperationError, refuseKeeperOperation } from "./operation_error.ts";
 import type { KeeperTransaction } from "./transaction.ts";
@@ -43,16 +43,16 @@ interface ReadRequester {
   readonly watcher: unknown;
 }
 
-type Read<Name extends OperationName> = (
-  request: OperationRequest<Name>,
+type Read<Name extends ZooKeeperOperationName> = (
+  request: ZooKeeperOperationRequest<Name>,
   state: ReadState,
   requester: ReadRequester,
-) => OperationResponse<Name>;
+) => ZooKeeperOperationResponse<Name>;
 
 const exists: Read<"exists"> = ({ path, watch }, state, requester) => {
   if (path.includes("\0")) refuseKeeperOperation("BADARGUMENTS");
   const node = state.tree.get(path);
-  if (node !== undefined) checkAcl(node.acl, permission.read, requester.identities);
+  if (node !== undefined) checkAcl(node.acl, aclPermission.read, requester.identities);
   if (watch) watchData(path, state, requester);
   return { stat: toNodeStat(node ?? refuseKeeperOperation("NONODE")) };
 };
@@ -74,8 +74,8 @@ const getChildren: Read<"getChildren2"> = ({ path, watch }, state, requester) =>
 
 const getAcl: Read<"getAcl"> = ({ path }, state, requester) => {
   const node = state.tree.get(path) ?? refuseKeeperOperation("NONODE");
-  checkAcl(node.acl, permission.read | permission.admin, requester.identities);
-  const open = isPermittedByAcl(node.acl, permission.admin, requester.identities);
+  checkAcl(node.acl, aclPermission.read | aclPermission.admin, requester.identities);
+  const open = isPermittedByAcl(node.acl, aclPermission.admin, requester.identities);
   return { acl: open ? [...node.acl] : maskAclDigests(node.acl), stat: toNodeStat(node) };
 };
 
@@ -139,7 +139,7 @@ const removeWatches: Read<"removeWatches"> = ({ path, type }, state, requester) 
 const setWatches: Read<"setWatches2"> = (request, state, requester) => {
   const { tree, watches } = state;
   const { watcher } = requester;
-  const mayRead = (node: ZNode) => isPermittedByAcl(node.acl, permission.read, requester.identities);
+  const mayRead = (node: ZNode) => isPermittedByAcl(node.acl, aclPermission.read, requester.identities);
   const lists = [request.dataWatches, request.existWatches, request.childWatches];
   const persistent = [request.persistentWatches, request.persistentRecursiveWatches];
   const count = [...lists, ...persistent, ...persistent].reduce((sum, list) => sum + (list?.length ?? 0), 0);
@@ -151,20 +151,22 @@ const setWatches: Read<"setWatches2"> = (request, state, requester) => {
   checkWatchLimits(longest, count, state, requester);
   for (const path of request.dataWatches ?? []) {
     const node = tree.get(path);
-    if (node === undefined) state.notify(watcher, eventType.deleted, path);
-    else if (node.mzxid > request.relativeZxid && mayRead(node)) state.notify(watcher, eventType.dataChanged, path);
-    else watches.data.add(path, watcher, watchMode.once);
+    if (node === undefined) state.notify(watcher, watchEventType.deleted, path);
+    else if (node.mzxid > request.relativeZxid && mayRead(node)) {
+      state.notify(watcher, watchEventType.dataChanged, path);
+    } else watches.data.add(path, watcher, watchMode.once);
   }
   for (const path of request.existWatches ?? []) {
     const node = tree.get(path);
-    if (node !== undefined && mayRead(node)) state.notify(watcher, eventType.created, path);
+    if (node !== undefined && mayRead(node)) state.notify(watcher, watchEventType.created, path);
     else watches.data.add(path, watcher, watchMode.once);
   }
   for (const path of request.childWatches ?? []) {
     const node = tree.get(path);
-    if (node === undefined) state.notify(watcher, eventType.deleted, path);
-    else if (node.pzxid > request.relativeZxid && mayRead(node)) state.notify(watcher, eventType.childrenChanged, path);
-    else watches.children.add(path, watcher, watchMode.once);
+    if (node === undefined) state.notify(watcher, watchEventType.deleted, path);
+    else if (node.pzxid > request.relativeZxid && mayRead(node)) {
+      state.notify(watcher, watchEventType.childrenChanged, path);
+    } else watches.children.add(path, watcher, watchMode.once);
   }
   for (const path of request.persistentWatches ?? []) watches.addPersistent(path, watcher, watchMode.persistent);
   for (const path of request.persistentRecursiveWatches ?? []) {
@@ -175,7 +177,7 @@ const setWatches: Read<"setWatches2"> = (request, state, requester) => {
 
 function requireReadable(path: string, state: ReadState, requester: ReadRequester): ZNode {
   const node = state.tree.get(path) ?? refuseKeeperOperation("NONODE");
-  checkAcl(node.acl, permission.read, requester.identities);
+  checkAcl(node.acl, aclPermission.read, requester.identities);
   return node;
 }
 
@@ -209,20 +211,20 @@ interface ReadOperation extends OperationRecords {
 }
 export type KeeperOperation = WriteOperation | ReadOperation;
 
-type Write<Name extends OperationName> = (
-  request: OperationRequest<Name>,
+type Write<Name extends ZooKeeperOperationName> = (
+  request: ZooKeeperOperationRequest<Name>,
   transaction: KeeperTransaction,
-) => OperationResponse<Name>;
+) => ZooKeeperOperationResponse<Name>;
 
 const table = new Map<number, KeeperOperation>();
 
-function defineWrite<Name extends OperationName>(name: Name, run: Write<Name>): void {
-  const { code, request, response } = operations[name];
+function defineWrite<Name extends ZooKeeperOperationName>(name: Name, run: Write<Name>): void {
+  const { code, request, response } = zooKeeperOperations[name];
   table.set(code, { kind: "write", request, response, run } as unknown as KeeperOperation);
 }
 
-function defineRead<Name extends OperationName>(name: Name, run: Read<Name>): void {
-  const { code, request, response } = operations[name];
+function defineRead<Name extends ZooKeeperOperationName>(name: Name, run: Read<Name>): void {
+  const { code, request, response } = zooKeeperOperations[name];
   table.set(code, { kind: "read", request, response, run } as unknown as KeeperOperation);
 }
 
@@ -263,11 +265,16 @@ defineRead("getEphemerals", getEphemerals);
 defineRead("getAllChildrenNumber", getAllChildrenNumber);
 defineRead("whoAmI", whoAmI);
 
-const multi = { request: multiRequest, response: multiResponse };
-table.set(multiCode, { kind: "write", ...multi, run: runMulti } as unknown as KeeperOperation);
-table.set(multiReadCode, { kind: "read", ...multi, run: runMultiRead } as unknown as KeeperOperation);
-for (const code of [checkCode, reconfigCode]) {
-  table.set(code, { kind: "read", request: empty, response: empty, run: () => refuseKeeperOperation("UNIMPLEMENTED") });
+const multi = { request: multiRequestCodec, response: multiResponseCodec };
+table.set(multiOperationCode, { kind: "write", ...multi, run: runMulti } as unknown as KeeperOperation);
+table.set(multiReadOperationCode, { kind: "read", ...multi, run: runMultiRead } as unknown as KeeperOperation);
+for (const code of [checkOperationCode, reconfigOperationCode]) {
+  table.set(code, {
+    kind: "read",
+    request: emptyRecord,
+    response: emptyRecord,
+    run: () => refuseKeeperOperation("UNIMPLEMENTED"),
+  });
 }
 
 export const keeperOperationsByCode: ReadonlyMap<number, KeeperOperation> = table;

@@ -4,10 +4,10 @@
  * DataTree.processTxn.
  */
 import {
+  aclPermission,
   createFlag,
-  eventType,
-  type OperationRequest,
-  permission,
+  watchEventType,
+  type ZooKeeperOperationRequest,
 } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 import { checkAcl, type ClientIdentity, resolveAcl } from "./acl_check.ts";
@@ -72,13 +72,13 @@ export class KeeperTransaction {
     this.triggers.length = 0;
   }
 
-  create(request: OperationRequest<"create">, ttl = -1n): ZNode {
+  create(request: ZooKeeperOperationRequest<"create">, ttl = -1n): ZNode {
     const mode = createModes.get(request.flags) ?? refuseKeeperOperation("BADARGUMENTS");
     if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuseKeeperOperation("BADARGUMENTS");
     const parentPath = parentNodePath(request.path);
     const acl = this.#resolvedAcl(request.acl);
     const parent = this.#requireNode(parentPath);
-    checkAcl(parent.acl, permission.create, this.#context.identities);
+    checkAcl(parent.acl, aclPermission.create, this.#context.identities);
     const path = mode.sequential ? request.path + String(parent.creates).padStart(10, "0") : request.path;
     checkNodePath(path);
     if (path.length > this.#context.limits.pathCharsMax) refuseKeeperOperation("BADARGUMENTS");
@@ -111,17 +111,17 @@ export class KeeperTransaction {
     this.#tree.insert(node);
     this.#undo.push(() => this.#tree.remove(node));
     this.triggers.push(
-      { type: eventType.created, path, acl },
-      { type: eventType.childrenChanged, path: parent.path, acl: parent.acl },
+      { type: watchEventType.created, path, acl },
+      { type: watchEventType.childrenChanged, path: parent.path, acl: parent.acl },
     );
     return node;
   }
 
-  delete(request: OperationRequest<"delete">): void {
+  delete(request: ZooKeeperOperationRequest<"delete">): void {
     const parentPath = parentNodePath(request.path);
     if (isServerNodePath(request.path)) refuseKeeperOperation("BADARGUMENTS");
     const parent = this.#requireNode(parentPath);
-    checkAcl(parent.acl, permission.delete, this.#context.identities);
+    checkAcl(parent.acl, aclPermission.delete, this.#context.identities);
     const node = this.#requireNode(request.path);
     checkVersion(node.version, request.version);
     if (node.children !== null) refuseKeeperOperation("NOTEMPTY");
@@ -137,15 +137,15 @@ export class KeeperTransaction {
     this.#tree.remove(node);
     this.#undo.push(() => this.#tree.insert(node));
     this.triggers.push(
-      { type: eventType.deleted, path: node.path, acl: node.acl },
-      { type: eventType.childrenChanged, path: parent.path, acl: parent.acl },
+      { type: watchEventType.deleted, path: node.path, acl: node.acl },
+      { type: watchEventType.childrenChanged, path: parent.path, acl: parent.acl },
     );
   }
 
-  setData(request: OperationRequest<"setData">): ZNode {
+  setData(request: ZooKeeperOperationRequest<"setData">): ZNode {
     checkNodePath(request.path);
     const node = this.#requireNode(request.path);
-    checkAcl(node.acl, permission.write, this.#context.identities);
+    checkAcl(node.acl, aclPermission.write, this.#context.identities);
     checkVersion(node.version, request.version);
     this.#checkQuota((request.data?.byteLength ?? 0) - (node.data?.byteLength ?? 0));
     this.#recordUndo(node);
@@ -154,15 +154,15 @@ export class KeeperTransaction {
     node.mzxid = this.#context.zxid;
     node.mtime = this.#context.wallMs;
     this.#tree.touch(node);
-    this.triggers.push({ type: eventType.dataChanged, path: node.path, acl: node.acl });
+    this.triggers.push({ type: watchEventType.dataChanged, path: node.path, acl: node.acl });
     return node;
   }
 
-  setAcl(request: OperationRequest<"setAcl">): ZNode {
+  setAcl(request: ZooKeeperOperationRequest<"setAcl">): ZNode {
     checkNodePath(request.path);
     const acl = this.#resolvedAcl(request.acl);
     const node = this.#requireNode(request.path);
-    checkAcl(node.acl, permission.admin, this.#context.identities);
+    checkAcl(node.acl, aclPermission.admin, this.#context.identities);
     checkVersion(node.aversion, request.version);
     this.#checkQuota(countNodeBytes({ ...node, acl }) - countNodeBytes(node));
     this.#recordUndo(node);
@@ -175,11 +175,11 @@ export class KeeperTransaction {
   check(request: { path: string; version: number }): void {
     checkNodePath(request.path);
     const node = this.#requireNode(request.path);
-    checkAcl(node.acl, permission.read, this.#context.identities);
+    checkAcl(node.acl, aclPermission.read, this.#context.identities);
     checkVersion(node.version, request.version);
   }
 
-  #resolvedAcl(acl: OperationRequest<"create">["acl"]): readonly Acl[] {
+  #resolvedAcl(acl: ZooKeeperOperationRequest<"create">["acl"]): readonly Acl[] {
     const resolved = resolveAcl(acl, this.#context.identities);
     return resolved.length > this.#context.limits.aclEntriesMax ? refuseKeeperOperation("INVALIDACL") : resolved;
   }

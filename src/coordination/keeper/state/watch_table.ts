@@ -3,7 +3,7 @@
  * its children. A watch for both is in both tables. `Watcher` stands for the connection that receives the events.
  * Source: WatchManager, DataTree.
  */
-import { eventType } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { watchEventType } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 export const watchMode = { once: 1, persistent: 2, recursive: 4 } as const;
 const anyMode = 7;
 
@@ -72,11 +72,11 @@ class PathWatches<Watcher> {
       for (const [watcher, modes] of [...watchers]) {
         if (!mayLearn(watcher)) continue;
         const recursiveOnly = modes === watchMode.recursive;
-        if (!(recursiveOnly && type === eventType.childrenChanged)) notified.add(watcher);
+        if (!(recursiveOnly && type === watchEventType.childrenChanged)) notified.add(watcher);
         this.#set(path, watchers, watcher, modes & ~watchMode.once);
       }
     }
-    if (this.#recursiveCount === 0 || type === eventType.childrenChanged) return;
+    if (this.#recursiveCount === 0 || type === watchEventType.childrenChanged) return;
     for (let above = path; above !== "/";) {
       above = above.slice(0, above.lastIndexOf("/")) || "/";
       for (const [watcher, modes] of this.#byPath.get(above) ?? []) {
@@ -127,8 +127,8 @@ export class WatchTable<Watcher> {
   fire(event: NodeEvent<Watcher>): Set<Watcher> {
     const notified = new Set<Watcher>();
     const { type } = event;
-    if (type !== eventType.childrenChanged) this.data.fire(event, notified);
-    if (type === eventType.deleted || type === eventType.childrenChanged) this.children.fire(event, notified);
+    if (type !== watchEventType.childrenChanged) this.data.fire(event, notified);
+    if (type === watchEventType.deleted || type === watchEventType.childrenChanged) this.children.fire(event, notified);
     return notified;
   }
 }

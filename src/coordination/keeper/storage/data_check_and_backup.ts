@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, errorReason } from "../../../base/errors.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
-import { copyDatabase } from "../../../base/storage/sqlite_file.ts";
+import { copySqliteDatabase } from "../../../base/storage/sqlite_file.ts";
 import { checkSqliteFormat } from "../../../base/storage/sqlite_format.ts";
-import { isDiskFull } from "../../../base/storage/storage_error.ts";
+import { isDiskFullError } from "../../../base/storage/storage_error.ts";
 import {
   describeOutdatedKeeperData,
   keeperBackupOwnerName,
@@ -14,7 +14,7 @@ import {
   keeperDatabaseFormat,
   readEncodedKeeperRows,
 } from "./keeper_database.ts";
-import { damageInLog } from "../../../base/storage/wal_check.ts";
+import { findWalDamage } from "../../../base/storage/wal_check.ts";
 import { decodeKeeperNode, decodeKeeperRows, decodeKeeperSession, keeperDatabaseFileName } from "./keeper_rows.ts";
 
 export interface KeeperDataReport {
@@ -77,11 +77,11 @@ export function backUpKeeperData(dataDir: string, file: string, progress: WorkPr
       try {
         copy(database);
       } catch (error) {
-        throw isDiskFull(error) ? backupError(file, error) : error;
+        throw isDiskFullError(error) ? backupError(file, error) : error;
       }
     });
   try {
-    copyDatabase(read, file, { complete: markAsCopy, check: (copy) => void checkRows(copy, progress), progress });
+    copySqliteDatabase(read, file, { complete: markAsCopy, check: (copy) => void checkRows(copy, progress), progress });
   } catch (error) {
     throw backupError(file, error);
   }
@@ -101,7 +101,7 @@ function backupError(file: string, error: unknown): BatonError {
     return cannotWrite(file, `${file}.part exists: another backup is running or was interrupted`, error);
   }
   if (syscall === "open") return cannotWrite(file, errorReason(error), error);
-  if (isDiskFull(error)) {
+  if (isDiskFullError(error)) {
     return new BatonError("IO", `Cannot write the backup ${file}: its disk is full`, { cause: error });
   }
   return new BatonError("IO", `The backup ${file} is not usable: ${errorReason(error)}`, { cause: error });
@@ -139,7 +139,7 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
   // SQLite takes an empty file for a database without tables, and deletes the log beside it.
   if (statSync(path).size === 0) throw new BatonError("IO", `Cannot ${what} ${path}: the file was truncated`);
   try {
-    const damage = damageInLog(path) ?? describeOutdatedKeeperData(path);
+    const damage = findWalDamage(path) ?? describeOutdatedKeeperData(path);
     if (damage !== null) throw new Error(damage);
     using database = new DatabaseSync(path);
     database.exec(`PRAGMA busy_timeout = ${keeperDatabaseBusyMs}`);

@@ -8,11 +8,11 @@ import { DatabaseSync } from "node:sqlite";
 import { BatonError } from "../../../base/errors.ts";
 import { flushParentFolders } from "../../../base/storage/durable_file.ts";
 import { createDatabaseFile } from "../../../base/storage/create_database_file.ts";
-import { CommittedMark, readMark } from "../../../base/storage/committed_mark.ts";
-import { roomIn } from "../../../base/storage/disk_space.ts";
+import { CommittedMark, readCommittedMark } from "../../../base/storage/committed_mark.ts";
+import { diskRoomBytes } from "../../../base/storage/disk_space.ts";
 import { SqliteFile } from "../../../base/storage/sqlite_file.ts";
 import type { SqliteFormat } from "../../../base/storage/sqlite_format.ts";
-import { damageInLog } from "../../../base/storage/wal_check.ts";
+import { findWalDamage } from "../../../base/storage/wal_check.ts";
 import {
   decodeKeeperRows,
   encodeKeeperRows,
@@ -132,7 +132,7 @@ export class KeeperDatabase {
     this.#measuredAtCommit = this.#file.commits;
     // A checkpoint keeps at least this part of a log of its full size empty.
     const emptyLogBytes = this.#file.logFileBytes >= logBytes ? logBytes / 2 : 0;
-    const room = roomIn(this.#file.space(), freeBytesKept, emptyLogBytes);
+    const room = diskRoomBytes(this.#file.space(), freeBytesKept, emptyLogBytes);
     this.#isLow = room < logBytes;
     return room;
   }
@@ -173,7 +173,7 @@ export class KeeperDatabase {
  * would be free.
  */
 function prepareFile(path: string, mark: CommittedMark): void {
-  const damage = damageInLog(path) ?? describeOutdatedKeeperData(path);
+  const damage = findWalDamage(path) ?? describeOutdatedKeeperData(path);
   if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) {
@@ -190,7 +190,7 @@ export const keeperBackupOwnerName = "a backup";
  * truncated or removed, or that the file was replaced by an older one. A backup may be older. Changes no file.
  */
 export function describeOutdatedKeeperData(path: string): string | null {
-  const mark = readMark(join(dirname(path), zxidMarkFileName)); // read first: a running keeper raises both
+  const mark = readCommittedMark(join(dirname(path), zxidMarkFileName)); // read first: a running keeper raises both
   if (mark === 0n || !existsSync(path)) return null;
   using database = new DatabaseSync(path, { readOnly: true });
   if (isCopy(database)) return null;

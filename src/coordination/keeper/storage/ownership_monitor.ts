@@ -5,7 +5,7 @@
  */
 import { BatonError } from "../../../base/errors.ts";
 import type { Clock } from "../../../base/support/clock.ts";
-import { ownerName } from "../../../base/storage/file_lock_holder.ts";
+import { storeOwnerFileName } from "../../../base/storage/file_lock_holder.ts";
 import type { KeeperDataFiles } from "./data_files.ts";
 import { keeperDatabaseFileName } from "./keeper_rows.ts";
 
@@ -20,7 +20,7 @@ const checkMs = 1_000;
 /** How often the times of the files are updated, in milliseconds: tools that clean /var/tmp delete old files. */
 const touchMs = 3_600_000;
 
-const requiredFiles = [keeperDatabaseFileName, ownerName];
+const requiredFiles = [keeperDatabaseFileName, storeOwnerFileName];
 /** The files that SQLite keeps beside the database: its log, and the memory that its users share. */
 const logFiles = [`${keeperDatabaseFileName}-wal`, `${keeperDatabaseFileName}-shm`];
 

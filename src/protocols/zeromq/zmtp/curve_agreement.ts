@@ -1,6 +1,6 @@
 /** Parts that both sides of the handshake of CURVE share: the keys of a connection, and errors. */
 import { isCanonicalPublicKey, prepareX25519Secret, type X25519Secret } from "../../../base/support/x25519.ts";
-import { boxKey } from "./curve_box.ts";
+import { curveBoxKey } from "./curve_box.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 /** Returns bytes of a cryptographic random generator in a new array. */
@@ -19,7 +19,7 @@ export function newTransientSecret(randomBytes: RandomBytes): X25519Secret {
  * exists.
  */
 export function sharedBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array {
-  const key = isCanonicalPublicKey(publicKey) ? boxKey(secret, publicKey) : null;
+  const key = isCanonicalPublicKey(publicKey) ? curveBoxKey(secret, publicKey) : null;
   if (key !== null) return key;
   throw new ZmtpError("AUTHENTICATION", "The peer's public key cannot be one: no secret key belongs to it");
 }

@@ -6,10 +6,10 @@ import { hsalsa, xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import type { X25519Secret } from "../../../base/support/x25519.ts";
 
 /** Bytes that a box is longer than its content: the tag of Poly1305. */
-export const boxOverheadBytes = 16;
+export const curveBoxOverheadBytes = 16;
 
 /** Text at the start of a nonce that says what the box is for; the sender chooses the rest. */
-export type NoncePrefix =
+export type CurveNoncePrefix =
   | "CurveZMQHELLO---"
   | "WELCOME-"
   | "COOKIE--"
@@ -20,8 +20,8 @@ export type NoncePrefix =
   | "CurveZMQMESSAGES";
 
 /** A nonce of 24 bytes: 16 random bytes after a short prefix, or a counter of 8 bytes after a long one. */
-export interface Nonce {
-  readonly prefix: NoncePrefix;
+export interface CurveNonce {
+  readonly prefix: CurveNoncePrefix;
   readonly rest: Uint8Array;
 }
 
@@ -32,7 +32,7 @@ const sigma = new Uint32Array(encoder.encode("expand 32-byte k").buffer);
 /**
  * Returns the key of the boxes between two sides (crypto_box_beforenm), 32 bytes; null if `publicKey` is of low order.
  */
-export function boxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array | null {
+export function curveBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array | null {
   const shared = secret.deriveSharedSecret(publicKey);
   if (shared === null) return null;
   const key = subkey(shared, new Uint8Array(16));
@@ -41,13 +41,13 @@ export function boxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array 
 }
 
 /** Returns a box with `plain` in it. A nonce must never be used twice with the same key. */
-export function sealBox(key: Uint8Array, nonce: Nonce, plain: Uint8Array): Uint8Array {
+export function sealCurveBox(key: Uint8Array, nonce: CurveNonce, plain: Uint8Array): Uint8Array {
   return xsalsa20poly1305(key, nonceOf(nonce)).encrypt(plain);
 }
 
 /** Returns the content of a box; null if it was not made with this key and nonce, or was modified. */
-export function openBox(key: Uint8Array, nonce: Nonce, box: Uint8Array): Uint8Array | null {
-  if (box.byteLength < boxOverheadBytes) return null;
+export function openCurveBox(key: Uint8Array, nonce: CurveNonce, box: Uint8Array): Uint8Array | null {
+  if (box.byteLength < curveBoxOverheadBytes) return null;
   try {
     return xsalsa20poly1305(key, nonceOf(nonce)).decrypt(box);
   } catch {
@@ -59,7 +59,7 @@ export function openBox(key: Uint8Array, nonce: Nonce, box: Uint8Array): Uint8Ar
  * Returns the key that XSalsa20 derives from the first 16 bytes of a nonce. They are the same for all messages of one
  * direction, so the key is derived once, and Salsa20 uses the other 8 bytes.
  */
-export function messageKey(key: Uint8Array, prefix: "CurveZMQMESSAGEC" | "CurveZMQMESSAGES"): Uint8Array {
+export function curveMessageKey(key: Uint8Array, prefix: "CurveZMQMESSAGEC" | "CurveZMQMESSAGES"): Uint8Array {
   return subkey(key, encoder.encode(prefix));
 }
 
@@ -74,7 +74,7 @@ function wordsOf(bytes: Uint8Array): Uint32Array {
   return new Uint32Array(new Uint8Array(bytes).buffer);
 }
 
-function nonceOf({ prefix, rest }: Nonce): Uint8Array {
+function nonceOf({ prefix, rest }: CurveNonce): Uint8Array {
   const nonce = new Uint8Array(nonceBytes);
   encoder.encodeInto(prefix, nonce);
   if (prefix.length + rest.byteLength !== nonceBytes) {

@@ -4,7 +4,7 @@
  */
 import type { X25519Secret } from "../../../base/support/x25519.ts";
 import { encodeZ85 } from "../../../base/wire/z85.ts";
-import { encodeCommand, errorReason, type ZmtpCommand } from "./zmtp_command.ts";
+import { encodeZmtpCommand, type ZmtpCommand, zmtpErrorReason } from "./zmtp_command.ts";
 import {
   newTransientSecret,
   type RandomBytes,
@@ -12,26 +12,26 @@ import {
   unexpectedCommandError,
   unopenedBoxError,
 } from "./curve_agreement.ts";
-import { openBox, sealBox } from "./curve_box.ts";
+import { openCurveBox, sealCurveBox } from "./curve_box.ts";
 import {
-  boxLayouts,
-  commandLayouts,
+  curveBoxLayouts,
+  curveCommandLayouts,
+  curveHelloPadding,
+  curveHelloSignature,
   curveVersion,
-  helloPadding,
-  helloSignature,
-  longNonceBox,
+  longNonceBoxLayout,
 } from "./curve_layout.ts";
-import { NonceCounter, NonceOrder } from "./curve_nonce.ts";
+import { CurveNonceCounter, CurveNonceOrder } from "./curve_nonce.ts";
 import { CurveTraffic } from "./curve_traffic.ts";
 import {
-  handshakeFailed,
-  handshakeGoesOn,
-  type HandshakeStep,
-  type Mechanism,
-  type MechanismContext,
-  type MechanismFactory,
+  continuedHandshake,
+  failedHandshake,
+  type SecurityMechanism,
+  type SecurityMechanismContext,
+  type SecurityMechanismFactory,
+  type ZmtpHandshakeStep,
 } from "./security_mechanism.ts";
-import { decodeMetadata } from "./zmtp_metadata.ts";
+import { decodeZmtpMetadata } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 export interface CurveClientOptions {
@@ -50,23 +50,23 @@ const refusals: Readonly<Record<string, string>> = {
 };
 
 /** Throws ZmtpError for an invalid server key. */
-export function curveClient(options: CurveClientOptions): MechanismFactory {
+export function curveClientMechanism(options: CurveClientOptions): SecurityMechanismFactory {
   sharedBoxKey(options.key, options.serverKey).fill(0);
   return { name: "CURVE", asServer: false, create: (context) => new CurveClient(options, context) };
 }
 
-class CurveClient implements Mechanism {
+class CurveClient implements SecurityMechanism {
   readonly #options: CurveClientOptions;
-  readonly #context: MechanismContext;
+  readonly #context: SecurityMechanismContext;
   readonly #transient: X25519Secret;
-  readonly #sent = new NonceCounter();
-  readonly #received = new NonceOrder();
+  readonly #sent = new CurveNonceCounter();
+  readonly #received = new CurveNonceOrder();
   #awaits: "WELCOME" | "READY" | null = null;
   /** Shared keys of the client's transient key with the server's long-term key, and then with its transient key. */
   #key: Uint8Array | null = null;
   #traffic: CurveTraffic | null = null;
 
-  constructor(options: CurveClientOptions, context: MechanismContext) {
+  constructor(options: CurveClientOptions, context: SecurityMechanismContext) {
     this.#options = options;
     this.#context = context;
     this.#transient = newTransientSecret(options.randomBytes);
@@ -80,22 +80,22 @@ class CurveClient implements Mechanism {
     this.#key = sharedBoxKey(this.#transient, this.#options.serverKey);
     this.#awaits = "WELCOME";
     const nonce = this.#sent.takeNext();
-    const hello = commandLayouts.HELLO.write({
+    const hello = curveCommandLayouts.HELLO.write({
       version: curveVersion,
-      padding: helloPadding,
+      padding: curveHelloPadding,
       clientTransientKey: this.#transient.publicKey,
       nonce,
-      box: sealBox(this.#key, { prefix: "CurveZMQHELLO---", rest: nonce }, helloSignature),
+      box: sealCurveBox(this.#key, { prefix: "CurveZMQHELLO---", rest: nonce }, curveHelloSignature),
     });
-    return [encodeCommand("HELLO", hello)];
+    return [encodeZmtpCommand("HELLO", hello)];
   }
 
-  receive({ name, data }: ZmtpCommand): HandshakeStep {
+  receive({ name, data }: ZmtpCommand): ZmtpHandshakeStep {
     const key = this.#key;
     const awaits = this.#awaits;
     this.#awaits = null;
     if (key === null || awaits === null) throw unexpectedCommandError(name, "the handshake is over");
-    if (name === "ERROR") return handshakeFailed(this.#refusalError(data));
+    if (name === "ERROR") return failedHandshake(this.#refusalError(data));
     if (name !== awaits) throw unexpectedCommandError(name, `${awaits} is to come`);
     return name === "WELCOME" ? this.#handleWelcome(data, key) : this.#handleReady(data, key);
   }
@@ -107,52 +107,55 @@ class CurveClient implements Mechanism {
     this.#traffic?.destroy();
   }
 
-  #handleWelcome(data: Uint8Array, key: Uint8Array): HandshakeStep {
-    const { nonce, box } = commandLayouts.WELCOME.read(data);
-    const plain = openBox(key, { prefix: "WELCOME-", rest: nonce }, box);
+  #handleWelcome(data: Uint8Array, key: Uint8Array): ZmtpHandshakeStep {
+    const { nonce, box } = curveCommandLayouts.WELCOME.read(data);
+    const plain = openCurveBox(key, { prefix: "WELCOME-", rest: nonce }, box);
     key.fill(0);
     if (plain === null) throw unopenedBoxError("WELCOME", "the server has another key than the one expected");
-    const { serverTransientKey, cookie } = boxLayouts.WELCOME.read(plain);
+    const { serverTransientKey, cookie } = curveBoxLayouts.WELCOME.read(plain);
     const vouchKey = sharedBoxKey(this.#options.key, serverTransientKey);
     const transientKey = sharedBoxKey(this.#transient, serverTransientKey);
     this.#key = transientKey;
     this.#awaits = "READY";
     const vouchNonce = this.#options.randomBytes(16);
-    const vouch = longNonceBox.write({
+    const vouch = longNonceBoxLayout.write({
       nonce: vouchNonce,
-      box: sealBox(
+      box: sealCurveBox(
         vouchKey,
         { prefix: "VOUCH---", rest: vouchNonce },
-        boxLayouts.vouch.write({ clientTransientKey: this.#transient.publicKey, serverKey: this.#options.serverKey }),
+        curveBoxLayouts.vouch.write({
+          clientTransientKey: this.#transient.publicKey,
+          serverKey: this.#options.serverKey,
+        }),
       ),
     });
     vouchKey.fill(0);
     const clientKey = this.#options.key.publicKey;
-    const inside = boxLayouts.INITIATE.write({ clientKey, vouch, metadata: this.#context.ownMetadata });
+    const inside = curveBoxLayouts.INITIATE.write({ clientKey, vouch, metadata: this.#context.ownMetadata });
     const initiateNonce = this.#sent.takeNext();
-    const initiate = commandLayouts.INITIATE.write({
+    const initiate = curveCommandLayouts.INITIATE.write({
       cookie,
       nonce: initiateNonce,
-      box: sealBox(transientKey, { prefix: "CurveZMQINITIATE", rest: initiateNonce }, inside),
+      box: sealCurveBox(transientKey, { prefix: "CurveZMQINITIATE", rest: initiateNonce }, inside),
     });
-    return handshakeGoesOn(encodeCommand("INITIATE", initiate));
+    return continuedHandshake(encodeZmtpCommand("INITIATE", initiate));
   }
 
-  #handleReady(data: Uint8Array, key: Uint8Array): HandshakeStep {
-    const { nonce, box } = commandLayouts.READY.read(data);
-    const plain = openBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, box);
+  #handleReady(data: Uint8Array, key: Uint8Array): ZmtpHandshakeStep {
+    const { nonce, box } = curveCommandLayouts.READY.read(data);
+    const plain = openCurveBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, box);
     if (plain === null) throw unopenedBoxError("READY", "it was changed on the way, or is of another connection");
     this.#received.accept(nonce);
-    const properties = decodeMetadata(plain);
+    const properties = decodeZmtpMetadata(plain);
     const error = this.#context.acceptProperties(properties, "");
-    if (error !== null) return handshakeFailed(error); // RFC 26: a client never sends an ERROR
+    if (error !== null) return failedHandshake(error); // RFC 26: a client never sends an ERROR
     this.#traffic = new CurveTraffic({ side: "client", key, sent: this.#sent, received: this.#received });
     key.fill(0);
     return { send: [], outcome: { kind: "done", properties, userId: "" } };
   }
 
   #refusalError(data: Uint8Array): ZmtpError {
-    const reason = errorReason(data);
+    const reason = zmtpErrorReason(data);
     const own = encodeZ85(this.#options.key.publicKey);
     const why = refusals[reason] ?? `the server says "${reason}"`;
     return new ZmtpError("REFUSED_BY_PEER", `The client with the public key ${own} was refused: ${why}`);

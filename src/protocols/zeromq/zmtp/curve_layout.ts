@@ -1,18 +1,18 @@
-/** Layout of CURVE's handshake: fields of fixed lengths, in order. RFC 26, "High-level Grammar". */
+/** FieldLayout of CURVE's handshake: fields of fixed lengths, in order. RFC 26, "High-level Grammar". */
 import { ZmtpError } from "./zmtp_error.ts";
 
 type Lengths = Readonly<Record<string, number>>;
 type Fields<L extends Lengths> = { readonly [Name in keyof L]: Uint8Array };
 
 /** A sequence of fields, in the order of its table. */
-export interface Layout<L extends Lengths> {
+export interface FieldLayout<L extends Lengths> {
   /** Returns the fields as views of `bytes`. Throws ZmtpError COMMAND if the length is wrong. */
   read(bytes: Uint8Array): Fields<L>;
   write(fields: Fields<L>): Uint8Array;
 }
 
 /** Creates a layout from `lengths` in bytes. The last field may be longer if it is `openEnded`. */
-function layout<const L extends Lengths>(name: string, lengths: L, openEnded = false): Layout<L> {
+function layout<const L extends Lengths>(name: string, lengths: L, openEnded = false): FieldLayout<L> {
   const table = Object.entries(lengths);
   const total = table.reduce((sum, [, length]) => sum + length, 0);
   return {
@@ -47,7 +47,7 @@ function layout<const L extends Lengths>(name: string, lengths: L, openEnded = f
 }
 
 /** Fields after the name of each command. A box is 16 bytes longer than its content. */
-export const commandLayouts = {
+export const curveCommandLayouts = {
   HELLO: layout("HELLO", { version: 2, padding: 72, clientTransientKey: 32, nonce: 8, box: 80 }),
   WELCOME: layout("WELCOME", { nonce: 16, box: 144 }),
   INITIATE: layout("INITIATE", { cookie: 96, nonce: 8, box: 144 }, true),
@@ -55,7 +55,7 @@ export const commandLayouts = {
 } as const;
 
 /** Contents of the boxes. */
-export const boxLayouts = {
+export const curveBoxLayouts = {
   WELCOME: layout("A WELCOME's box", { serverTransientKey: 32, cookie: 96 }),
   INITIATE: layout("An INITIATE's box", { clientKey: 32, vouch: 96, metadata: 0 }, true),
   cookie: layout("A cookie's box", { clientTransientKey: 32, serverTransientSecret: 32 }),
@@ -63,11 +63,11 @@ export const boxLayouts = {
 } as const;
 
 /** Boxes after the 16 bytes that complete their nonces: cookie and vouch. */
-export const longNonceBox = layout("A cookie or a vouch", { nonce: 16, box: 80 });
+export const longNonceBoxLayout = layout("A cookie or a vouch", { nonce: 16, box: 80 });
 
 /** CurveZMQ 1.0. */
 export const curveVersion: Uint8Array = new Uint8Array([1, 0]);
 /** 72 bytes: the text of RFC 26 says 70 in one place, its grammar and all implementations say 72. */
-export const helloPadding: Uint8Array = new Uint8Array(72);
+export const curveHelloPadding: Uint8Array = new Uint8Array(72);
 /** Content of the box of HELLO. */
-export const helloSignature: Uint8Array = new Uint8Array(64);
+export const curveHelloSignature: Uint8Array = new Uint8Array(64);

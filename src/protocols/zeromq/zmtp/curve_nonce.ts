@@ -11,7 +11,7 @@ const twoTo32 = 0x1_0000_0000;
 const lastNonce = Number.MAX_SAFE_INTEGER;
 
 /** Counter of this side: 1, 2, 3, … */
-export class NonceCounter {
+export class CurveNonceCounter {
   #last: number;
 
   constructor({ last = 0 }: { readonly last?: number } = {}) {
@@ -37,7 +37,7 @@ export class NonceCounter {
 }
 
 /** Checks that the peer's counter always increases. The peer may use all 64 bits. */
-export class NonceOrder {
+export class CurveNonceOrder {
   #high = 0;
   #low = 0;
   #isFirst = true;

@@ -7,29 +7,29 @@
 import { timingSafeEqual } from "node:crypto";
 import { prepareX25519Secret, type X25519Secret } from "../../../base/support/x25519.ts";
 import { encodeZ85 } from "../../../base/wire/z85.ts";
-import { encodeCommand, encodeErrorCommand, type ZmtpCommand } from "./zmtp_command.ts";
+import { encodeZmtpCommand, encodeZmtpError, type ZmtpCommand } from "./zmtp_command.ts";
 import { type RandomBytes, sharedBoxKey, unexpectedCommandError, unopenedBoxError } from "./curve_agreement.ts";
-import { openBox, sealBox } from "./curve_box.ts";
+import { openCurveBox, sealCurveBox } from "./curve_box.ts";
 import {
-  boxLayouts,
-  commandLayouts,
+  curveBoxLayouts,
+  curveCommandLayouts,
+  curveHelloPadding,
+  curveHelloSignature,
   curveVersion,
-  helloPadding,
-  helloSignature,
-  longNonceBox,
+  longNonceBoxLayout,
 } from "./curve_layout.ts";
-import { NonceCounter, NonceOrder } from "./curve_nonce.ts";
+import { CurveNonceCounter, CurveNonceOrder } from "./curve_nonce.ts";
 import { CurveTraffic } from "./curve_traffic.ts";
 import {
-  handshakeFailed,
-  handshakeGoesOn,
-  handshakeRefusedError,
-  type HandshakeStep,
-  type Mechanism,
-  type MechanismContext,
-  type MechanismFactory,
+  continuedHandshake,
+  failedHandshake,
+  refusedHandshake,
+  type SecurityMechanism,
+  type SecurityMechanismContext,
+  type SecurityMechanismFactory,
+  type ZmtpHandshakeStep,
 } from "./security_mechanism.ts";
-import { decodeMetadata, type Metadata } from "./zmtp_metadata.ts";
+import { decodeZmtpMetadata, type ZmtpMetadata } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 export interface CurveServerOptions {
@@ -41,7 +41,7 @@ export interface CurveServerOptions {
 }
 
 /** The `userId` of a peer is its public key in Z85. */
-export function curveServer(options: CurveServerOptions): MechanismFactory {
+export function curveServerMechanism(options: CurveServerOptions): SecurityMechanismFactory {
   return { name: "CURVE", asServer: true, create: (context) => new CurveServer(options, context) };
 }
 
@@ -50,15 +50,15 @@ type State =
   | { readonly awaits: "INITIATE"; readonly cookieKey: Uint8Array }
   | { readonly awaits: "nothing" };
 
-class CurveServer implements Mechanism {
+class CurveServer implements SecurityMechanism {
   readonly #options: CurveServerOptions;
-  readonly #context: MechanismContext;
-  readonly #sent = new NonceCounter();
-  readonly #received = new NonceOrder();
+  readonly #context: SecurityMechanismContext;
+  readonly #sent = new CurveNonceCounter();
+  readonly #received = new CurveNonceOrder();
   #state: State = { awaits: "HELLO" };
   #traffic: CurveTraffic | null = null;
 
-  constructor(options: CurveServerOptions, context: MechanismContext) {
+  constructor(options: CurveServerOptions, context: SecurityMechanismContext) {
     this.#options = options;
     this.#context = context;
   }
@@ -71,7 +71,7 @@ class CurveServer implements Mechanism {
     return [];
   }
 
-  receive({ name, data }: ZmtpCommand): HandshakeStep {
+  receive({ name, data }: ZmtpCommand): ZmtpHandshakeStep {
     const state = this.#state;
     this.#state = { awaits: "nothing" };
     if (state.awaits === "HELLO" && name === "HELLO") return this.#handleHello(data);
@@ -88,20 +88,20 @@ class CurveServer implements Mechanism {
     this.#traffic?.destroy();
   }
 
-  #handleHello(data: Uint8Array): HandshakeStep {
-    const { version, padding, clientTransientKey, nonce, box } = commandLayouts.HELLO.read(data);
+  #handleHello(data: Uint8Array): ZmtpHandshakeStep {
+    const { version, padding, clientTransientKey, nonce, box } = curveCommandLayouts.HELLO.read(data);
     if (!isEqual(version, curveVersion)) {
       throw new ZmtpError("COMMAND", `The peer speaks CurveZMQ ${version.join(".")}, and 1.0 is wanted`);
     }
-    if (!isEqual(padding, helloPadding)) throw new ZmtpError("COMMAND", "The padding of a HELLO is not all zeros");
+    if (!isEqual(padding, curveHelloPadding)) throw new ZmtpError("COMMAND", "The padding of a HELLO is not all zeros");
     const key = sharedBoxKey(this.#options.key, clientTransientKey);
-    const signature = openBox(key, { prefix: "CurveZMQHELLO---", rest: nonce }, box);
+    const signature = openCurveBox(key, { prefix: "CurveZMQHELLO---", rest: nonce }, box);
     if (signature === null) throw unopenedBoxError("HELLO", "it expects another server key than this one");
-    if (!isEqual(signature, helloSignature)) {
+    if (!isEqual(signature, curveHelloSignature)) {
       throw new ZmtpError("COMMAND", "The signature of a HELLO is not all zeros");
     }
     this.#received.accept(nonce);
-    return handshakeGoesOn(encodeCommand("WELCOME", this.#makeWelcome(key, clientTransientKey)));
+    return continuedHandshake(encodeZmtpCommand("WELCOME", this.#makeWelcome(key, clientTransientKey)));
   }
 
   #makeWelcome(key: Uint8Array, clientTransientKey: Uint8Array): Uint8Array {
@@ -110,40 +110,40 @@ class CurveServer implements Mechanism {
     const serverTransientKey = prepareX25519Secret(serverTransientSecret).publicKey;
     const cookieKey = randomBytes(32);
     const cookieNonce = randomBytes(16);
-    const secrets = boxLayouts.cookie.write({ clientTransientKey, serverTransientSecret });
-    const cookie = longNonceBox.write({
+    const secrets = curveBoxLayouts.cookie.write({ clientTransientKey, serverTransientSecret });
+    const cookie = longNonceBoxLayout.write({
       nonce: cookieNonce,
-      box: sealBox(cookieKey, { prefix: "COOKIE--", rest: cookieNonce }, secrets),
+      box: sealCurveBox(cookieKey, { prefix: "COOKIE--", rest: cookieNonce }, secrets),
     });
     secrets.fill(0);
     serverTransientSecret.fill(0);
     this.#state = { awaits: "INITIATE", cookieKey };
     const nonce = randomBytes(16);
-    const inside = boxLayouts.WELCOME.write({ serverTransientKey, cookie });
-    const welcome = { nonce, box: sealBox(key, { prefix: "WELCOME-", rest: nonce }, inside) };
+    const inside = curveBoxLayouts.WELCOME.write({ serverTransientKey, cookie });
+    const welcome = { nonce, box: sealCurveBox(key, { prefix: "WELCOME-", rest: nonce }, inside) };
     key.fill(0);
-    return commandLayouts.WELCOME.write(welcome);
+    return curveCommandLayouts.WELCOME.write(welcome);
   }
 
-  #handleInitiate(data: Uint8Array, cookieKey: Uint8Array): HandshakeStep {
-    const { cookie, nonce, box } = commandLayouts.INITIATE.read(data);
+  #handleInitiate(data: Uint8Array, cookieKey: Uint8Array): ZmtpHandshakeStep {
+    const { cookie, nonce, box } = curveCommandLayouts.INITIATE.read(data);
     if (!this.#received.isNext(nonce)) {
       throw new ZmtpError("AUTHENTICATION", "The nonce of an INITIATE is not above that of the HELLO: it was replayed");
     }
-    const { nonce: cookieNonce, box: cookieBox } = longNonceBox.read(cookie);
-    const secrets = openBox(cookieKey, { prefix: "COOKIE--", rest: cookieNonce }, cookieBox);
+    const { nonce: cookieNonce, box: cookieBox } = longNonceBoxLayout.read(cookie);
+    const secrets = openCurveBox(cookieKey, { prefix: "COOKIE--", rest: cookieNonce }, cookieBox);
     cookieKey.fill(0);
     if (secrets === null) throw unopenedBoxError("cookie", "it was made for another connection, or changed on the way");
-    const { clientTransientKey, serverTransientSecret } = boxLayouts.cookie.read(secrets);
+    const { clientTransientKey, serverTransientSecret } = curveBoxLayouts.cookie.read(secrets);
     const transient = prepareX25519Secret(serverTransientSecret);
     const key = sharedBoxKey(transient, clientTransientKey);
-    const plain = openBox(key, { prefix: "CurveZMQINITIATE", rest: nonce }, box);
+    const plain = openCurveBox(key, { prefix: "CurveZMQINITIATE", rest: nonce }, box);
     if (plain === null) throw unopenedBoxError("INITIATE", "it was changed on the way, or is of another connection");
     this.#received.accept(nonce);
-    const { clientKey, vouch, metadata } = boxLayouts.INITIATE.read(plain);
+    const { clientKey, vouch, metadata } = curveBoxLayouts.INITIATE.read(plain);
     this.#checkVouch({ vouch, clientTransientKey, vouchKey: sharedBoxKey(transient, clientKey) });
     secrets.fill(0);
-    return this.#finish({ key, userId: encodeZ85(clientKey), properties: decodeMetadata(metadata) });
+    return this.#finish({ key, userId: encodeZ85(clientKey), properties: decodeZmtpMetadata(metadata) });
   }
 
   /** The long-term key vouches for the transient key, to this server only. */
@@ -152,13 +152,13 @@ class CurveServer implements Mechanism {
     readonly clientTransientKey: Uint8Array;
     readonly vouchKey: Uint8Array;
   }): void {
-    const { nonce, box } = longNonceBox.read(vouch);
-    const plain = openBox(vouchKey, { prefix: "VOUCH---", rest: nonce }, box);
+    const { nonce, box } = longNonceBoxLayout.read(vouch);
+    const plain = openCurveBox(vouchKey, { prefix: "VOUCH---", rest: nonce }, box);
     vouchKey.fill(0);
     if (plain === null) {
       throw unopenedBoxError("vouch", "the peer does not have the secret key of the public key it claims");
     }
-    const told = boxLayouts.vouch.read(plain);
+    const told = curveBoxLayouts.vouch.read(plain);
     if (
       !isEqual(told.clientTransientKey, clientTransientKey) || !isEqual(told.serverKey, this.#options.key.publicKey)
     ) {
@@ -168,27 +168,27 @@ class CurveServer implements Mechanism {
 
   #finish({ key, properties, userId }: {
     readonly key: Uint8Array;
-    readonly properties: Metadata;
+    readonly properties: ZmtpMetadata;
     readonly userId: string;
-  }): HandshakeStep {
+  }): ZmtpHandshakeStep {
     if (this.#options.isAllowed?.(userId) === false) {
       key.fill(0);
       const message = `The client with the public key ${userId} is refused (400): this key is not accepted`;
-      return handshakeFailed(new ZmtpError("AUTHENTICATION", message), encodeErrorCommand("400"));
+      return failedHandshake(new ZmtpError("AUTHENTICATION", message), encodeZmtpError("400"));
     }
     const error = this.#context.acceptProperties(properties, userId);
     if (error !== null) {
       key.fill(0);
-      return handshakeRefusedError(error);
+      return refusedHandshake(error);
     }
     const nonce = this.#sent.takeNext();
-    const ready = commandLayouts.READY.write({
+    const ready = curveCommandLayouts.READY.write({
       nonce,
-      box: sealBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, this.#context.ownMetadata),
+      box: sealCurveBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, this.#context.ownMetadata),
     });
     this.#traffic = new CurveTraffic({ side: "server", key, sent: this.#sent, received: this.#received });
     key.fill(0);
-    return { send: [encodeCommand("READY", ready)], outcome: { kind: "done", properties, userId } };
+    return { send: [encodeZmtpCommand("READY", ready)], outcome: { kind: "done", properties, userId } };
   }
 }
 

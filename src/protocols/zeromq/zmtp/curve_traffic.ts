@@ -11,9 +11,9 @@
 import { timingSafeEqual } from "node:crypto";
 import { Poly1305 } from "@noble/ciphers/_poly1305.js";
 import { salsa20 } from "@noble/ciphers/salsa.js";
-import { messageKey } from "./curve_box.ts";
-import type { NonceCounter, NonceOrder } from "./curve_nonce.ts";
-import { frameFlags, type TrafficCipher } from "./security_mechanism.ts";
+import { curveMessageKey } from "./curve_box.ts";
+import type { CurveNonceCounter, CurveNonceOrder } from "./curve_nonce.ts";
+import { sealedFrameFlags, type TrafficCipher } from "./security_mechanism.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 const name = new Uint8Array([7, ...new TextEncoder().encode("MESSAGE")]);
@@ -34,16 +34,16 @@ export interface CurveTrafficKeys {
   /** Shared key of the two transient keys. */
   readonly key: Uint8Array;
   /** Counters after the handshake. */
-  readonly sent: NonceCounter;
-  readonly received: NonceOrder;
+  readonly sent: CurveNonceCounter;
+  readonly received: CurveNonceOrder;
 }
 
 export class CurveTraffic implements TrafficCipher {
   readonly overheadBytes = headBytes + 1;
   readonly #sealKey: Uint8Array;
   readonly #openKey: Uint8Array;
-  readonly #sent: NonceCounter;
-  readonly #received: NonceOrder;
+  readonly #sent: CurveNonceCounter;
+  readonly #received: CurveNonceOrder;
   /** The nonce of the current call, in the separate buffer that the cipher needs. */
   readonly #nonce = new Uint8Array(8);
   #isOver = false;
@@ -52,8 +52,8 @@ export class CurveTraffic implements TrafficCipher {
     const [own, theirs] = side === "client"
       ? (["CurveZMQMESSAGEC", "CurveZMQMESSAGES"] as const)
       : (["CurveZMQMESSAGES", "CurveZMQMESSAGEC"] as const);
-    this.#sealKey = messageKey(key, own);
-    this.#openKey = messageKey(key, theirs);
+    this.#sealKey = curveMessageKey(key, own);
+    this.#openKey = curveMessageKey(key, theirs);
     this.#sent = sent;
     this.#received = received;
   }
@@ -90,7 +90,7 @@ export class CurveTraffic implements TrafficCipher {
     }
     this.#received.accept(this.#nonce);
     const flags = plain[headBytes] ?? 0;
-    if (flags > frameFlags.command) {
+    if (flags > sealedFrameFlags.command) {
       throw new ZmtpError("FRAME", `The flags inside a MESSAGE are ${flags}, which has no meaning`);
     }
     const bodyAt = headBytes + 1;

@@ -1,14 +1,14 @@
 /** Decodes ZMTP frames: bytes to commands and whole messages. Uses no socket and no clock. RFC 37, "Formal Grammar". */
 import { readU32 } from "../../../base/wire/bytes.ts";
 import { frameCostBytes, type ZmtpLimits } from "./zmtp_limits.ts";
-import { frameFlags, type TrafficCipher } from "./security_mechanism.ts";
+import { sealedFrameFlags, type TrafficCipher } from "./security_mechanism.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 /** Bits of the flags byte on the wire. */
-export const wireFlags = { more: 1, long: 2, command: 4 } as const;
+export const zmtpFrameFlags = { more: 1, long: 2, command: 4 } as const;
 
 /** Receives decoded commands and messages. If a method returns false, the decoder stops after that item. */
-export interface FrameSink {
+export interface ZmtpFrameSink {
   /** A command. The body is a view that is valid during the call. */
   onCommand(body: Uint8Array): boolean;
   /**
@@ -35,9 +35,9 @@ const firstRoomBytes = 16 << 10;
 const headerBytesMax = 9;
 const noBytes = new Uint8Array(0);
 
-export class FrameDecoder {
+export class ZmtpFrameDecoder {
   readonly #limits: ZmtpLimits;
-  readonly #sink: FrameSink;
+  readonly #sink: ZmtpFrameSink;
   /** True before the end of the handshake, when there are only commands. */
   #isTraffic = false;
   #cipher: TrafficCipher | null = null;
@@ -59,7 +59,7 @@ export class FrameDecoder {
   #slab: Uint8Array = noBytes;
   #slabStart = 0;
 
-  constructor(limits: ZmtpLimits, sink: FrameSink) {
+  constructor(limits: ZmtpLimits, sink: ZmtpFrameSink) {
     this.#limits = limits;
     this.#sink = sink;
   }
@@ -95,20 +95,20 @@ export class FrameDecoder {
         continue;
       }
       let flags = chunk[at] as number;
-      const headerEnd = at + ((flags & wireFlags.long) === 0 ? 2 : headerBytesMax);
+      const headerEnd = at + ((flags & zmtpFrameFlags.long) === 0 ? 2 : headerBytesMax);
       if (this.#headerLength > 0 || headerEnd > end) {
         at = this.#gatherHeader(chunk, at);
         if (this.#headerLength > 0) continue;
         if (this.#bodyBytes === 0 && !this.#endBody()) break;
         continue;
       }
-      const length = (flags & wireFlags.long) === 0 ? chunk[at + 1] as number : readLongLength(chunk, at + 1);
+      const length = (flags & zmtpFrameFlags.long) === 0 ? chunk[at + 1] as number : readLongLength(chunk, at + 1);
       this.#check(flags, length);
-      flags &= ~wireFlags.long;
+      flags &= ~zmtpFrameFlags.long;
       const bodyEnd = headerEnd + length;
       if (bodyEnd <= end) {
         at = bodyEnd;
-        const isTransient = (flags & wireFlags.command) !== 0 || this.#cipher !== null;
+        const isTransient = (flags & zmtpFrameFlags.command) !== 0 || this.#cipher !== null;
         const body = isTransient ? chunk.subarray(headerEnd, bodyEnd) : this.#copy(chunk, headerEnd, bodyEnd);
         if (!this.#handleFrame(flags, body)) break;
       } else {
@@ -141,12 +141,12 @@ export class FrameDecoder {
     while (at < chunk.byteLength) {
       this.#header[this.#headerLength++] = chunk[at++] as number;
       const flags = this.#header[0] as number;
-      const isLong = (flags & wireFlags.long) !== 0;
+      const isLong = (flags & zmtpFrameFlags.long) !== 0;
       if (this.#headerLength < (isLong ? headerBytesMax : 2)) continue;
       this.#headerLength = 0;
       const length = isLong ? readLongLength(this.#header, 1) : this.#header[1] as number;
       this.#check(flags, length);
-      this.#beginBody(flags & ~wireFlags.long, length);
+      this.#beginBody(flags & ~zmtpFrameFlags.long, length);
       break;
     }
     return at;
@@ -185,14 +185,16 @@ export class FrameDecoder {
     if (!this.#isTraffic) return this.#sink.onCommand(body);
     if (this.#cipher !== null) return this.#handleSealedFrame(this.#cipher, body);
     // RFC 37 allows commands between messages. libzmq also sends a PING between the frames of one message.
-    if ((flags & wireFlags.command) !== 0) return this.#sink.onCommand(body);
-    return this.#addMessageFrame((flags & wireFlags.more) !== 0, body);
+    if ((flags & zmtpFrameFlags.command) !== 0) return this.#sink.onCommand(body);
+    return this.#addMessageFrame((flags & zmtpFrameFlags.more) !== 0, body);
   }
 
   /** RFC 26 uses commands, libzmq sends messages without MORE; the flags inside the sealed frame are the real ones. */
   #handleSealedFrame(cipher: TrafficCipher, sealed: Uint8Array): boolean {
     const { flags, body } = cipher.open(sealed);
-    if ((flags & frameFlags.command) === 0) return this.#addMessageFrame((flags & frameFlags.more) !== 0, body);
+    if ((flags & sealedFrameFlags.command) === 0) {
+      return this.#addMessageFrame((flags & sealedFrameFlags.more) !== 0, body);
+    }
     this.#checkCommand(body.byteLength);
     return this.#sink.onCommand(body);
   }
@@ -215,8 +217,8 @@ export class FrameDecoder {
 
   /** Checks a frame before any memory is allocated for it. */
   #check(flags: number, length: number): void {
-    const isCommand = (flags & wireFlags.command) !== 0;
-    if (flags > 7 || (isCommand && (flags & wireFlags.more) !== 0)) {
+    const isCommand = (flags & zmtpFrameFlags.command) !== 0;
+    if (flags > 7 || (isCommand && (flags & zmtpFrameFlags.more) !== 0)) {
       throw new ZmtpError("FRAME", `A frame has the flags 0x${flags.toString(16).padStart(2, "0")}`);
     }
     if (!this.#isTraffic && !isCommand) {
@@ -249,8 +251,8 @@ function findRunEnd(chunk: Uint8Array, from: number, to: number): number {
   let end = to;
   while (end + headerBytesMax <= runEndMax) {
     const flags = chunk[end] as number;
-    if ((flags & wireFlags.command) !== 0) break;
-    const isLong = (flags & wireFlags.long) !== 0;
+    if ((flags & zmtpFrameFlags.command) !== 0) break;
+    const isLong = (flags & zmtpFrameFlags.long) !== 0;
     const length = isLong ? readSmallLength(chunk, end + 1) : chunk[end + 1] as number;
     const next = end + (isLong ? headerBytesMax : 2) + length;
     if (length > smallBodyBytes || next > runEndMax) break;

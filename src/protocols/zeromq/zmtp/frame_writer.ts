@@ -1,6 +1,6 @@
 /** Encodes ZMTP frames: messages and commands to bytes, in as few pieces as possible. Uses no socket. */
 import { writeU32 } from "../../../base/wire/bytes.ts";
-import { wireFlags } from "./frame_decoder.ts";
+import { zmtpFrameFlags } from "./frame_decoder.ts";
 
 const firstCapacity = 1 << 10;
 /** A writer keeps no larger buffer for the next turn … */
@@ -17,7 +17,7 @@ let spare: Uint8Array<ArrayBuffer> | null = null;
  */
 const largeBodyBytes = 32 << 10;
 
-export class FrameWriter {
+export class ZmtpFrameWriter {
   #buffer = new Uint8Array(firstCapacity);
   /** The buffer to continue with if this one is too large to keep. */
   #kept: Uint8Array<ArrayBuffer> | null = null;
@@ -36,12 +36,12 @@ export class FrameWriter {
   /** Adds all frames of a message. A large body is not copied, and must not be changed until it was written. */
   addMessage(frames: readonly Uint8Array[]): void {
     const last = frames.length - 1;
-    for (let index = 0; index < last; index++) this.addFrame(wireFlags.more, frames[index] as Uint8Array);
+    for (let index = 0; index < last; index++) this.addFrame(zmtpFrameFlags.more, frames[index] as Uint8Array);
     this.addFrame(0, frames[last] as Uint8Array);
   }
 
   addCommand(body: Uint8Array): void {
-    this.addFrame(wireFlags.command, body);
+    this.addFrame(zmtpFrameFlags.command, body);
   }
 
   addFrame(flags: number, body: Uint8Array): void {
@@ -53,7 +53,7 @@ export class FrameWriter {
       buffer[at++] = flags;
       buffer[at++] = length;
     } else {
-      buffer[at++] = flags | wireFlags.long;
+      buffer[at++] = flags | zmtpFrameFlags.long;
       writeU32(buffer, at, Math.floor(length / 0x100000000));
       writeU32(buffer, at + 4, length);
       at += 8;

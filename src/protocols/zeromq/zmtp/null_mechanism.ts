@@ -1,35 +1,35 @@
 /** The NULL mechanism, without security: both sides send their properties. RFC 37, "The NULL Security Mechanism". */
-import { encodeCommand, errorReason, type ZmtpCommand } from "./zmtp_command.ts";
+import { encodeZmtpCommand, type ZmtpCommand, zmtpErrorReason } from "./zmtp_command.ts";
 import {
-  handshakeFailed,
-  handshakeRefusedError,
-  type HandshakeStep,
-  type MechanismContext,
-  type MechanismFactory,
+  failedHandshake,
+  refusedHandshake,
+  type SecurityMechanismContext,
+  type SecurityMechanismFactory,
+  type ZmtpHandshakeStep,
 } from "./security_mechanism.ts";
-import { decodeMetadata } from "./zmtp_metadata.ts";
+import { decodeZmtpMetadata } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-export const nullMechanism: MechanismFactory = {
+export const nullMechanism: SecurityMechanismFactory = {
   name: "NULL",
   asServer: false,
   create: (context) => ({
     traffic: null,
     // READY is sent immediately, as in libzmq, and not only after the client's: this saves a round trip.
-    start: () => [encodeCommand("READY", context.ownMetadata)],
+    start: () => [encodeZmtpCommand("READY", context.ownMetadata)],
     receive: (command) => handleCommand(context, command),
     destroy() {},
   }),
 };
 
-function handleCommand(context: MechanismContext, { name, data }: ZmtpCommand): HandshakeStep {
+function handleCommand(context: SecurityMechanismContext, { name, data }: ZmtpCommand): ZmtpHandshakeStep {
   if (name === "ERROR") {
-    const message = `The peer refused the connection: "${errorReason(data)}"`;
-    return handshakeFailed(new ZmtpError("REFUSED_BY_PEER", message));
+    const message = `The peer refused the connection: "${zmtpErrorReason(data)}"`;
+    return failedHandshake(new ZmtpError("REFUSED_BY_PEER", message));
   }
   if (name !== "READY") throw new ZmtpError("COMMAND", `The peer sent ${name} where its READY is due`);
-  const properties = decodeMetadata(data);
+  const properties = decodeZmtpMetadata(data);
   const error = context.acceptProperties(properties, "");
-  if (error !== null) return handshakeRefusedError(error);
+  if (error !== null) return refusedHandshake(error);
   return { send: [], outcome: { kind: "done", properties, userId: "" } };
 }

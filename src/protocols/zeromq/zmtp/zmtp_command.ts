@@ -10,7 +10,7 @@ export interface ZmtpCommand {
 const namePattern = /^[A-Za-z]{1,255}$/;
 
 /** Encodes the body of a command frame; the caller frames it. */
-export function encodeCommand(name: string, data: Uint8Array): Uint8Array {
+export function encodeZmtpCommand(name: string, data: Uint8Array): Uint8Array {
   const body = new Uint8Array(1 + name.length + data.byteLength);
   body[0] = name.length;
   for (let at = 0; at < name.length; at++) body[1 + at] = name.charCodeAt(at);
@@ -19,7 +19,7 @@ export function encodeCommand(name: string, data: Uint8Array): Uint8Array {
 }
 
 /** Decodes the body of a command frame. Throws ZmtpError COMMAND. */
-export function decodeCommand(body: Uint8Array): ZmtpCommand {
+export function decodeZmtpCommand(body: Uint8Array): ZmtpCommand {
   const end = 1 + (body[0] ?? 0);
   if (body.byteLength > 0 && end > body.byteLength) {
     throw new ZmtpError("COMMAND", `A command of ${body.byteLength} bytes claims a name of ${end - 1}`);
@@ -30,16 +30,16 @@ export function decodeCommand(body: Uint8Array): ZmtpCommand {
 }
 
 /** Encodes the body of an ERROR command. `reason` is cut to 255 printable ASCII characters. */
-export function encodeErrorCommand(reason: string): Uint8Array {
+export function encodeZmtpError(reason: string): Uint8Array {
   const text = reason.replace(/[^\x21-\x7e]/g, " ").slice(0, 255);
-  return encodeCommand("ERROR", new Uint8Array([text.length, ...new TextEncoder().encode(text)]));
+  return encodeZmtpCommand("ERROR", new Uint8Array([text.length, ...new TextEncoder().encode(text)]));
 }
 
 /**
  * Returns the reason in an ERROR command's data, safe to print. Accepts any bytes: an error about an error helps no
  * user.
  */
-export function errorReason(data: Uint8Array): string {
+export function zmtpErrorReason(data: Uint8Array): string {
   const text = String.fromCharCode(...data.subarray(1, 1 + (data[0] ?? 0)));
   return text.replace(/[^\x20-\x7e]/g, "?");
 }
@@ -47,7 +47,7 @@ export function errorReason(data: Uint8Array): string {
 const contextBytesMax = 16;
 const ttlMsMax = 0xffff * 100;
 
-export interface Ping {
+export interface ZmtpPing {
   /** Milliseconds of silence after which the peer wants to be considered dead; 0 for never. */
   readonly ttlMs: number;
   /** Bytes to send back; a view of the command. */
@@ -55,13 +55,13 @@ export interface Ping {
 }
 
 /** Encodes the body of a PING. The maximum time to live is 6553.5 s. */
-export function encodePing(ttlMs: number): Uint8Array {
+export function encodeZmtpPing(ttlMs: number): Uint8Array {
   const ttl = Math.round(Math.min(ttlMs, ttlMsMax) / 100);
-  return encodeCommand("PING", new Uint8Array([ttl >> 8, ttl & 0xff]));
+  return encodeZmtpCommand("PING", new Uint8Array([ttl >> 8, ttl & 0xff]));
 }
 
 /** Decodes the data of a PING. A context over 16 bytes is truncated, as in libzmq. Throws ZmtpError COMMAND. */
-export function decodePing({ data }: ZmtpCommand): Ping {
+export function decodeZmtpPing({ data }: ZmtpCommand): ZmtpPing {
   const [high, low] = data;
   if (high === undefined || low === undefined) {
     throw new ZmtpError("COMMAND", `A PING has ${data.byteLength} bytes of data; its time to live takes 2`);
@@ -70,6 +70,6 @@ export function decodePing({ data }: ZmtpCommand): Ping {
 }
 
 /** Encodes the body of the PONG that responds to a PING with this context. */
-export function encodePong(context: Uint8Array): Uint8Array {
-  return encodeCommand("PONG", context);
+export function encodeZmtpPong(context: Uint8Array): Uint8Array {
+  return encodeZmtpCommand("PONG", context);
 }

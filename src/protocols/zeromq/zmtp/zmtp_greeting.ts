@@ -1,23 +1,23 @@
 /** The greeting, the first 64 bytes of each side: signature, version, security mechanism. RFC 37, "Formal Grammar". */
 import { ZmtpError } from "./zmtp_error.ts";
 
-export const greetingBytes = 64;
+export const zmtpGreetingBytes = 64;
 
 /** Offsets in the greeting. */
 const offsets = { signatureEnd: 9, major: 10, minor: 11, mechanism: 12, asServer: 32 } as const;
 const mechanismBytes = 20;
 
-export interface Greeting {
+export interface ZmtpGreeting {
   readonly major: number;
   readonly minor: number;
   readonly mechanism: string;
 }
 
 /** Encodes this side's greeting; the version is 3.1, the padding is zeros. */
-export function encodeGreeting(mechanism: { readonly name: string; readonly asServer: boolean }): Uint8Array {
+export function encodeZmtpGreeting(mechanism: { readonly name: string; readonly asServer: boolean }): Uint8Array {
   const { name, asServer } = mechanism;
   if (!/^[A-Z0-9\-_.+]{1,20}$/.test(name)) throw new RangeError(`"${name}" is no name of a mechanism`);
-  const bytes = new Uint8Array(greetingBytes);
+  const bytes = new Uint8Array(zmtpGreetingBytes);
   bytes[0] = 0xff;
   bytes[offsets.signatureEnd] = 0x7f;
   bytes[offsets.major] = 3;
@@ -28,20 +28,20 @@ export function encodeGreeting(mechanism: { readonly name: string; readonly asSe
 }
 
 /** Collects a peer's greeting. */
-export class GreetingReader {
-  readonly #bytes = new Uint8Array(greetingBytes);
+export class ZmtpGreetingReader {
+  readonly #bytes = new Uint8Array(zmtpGreetingBytes);
   #length = 0;
 
   /** Bytes of the greeting that are missing. */
   get missingBytes(): number {
-    return greetingBytes - this.#length;
+    return zmtpGreetingBytes - this.#length;
   }
 
   /**
    * Takes bytes of the greeting; returns it when it is complete, otherwise null. Throws ZmtpError GREETING at the first
    * byte that excludes ZMTP 3: a peer of an older version would wait for our greeting forever.
    */
-  push(chunk: Uint8Array): Greeting | null {
+  push(chunk: Uint8Array): ZmtpGreeting | null {
     const before = this.#length;
     const taken = chunk.subarray(0, this.missingBytes);
     this.#bytes.set(taken, before);
@@ -58,7 +58,7 @@ export class GreetingReader {
     return this.missingBytes > 0 ? null : this.#read();
   }
 
-  #read(): Greeting {
+  #read(): ZmtpGreeting {
     const field = this.#bytes.subarray(offsets.mechanism, offsets.mechanism + mechanismBytes);
     const end = field.indexOf(0);
     const mechanism = String.fromCharCode(...field.subarray(0, end < 0 ? mechanismBytes : end));

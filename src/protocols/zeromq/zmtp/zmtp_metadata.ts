@@ -3,25 +3,25 @@ import { ByteReader, ByteWriter } from "../../../base/wire/bytes.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 /** Names of properties, as in the specification; compared without regard to case. */
-export const propertyNames = { socketType: "Socket-Type", identity: "Identity", resource: "Resource" } as const;
+export const zmtpPropertyNames = { socketType: "Socket-Type", identity: "Identity", resource: "Resource" } as const;
 
-/** Properties of a peer. Keys are in lower case; `propertyBytes` looks one up. */
-export type Metadata = ReadonlyMap<string, Uint8Array>;
+/** Properties of a peer. Keys are in lower case; `zmtpPropertyBytes` looks one up. */
+export type ZmtpMetadata = ReadonlyMap<string, Uint8Array>;
 
 const namePattern = /^[A-Za-z0-9\-_.+]{1,255}$/;
 
 /** Returns the value of a property; undefined if the peer did not send it. */
-export function propertyBytes(metadata: Metadata, name: string): Uint8Array | undefined {
+export function zmtpPropertyBytes(metadata: ZmtpMetadata, name: string): Uint8Array | undefined {
   return metadata.get(name.toLowerCase());
 }
 
 /** Returns the value as text, one character per byte; empty if the peer did not send it. */
-export function propertyText(metadata: Metadata, name: string): string {
-  return String.fromCharCode(...(propertyBytes(metadata, name) ?? []).slice(0, 255));
+export function zmtpPropertyText(metadata: ZmtpMetadata, name: string): string {
+  return String.fromCharCode(...(zmtpPropertyBytes(metadata, name) ?? []).slice(0, 255));
 }
 
 /** Encodes name, length and value of each property, in order. Text is written as ASCII. */
-export function encodeMetadata(properties: readonly (readonly [string, Uint8Array | string])[]): Uint8Array {
+export function encodeZmtpMetadata(properties: readonly (readonly [string, Uint8Array | string])[]): Uint8Array {
   const writer = new ByteWriter();
   for (const [name, value] of properties) {
     if (!namePattern.test(name)) throw new RangeError(`"${name}" cannot be the name of a property`);
@@ -41,7 +41,7 @@ const propertiesMax = 256;
  * Reads all of `bytes`; the values are copies. Throws ZmtpError PROPERTIES or LIMIT, or PROTOCOL if the bytes end too
  * early.
  */
-export function decodeMetadata(bytes: Uint8Array): Metadata {
+export function decodeZmtpMetadata(bytes: Uint8Array): ZmtpMetadata {
   const properties = new Map<string, Uint8Array>();
   const reader = new ByteReader(bytes);
   while (reader.remaining > 0) {

@@ -3,30 +3,41 @@
  * socket and no clock, and limits what it holds. RFC 37 (3.1) and 23 (3.0).
  */
 import { BatonError } from "../../../base/errors.ts";
-import { decodeCommand, decodePing, encodePing, encodePong, type ZmtpCommand } from "./zmtp_command.ts";
-import { FrameDecoder } from "./frame_decoder.ts";
-import { FrameWriter } from "./frame_writer.ts";
-import { encodeGreeting, type Greeting, GreetingReader } from "./zmtp_greeting.ts";
+import { decodeZmtpCommand, decodeZmtpPing, encodeZmtpPing, encodeZmtpPong, type ZmtpCommand } from "./zmtp_command.ts";
+import { ZmtpFrameDecoder } from "./frame_decoder.ts";
+import { ZmtpFrameWriter } from "./frame_writer.ts";
+import { encodeZmtpGreeting, type ZmtpGreeting, ZmtpGreetingReader } from "./zmtp_greeting.ts";
 import type { ZmtpLimits } from "./zmtp_limits.ts";
-import { frameFlags, type HandshakeStep, type Mechanism, type MechanismFactory } from "./security_mechanism.ts";
-import { encodeMetadata, type Metadata, propertyBytes, propertyNames, propertyText } from "./zmtp_metadata.ts";
-import { checkPeer, type SocketType } from "./socket_type.ts";
+import {
+  sealedFrameFlags,
+  type SecurityMechanism,
+  type SecurityMechanismFactory,
+  type ZmtpHandshakeStep,
+} from "./security_mechanism.ts";
+import {
+  encodeZmtpMetadata,
+  type ZmtpMetadata,
+  zmtpPropertyBytes,
+  zmtpPropertyNames,
+  zmtpPropertyText,
+} from "./zmtp_metadata.ts";
+import { checkPeerProperties, type ZeroMqSocketType } from "./socket_type.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 /** Description of a peer after its handshake. */
-export interface PeerDescription {
+export interface ZmtpPeerDescription {
   /** Socket type; empty if it did not send one. */
   readonly socketType: string;
   /** Empty if it has none. */
   readonly identity: Uint8Array;
-  /** See HandshakeOutcome. */
+  /** See ZmtpHandshakeOutcome. */
   readonly userId: string;
   /** False for ZMTP 3.0, which has no PING; some peers of that version use it anyway. */
   readonly knowsHeartbeats: boolean;
 }
 
 /** How messages of a peer are received after its handshake. */
-export interface ReceiveOptions {
+export interface ZmtpReceiveOptions {
   /** The first frame of each received message (for a ROUTER, the peer's identity), or null. */
   readonly prefix: Uint8Array | null;
   /** False: no messages for now, as after a receiver that wants none. */
@@ -36,7 +47,7 @@ export interface ReceiveOptions {
 /** Receives the events of the peer. Called from within `push`. */
 export interface ZmtpPeerEvents {
   /** The handshake is complete; messages can be sent and received. Throws ZmtpError to refuse the peer. */
-  onReady(peer: PeerDescription): ReceiveOptions;
+  onReady(peer: ZmtpPeerDescription): ZmtpReceiveOptions;
   /** A whole message; the frames belong to the receiver. Returns false to stop for now. */
   onMessage(frames: Uint8Array[]): boolean;
   /**
@@ -47,26 +58,26 @@ export interface ZmtpPeerEvents {
 }
 
 export interface ZmtpPeerOptions {
-  readonly socketType: SocketType;
+  readonly socketType: ZeroMqSocketType;
   /** Identity of at most 255 bytes; empty for none. */
   readonly identity: Uint8Array;
-  readonly mechanism: MechanismFactory;
+  readonly mechanism: SecurityMechanismFactory;
   readonly limits: ZmtpLimits;
   /** Checks a peer of a matching type; null if it is acceptable. `userId` as in MechanismContext. */
-  acceptPeer?(properties: Metadata, userId: string): ZmtpError | null;
+  acceptPeer?(properties: ZmtpMetadata, userId: string): ZmtpError | null;
 }
 
 type Stage = "greeting" | "handshake" | "traffic" | "over";
 
 export class ZmtpPeer {
   /** Bytes to write. Check its `bytes` after each call. */
-  readonly output = new FrameWriter();
+  readonly output = new ZmtpFrameWriter();
   readonly #options: ZmtpPeerOptions;
   readonly #events: ZmtpPeerEvents;
-  readonly #mechanism: Mechanism;
-  readonly #decoder: FrameDecoder;
-  readonly #greetingReader = new GreetingReader();
-  #greeting: Greeting | null = null;
+  readonly #mechanism: SecurityMechanism;
+  readonly #decoder: ZmtpFrameDecoder;
+  readonly #greetingReader = new ZmtpGreetingReader();
+  #greeting: ZmtpGreeting | null = null;
   #stage: Stage = "greeting";
   /** The peer's description after the handshake. */
   #wantsMore = true;
@@ -75,20 +86,20 @@ export class ZmtpPeer {
     this.#options = options;
     this.#events = events;
     const { mechanism, socketType, identity } = options;
-    this.#decoder = new FrameDecoder(options.limits, {
-      onCommand: (body) => this.#command(decodeCommand(body)),
+    this.#decoder = new ZmtpFrameDecoder(options.limits, {
+      onCommand: (body) => this.#command(decodeZmtpCommand(body)),
       onMessage: (frames) => events.onMessage(frames),
     });
-    const properties: [string, string | Uint8Array][] = [[propertyNames.socketType, socketType]];
+    const properties: [string, string | Uint8Array][] = [[zmtpPropertyNames.socketType, socketType]];
     // RFC 37 sends an identity only to sockets that may connect to a ROUTER; libzmq also sends it empty, which some
     // peers expect.
-    if (socketType !== "REP") properties.push([propertyNames.identity, identity]);
+    if (socketType !== "REP") properties.push([zmtpPropertyNames.identity, identity]);
     this.#mechanism = mechanism.create({
-      ownMetadata: encodeMetadata(properties),
+      ownMetadata: encodeZmtpMetadata(properties),
       acceptProperties: (theirs, userId) =>
-        checkPeer(socketType, theirs) ?? options.acceptPeer?.(theirs, userId) ?? null,
+        checkPeerProperties(socketType, theirs) ?? options.acceptPeer?.(theirs, userId) ?? null,
     });
-    this.output.addRaw(encodeGreeting(mechanism));
+    this.output.addRaw(encodeZmtpGreeting(mechanism));
   }
 
   /** True when messages can be sent. */
@@ -130,13 +141,13 @@ export class ZmtpPeer {
     if (cipher === null) return this.output.addMessage(frames);
     const last = frames.length - 1;
     for (let index = 0; index <= last; index++) {
-      this.output.addFrame(0, cipher.seal(index < last ? frameFlags.more : 0, frames[index] as Uint8Array));
+      this.output.addFrame(0, cipher.seal(index < last ? sealedFrameFlags.more : 0, frames[index] as Uint8Array));
     }
   }
 
   /** Adds a PING to `output`. Only while ready, and for a peer that knows heartbeats. */
   ping(ttlMs: number): void {
-    this.#sendCommand(encodePing(ttlMs));
+    this.#sendCommand(encodeZmtpPing(ttlMs));
   }
 
   /** Erases secrets from memory. */
@@ -167,21 +178,21 @@ export class ZmtpPeer {
     }
     // PONG needs no action, and these sockets do not use other commands, such as SUBSCRIBE.
     if (command.name === "PING") {
-      const { ttlMs, context } = decodePing(command);
-      if (this.#events.onPing(ttlMs)) this.#sendCommand(encodePong(context));
+      const { ttlMs, context } = decodeZmtpPing(command);
+      if (this.#events.onPing(ttlMs)) this.#sendCommand(encodeZmtpPong(context));
     }
     return true;
   }
 
-  #applyStep({ send, outcome }: HandshakeStep): void {
+  #applyStep({ send, outcome }: ZmtpHandshakeStep): void {
     this.#sendHandshake(send);
     if (outcome === null) return;
     if (outcome.kind === "failed") throw outcome.error;
     const { properties, userId } = outcome;
     this.#stage = "traffic";
     const { prefix, wantsMore } = this.#events.onReady({
-      socketType: propertyText(properties, propertyNames.socketType),
-      identity: propertyBytes(properties, propertyNames.identity) ?? new Uint8Array(0),
+      socketType: zmtpPropertyText(properties, zmtpPropertyNames.socketType),
+      identity: zmtpPropertyBytes(properties, zmtpPropertyNames.identity) ?? new Uint8Array(0),
       userId,
       knowsHeartbeats: (this.#greeting?.major ?? 0) > 3 || (this.#greeting?.minor ?? 0) > 0,
     });
@@ -196,7 +207,7 @@ export class ZmtpPeer {
   #sendCommand(body: Uint8Array): void {
     const cipher = this.#mechanism.traffic;
     if (cipher === null) this.output.addCommand(body);
-    else this.output.addFrame(0, cipher.seal(frameFlags.command, body));
+    else this.output.addFrame(0, cipher.seal(sealedFrameFlags.command, body));
   }
 
   /** Readers that do not know ZMTP find bytes that end too early, and invalid content of sealed frames. */

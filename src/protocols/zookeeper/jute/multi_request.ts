@@ -3,14 +3,15 @@
  * Source: MultiOperationRecord, MultiResponse.
  */
 import { type ByteReader, type ByteWriter, protocolError } from "../../../base/wire/bytes.ts";
-import { type AnyCodec, type Codec, type CodecValue, empty } from "../../../base/wire/record_codec.ts";
-import { checkCode, operations } from "./zookeeper_operations.ts";
+import { type AnyCodec, type Codec, type CodecValue, emptyRecord } from "../../../base/wire/record_codec.ts";
+import { checkOperationCode, zooKeeperOperations } from "./zookeeper_operations.ts";
 import * as records from "./zookeeper_records.ts";
 
 const errorType = -1;
 const endMark = { type: errorType, done: true, err: -1 };
 
-const { create, delete: remove, getData, setData, getChildren, create2, createContainer, createTtl } = operations;
+const { create, delete: remove, getData, setData, getChildren, create2, createContainer, createTtl } =
+  zooKeeperOperations;
 
 /** The operations that a multi or multiRead may contain. */
 export const multiOperations = {
@@ -22,7 +23,7 @@ export const multiOperations = {
   create2,
   createContainer,
   createTtl,
-  check: { code: checkCode, request: records.CheckVersionRequest, response: empty },
+  check: { code: checkOperationCode, request: records.CheckVersionRequest, response: emptyRecord },
 } as const satisfies Record<string, { code: number; request: AnyCodec; response: AnyCodec }>;
 
 export type MultiOperationName = keyof typeof multiOperations;
@@ -48,7 +49,7 @@ const namesByCode = new Map<number, MultiOperationName>(
   Object.entries(multiOperations).map(([name, row]) => [row.code, name as MultiOperationName]),
 );
 
-export const multiRequest: Codec<MultiRequest[]> = {
+export const multiRequestCodec: Codec<MultiRequest[]> = {
   bytesMin: 9,
   read: (reader) =>
     readItems(reader, (name) => ({ type: name, ...operationRow(name).request.read(reader) }) as MultiRequest, () => {
@@ -64,7 +65,7 @@ export const multiRequest: Codec<MultiRequest[]> = {
   },
 };
 
-export const multiResponse: Codec<MultiResult[]> = {
+export const multiResponseCodec: Codec<MultiResult[]> = {
   bytesMin: 9,
   read: (reader) =>
     readItems<MultiResult>(

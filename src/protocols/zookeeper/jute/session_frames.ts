@@ -20,6 +20,6 @@ function withReadOnly<T extends object>(body: Codec<T>): Codec<T & { readOnly: b
   };
 }
 
-export const connectRequest = withReadOnly(records.ConnectRequest);
-export type ConnectRequest = CodecValue<typeof connectRequest>;
-export const connectResponse = withReadOnly(records.ConnectResponse);
+export const connectRequestCodec = withReadOnly(records.ConnectRequest);
+export type ConnectRequest = CodecValue<typeof connectRequestCodec>;
+export const connectResponseCodec = withReadOnly(records.ConnectResponse);

@@ -1,11 +1,11 @@
 /** All operations of the protocol: code, request and response. The client and the keeper use the same table. */
-import { type AnyCodec, type CodecValue, empty } from "../../../base/wire/record_codec.ts";
+import { type AnyCodec, type CodecValue, emptyRecord } from "../../../base/wire/record_codec.ts";
 import * as records from "./zookeeper_records.ts";
 import type { Acl } from "./zookeeper_records.ts";
 
-export const operations = {
+export const zooKeeperOperations = {
   create: { code: 1, request: records.CreateRequest, response: records.PathResponse },
-  delete: { code: 2, request: records.DeleteRequest, response: empty },
+  delete: { code: 2, request: records.DeleteRequest, response: emptyRecord },
   exists: { code: 3, request: records.PathWatchRequest, response: records.StatResponse },
   getData: { code: 4, request: records.PathWatchRequest, response: records.GetDataResponse },
   setData: { code: 5, request: records.SetDataRequest, response: records.StatResponse },
@@ -13,51 +13,55 @@ export const operations = {
   setAcl: { code: 7, request: records.SetAclRequest, response: records.StatResponse },
   getChildren: { code: 8, request: records.PathWatchRequest, response: records.GetChildrenResponse },
   sync: { code: 9, request: records.PathRequest, response: records.PathResponse },
-  ping: { code: 11, request: empty, response: empty },
+  ping: { code: 11, request: emptyRecord, response: emptyRecord },
   getChildren2: { code: 12, request: records.PathWatchRequest, response: records.GetChildren2Response },
   create2: { code: 15, request: records.CreateRequest, response: records.Create2Response },
-  checkWatches: { code: 17, request: records.WatchesOfTypeRequest, response: empty },
-  removeWatches: { code: 18, request: records.WatchesOfTypeRequest, response: empty },
+  checkWatches: { code: 17, request: records.WatchesOfTypeRequest, response: emptyRecord },
+  removeWatches: { code: 18, request: records.WatchesOfTypeRequest, response: emptyRecord },
   createContainer: { code: 19, request: records.CreateRequest, response: records.Create2Response },
   createTtl: { code: 21, request: records.CreateTtlRequest, response: records.Create2Response },
-  auth: { code: 100, request: records.AuthPacket, response: empty },
-  setWatches: { code: 101, request: records.SetWatchesRequest, response: empty },
+  auth: { code: 100, request: records.AuthPacket, response: emptyRecord },
+  setWatches: { code: 101, request: records.SetWatchesRequest, response: emptyRecord },
   getEphemerals: { code: 103, request: records.GetEphemeralsRequest, response: records.GetEphemeralsResponse },
   getAllChildrenNumber: { code: 104, request: records.PathRequest, response: records.GetAllChildrenNumberResponse },
-  setWatches2: { code: 105, request: records.SetWatches2Request, response: empty },
+  setWatches2: { code: 105, request: records.SetWatches2Request, response: emptyRecord },
   addWatch: { code: 106, request: records.AddWatchRequest, response: records.ErrorResponse },
-  whoAmI: { code: 107, request: empty, response: records.WhoAmIResponse },
-  closeSession: { code: -11, request: empty, response: empty },
+  whoAmI: { code: 107, request: emptyRecord, response: records.WhoAmIResponse },
+  closeSession: { code: -11, request: emptyRecord, response: emptyRecord },
 } as const satisfies Record<string, { code: number; request: AnyCodec; response: AnyCodec }>;
 
-export type OperationName = keyof typeof operations;
-export type OperationRequest<Name extends OperationName> = CodecValue<(typeof operations)[Name]["request"]>;
-export type OperationResponse<Name extends OperationName> = CodecValue<(typeof operations)[Name]["response"]>;
+export type ZooKeeperOperationName = keyof typeof zooKeeperOperations;
+export type ZooKeeperOperationRequest<Name extends ZooKeeperOperationName> = CodecValue<
+  (typeof zooKeeperOperations)[Name]["request"]
+>;
+export type ZooKeeperOperationResponse<Name extends ZooKeeperOperationName> = CodecValue<
+  (typeof zooKeeperOperations)[Name]["response"]
+>;
 
 /** The codes of multi and multiRead, which contain other operations; their bodies are in multi_request.ts. */
-export const multiCode = 14;
-export const multiReadCode = 22;
+export const multiOperationCode = 14;
+export const multiReadOperationCode = 22;
 /** Only allowed inside a multi: on its own it stops a 3.8.0 server permanently (ZOOKEEPER-2623). */
-export const checkCode = 13;
-export const reconfigCode = 16;
-export const saslCode = 102;
+export const checkOperationCode = 13;
+export const reconfigOperationCode = 16;
+export const saslOperationCode = 102;
 
 /** The xids of replies without a numbered request. */
 export const specialXid = { event: -1, ping: -2, auth: -4, setWatches: -8 } as const;
 
-export const eventType = {
+export const watchEventType = {
   created: 1,
   deleted: 2,
   dataChanged: 3,
   childrenChanged: 4,
 } as const;
-export type EventTypeName = keyof typeof eventType;
+export type WatchEventTypeName = keyof typeof watchEventType;
 
 /** KeeperState.SyncConnected: the state in all events of a server. */
-export const eventStateConnected = 3;
+export const watchEventStateConnected = 3;
 
 /** ZooDefs.Perms. */
-export const permission = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 31 } as const;
+export const aclPermission = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 31 } as const;
 
 /** CreateMode's flags, for create and create2. */
 export const createFlag = {
@@ -74,4 +78,4 @@ export const createFlag = {
  * ZooDefs.Ids.OPEN_ACL_UNSAFE: all clients have all permissions. One shared object, compared by identity; do not change
  * it.
  */
-export const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
+export const openAcl: Acl[] = [{ perms: aclPermission.all, id: { scheme: "world", id: "anyone" } }];

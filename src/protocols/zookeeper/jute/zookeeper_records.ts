@@ -10,8 +10,8 @@ import {
   vector,
 } from "../../../base/wire/record_codec.ts";
 
-export const Id = record({ scheme: ustring, id: ustring });
-export const Acl = record({ perms: int, id: Id });
+export const AclIdentity = record({ scheme: ustring, id: ustring });
+export const Acl = record({ perms: int, id: AclIdentity });
 export type Acl = CodecValue<typeof Acl>;
 
 export const Stat = record({
@@ -82,6 +82,6 @@ export const ErrorResponse = record({ err: int });
 export const GetEphemeralsRequest = record({ prefixPath: ustring });
 export const GetEphemeralsResponse = record({ ephemerals: vector(ustring) });
 export const GetAllChildrenNumberResponse = record({ totalNumber: int });
-export const ClientInfo = record({ authScheme: ustring, user: ustring });
-export const WhoAmIResponse = record({ clientInfo: vector(ClientInfo) });
+export const WhoAmIClientInfo = record({ authScheme: ustring, user: ustring });
+export const WhoAmIResponse = record({ clientInfo: vector(WhoAmIClientInfo) });
 export const MultiHeader = record({ type: int, done: boolean, err: int });

@@ -4,7 +4,7 @@
  */
 import type { MsgIdRecord, ResolvedCounter } from "../../wire/topic_records.ts";
 import { encodeStoredName, type StoredMsgId, type TopicClient } from "../rows/topic_client.ts";
-import { orIfDamaged } from "../../../base/storage/damage.ts";
+import { valueOrIfDamaged } from "../../../base/storage/damage.ts";
 import { fingerprintMessage } from "../decisions/message_fingerprint.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
 import {
@@ -171,7 +171,7 @@ export class ClientTable {
    * confirmed that. `kept`: it must not be forgotten, because it has used msg-ids or put without a session.
    */
   putResolution(client: TopicClient): "resolved" | "unresolved" | "kept" {
-    return orIfDamaged("kept", () => {
+    return valueOrIfDamaged("kept", () => {
       const windows = [...(client.windows ?? this.#rows.clients.readWindows(client)).values()];
       const keys = client.msgIds?.size ?? this.#rows.clients.readKeys(client).length;
       if (windows.some(({ session }) => session === 0) || keys > 0) return "kept";

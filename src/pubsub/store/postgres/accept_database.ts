@@ -1,7 +1,7 @@
 /** Lets an operator accept a shared database that has lost commits: its topics continue with what they have. */
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
-import { acceptMovedDatabase, inSchema, requireSharedStore } from "../../../base/postgres/database_schema.ts";
+import { acceptMovedDatabase, insertSchemaName, requireSharedStore } from "../../../base/postgres/database_schema.ts";
 import { systemClock } from "../../../base/support/clock.ts";
 import { decodeStoredName } from "../rows/topic_client.ts";
 import { isTopicLossNotedSql, topicLossSql } from "./topic_loss_sql.ts";
@@ -58,6 +58,6 @@ export class AcceptedTopicDatabase implements AsyncDisposable {
   }
 
   #run(name: string, text: string, values: readonly (string | number)[], rowsMin = 0) {
-    return this.#lane.run({ name, text: inSchema(text, this.#lane.address.schema), rowsMin }, values);
+    return this.#lane.run({ name, text: insertSchemaName(text, this.#lane.address.schema), rowsMin }, values);
   }
 }

@@ -4,7 +4,7 @@
  */
 import { crc32 } from "node:zlib";
 import type { SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
-import { mustChange } from "../../../base/postgres/required_rows.ts";
+import { mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
 import { checksumValues } from "../../../base/storage/checksum_table.ts";
 import { encodeResolvedCounters } from "../../wire/topic_records.ts";
 import { encodeStoredName } from "../rows/topic_client.ts";
@@ -202,7 +202,7 @@ function conditionsOf(changed: readonly StatementPart[]): string {
     const counts = group.map(({ index }) => `(SELECT count(*) FROM p${index})`).join(" + ");
     const wanted = group.map((part) => part.wanted).join(" UNION ");
     const distinct = kind === "deletion" && group.length === 1 ? wanted.replace("SELECT", "SELECT DISTINCT") : wanted;
-    return ` AND ${mustChange(table, `(${counts})`, `(SELECT count(*) FROM (${distinct}) w)`)}`;
+    return ` AND ${mustChangeRowsSql(table, `(${counts})`, `(SELECT count(*) FROM (${distinct}) w)`)}`;
   }).join("");
 }
 

@@ -2,7 +2,7 @@
  * Rows of a shared database that were loaded into memory, until the next commit. The engine reads them through
  * `ClientReader` and `MessageReader`, which throw DataNotLoaded for everything that was not loaded.
  */
-import { DamageError, rangeOfMessages } from "../../../base/storage/damage.ts";
+import { DamageError, formatMessageRange } from "../../../base/storage/damage.ts";
 import { DataNotLoaded } from "../rows/store_steps.ts";
 import type { StoredMsgId, TopicClient } from "../rows/topic_client.ts";
 import type {
@@ -100,7 +100,7 @@ export class LoadedTopicRows {
         this.#runs.remove(opening, id);
       },
       missingRowError: (first, last) =>
-        new DamageError(`${rangeOfMessages(first, last)} of topic ${JSON.stringify(name)}: the row is missing`),
+        new DamageError(`${formatMessageRange(first, last)} of topic ${JSON.stringify(name)}: the row is missing`),
     };
   }
 

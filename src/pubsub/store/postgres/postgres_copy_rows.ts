@@ -5,7 +5,12 @@
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../../base/errors.ts";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
-import { changeAll, countRowsSql, missingRowsHint, mustChange } from "../../../base/postgres/required_rows.ts";
+import {
+  changeAllRowsSql,
+  countRowsSql,
+  missingRowsHint,
+  mustChangeRowsSql,
+} from "../../../base/postgres/required_rows.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { messageRecordOffsets } from "../../wire/topic_records.ts";
 import type { DroppedCopy, TopicCopy } from "../operations/owned_store.ts";
@@ -28,7 +33,7 @@ const dropping = `${raised}, place = ${dropped}`;
 const newPositions = "t, unnest($5::bigint[], $6::bigint[]) p(id, position) WHERE c.topic = t.id AND c.id = p.id";
 const isBelow = "m.topic = t.id AND m.first < $4::bigint";
 /** The condition that `d` has noted each topic that is dropped. */
-const isDropNoted = mustChange("topic_dropped", countRowsSql("d"), countRowsSql("t"));
+const isDropNoted = mustChangeRowsSql("topic_dropped", countRowsSql("d"), countRowsSql("t"));
 
 /** Statements that change a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
 const changes = {
@@ -44,7 +49,9 @@ const changes = {
       registration = $4::bigint WHERE ${fenced} RETURNING id, epoch, revision),
     c AS (UPDATE SCHEMA.topic_client c SET position = p.position FROM ${newPositions} RETURNING 1)
     SELECT epoch, revision FROM t
-    WHERE ${mustChange("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, ${newPositions}`))}`,
+    WHERE ${
+    mustChangeRowsSql("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, ${newPositions}`))
+  }`,
   delete_below: `WITH t AS (UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING id, epoch, revision),
     m AS (DELETE FROM SCHEMA.topic_message m USING t WHERE ${isBelow}
       RETURNING octet_length(m.records) AS bytes),
@@ -53,8 +60,10 @@ const changes = {
       FROM t, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) r(last, previous, content_sum, sum)
       RETURNING 1)
     SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t
-    WHERE ${mustChange("topic_message", countRowsSql("m"), countRowsSql(`SCHEMA.topic_message m, t WHERE ${isBelow}`))}
-    AND ${mustChange("topic_message", countRowsSql("i"), countRowsSql("t, unnest($5::bigint[]) r"))}`,
+    WHERE ${
+    mustChangeRowsSql("topic_message", countRowsSql("m"), countRowsSql(`SCHEMA.topic_message m, t WHERE ${isBelow}`))
+  }
+    AND ${mustChangeRowsSql("topic_message", countRowsSql("i"), countRowsSql("t, unnest($5::bigint[]) r"))}`,
   note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
   /** Moves a subscriber that has received all messages, or messages that are now lost, to the new end. */
   note_loss: `${topicLossSql(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
@@ -84,7 +93,9 @@ const statements = {
       WHERE ${isOldMark} RETURNING generation)
     SELECT generation FROM raised UNION ALL SELECT generation FROM SCHEMA.topic_mark
     WHERE server = $1::text AND NOT EXISTS (SELECT 1 FROM raised)
-    AND ${mustChange("topic_mark", countRowsSql("raised"), countRowsSql(`SCHEMA.topic_mark WHERE ${isOldMark}`))}`,
+    AND ${
+    mustChangeRowsSql("topic_mark", countRowsSql("raised"), countRowsSql(`SCHEMA.topic_mark WHERE ${isOldMark}`))
+  }`,
   setGeneration: setStoreGenerationSql,
   staged: `SELECT id, incarnation, epoch, sender FROM ${topic} WHERE name = $1::bytea AND place = ${staged}`,
   dropped: "SELECT incarnation, epoch FROM SCHEMA.topic_dropped WHERE name = $1::bytea",
@@ -107,12 +118,12 @@ const statements = {
     OR (place = ${served} AND sealed_for IS NOT NULL) ORDER BY name`,
   find: `SELECT incarnation, base_offset, epoch, owner, sealed_for FROM ${topic} WHERE name = $1::bytea AND place ` +
     `= ${served}`,
-  give_up: changeAll(
+  give_up: changeAllRowsSql(
     "topic",
     dropping,
     `name = $1::bytea AND place = ${served} AND base_offset < $2::bigint AND epoch < $3::bigint`,
   ),
-  replace: changeAll(
+  replace: changeAllRowsSql(
     "topic",
     dropping,
     `place = ${served} AND epoch < $2::bigint AND name = (SELECT name FROM ${topic} WHERE id = $1::bigint)`,
@@ -125,8 +136,8 @@ const statements = {
     d AS (INSERT INTO SCHEMA.topic_dropped (name, incarnation, epoch) SELECT name, incarnation, $3::bigint FROM t
       ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, epoch = excluded.epoch RETURNING 1)
     SELECT id FROM t WHERE ${isDropNoted}`,
-  discard: changeAll("topic", dropping, `id = $1::bigint AND place IN (${staged}, ${arriving})`),
-  discardArriving: changeAll(
+  discard: changeAllRowsSql("topic", dropping, `id = $1::bigint AND place IN (${staged}, ${arriving})`),
+  discardArriving: changeAllRowsSql(
     "topic",
     dropping,
     `place = ${arriving} AND owner = $1::text AND NOT (id = ANY ($2::bigint[]))`,
@@ -161,7 +172,9 @@ const deleteSome = garbageTables.map(([table, key]): SqlStatement => ({
       AND EXISTS (SELECT 1 FROM ${topic} WHERE id = $1::bigint AND place = ${dropped})
       LIMIT ${deletedRowsPerCommitMax} FOR UPDATE),
     d AS (DELETE FROM SCHEMA.${table} WHERE topic = $1::bigint AND (${key}) IN (SELECT ${key} FROM w) RETURNING topic)
-    SELECT topic FROM d UNION ALL SELECT NULL WHERE NOT ${mustChange(table, countRowsSql("d"), countRowsSql("w"))}`,
+    SELECT topic FROM d UNION ALL SELECT NULL WHERE NOT ${
+    mustChangeRowsSql(table, countRowsSql("d"), countRowsSql("w"))
+  }`,
 }));
 const deleteTopic: SqlStatement = {
   name: "topic_garbage_topic",

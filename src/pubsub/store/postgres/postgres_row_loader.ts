@@ -1,7 +1,7 @@
 /** Loads rows of topics that the engine needs from a shared database, with one statement for each lack. */
 import { crc32 } from "node:zlib";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
-import { DamageError, describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
+import { DamageError, describeDamagedRow, formatMessageRange } from "../../../base/storage/damage.ts";
 import { decodeResolvedCounters, messageRecordOffsets } from "../../wire/topic_records.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
 import {
@@ -228,6 +228,6 @@ function logRowOrNull(topicId: number, head: LogRowHead, stored: PostgresRow): L
 }
 
 function damagedMessages(topicId: number, { id, first, last }: LogRowHead): DamageError {
-  const where = `of topic ${topicId} in the database (${rangeOfMessages(first, last)})`;
+  const where = `of topic ${topicId} in the database (${formatMessageRange(first, last)})`;
   return new DamageError(describeDamagedRow("topic_message", id, where));
 }

@@ -9,13 +9,13 @@ import type { DatabaseAddress } from "../../../base/postgres/database_address.ts
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import {
   acceptMovedDatabase,
-  inSchema,
+  insertSchemaName,
   migrateDatabase,
   requireSharedStore,
 } from "../../../base/postgres/database_schema.ts";
 import type { PrimaryConnection } from "../../../base/postgres/primary_connection.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
-import { StoreTrial } from "../../../base/postgres/store_trial.ts";
+import { SharedStoreTrial } from "../../../base/postgres/store_trial.ts";
 import { systemClock } from "../../../base/support/clock.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
 import { StoreEngine } from "../engine/store_engine.ts";
@@ -72,7 +72,7 @@ function emit(event: TopicStoreEvent, transfer: ArrayBuffer[] = []): void {
 class PostgresStore {
   readonly #lane: DatabaseLane;
   readonly #rows: PostgresTopicRows;
-  readonly #trial: StoreTrial;
+  readonly #trial: SharedStoreTrial;
   readonly #engine: StoreEngine;
   readonly #requests: ThreadRequests;
   readonly #transfer: TopicTransfer;
@@ -114,13 +114,13 @@ class PostgresStore {
         emit({ kind: "problem", code: "BAD_DATA", message });
       },
     });
-    this.#trial = new StoreTrial({
+    this.#trial = new SharedStoreTrial({
       table: "topic_message",
       tables: postgresTopicTables,
       row: "(topic, first, last, previous, content_sum, sum, records) VALUES (0, pg_backend_pid(), 0, 0, 0, 0, BYTES)",
       now: () => clock.now(),
       run: ({ name, text }) =>
-        this.#lane.run({ name, text: inSchema(text, address.schema) }, [], { connectMs: trialConnectMs }),
+        this.#lane.run({ name, text: insertSchemaName(text, address.schema) }, [], { connectMs: trialConnectMs }),
     });
     this.#rows.damage.onFound = (message) => emit({ kind: "problem", code: "IO", message });
     this.#requests = new ThreadRequests(server, (bytes, batches) => {

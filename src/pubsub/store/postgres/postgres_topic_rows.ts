@@ -5,8 +5,8 @@
  * is repeated: the topic is opened again, and its rows show what was done.
  */
 import type { DatabaseLane } from "../../../base/postgres/database_lane.ts";
-import { retryWhileTemporary } from "../../../base/postgres/database_lane.ts";
-import { inSchema } from "../../../base/postgres/database_schema.ts";
+import { retryTemporaryErrors } from "../../../base/postgres/database_lane.ts";
+import { insertSchemaName } from "../../../base/postgres/database_schema.ts";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { BatonError } from "../../../base/errors.ts";
@@ -193,7 +193,7 @@ export class PostgresTopicRows implements TopicRows {
   async write(statement: SqlStatement, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
     let prepared = this.#prepared.get(statement);
     if (prepared === undefined) {
-      prepared = { ...statement, text: inSchema(statement.text, this.#lane.address.schema) };
+      prepared = { ...statement, text: insertSchemaName(statement.text, this.#lane.address.schema) };
       this.#prepared.set(statement, prepared);
     }
     const final = prepared;
@@ -201,7 +201,7 @@ export class PostgresTopicRows implements TopicRows {
       reason: () => new BatonError("UNREACHABLE", `the database has refused it for ${this.#refusedMs / 1000} s`),
     });
     // A statement that has begun is not ended by this deadline.
-    return await retryWhileTemporary(() => this.#lane.run(final, values, { connectMs: this.#refusedMs }), {
+    return await retryTemporaryErrors(() => this.#lane.run(final, values, { connectMs: this.#refusedMs }), {
       clock: this.#clock,
       signal: deadline.signal,
     });

@@ -1,5 +1,5 @@
 /** The SQL that notes that topics have lost messages in a fail-over of the database. */
-import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
+import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
 import { idsSkippedAfterLoss } from "../decisions/decide_read.ts";
 import { topicLossesKept } from "../decisions/topic_losses.ts";
 import { committedStateSql, timelineNowSql } from "./postgres_tables.ts";
@@ -40,8 +40,8 @@ export function topicLossSql(
 
 /** The condition that `topicLossSql` has changed all rows that it must, for the query that follows it. */
 export const isTopicLossNotedSql = [
-  mustChange("topic", countRowsSql("t"), countRowsSql("o")),
-  mustChange("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`)),
-  mustChange("topic_loss", countRowsSql("d"), countRowsSql(`SCHEMA.topic_loss l, t WHERE ${isOldLoss}`)),
-  mustChange("topic_loss", countRowsSql("l"), countRowsSql("t")),
+  mustChangeRowsSql("topic", countRowsSql("t"), countRowsSql("o")),
+  mustChangeRowsSql("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`)),
+  mustChangeRowsSql("topic_loss", countRowsSql("d"), countRowsSql(`SCHEMA.topic_loss l, t WHERE ${isOldLoss}`)),
+  mustChangeRowsSql("topic_loss", countRowsSql("l"), countRowsSql("t")),
 ].join(" AND ");

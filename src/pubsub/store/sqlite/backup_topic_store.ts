@@ -5,9 +5,9 @@ import type { DatabaseSync } from "node:sqlite";
 import { BatonError, errorReason } from "../../../base/errors.ts";
 import { countWithNoun } from "../../../base/support/text.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
-import { copyDatabase } from "../../../base/storage/sqlite_file.ts";
-import { damageInLog } from "../../../base/storage/wal_check.ts";
-import { isDiskFull, openTopicStoreToRead, topicDatabaseName, topicStoreError } from "./topic_database.ts";
+import { copySqliteDatabase } from "../../../base/storage/sqlite_file.ts";
+import { findWalDamage } from "../../../base/storage/wal_check.ts";
+import { isDiskFullError, openTopicStoreToRead, topicDatabaseName, topicStoreError } from "./topic_database.ts";
 import { verifyTopicDatabase } from "./verify_topic_store.ts";
 
 /**
@@ -23,7 +23,7 @@ export function backupTopicStore(
   progress: WorkProgress = noProgress,
 ): void {
   const path = join(target, topicDatabaseName);
-  const damage = damageInLog(join(dataDir, topicDatabaseName)); // before this process opens the files, see there
+  const damage = findWalDamage(join(dataDir, topicDatabaseName)); // before this process opens the files, see there
   const database = openTopicStoreToRead(dataDir);
   try {
     mkdirSync(target, { recursive: true, mode: 0o700 });
@@ -32,7 +32,7 @@ export function backupTopicStore(
       if (damage !== null) throw damagedData(dataDir, target, [damage]);
       copy(database);
     };
-    copyDatabase(read, path, {
+    copySqliteDatabase(read, path, {
       // Damage in the store is also in the copy, and an older backup may still be good.
       check: (copy) => {
         const { problems } = verifyTopicDatabase(copy, progress);
@@ -50,7 +50,7 @@ export function backupTopicStore(
     if (code === "EEXIST") {
       throw alreadyExists(dataDir, target, `${path}.part, of an interrupted or running backup,`);
     }
-    if (isDiskFull(error)) throw fullTarget(target, error); // nothing was written anywhere else
+    if (isDiskFullError(error)) throw fullTarget(target, error); // nothing was written anywhere else
     throw topicStoreError(error, dataDir);
   } finally {
     database.close();

@@ -1,6 +1,6 @@
 /** Deletes rows of SQLite tables even if a table and its index disagree, as happens when a disk flips a bit. */
-import { orIfDamaged } from "../../../base/storage/damage.ts";
-import { isDamage } from "../../../base/storage/checksum_table.ts";
+import { valueOrIfDamaged } from "../../../base/storage/damage.ts";
+import { isDamageError } from "../../../base/storage/checksum_table.ts";
 import type { SqlValue } from "../../../base/storage/sql_row.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
@@ -18,11 +18,11 @@ export function deleteRowsDespiteDamage(
   try {
     drop();
   } catch (error) {
-    if (!isDamage(error)) throw error;
+    if (!isDamageError(error)) throw error;
     // Also deletes rows that only the index finds: they would be found under another client's id.
     const found = table === "windows"
       ? []
-      : orIfDamaged([], () => findIds(database, table, condition, values), isDamage);
+      : valueOrIfDamaged([], () => findIds(database, table, condition, values), isDamageError);
     rebuildIndexesAfter(database, table, () => {
       for (const id of found) database.run(`DELETE FROM ${table} WHERE id = ?`, id);
       drop();

@@ -4,10 +4,10 @@
  * clients with damaged counters. Its registration number grows, so that it treats no earlier request as new.
  */
 import { BatonError } from "../../../base/errors.ts";
-import { isDamage } from "../../../base/storage/checksum_table.ts";
+import { isDamageError } from "../../../base/storage/checksum_table.ts";
 import { decodeStoredName } from "../rows/topic_client.ts";
 import { deleteRowsDespiteDamage, rebuildIndexesAfter } from "./delete_rows.ts";
-import { orIfDamaged, rangeOfMessages } from "../../../base/storage/damage.ts";
+import { formatMessageRange, valueOrIfDamaged } from "../../../base/storage/damage.ts";
 import { insertMessageRow, isIntactMessageRow } from "./sqlite_log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { SqliteTopics } from "./sqlite_topics.ts";
@@ -83,7 +83,7 @@ function repairMessages(
       new Uint8Array(0),
       messageRowStates.givenUp,
     );
-    done.push(rangeOfMessages(before + 1, last));
+    done.push(formatMessageRange(before + 1, last));
   };
   for (const row of whole) {
     giveUp(Number(row["previous"]));
@@ -130,7 +130,7 @@ function hasWholeCounters(database: TopicDatabase, client: number): boolean {
       const rows = database.all(`SELECT ${table.allColumns} FROM ${table.name} WHERE client = ?`, client);
       return rows.every((row) => table.isIntact(row));
     });
-  return orIfDamaged(false, check, isDamage);
+  return valueOrIfDamaged(false, check, isDamageError);
 }
 
 /** Deletes the damaged rows of a topic. Returns the others, without their contents. */

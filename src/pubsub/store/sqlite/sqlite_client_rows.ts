@@ -1,7 +1,7 @@
 /** Reads the rows of clients from SQLite and checks their checksums. Changes in memory must be written first. */
 import { decodeResolvedCounters } from "../../wire/topic_records.ts";
-import { DamageError, describeDamagedRow, orIfDamaged } from "../../../base/storage/damage.ts";
-import { type ChecksumTable, isDamage } from "../../../base/storage/checksum_table.ts";
+import { DamageError, describeDamagedRow, valueOrIfDamaged } from "../../../base/storage/damage.ts";
+import { type ChecksumTable, isDamageError } from "../../../base/storage/checksum_table.ts";
 import { fingerprintMessage } from "../decisions/message_fingerprint.ts";
 import {
   decodeClientRow,
@@ -39,7 +39,7 @@ export class ClientPutRowCounts {
   /** Counts the rows again. All changes must be written first. */
   readAgain(database: TopicDatabase): void {
     for (const [table, sql] of Object.entries(counting)) {
-      const rows = orIfDamaged(null, () => database.all(sql), isDamage);
+      const rows = valueOrIfDamaged(null, () => database.all(sql), isDamageError);
       this.#counts.set(table, rows && new Map(rows.map(({ client, n }) => [Number(client), Number(n)])));
     }
   }
@@ -109,7 +109,10 @@ export class SqliteClientRows implements ClientReader {
 
   #rowsOf(topicId: number, where: string): SqlRow[] | null {
     const sql = `${readClients} WHERE id IN (SELECT id FROM clients WHERE topic = ?)`;
-    return orIfDamaged(null, () => this.#readOrReport(`the clients ${where}`, () => this.#database.all(sql, topicId)));
+    return valueOrIfDamaged(
+      null,
+      () => this.#readOrReport(`the clients ${where}`, () => this.#database.all(sql, topicId)),
+    );
   }
 
   /** Whether the index finds each client by its name. A client that is not found would be treated as new. */
@@ -118,7 +121,7 @@ export class SqliteClientRows implements ClientReader {
     const sql = `SELECT count(*) AS n FROM (${found}) AS found LEFT JOIN clients AS stored ON stored.id = found.id
       WHERE stored.name IS NOT found.name`;
     const read = () => this.#database.get(sql, topicId)?.["n"];
-    return orIfDamaged(null, () => this.#readOrReport(`the clients ${where}`, read)) === 0;
+    return valueOrIfDamaged(null, () => this.#readOrReport(`the clients ${where}`, read)) === 0;
   }
 
   findClient(topicId: number, name: string): TopicClient | null {

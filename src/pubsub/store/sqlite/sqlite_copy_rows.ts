@@ -1,5 +1,5 @@
 /** The copies of topics in an SQLite store: served, staged, arriving, dropped. Each change is one transaction. */
-import { orIfDamaged } from "../../../base/storage/damage.ts";
+import { valueOrIfDamaged } from "../../../base/storage/damage.ts";
 import { messageRecordOffsets } from "../../wire/topic_records.ts";
 import { insertMessageRow } from "./sqlite_log_rows.ts";
 import type { DroppedCopy } from "../operations/owned_store.ts";
@@ -80,7 +80,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     );
     if (row === undefined) return null;
     // A damaged row is treated as forgotten: the topic's node decides.
-    const intact = orIfDamaged(
+    const intact = valueOrIfDamaged(
       null,
       () => this.#database.damage.requireIntactRow(sqliteTopicTables.dropped, row, "of this store"),
     );

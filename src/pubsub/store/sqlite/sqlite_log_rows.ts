@@ -4,7 +4,7 @@
  */
 import { crc32 } from "node:zlib";
 import { messageRecordOffsets } from "../../wire/topic_records.ts";
-import { type DamageError, describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
+import { type DamageError, describeDamagedRow, formatMessageRange } from "../../../base/storage/damage.ts";
 import type { ExportedRow, LogRow, LogRowHead, MessageReader } from "../rows/topic_rows.ts";
 import type { LogRowCache } from "../rows/row_cache.ts";
 import { exportLookupRowsMax, transferPieceBytes } from "../limits/topic_store_limits.ts";
@@ -122,7 +122,7 @@ export class SqliteLogRows implements MessageReader {
   }
 
   missingRowError(first: number, last: number): DamageError {
-    return this.#database.damage.reportDamage(`${rangeOfMessages(first, last)} ${this.#where}: the row is missing`);
+    return this.#database.damage.reportDamage(`${formatMessageRange(first, last)} ${this.#where}: the row is missing`);
   }
 
   #findRow(condition: string, id: number, isWanted: (first: number) => boolean): LogRowHead | null {
@@ -210,7 +210,7 @@ export function isIntactMessageRow(row: SqlRow): row is SqlRow & { records: Uint
 /** Describes a damaged row. Omits the message ids if they may also be damaged. */
 export function describeDamagedMessages(row: SqlRow, where: string): string {
   const { id, first, last } = rowHeadOf(row);
-  const which = messages.isIntact(row) ? ` (${rangeOfMessages(first, last)})` : "";
+  const which = messages.isIntact(row) ? ` (${formatMessageRange(first, last)})` : "";
   return `${describeDamagedRow("messages", id, where)}${which}`;
 }
 

@@ -1,5 +1,5 @@
 /** The rows of an SQLite store's `topics` table, in any state, and the numbers for new rows of all tables. */
-import { DamageError, orIfDamaged } from "../../../base/storage/damage.ts";
+import { DamageError, valueOrIfDamaged } from "../../../base/storage/damage.ts";
 import { decodeStoredName, describeTopicRow, encodeStoredName } from "../rows/topic_client.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { NewRowNumbers, NewTopicRow } from "../rows/topic_rows.ts";
@@ -42,7 +42,7 @@ export class SqliteTopics {
   readRow(id: number): SqlRow | null {
     const { damage } = this.#database;
     const read = () => this.#database.get(`SELECT ${sqliteTopicTables.topics.allColumns} FROM topics WHERE id = ?`, id);
-    return orIfDamaged(null, () => {
+    return valueOrIfDamaged(null, () => {
       const row = damage.detectDamage(`row ${id} of the topics of this store`, read);
       return row === undefined
         ? null

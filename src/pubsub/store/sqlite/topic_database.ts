@@ -7,13 +7,13 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, errorMessage } from "../../../base/errors.ts";
 import { createPrivateFile } from "../../../base/storage/durable_file.ts";
-import { pageBytes, SqliteFile } from "../../../base/storage/sqlite_file.ts";
-import { checkSqliteFormat, readPragma, type SqliteFormat } from "../../../base/storage/sqlite_format.ts";
-import { isDiskFull, storageError } from "../../../base/storage/storage_error.ts";
-import { damageInLog } from "../../../base/storage/wal_check.ts";
+import { SqliteFile, sqlitePageBytes } from "../../../base/storage/sqlite_file.ts";
+import { checkSqliteFormat, readSqlitePragma, type SqliteFormat } from "../../../base/storage/sqlite_format.ts";
+import { isDiskFullError, storageError } from "../../../base/storage/storage_error.ts";
+import { findWalDamage } from "../../../base/storage/wal_check.ts";
 import type { SqlRow } from "../../../base/storage/sql_row.ts";
-import { isDamage } from "../../../base/storage/checksum_table.ts";
-import { DamageLog, orIfDamaged } from "../../../base/storage/damage.ts";
+import { isDamageError } from "../../../base/storage/checksum_table.ts";
+import { DamageLog, valueOrIfDamaged } from "../../../base/storage/damage.ts";
 import { sqliteTopicTables, topicStoreApplicationId, topicStoreFormat, topicStoreSchema } from "./topic_tables.ts";
 
 export const topicDatabaseName = "topics.sqlite";
@@ -33,7 +33,7 @@ const busyMs = 5_000;
 /** Another process owns the data now. */
 class StoreTakenOver extends Error {}
 
-export { isDiskFull, type SqlRow };
+export { isDiskFullError, type SqlRow };
 
 export class TopicDatabase extends SqliteFile {
   #damagedIndexes: ReadonlySet<number> | "all" | null = null;
@@ -61,7 +61,7 @@ export class TopicDatabase extends SqliteFile {
       makeFolder: () => mkdirSync(dataDir, { recursive: true, mode: 0o700 }),
       prepare: () => {
         // SQLite would silently ignore the damaged part: messages that were answered OK would be lost.
-        const damage = acceptDamagedLog ? null : damageInLog(path);
+        const damage = acceptDamagedLog ? null : findWalDamage(path);
         if (damage !== null) throw new BatonError("IO", damagedLogMessage(dataDir, damage));
         createPrivateFile(path);
       },
@@ -103,7 +103,7 @@ export class TopicDatabase extends SqliteFile {
       return null;
     } catch (error) {
       // A unique index cannot contain two equal rows unless it is damaged.
-      if (!isDamage(error) && !errorMessage(error).startsWith("UNIQUE constraint failed")) throw error;
+      if (!isDamageError(error) && !errorMessage(error).startsWith("UNIQUE constraint failed")) throw error;
       this.database.exec("ROLLBACK TO work; RELEASE work");
       return errorMessage(error);
     }
@@ -114,7 +114,7 @@ export class TopicDatabase extends SqliteFile {
     try {
       super.checkpoint();
     } catch (error) {
-      if (!isDiskFull(error)) throw error;
+      if (!isDiskFullError(error)) throw error;
       this.countLogged(-this.loggedBytes);
     }
   }
@@ -126,10 +126,10 @@ export class TopicDatabase extends SqliteFile {
     try {
       this.database.exec(`PRAGMA incremental_vacuum(${pages})`);
     } catch (error) {
-      if (!isDiskFull(error)) throw error;
+      if (!isDiskFullError(error)) throw error;
       return false; // giving space back needs some space first
     }
-    this.countLogged(pages * pageBytes);
+    this.countLogged(pages * sqlitePageBytes);
     return free > pages;
   }
 
@@ -144,7 +144,7 @@ export class TopicDatabase extends SqliteFile {
     try {
       super.checkpoint("TRUNCATE");
     } catch (error) {
-      if (!isDiskFull(error)) throw error;
+      if (!isDiskFullError(error)) throw error;
     } finally {
       this.database.exec(`PRAGMA busy_timeout = ${busyMs}`);
     }
@@ -179,7 +179,7 @@ export function openTopicStoreToRead(dataDir: string): DatabaseSync {
     database.exec(`PRAGMA busy_timeout = ${busyMs}`);
     checkSqliteFormat(database, topicFormat(dataDir));
     // The format is set in the transaction that creates the tables.
-    if (readPragma(database, "application_id") === 0) {
+    if (readSqlitePragma(database, "application_id") === 0) {
       database.close();
       throw new BatonError(
         "CONFIG",
@@ -229,7 +229,7 @@ const putIndexes = [
 function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> | "all" {
   const find = () =>
     putIndexes.flatMap((check) => indexAgrees(database, check) ? [] : findDifferences(database, check));
-  const rows = orIfDamaged("all", find, isDamage);
+  const rows = valueOrIfDamaged("all", find, isDamageError);
   return rows === "all" ? rows : new Set(rows.map(({ client }) => Number(client)));
 }
 

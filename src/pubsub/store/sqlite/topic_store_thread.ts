@@ -24,10 +24,10 @@ import {
 import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import { TopicTransfer } from "../transfer/topic_transfer.ts";
 import { TopicMaintenance } from "../engine/topic_maintenance.ts";
-import { whyNotWritable } from "../../../base/storage/write_access.ts";
+import { whyStoreNotWritable } from "../../../base/storage/write_access.ts";
 import {
   blockingLogCheckpointBytes,
-  isDiskFull,
+  isDiskFullError,
   logCheckpointBytes,
   TopicDatabase,
   topicDatabaseName,
@@ -141,7 +141,7 @@ class WorkerStore {
    * reads. Throws any other error, because the state on the disk is then unknown.
    */
   #recoverFromFullDisk(error: unknown): void {
-    if (!isDiskFull(error)) throw error;
+    if (!isDiskFullError(error)) throw error;
     this.#database.rollBack();
     this.#engine.abandon(diskFull);
     this.#load();
@@ -166,7 +166,7 @@ class WorkerStore {
     try {
       return this.#execute(method, values);
     } catch (error) {
-      if (!isDiskFull(error)) throw error;
+      if (!isDiskFullError(error)) throw error;
       this.#recoverFromFullDisk(error);
       throw new BatonError("STORE_FULL", `Cannot change ${this.#dataDir}: ${diskFull}`);
     }
@@ -226,7 +226,7 @@ class WorkerStore {
     try {
       runStoreStepsNow(this.#engine.writePending());
     } catch (error) {
-      if (!isDiskFull(error)) throw error; // cursor moves that no response waits for
+      if (!isDiskFullError(error)) throw error; // cursor moves that no response waits for
       this.#database.rollBack();
     }
     this.#database.close();

@@ -4,11 +4,16 @@ import type { DatabaseSync } from "node:sqlite";
 import { errorMessage } from "../../../base/errors.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { countWithNoun } from "../../../base/support/text.ts";
-import { damageInLog } from "../../../base/storage/wal_check.ts";
-import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../../base/storage/verify_tables.ts";
+import { findWalDamage } from "../../../base/storage/wal_check.ts";
+import {
+  newProblemList,
+  type ReportStoreProblem,
+  verifyStorePart,
+  verifyStoreTables,
+} from "../../../base/storage/verify_tables.ts";
 import { decodeResolvedCounters, messageRecordAt, messageRecordOffsets } from "../../wire/topic_records.ts";
 import { decodeStoredName, describeTopicRow } from "../rows/topic_client.ts";
-import { describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
+import { describeDamagedRow, formatMessageRange } from "../../../base/storage/damage.ts";
 import { describeDamagedMessages, isIntactMessageRow } from "./sqlite_log_rows.ts";
 import { openTopicStoreToRead, type SqlRow, topicDatabaseName } from "./topic_database.ts";
 import { messageRowStates, sqliteTopicTables, topicStates, topicStoreSchema } from "./topic_tables.ts";
@@ -29,7 +34,7 @@ type VerifiedTopic =
 
 /** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read at all. */
 export function verifyTopicStore(dataDir: string, progress: WorkProgress = noProgress): TopicStoreReport {
-  const damage = damageInLog(join(dataDir, topicDatabaseName));
+  const damage = findWalDamage(join(dataDir, topicDatabaseName));
   const database = openTopicStoreToRead(dataDir);
   try {
     const report = verifyTopicDatabase(database, progress);
@@ -41,10 +46,10 @@ export function verifyTopicStore(dataDir: string, progress: WorkProgress = noPro
 
 /** Checks an open database in one consistent snapshot. */
 export function verifyTopicDatabase(database: DatabaseSync, progress: WorkProgress = noProgress): TopicStoreReport {
-  const { problems, addProblem } = problemList();
+  const { problems, addProblem } = newProblemList();
   const report = { topics: 0, messages: 0, clients: 0 };
   database.exec("BEGIN");
-  verifyTables(database, {
+  verifyStoreTables(database, {
     schema: topicStoreSchema,
     tables: Object.values(sqliteTopicTables),
     addProblem,
@@ -58,13 +63,13 @@ export function verifyTopicDatabase(database: DatabaseSync, progress: WorkProgre
     },
   });
   progress.startPart({ noun: "topic", verb: "checked", total: null, file: null });
-  verifyPart("the topics", addProblem, () => {
+  verifyStorePart("the topics", addProblem, () => {
     for (const row of readRows(database, "SELECT * FROM topics NOT INDEXED")) {
       verifyTopic(database, row, { addProblem, report });
       progress.add(1);
     }
   });
-  verifyPart("the messages", addProblem, () => {
+  verifyStorePart("the messages", addProblem, () => {
     const strays =
       "SELECT topic, count(*) AS n FROM messages WHERE topic NOT IN (SELECT id FROM topics) GROUP BY topic";
     for (const { topic, n } of readRows(database, strays)) {
@@ -85,7 +90,7 @@ function describeTopic(database: DatabaseSync, { topic }: SqlRow): string {
 }
 
 function verifyTopic(database: DatabaseSync, row: SqlRow, { addProblem, report }: {
-  readonly addProblem: ReportProblem;
+  readonly addProblem: ReportStoreProblem;
   readonly report: { topics: number; messages: number; clients: number };
 }): void {
   if (Number(row["state"]) === topicStates.dropped || Number(row["state"]) === topicStates.receiving) return;
@@ -100,7 +105,7 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { addProblem, report }
 function verifyClients(
   database: DatabaseSync,
   { id, title, last, clients }: VerifiedTopic,
-  addProblem: ReportProblem,
+  addProblem: ReportStoreProblem,
   report: { clients: number },
 ): void {
   let found = 0;
@@ -138,14 +143,14 @@ function verifyClients(
 function verifyMessages(
   database: DatabaseSync,
   { id, title, last, gone, stored, bytes }: VerifiedTopic,
-  addProblem: ReportProblem,
+  addProblem: ReportStoreProblem,
   report: { messages: number },
 ): void {
   let before = gone;
   let sum = 0;
   // Messages put without a subscriber are not stored; each row names the last message of the row before it.
   const missing = (previous: number) => {
-    if (previous > before) addProblem(`${rangeOfMessages(before + 1, previous)} of ${title}: the row is missing`);
+    if (previous > before) addProblem(`${formatMessageRange(before + 1, previous)} of ${title}: the row is missing`);
   };
   for (const row of readRows(database, "SELECT * FROM messages WHERE topic = ? ORDER BY first", id)) {
     const first = Number(row["first"]);

@@ -6,7 +6,7 @@
  */
 import { BatonError } from "../../../base/errors.ts";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
-import { changeAll } from "../../../base/postgres/required_rows.ts";
+import { changeAllRowsSql } from "../../../base/postgres/required_rows.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { CallBatcher } from "../../../base/support/gather.ts";
 import { lifeAfterCrash, lifeAfterReturn, lifeAfterTry, type LifeRules, type MessageLife } from "../message_life.ts";
@@ -122,7 +122,7 @@ export class PostgresClaims {
     if (looked.length === 0) return 0;
     const marked = await this.#queue.run(
       "queue_end",
-      changeAll("processor", "ended = true", `queue = $1 AND ${over}`),
+      changeAllRowsSql("processor", "ended = true", `queue = $1 AND ${over}`),
       [this.#queue.id, postgresGraceMs],
       lease,
     );

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
-import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
+import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import type { PendingDeadLetter } from "../store_methods.ts";
 import { limitRowsByBytes } from "../message_row.ts";
@@ -127,7 +127,7 @@ export class PostgresDeadLetters {
     const text = `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 FOR UPDATE),
       marked AS (UPDATE SCHEMA.retry r SET forwarding = 2, forward_offset = $3 FROM w
         WHERE r.queue = $1 AND r.seq = w.seq RETURNING 1)
-      SELECT 1 AS done WHERE ${mustChange("retry", countRowsSql("marked"), countRowsSql("w"))}`;
+      SELECT 1 AS done WHERE ${mustChangeRowsSql("retry", countRowsSql("marked"), countRowsSql("w"))}`;
     await this.#queue.run("queue_forwarding", text, [this.#queue.id, seq, offset]);
   }
 
@@ -144,8 +144,8 @@ export class PostgresDeadLetters {
         AND EXISTS (SELECT 1 FROM sent)),
       bodies AS (SELECT b.seq FROM SCHEMA.retry_body b, sent WHERE b.queue = $1 AND b.seq = sent.seq),
       gone AS (DELETE FROM SCHEMA.retry_body b USING sent WHERE b.queue = $1 AND b.seq = sent.seq RETURNING 1)
-      SELECT 1 AS done WHERE ${mustChange("retry", countRowsSql("sent"), countRowsSql("w"))}
-      AND ${mustChange("retry_body", countRowsSql("gone"), countRowsSql("bodies"))}`;
+      SELECT 1 AS done WHERE ${mustChangeRowsSql("retry", countRowsSql("sent"), countRowsSql("w"))}
+      AND ${mustChangeRowsSql("retry_body", countRowsSql("gone"), countRowsSql("bodies"))}`;
     await this.#queue.run("queue_forwarded", text, [this.#queue.id, seq, isMarked ? 2 : 1]);
   }
 

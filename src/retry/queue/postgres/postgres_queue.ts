@@ -8,8 +8,8 @@ import { BatonError } from "../../../base/errors.ts";
 import { type DatabaseAddress, describeDatabase } from "../../../base/postgres/database_address.ts";
 import { readDatabaseFacts, requireSafeDatabase } from "../../../base/postgres/database_checks.ts";
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
-import { inSchema, requireSharedStore } from "../../../base/postgres/database_schema.ts";
-import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
+import { insertSchemaName, requireSharedStore } from "../../../base/postgres/database_schema.ts";
+import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
 import type { PostgresRow, PrimaryConnection, SqlParameter } from "../../../base/postgres/primary_connection.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { backoffMs, serverBackoff } from "../../../base/support/backoff.ts";
@@ -146,7 +146,7 @@ export class PostgresQueue implements AsyncDisposable {
     values: readonly SqlParameter[] = [],
     { lane = "rest", deadlineMs = callMs, rowsMin = 0 }: QueueRunOptions & { readonly deadlineMs?: number } = {},
   ): Promise<PostgresRow[]> {
-    const statement = { name, text: inSchema(text, this.#options.address.schema), rowsMin };
+    const statement = { name, text: insertSchemaName(text, this.#options.address.schema), rowsMin };
     return await this.#lane(lane).run(statement, values, { deadlineMs, signal: this.#closing.signal });
   }
 
@@ -229,7 +229,7 @@ export class PostgresQueue implements AsyncDisposable {
     const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
       "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY " +
       "($2::bigint[]) " +
-      `AND ${mustChange("queue", countRowsSql("durable"), "1")}`;
+      `AND ${mustChangeRowsSql("queue", countRowsSql("durable"), "1")}`;
     const rows = await this.run("queue_compare", text, [this.id, changes.map(({ seq }) => seq)], { lane: "writes" });
     return new Map(rows.map((row) => [Number(row["seq"]), row]));
   }

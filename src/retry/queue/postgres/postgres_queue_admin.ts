@@ -3,7 +3,7 @@
  * everything is checked.
  */
 import type { PostgresRow, SqlParameter } from "../../../base/postgres/primary_connection.ts";
-import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
+import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
 import { BatonError } from "../../../base/errors.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { type MessageChange, type MessageState, messageStates } from "../message_life.ts";
@@ -177,8 +177,8 @@ export class PostgresQueueAdmin {
       counted AS (INSERT INTO SCHEMA.retry_removed AS t SELECT $1, state, count FROM ended
         ON CONFLICT (queue, state) DO UPDATE SET count = t.count + excluded.count RETURNING 1)
       SELECT (SELECT count(*) FROM gone) AS count WHERE ${
-      mustChange("retry", countRowsSql("gone"), countRowsSql("old"))
-    } AND ${mustChange("retry_removed", countRowsSql("counted"), countRowsSql("ended"))}`;
+      mustChangeRowsSql("retry", countRowsSql("gone"), countRowsSql("old"))
+    } AND ${mustChangeRowsSql("retry_removed", countRowsSql("counted"), countRowsSql("ended"))}`;
     const [row] = await this.#queue.runOnce("queue_forget", text, [this.#queue.id, keepMs]);
     const removed = Number(row?.["count"]);
     // A lost reply is repeated within seconds: its batch is not needed after a day.

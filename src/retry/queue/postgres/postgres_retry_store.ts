@@ -10,7 +10,7 @@ import { BatonError, errorMessage } from "../../../base/errors.ts";
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
 import { acceptMovedDatabase, migrateDatabase } from "../../../base/postgres/database_schema.ts";
 import type { SqlParameter } from "../../../base/postgres/primary_connection.ts";
-import { StoreTrial } from "../../../base/postgres/store_trial.ts";
+import { SharedStoreTrial } from "../../../base/postgres/store_trial.ts";
 import { systemClock } from "../../../base/support/clock.ts";
 import { CallBatcher } from "../../../base/support/gather.ts";
 import type { WorkProgress } from "../../../base/support/work_progress.ts";
@@ -73,7 +73,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
   readonly #accepts: CallBatcher<readonly NewMessage[], AcceptedMessage[]>;
   readonly #methods: AsyncStoreMethods;
   readonly #random: () => number;
-  readonly #trial: StoreTrial;
+  readonly #trial: SharedStoreTrial;
   #counted: { readonly totals: Record<MessageState, StateTotals>; readonly untilMs: number } | null = null;
   /** AcceptedMessage by this process since the messages were counted. */
   #added = { count: 0, bytes: 0 };
@@ -94,7 +94,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
       ...(hooks?.onDamage === undefined ? {} : { onDamage: hooks.onDamage }),
       ...(hooks?.onWarning === undefined ? {} : { onWarning: hooks.onWarning }),
     });
-    this.#trial = new StoreTrial({
+    this.#trial = new SharedStoreTrial({
       table: "retry_body",
       tables: postgresQueueTables,
       row: `(queue, seq, crc, head, body) VALUES (0, pg_backend_pid(), 0, '', BYTES)`,

@@ -10,7 +10,7 @@ import {
 } from "../message_row.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { BatonError } from "../../../base/errors.ts";
-import { isDamage } from "../../../base/storage/checksum_table.ts";
+import { isDamageError } from "../../../base/storage/checksum_table.ts";
 import type { ChangeRefusal, MessageConditions, MessageFilter } from "../store_methods.ts";
 import { tables } from "./retry_tables.ts";
 import type { RetryEngine } from "./retry_engine.ts";
@@ -163,7 +163,7 @@ export class RetryAdmin {
     try {
       gone = drop();
     } catch (error) {
-      if (!isDamage(error)) throw error;
+      if (!isDamageError(error)) throw error;
       this.#database.run("REINDEX messages"); // the indexes differ from the row
       gone = drop();
     }

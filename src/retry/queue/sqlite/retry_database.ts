@@ -10,12 +10,12 @@ import type { DatabaseSync } from "node:sqlite";
 import { findUserName, ownUserName } from "../../../base/support/user_name.ts";
 import { BatonError, errorMessage, errorReason } from "../../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../../base/support/open_output.ts";
-import { freeBytesAfter } from "../../../base/storage/disk_space.ts";
+import { freeDiskBytesAfter } from "../../../base/storage/disk_space.ts";
 import { createDatabaseFile } from "../../../base/storage/create_database_file.ts";
-import { pageBytes, SqliteFile } from "../../../base/storage/sqlite_file.ts";
-import { isDiskFull, isLocked, storageError } from "../../../base/storage/storage_error.ts";
+import { SqliteFile, sqlitePageBytes } from "../../../base/storage/sqlite_file.ts";
+import { isDatabaseLocked, isDiskFullError, storageError } from "../../../base/storage/storage_error.ts";
 import { DamageLog, describeDamagedRow } from "../../../base/storage/damage.ts";
-import { damageInLog } from "../../../base/storage/wal_check.ts";
+import { findWalDamage } from "../../../base/storage/wal_check.ts";
 import { readWithNearestNumbers, type SqlRow, type SqlValue } from "../../../base/storage/sql_row.ts";
 import type { ChecksumTable } from "../../../base/storage/checksum_table.ts";
 import { applicationId, schema, storedFormat, tables } from "./retry_tables.ts";
@@ -193,10 +193,10 @@ export class RetryDatabase extends SqliteFile {
   hasRoomFor(bytes: number): boolean {
     const space = this.space();
     const kept = Math.max(freeBytesLeast, Math.min(freeBytesKept, space.bytes * freeShareKept));
-    const left = freeBytesAfter(space, bytes) - kept;
+    const left = freeDiskBytesAfter(space, bytes) - kept;
     // Asks before the next message of this size is refused.
     const isLow = left < 2 * bytes + logBytes;
-    this.#wantsRoom = isLow && (space.unusedBytes >= vacuumPages * pageBytes || this.logFileBytes > logBytes);
+    this.#wantsRoom = isLow && (space.unusedBytes >= vacuumPages * sqlitePageBytes || this.logFileBytes > logBytes);
     return left >= 0;
   }
 }
@@ -205,11 +205,11 @@ export class RetryDatabase extends SqliteFile {
 export function storeError(error: unknown, folder: string): BatonError {
   if (error instanceof BatonError) return error;
   const options = { cause: error };
-  if (isDiskFull(error)) {
+  if (isDiskFullError(error)) {
     const full = `The disk of the message store in ${folder} is full: ${errorMessage(error)}`;
     return new BatonError("STORE_FULL", full, options);
   }
-  if (isLocked(error)) {
+  if (isDatabaseLocked(error)) {
     const busy = `The message store in ${folder} is busy: other processes have used it for ${busyMs / 1000} s`;
     return new BatonError("LOCK_BUSY", busy, options);
   }
@@ -275,7 +275,7 @@ function prepareStore(
   if (mustExist) requireStoreIn(folder);
   makeFolder(folder);
   refuseNetworkFolder(folder);
-  const damage = damageInLog(path);
+  const damage = findWalDamage(path);
   if (damage !== null) throw new BatonError("IO", `The message store in ${folder} cannot be opened: ${damage}`);
   const found = statSync(path, { throwIfNoEntry: false });
   // SQLite takes an empty file for a new database; baton never leaves one.

@@ -8,7 +8,7 @@ import { stateNumbers, statesWithBody } from "../message_row.ts";
 import type { CapacityRules } from "../store_rules.ts";
 import { tables } from "./retry_tables.ts";
 import type { StateTotals } from "../stored_message.ts";
-import { whyNotWritable } from "../../../base/storage/write_access.ts";
+import { whyStoreNotWritable } from "../../../base/storage/write_access.ts";
 import { BatonError } from "../../../base/errors.ts";
 
 export class RetryTotals {
@@ -78,7 +78,7 @@ export class RetryCapacity {
   fullReason(): string | null {
     try {
       this.requireRoom(1, 1, 1);
-      return whyNotWritable(this.#database.folder, databaseName);
+      return whyStoreNotWritable(this.#database.folder, databaseName);
     } catch (thrown) {
       if (thrown instanceof BatonError && thrown.code === "STORE_FULL") return thrown.message;
       throw thrown;

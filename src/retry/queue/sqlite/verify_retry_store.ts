@@ -3,21 +3,26 @@ import { type MessageState, messageStates } from "../message_life.ts";
 import { RetryDatabase } from "./retry_database.ts";
 import type { RetryVerifyReport } from "../store_methods.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
-import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../../base/storage/verify_tables.ts";
+import {
+  newProblemList,
+  type ReportStoreProblem,
+  verifyStorePart,
+  verifyStoreTables,
+} from "../../../base/storage/verify_tables.ts";
 import { stateNumbers } from "../message_row.ts";
 import { schema, tables } from "./retry_tables.ts";
 
 /** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read. */
 export function verifyRetryStore(folder: string, progress: WorkProgress = noProgress): RetryVerifyReport {
   const database = new RetryDatabase(folder, { mustExist: true });
-  const { problems, addProblem } = problemList();
+  const { problems, addProblem } = newProblemList();
   try {
     return database.readSnapshot(() => {
-      verifyTables(database.database, { schema, tables: Object.values(tables), addProblem, progress });
+      verifyStoreTables(database.database, { schema, tables: Object.values(tables), addProblem, progress });
       progress.startPart({ noun: "message", verb: "checked", total: null, file: null });
       let messages = 0;
       let bytes = 0;
-      verifyPart("the messages", addProblem, () => {
+      verifyStorePart("the messages", addProblem, () => {
         const counted = verifyMessages(database, addProblem, progress);
         verifyTotals(database, counted, addProblem);
         for (const { count, bytes: some } of Object.values(counted)) {
@@ -34,7 +39,11 @@ export function verifyRetryStore(folder: string, progress: WorkProgress = noProg
 
 type CountedStates = Record<MessageState, { count: number; bytes: number }>;
 
-function verifyMessages(database: RetryDatabase, addProblem: ReportProblem, progress: WorkProgress): CountedStates {
+function verifyMessages(
+  database: RetryDatabase,
+  addProblem: ReportStoreProblem,
+  progress: WorkProgress,
+): CountedStates {
   const counted = Object.fromEntries(messageStates.map((state) => [state, { count: 0, bytes: 0 }])) as CountedStates;
   const rows = database.iterate(
     `SELECT m.*, length(b.body) AS body_bytes, p.id AS processor FROM messages AS m
@@ -78,7 +87,7 @@ function verifyMessages(database: RetryDatabase, addProblem: ReportProblem, prog
 }
 
 /** Totals of removed messages remain, so only states with a body are compared. */
-function verifyTotals(database: RetryDatabase, counted: CountedStates, addProblem: ReportProblem): void {
+function verifyTotals(database: RetryDatabase, counted: CountedStates, addProblem: ReportStoreProblem): void {
   for (const state of ["waiting", "in_flight", "dead"] as const) {
     const row = database.get("SELECT count, bytes FROM totals WHERE state = ?", stateNumbers[state]);
     const { count, bytes } = counted[state];

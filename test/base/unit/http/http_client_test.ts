@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import net, { type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createServer as createTlsServer } from "node:tls";
-import { HttpClient, type SendOptions } from "../../../../src/base/http/http_client.ts";
+import { HttpClient, type HttpSendOptions } from "../../../../src/base/http/http_client.ts";
 import type { HttpHeaders } from "../../../../src/base/http/http_headers.ts";
 import type { ProxyEnvironment } from "../../../../src/base/http/proxy_choice.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
@@ -17,7 +17,7 @@ afterAll(() => client[Symbol.dispose]());
 const fixture = (name: string) => readFileSync(join(import.meta.dir, `../../../fixtures/tls/${name}.pem`), "utf8");
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-interface Sent extends Partial<SendOptions> {
+interface Sent extends Partial<HttpSendOptions> {
   readonly path?: string;
   readonly method?: string;
   readonly headers?: HttpHeaders;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { decideRedirection, describeStatus } from "../../../../src/base/http/redirection.ts";
+import { decideRedirection, describeHttpStatus } from "../../../../src/base/http/redirection.ts";
 
 const body = new Uint8Array([1]);
 const request = {
@@ -85,11 +85,11 @@ test("the reason has the Location, without control characters, and the option th
   });
   const { kind, ...rest } = decideRedirection({ status: 301, headers }, request, { count: 0, mayFollow: false });
   expect(kind).toBe("stays");
-  expect(describeStatus({ status: 301, headers, ...rest })).toBe(
+  expect(describeHttpStatus({ status: 301, headers, ...rest })).toBe(
     "got status 301 with Location: https://new/\u{fffd}[2J, which is not followed: that needs --follow",
   );
-  expect(describeStatus({ status: 304, headers: [] })).toBe("got status 304");
-  expect(describeStatus({ status: 503, headers })).toBe("got status 503");
+  expect(describeHttpStatus({ status: 304, headers: [] })).toBe("got status 304");
+  expect(describeHttpStatus({ status: 503, headers })).toBe("got status 503");
 });
 
 test("a Location keeps its bytes, in whatever encoding, and what a parser of URLs would change", () => {
@@ -103,7 +103,7 @@ test("a Location keeps its bytes, in whatever encoding, and what a parser of URL
 });
 
 test("a reason shows the Location without a user and a password", () => {
-  const shown = (location: string) => describeStatus({ status: 301, headers: [["Location", location]] });
+  const shown = (location: string) => describeHttpStatus({ status: 301, headers: [["Location", location]] });
   expect(shown("https://me:secret@other/x?y")).toBe("got status 301 with Location: https://…@other/x?y");
   expect(shown("//me:secret@other/x")).toBe("got status 301 with Location: //…@other/x");
   expect(shown("/a?to=me@host")).toBe("got status 301 with Location: /a?to=me@host");

@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { joinPaths, pathOfTarget, splitUrl } from "../../../../src/base/http/request_target.ts";
+import { joinUrlPaths, requestTargetPath, splitRequestUrl } from "../../../../src/base/http/request_target.ts";
 import { property } from "../../../support/property.ts";
 
 test("the path of a URL stays as it was written", () => {
-  const place = (url: string) => splitUrl(url, new URL(url));
+  const place = (url: string) => splitRequestUrl(url, new URL(url));
   expect(place("http://h:9000/a\\b/../c?x=\\1#no")).toEqual({ origin: "http://h:9000", path: "/a\\b/../c?x=\\1" });
   expect(place("https://H")).toEqual({ origin: "https://h", path: "/" });
   expect(place("HTTP://h?x")).toEqual({ origin: "http://h", path: "/?x" });
@@ -12,21 +12,21 @@ test("the path of a URL stays as it was written", () => {
 });
 
 test("the target of a request line is a path, or a URL whose path is meant", () => {
-  expect(pathOfTarget("/a\\b?c")).toBe("/a\\b?c");
-  expect(pathOfTarget("http://any:80/a?b")).toBe("/a?b");
-  expect(pathOfTarget("HTTPS://any")).toBe("/");
-  expect(pathOfTarget("http://any?x=/y")).toBe("/?x=/y");
+  expect(requestTargetPath("/a\\b?c")).toBe("/a\\b?c");
+  expect(requestTargetPath("http://any:80/a?b")).toBe("/a?b");
+  expect(requestTargetPath("HTTPS://any")).toBe("/");
+  expect(requestTargetPath("http://any?x=/y")).toBe("/?x=/y");
   for (const target of ["*", "", "host:443", "ftp://h/", "http:///x"]) {
-    expect([target, pathOfTarget(target)]).toEqual([target, null]);
+    expect([target, requestTargetPath(target)]).toEqual([target, null]);
   }
 });
 
 test("a path is put behind that of the backend, unchanged", () => {
-  expect(joinPaths("/stock", "/")).toBe("/stock");
-  expect(joinPaths("/stock/", "/a/b?c=d")).toBe("/stock/a/b?c=d");
-  expect(joinPaths("/stock", "/?x=1")).toBe("/stock?x=1");
-  expect(joinPaths("/", '/x%20y\\z|{}"')).toBe('/x%20y\\z|{}"');
-  expect(joinPaths("/stock", "/a/../b?../../..")).toBe("/stock/a/../b?../../..");
+  expect(joinUrlPaths("/stock", "/")).toBe("/stock");
+  expect(joinUrlPaths("/stock/", "/a/b?c=d")).toBe("/stock/a/b?c=d");
+  expect(joinUrlPaths("/stock", "/?x=1")).toBe("/stock?x=1");
+  expect(joinUrlPaths("/", '/x%20y\\z|{}"')).toBe('/x%20y\\z|{}"');
+  expect(joinUrlPaths("/stock", "/a/../b?../../..")).toBe("/stock/a/../b?../../..");
 });
 
 test("a path that leads elsewhere goes nowhere", () => {
@@ -42,11 +42,11 @@ test("a path that leads elsewhere goes nowhere", () => {
     "/a/..\\../admin",
     "/a/..%5c../x",
   ];
-  for (const path of [...paths, "/a b", "/a\u0100"]) expect([path, joinPaths("/stock", path)]).toEqual([path, null]);
+  for (const path of [...paths, "/a b", "/a\u0100"]) expect([path, joinUrlPaths("/stock", path)]).toEqual([path, null]);
 });
 
 property("no path leaves the backend and its folder", fc.webPath(), (path) => {
-  const joined = joinPaths("/stock", path);
+  const joined = joinUrlPaths("/stock", path);
   if (joined === null) return;
   const url = new URL(`http://backend:9000${joined}`);
   expect([url.origin, url.pathname.startsWith("/stock")]).toEqual(["http://backend:9000", true]);

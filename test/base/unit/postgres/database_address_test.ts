@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  chooseVerification,
+  chooseTlsVerification,
   describeDatabase,
   isDatabaseUrl,
   parseDatabaseUrl,
-  passwordFromFile,
+  readDatabasePassword,
 } from "../../../../src/base/postgres/database_address.ts";
 
 const parse = (url: string, env: Record<string, string> = {}, mayHavePassword = true) =>
@@ -86,7 +86,7 @@ describe("the URL of a database", () => {
   test("TLS verifies everything for other hosts, and is left out on this machine", () => {
     const modeOf = (url: string) => {
       const address = parse(url);
-      return address.hosts.map((host) => chooseVerification(address, host));
+      return address.hosts.map((host) => chooseTlsVerification(address, host));
     };
     expect(modeOf("postgres://pg1,127.0.0.1,localhost,[::1],%2Frun/x")).toEqual([
       "verify-full",
@@ -106,7 +106,7 @@ describe("the password file", () => {
     const passwordFile = join(folder, "pass");
     writeFileSync(passwordFile, text, { mode });
     try {
-      return passwordFromFile({ database: "shop", user: "ann", passwordFile }, { host: "pg1", port: 5432 });
+      return readDatabasePassword({ database: "shop", user: "ann", passwordFile }, { host: "pg1", port: 5432 });
     } finally {
       rmSync(folder, { recursive: true });
     }

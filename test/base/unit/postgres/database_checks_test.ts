@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { parseDatabaseUrl } from "../../../../src/base/postgres/database_address.ts";
 import {
   type DatabaseFacts,
-  isSynchronous,
+  isReplicationSynchronous,
   judgeDatabase,
   requireSafeDatabase,
 } from "../../../../src/base/postgres/database_checks.ts";
@@ -46,7 +46,7 @@ describe("a database", () => {
     expect(judged(factsOf({ synchronous_standby_names: "" }, []), true)).toEqual([
       "refused: there is no standby: acknowledged messages are lost with the disk of the database (--require-sync)",
     ]);
-    expect(isSynchronous(factsOf({ synchronous_commit: "remote_apply" }))).toBe(true);
+    expect(isReplicationSynchronous(factsOf({ synchronous_commit: "remote_apply" }))).toBe(true);
   });
 
   test("that hides its settings or standbys is judged by what it shows", () => {

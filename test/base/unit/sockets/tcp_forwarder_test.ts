@@ -1,6 +1,10 @@
 /** What goes through a forwarder, over real sockets on this machine. */
 import { afterEach, describe, expect, test } from "bun:test";
-import { TcpForwarder, type TcpForwarderOptions, waitingBytesMax } from "../../../../src/base/sockets/tcp_forwarder.ts";
+import {
+  forwarderBufferBytesMax,
+  TcpForwarder,
+  type TcpForwarderOptions,
+} from "../../../../src/base/sockets/tcp_forwarder.ts";
 import type { Address, Connection, ConnectionHandlers } from "../../../../src/base/sockets/connection.ts";
 import { dial } from "../../../../src/base/sockets/dial.ts";
 import { listen } from "../../../../src/base/sockets/listen.ts";
@@ -166,7 +170,7 @@ describe("a forwarder", () => {
       before = left;
       return isStill;
     }, { everyMs: 50 });
-    expect(before).toBeGreaterThan(size - 30_000_000 - waitingBytesMax);
+    expect(before).toBeGreaterThan(size - 30_000_000 - forwarderBufferBytesMax);
     ear.connection?.resume();
     await eventually(() => ear.bytes === size && ear.ends === 1, { withinMs: 20_000 });
   });

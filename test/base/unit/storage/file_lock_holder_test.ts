@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findFileLockHolder, holderInTable } from "../../../../src/base/storage/file_lock_holder.ts";
+import { findFileLockHolder, findLockHolderInTable } from "../../../../src/base/storage/file_lock_holder.ts";
 import { eventually } from "../../../support/eventually.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-lock-holder-"));
@@ -18,10 +18,10 @@ const table = `1: POSIX  ADVISORY  WRITE 4711 08:01:131130 0 EOF
 `;
 
 test("the table of the kernel: the holder of an inode, not a process that waits, nor one of another namespace", () => {
-  expect(holderInTable(table, 131130n)).toBe(4711);
-  expect(holderInTable(table, 77n)).toBe(4713);
-  expect(holderInTable(table, 13113n)).toBe(4715);
-  for (const inode of [131131n, 5n, 3n, 1311n]) expect(holderInTable(table, inode)).toBeNull();
+  expect(findLockHolderInTable(table, 131130n)).toBe(4711);
+  expect(findLockHolderInTable(table, 77n)).toBe(4713);
+  expect(findLockHolderInTable(table, 13113n)).toBe(4715);
+  for (const inode of [131131n, 5n, 3n, 1311n]) expect(findLockHolderInTable(table, inode)).toBeNull();
 });
 
 test("a process that has a database open exclusively is found; a file without a lock has none", async () => {

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { copyDatabase, SqliteFile, type SqliteFileOptions } from "../../../../src/base/storage/sqlite_file.ts";
+import { copySqliteDatabase, SqliteFile, type SqliteFileOptions } from "../../../../src/base/storage/sqlite_file.ts";
 import { noProgress } from "../../../../src/base/support/work_progress.ts";
 
 let folder: string;
@@ -88,8 +88,8 @@ test("a copy has its name when it is complete and checked; after an error there 
   const fail = () => {
     throw new Error("damaged");
   };
-  expect(() => copyDatabase(read, path, { check: fail, progress: noProgress })).toThrow("damaged");
+  expect(() => copySqliteDatabase(read, path, { check: fail, progress: noProgress })).toThrow("damaged");
   expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual([]);
-  copyDatabase(read, path, { check, progress: noProgress });
+  copySqliteDatabase(read, path, { check, progress: noProgress });
   expect(readdirSync(folder).filter((name) => name.startsWith("copy"))).toEqual(["copy.sqlite"]);
 });

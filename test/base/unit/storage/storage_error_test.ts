@@ -1,7 +1,7 @@
 /** What errors of SQLite mean for a store. */
 import { expect, test } from "bun:test";
 import { BatonError } from "../../../../src/base/errors.ts";
-import { isDiskFull } from "../../../../src/base/storage/storage_error.ts";
+import { isDiskFullError } from "../../../../src/base/storage/storage_error.ts";
 
 const sqlite = (message: string, errcode: number) => Object.assign(new Error(message), { errcode });
 
@@ -12,4 +12,4 @@ test.each([
   ["a path with these words", Object.assign(new Error("open '/database or disk is full'"), { syscall: "open" }), false],
   ["the system's own", Object.assign(new Error("no space left"), { code: "ENOSPC", syscall: "write" }), true],
   ["a sentence of baton", new BatonError("IO", "database or disk is full"), false],
-])("the disk is full: %s: %#", (_, error, expected) => expect(isDiskFull(error)).toBe(expected));
+])("the disk is full: %s: %#", (_, error, expected) => expect(isDiskFullError(error)).toBe(expected));

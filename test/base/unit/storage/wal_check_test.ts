@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import { damageInLog, type ReadFile } from "../../../../src/base/storage/wal_check.ts";
+import { findWalDamage, type ReadFileStart } from "../../../../src/base/storage/wal_check.ts";
 import { seededRandom, testSeed } from "../../../support/random.ts";
 
 setDefaultTimeout(60_000);
@@ -184,7 +184,7 @@ class PlayedWriter {
   }
 
   /** Reads beside the writer. It goes on by one step at least for each read. */
-  reader(random: () => number): ReadFile {
+  reader(random: () => number): ReadFileStart {
     return (path, bytesMax) => {
       const file = this.#files.get(basename(path));
       if (file === undefined) return null;
@@ -204,7 +204,7 @@ class PlayedWriter {
   }
 
   /** Reads while the writer stands still. */
-  get still(): ReadFile {
+  get still(): ReadFileStart {
     return (path, bytesMax) => {
       const file = this.#files.get(basename(path));
       return file === undefined ? null : file.bytes.slice(0, Math.min(file.size, bytesMax));
@@ -226,7 +226,7 @@ test(`a log that is written while it is read is not taken for damaged [BATON_SEE
   for (let round = 0; round < 600; round++) {
     const first = Math.floor(random() * recording.steps.length);
     const writer = new PlayedWriter(recording, first);
-    expect([round, first, damageInLog(database, writer.reader(random))]).toEqual([round, first, null]);
+    expect([round, first, findWalDamage(database, writer.reader(random))]).toEqual([round, first, null]);
   }
 });
 
@@ -235,7 +235,7 @@ test(`nor is one whose writer was stopped or killed, at any step [BATON_SEED=${s
   const writer = new PlayedWriter(recording, 0);
   for (let step = 0; step < recording.steps.length; step++) {
     writer.advance(1);
-    expect([step, damageInLog(database, writer.still)]).toEqual([step, null]);
+    expect([step, findWalDamage(database, writer.still)]).toEqual([step, null]);
   }
 });
 
@@ -258,7 +258,7 @@ test(`damage is found while the log is written: by its index, or by what was sto
         const read = writer.reader(random);
         if (known === "by its second copy") writer.flip(index, Math.floor(random() * 8 * indexCopyBytes));
         const isHidden = (path: string) => path === index && known === "by later frames";
-        const damage = damageInLog(database, (path, max) => isHidden(path) ? null : read(path, max));
+        const damage = findWalDamage(database, (path, max) => isHidden(path) ? null : read(path, max));
         const frame = 1 + Math.floor((bit / 8 - headerBytes) / frameBytes);
         const sentence = expect.stringContaining(`the log is damaged in frame ${frame}`);
         expect([at, known, bit, damage]).toEqual([at, known, bit, sentence]);
@@ -275,7 +275,7 @@ test("a damaged header is found", () => {
   for (const bit of [3, 8 * 9, 8 * 17 + 5, 8 * 31 + 7]) {
     const writer = new PlayedWriter(recording, steps);
     writer.flip(log, bit);
-    expect(damageInLog(database, writer.still)).toContain("the log's header is damaged");
+    expect(findWalDamage(database, writer.still)).toContain("the log's header is damaged");
   }
 });
 
@@ -289,7 +289,7 @@ test("a log that comes and goes, with processes that open and close the database
     let isOver = false;
     worker.on("exit", () => isOver = true);
     while (!isOver) {
-      for (let look = 0; look < 200; look++) expect(damageInLog(path)).toBeNull();
+      for (let look = 0; look < 200; look++) expect(findWalDamage(path)).toBeNull();
       await new Promise((resolve) => setImmediate(resolve));
     }
   } finally {

@@ -2,16 +2,16 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { whyNotWritable } from "../../../../src/base/storage/write_access.ts";
+import { whyStoreNotWritable } from "../../../../src/base/storage/write_access.ts";
 
 test("files that can be written, that are on a read-only file system, and that are gone", () => {
   const folder = mkdtempSync(join(tmpdir(), "baton-access-"));
   writeFileSync(join(folder, "data"), "");
-  expect(whyNotWritable(folder, "data")).toBe(null);
+  expect(whyStoreNotWritable(folder, "data")).toBe(null);
   rmSync(join(folder, "data"));
-  expect(whyNotWritable(folder, "data")).toMatch(/^the files of the store cannot be written: ENOENT.*data/);
+  expect(whyStoreNotWritable(folder, "data")).toMatch(/^the files of the store cannot be written: ENOENT.*data/);
   rmSync(folder, { recursive: true });
-  expect(whyNotWritable(folder, "data")).toMatch(/cannot be written: ENOENT/);
+  expect(whyStoreNotWritable(folder, "data")).toMatch(/cannot be written: ENOENT/);
   // Also for root.
-  expect(whyNotWritable("/proc/self", "limits")).toMatch(/cannot be written: E(ROFS|ACCES|PERM)/);
+  expect(whyStoreNotWritable("/proc/self", "limits")).toMatch(/cannot be written: E(ROFS|ACCES|PERM)/);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { wantsTraces } from "../../../../src/coordination/settings/coordination_settings.ts";
 import { readOtlpSettings } from "../../../../src/base/trace/otlp_settings.ts";
-import { formatTraceparent, newSpanIn, parseTraceparent } from "../../../../src/base/trace/trace_context.ts";
+import { formatTraceparent, newSpanContext, parseTraceparent } from "../../../../src/base/trace/trace_context.ts";
 import { TraceExporter } from "../../../../src/base/trace/trace_exporter.ts";
 import { type Clock, systemClock } from "../../../../src/base/support/clock.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
@@ -33,12 +33,12 @@ test("traceparent: version 00 is exact, later ones may have more; zeros, upper c
 
 test("a new span keeps trace, flag and state of its parent, and is written as version 00", () => {
   const parent = parseTraceparent(`00-${traceId}-${spanId}-00`, "a=b");
-  const span = newSpanIn(parent);
+  const span = newSpanContext(parent);
   expect(span).toMatchObject({ traceId, isSampled: false, state: "a=b" });
   expect(span.spanId).toMatch(/^[0-9a-f]{16}$/);
   expect(span.spanId).not.toBe(spanId);
   expect(formatTraceparent(span)).toBe(`00-${traceId}-${span.spanId}-00`);
-  expect(newSpanIn(null)).toMatchObject({ isSampled: true, state: "" });
+  expect(newSpanContext(null)).toMatchObject({ isSampled: true, state: "" });
 });
 
 test("OTEL_TRACES_EXPORTER decides over trace.otlp, and OTEL_SDK_DISABLED over both", () => {
@@ -89,7 +89,7 @@ function exporterTo(collector: TraceCollector, { clock = systemClock() }: { read
 
 const span = {
   name: "x",
-  context: newSpanIn(null),
+  context: newSpanContext(null),
   parentId: null,
   startMs: 1.7e12,
   endMs: 1.7e12,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { encodeFrame, JuteFrameDecoder } from "../../../../src/base/wire/length_frame.ts";
+import { encodeLengthFrame, JuteFrameDecoder } from "../../../../src/base/wire/length_frame.ts";
 import { anyBytes } from "../../../support/jute_arbitrary.ts";
 import { property } from "../../../support/property.ts";
 import { hex, unlessProtocolError } from "../../../support/wire.ts";
@@ -22,7 +22,7 @@ function cut(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
 }
 
 const bodies = fc.array(anyBytes, { maxLength: 8 });
-const frame = (body: Uint8Array) => encodeFrame((writer) => writer.raw(body));
+const frame = (body: Uint8Array) => encodeLengthFrame((writer) => writer.raw(body));
 
 property(
   "frames come out as they went in, wherever the stream is cut",

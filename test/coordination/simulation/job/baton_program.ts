@@ -19,7 +19,7 @@ import { ScriptWatch } from "../../../../src/coordination/hold/script_process.ts
 import { superviseScript } from "../../../../src/coordination/hold/supervise_script.ts";
 import { abortable } from "../../../../src/base/support/abort.ts";
 import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
-import { formatSessionHandle } from "../../../../src/protocols/zookeeper/end_session.ts";
+import { encodeSessionHandle } from "../../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { type ClientWorld, isExpected } from "../../../world/recipe_client.ts";
 import type { Chance } from "../../../world/chance.ts";
@@ -141,7 +141,7 @@ class LockCall {
       const dial = network.dial(process);
       const opened = await abortable(connect({ servers, clock, dial, sessionTimeoutMs }), stop.signal);
       zk = opened;
-      guard.setSession(formatSessionHandle({ servers }, opened.session));
+      guard.setSession(encodeSessionHandle({ servers }, opened.session));
       if (this.#shared.settings.jobs > 1) {
         const end = await this.#several(opened, guard, stop.signal);
         if (end.hasBreach) {

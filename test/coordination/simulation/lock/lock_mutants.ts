@@ -182,7 +182,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a session gives up each connection after a third of its timeout, however slow its server is",
     world: "lock",
     changes: [{
-      in: "session_timing:Patience.limitMs",
+      in: "session_timing:SilencePatience.limitMs",
       from: "    return Math.max(dropMs, Math.min(this.#longestMs, leaseMs - dropMs));",
       to: "    return Math.min(dropMs, leaseMs);",
     }],
@@ -194,7 +194,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a patient session sends no heartbeat while a request has no response",
     world: "lock",
     changes: [{
-      in: "session_timing:heartbeatAction",
+      in: "session_timing:decideHeartbeat",
       from: "  const isPingDue = nowMs >= (isHeartbeatPending ? laterPingAtMs : pingAtMs);",
       to: "  const isPingDue = !isHeartbeatPending && nowMs >= pingAtMs;",
     }],

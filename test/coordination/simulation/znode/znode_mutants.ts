@@ -77,8 +77,8 @@ export const znodeMutants: readonly Mutant[] = [
     world: "znode",
     changes: [{
       in: "operation_table",
-      from: "    else if (node.mzxid > request.relativeZxid && mayRead(node)) state",
-      to: "    else if (node.version < 0 && mayRead(node)) state",
+      from: "    else if (node.mzxid > request.relativeZxid && mayRead(node)) {",
+      to: "    else if (node.version < 0 && mayRead(node)) {",
     }],
     kinds: ["change seen before its watch event"],
     from: 20,
@@ -163,8 +163,9 @@ export const znodeMutants: readonly Mutant[] = [
     world: "znode",
     changes: [{
       in: "keeper_database:prepareFile",
-      from: "  const damage = damageInLog(path) ?? describeOutdatedKeeperData(path);",
-      to: "  const damage = existsSync(`${path}-none`) ? damageInLog(path) ?? describeOutdatedKeeperData(path) : null;",
+      from: "  const damage = findWalDamage(path) ?? describeOutdatedKeeperData(path);",
+      to:
+        "  const damage = existsSync(`${path}-none`) ? findWalDamage(path) ?? describeOutdatedKeeperData(path) : null;",
     }],
     kinds: ["flipped bit believed"],
     from: 14,

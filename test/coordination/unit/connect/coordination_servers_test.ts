@@ -16,7 +16,7 @@ import { resolveSettings } from "../../../../src/base/config/resolve_settings.ts
 import { loadProductSettings } from "../../../../commands/products.ts";
 import { connectionSettings } from "../../../../src/coordination/settings/coordination_settings.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
-import { currentTls, type TlsOptions } from "../../../../src/base/sockets/connection.ts";
+import { currentTlsOptions, type TlsOptions } from "../../../../src/base/sockets/connection.ts";
 import { tlsFixture } from "../../../support/tls_fixture.ts";
 
 const { all: allSettings } = await loadProductSettings();
@@ -78,12 +78,12 @@ describe("secrets and certificates come from files and the environment", () => {
       { scheme: "ip", credentials: "10.0.0.1" },
     ]);
     const [ca, cert, key] = ["ca", "client", "client_key"].map((name) => readFileSync(pem(name), "utf8"));
-    expect(currentTls(connect.tls)).toEqual({ ca, cert, key } as TlsOptions);
-    expect(currentTls(placeOf({ servers: "zk1" }, { BATON_TLS_PASSPHRASE: "open" }).connect.tls)).toEqual({
+    expect(currentTlsOptions(connect.tls)).toEqual({ ca, cert, key } as TlsOptions);
+    expect(currentTlsOptions(placeOf({ servers: "zk1" }, { BATON_TLS_PASSPHRASE: "open" }).connect.tls)).toEqual({
       passphrase: "open",
     });
     expect(placeOf({ servers: "zk1" }).connect.tls).toBeUndefined();
-    expect(currentTls(placeOf({ servers: "zk1", tls: "true" }).connect.tls)).toEqual({});
+    expect(currentTlsOptions(placeOf({ servers: "zk1", tls: "true" }).connect.tls)).toEqual({});
   });
 
   test("no TLS to a unix socket, whoever listens there", () => {
@@ -167,7 +167,7 @@ describe("a value that cannot be used is reported with where it stands", () => {
 
   test("a key that the passphrase opens is taken", () => {
     const env = { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: locked, BATON_TLS_PASSPHRASE: "open" };
-    expect(currentTls(placeOf({ servers: "zk1" }, env).connect.tls)).toMatchObject({ passphrase: "open" });
+    expect(currentTlsOptions(placeOf({ servers: "zk1" }, env).connect.tls)).toMatchObject({ passphrase: "open" });
   });
 
   const notAcl = '"x" is not open, creator or scheme:id:perms, where perms are letters of rwcda';

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { openSession } from "../../../../src/coordination/connect/command_session.ts";
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
-import type { ConnectOptions } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeperConnectOptions } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
 /** Servers one of which refuses connections, while the other one accepts them and is silent. */
-function connectWithoutEnd({ report }: ConnectOptions): Promise<never> {
+function connectWithoutEnd({ report }: ZooKeeperConnectOptions): Promise<never> {
   report?.begin("zk1:2181", 0);
   report?.fail("zk1:2181", "connection refused");
   report?.begin("zk2:2181", 0);

@@ -4,7 +4,7 @@ import type { AcquireOptions, WaitingStatus } from "../../../../src/coordination
 import { breakLock } from "../../../../src/coordination/lock/break_lock.ts";
 import { listLocks } from "../../../../src/coordination/admin/list_in_use.ts";
 import { lockStatus } from "../../../../src/coordination/lock/lock_status.ts";
-import { localError } from "../../../../src/protocols/zookeeper/zookeeper_error.ts";
+import { givenUpOperationError } from "../../../../src/protocols/zookeeper/zookeeper_error.ts";
 import { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 
@@ -285,7 +285,7 @@ describe("a lease", () => {
   test("that no server could be asked to take back is given back when one can; no call waits for that", async () => {
     const { zk, lease } = await bench.take();
     const { delete: remove } = zk;
-    zk.delete = (path) => Promise.reject(localError({ action: "delete", path }, "OPERATIONTIMEOUT"));
+    zk.delete = (path) => Promise.reject(givenUpOperationError({ action: "delete", path }, "OPERATIONTIMEOUT"));
     const told = lease.release().catch((thrown: unknown) => thrown);
     await bench.clock.advance(lease.sessionTimeoutMs / 2);
     expect(await told).toMatchObject({ code: "OUTCOME_UNKNOWN", message: expect.stringContaining("within 30000 ms") });

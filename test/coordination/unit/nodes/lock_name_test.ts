@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { validatePath } from "../../../../src/protocols/zookeeper/node_path_names.ts";
+import { validateNodePath } from "../../../../src/protocols/zookeeper/node_path.ts";
 import {
   decodeLockName,
   encodeLockName,
@@ -33,7 +33,7 @@ describe("a lock's name", () => {
           return;
         }
         expect(decodeLockName(encoded)).toBe(name);
-        validatePath(`/${encoded}`);
+        validateNodePath(`/${encoded}`);
       }),
       { verbose: true },
     );

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { connect, type ConnectOptions } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connect, type ZooKeeperConnectOptions } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
 import type { Dial } from "../../../../src/base/sockets/connection.ts";
@@ -14,7 +14,7 @@ interface Attempt {
   outcome(): unknown;
 }
 
-function begin(ensemble: ScriptedEnsemble, options: Partial<ConnectOptions> = {}): Attempt {
+function begin(ensemble: ScriptedEnsemble, options: Partial<ZooKeeperConnectOptions> = {}): Attempt {
   const clock = new FakeClock();
   let outcome: unknown = "pending";
   connect({
@@ -339,7 +339,7 @@ describe("a certificate", () => {
 });
 
 describe("a local server that is not running", () => {
-  const local = (ensemble: ScriptedEnsemble, startServer: () => Promise<void>): Partial<ConnectOptions> => ({
+  const local = (ensemble: ScriptedEnsemble, startServer: () => Promise<void>): Partial<ZooKeeperConnectOptions> => ({
     servers: parseServers("unix:/run/keeper.1"),
     startServer,
     dial: ensemble.dial,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { Hosts, parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
-import type { Resolve } from "../../../../src/base/sockets/resolve_host.ts";
+import { parseServers, ZooKeeperHosts } from "../../../../src/protocols/zookeeper/hosts.ts";
+import type { ResolveHost } from "../../../../src/base/sockets/resolve_host.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 const tcp = (host: string, port = 2181) => ({ kind: "tcp" as const, host, port });
@@ -41,11 +41,11 @@ describe("a list of servers", () => {
 
 describe("a round", () => {
   const signal = new AbortController().signal;
-  const hostsOf = (text: string, resolve: Resolve, random?: () => number) => {
+  const hostsOf = (text: string, resolve: ResolveHost, random?: () => number) => {
     const clock = new FakeClock();
-    return { clock, hosts: new Hosts(parseServers(text), { resolve, clock, ...(random ? { random } : {}) }) };
+    return { clock, hosts: new ZooKeeperHosts(parseServers(text), { resolve, clock, ...(random ? { random } : {}) }) };
   };
-  const ips = async (hosts: Hosts) =>
+  const ips = async (hosts: ZooKeeperHosts) =>
     (await hosts.resolveServers(1000, signal)).endpoints.map(({ address }) =>
       address.kind === "tcp" ? address.host : ""
     );

@@ -1,10 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { LeaderProof } from "../../../../src/protocols/zookeeper/leader_proof.ts";
 import { zooKeeperErrorNumbers } from "../../../../src/protocols/zookeeper/jute/zookeeper_error_codes.ts";
-import { multiCode, operations } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import {
+  multiOperationCode,
+  zooKeeperOperations,
+} from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 
 const relayMs = 1000;
-const sync = operations.sync.code;
+const sync = zooKeeperOperations.sync.code;
 
 describe("what the leader has vouched for", () => {
   test("is the handshake at first: sessions are made and taken up again at the leader", () => {
@@ -32,13 +35,16 @@ describe("what the leader has vouched for", () => {
     let proves = 0;
     for (let sentMs = 100; sentMs <= 5000; sentMs += 100) proves = proof.recordSent(sentMs);
     for (const name of ["ping", "exists", "getData", "getChildren2", "setWatches"] as const) {
-      proof.recordResponse(operations[name].code, 0, proves);
+      proof.recordResponse(zooKeeperOperations[name].code, 0, proves);
     }
     proof.recordResponse(sync, zooKeeperErrorNumbers.THROTTLEDOP, proves);
     expect(proof.provenMs).toBe(0);
   });
 
-  test.each([["multi", multiCode], ["create2", operations.create2.code], ["delete", operations.delete.code]])(
+  test.each([["multi", multiOperationCode], ["create2", zooKeeperOperations.create2.code], [
+    "delete",
+    zooKeeperOperations.delete.code,
+  ]])(
     "is moved by a %s",
     (_name, code) => {
       const proof = new LeaderProof(relayMs, 0);
@@ -61,7 +67,7 @@ describe("what the leader has vouched for", () => {
 
   test("is every answer where there is one server only", () => {
     const proof = new LeaderProof(0, 0);
-    proof.recordResponse(operations.ping.code, 0, proof.recordSent(700));
+    proof.recordResponse(zooKeeperOperations.ping.code, 0, proof.recordSent(700));
     expect(proof.provenMs).toBe(700);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { validatePath } from "../../../../src/protocols/zookeeper/node_path_names.ts";
+import { validateNodePath } from "../../../../src/protocols/zookeeper/node_path.ts";
 import { Chroot } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 
 const good = [
@@ -40,14 +40,14 @@ const bad = [
 ];
 
 describe("a path", () => {
-  test.each(good)("%p is one", (path) => validatePath(path));
+  test.each(good)("%p is one", (path) => validateNodePath(path));
   test.each(bad)("%p is none", (path) => {
-    expect(() => validatePath(path)).toThrow(expect.objectContaining({ reason: "BADARGUMENTS", code: "BAD_DATA" }));
+    expect(() => validateNodePath(path)).toThrow(expect.objectContaining({ reason: "BADARGUMENTS", code: "BAD_DATA" }));
   });
   test("of a sequential node may end with a slash, for the number is its name", () => {
-    validatePath("/a/", true);
-    validatePath("/", true);
-    expect(() => validatePath("/a//", true)).toThrow("a name in it is empty");
+    validateNodePath("/a/", true);
+    validateNodePath("/", true);
+    expect(() => validateNodePath("/a//", true)).toThrow("a name in it is empty");
   });
 });
 

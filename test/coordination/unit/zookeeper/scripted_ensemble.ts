@@ -4,13 +4,13 @@
 import type { ConnectionHandlers, Dial } from "../../../../src/base/sockets/connection.ts";
 import { formatAddress } from "../../../../src/base/sockets/connection.ts";
 import { ByteReader, type ByteWriter } from "../../../../src/base/wire/bytes.ts";
-import { encodeFrame, JuteFrameDecoder } from "../../../../src/base/wire/length_frame.ts";
-import { operations, specialXid } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { encodeLengthFrame, JuteFrameDecoder } from "../../../../src/base/wire/length_frame.ts";
+import { specialXid, zooKeeperOperations } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { Stat, WatcherEvent } from "../../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import {
   type ConnectRequest,
-  connectRequest,
-  connectResponse,
+  connectRequestCodec,
+  connectResponseCodec,
 } from "../../../../src/protocols/zookeeper/jute/session_frames.ts";
 
 export const zeroStat: Stat = {
@@ -111,7 +111,7 @@ export class ScriptedConnection {
   }
 
   event(type: number, path: string): void {
-    this.send(encodeFrame((writer) => {
+    this.send(encodeLengthFrame((writer) => {
       header(writer, { xid: specialXid.event, zxid: -1n, err: 0 });
       WatcherEvent.write(writer, { type, state: 3, path });
     }));
@@ -132,13 +132,13 @@ export class ScriptedConnection {
 
   #greeting(frame: Uint8Array): () => void {
     this.#hello = true;
-    const hello = connectRequest.read(new ByteReader(frame));
+    const hello = connectRequestCodec.read(new ByteReader(frame));
     this.server.hellos.push(hello);
     return () => {
       if (this.server.isJealous && hello.lastZxidSeen > this.server.zxid) return this.close();
       const expired = this.server.session === "expired";
-      this.send(encodeFrame((writer) =>
-        connectResponse.write(writer, {
+      this.send(encodeLengthFrame((writer) =>
+        connectResponseCodec.write(writer, {
           protocolVersion: 0,
           timeOut: expired ? 0 : this.server.timeoutMs ?? hello.timeOut,
           sessionId: expired ? 0n : this.server.session === "replaced" ? 0xdefn : hello.sessionId || 0xabcn,
@@ -162,7 +162,7 @@ export class ScriptedConnection {
     this.server.heard.push(heard);
     return () => {
       const { err, body } = this.server.answer(heard) ?? defaultAnswer(heard.code);
-      this.send(encodeFrame((writer) => {
+      this.send(encodeLengthFrame((writer) => {
         header(writer, { xid: heard.xid, zxid: this.server.zxid, err });
         if (err === 0) body?.(writer);
       }));
@@ -177,8 +177,8 @@ function header(writer: ByteWriter, { xid, zxid, err }: { xid: number; zxid: big
 }
 
 function defaultAnswer(code: number): Answer {
-  if (code === operations.exists.code) return { err: -101 };
-  if (code === operations.setData.code) return { err: 0, body: (writer) => Stat.write(writer, zeroStat) };
+  if (code === zooKeeperOperations.exists.code) return { err: -101 };
+  if (code === zooKeeperOperations.setData.code) return { err: 0, body: (writer) => Stat.write(writer, zeroStat) };
   return { err: 0 };
 }
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { operations } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { zooKeeperOperations } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { settled } from "../../../support/fake_clock.ts";
 import type { ScriptedServer } from "./scripted_ensemble.ts";
 import { aNode, outcome, start, T } from "./session_rig.ts";
 
-const remove = operations.delete.code;
-const closeSession = operations.closeSession.code;
+const remove = zooKeeperOperations.delete.code;
+const closeSession = zooKeeperOperations.closeSession.code;
 const cannotResume = (server: ScriptedServer) => server.password.fill(0);
 
 describe("the end of a session", () => {

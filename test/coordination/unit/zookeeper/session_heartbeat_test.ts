@@ -2,15 +2,15 @@ import { describe, expect, test } from "bun:test";
 import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { Dial } from "../../../../src/base/sockets/connection.ts";
-import { operations } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { zooKeeperOperations } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { ScriptedEnsemble } from "./scripted_ensemble.ts";
 import { aNode, start, T } from "./session_rig.ts";
 
-const ping = operations.ping.code;
-const sync = operations.sync.code;
-const closeSession = operations.closeSession.code;
-const exists = operations.exists.code;
+const ping = zooKeeperOperations.ping.code;
+const sync = zooKeeperOperations.sync.code;
+const closeSession = zooKeeperOperations.closeSession.code;
+const exists = zooKeeperOperations.exists.code;
 
 describe("a healthy session", () => {
   test("is pinged after T/12 without a send", async () => {

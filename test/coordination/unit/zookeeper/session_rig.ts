@@ -1,5 +1,5 @@
 /** A session under test: a clock whose hands the test turns, and servers that do what it says. */
-import { connect, type ConnectOptions } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { connect, type ZooKeeperConnectOptions } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
@@ -10,7 +10,8 @@ export const T = 6000;
 
 export async function start(
   servers: number,
-  { prepare, ...options }: Partial<ConnectOptions> & { readonly prepare?: (server: ScriptedServer) => void } = {},
+  { prepare, ...options }: Partial<ZooKeeperConnectOptions> & { readonly prepare?: (server: ScriptedServer) => void } =
+    {},
 ) {
   const clock = new FakeClock();
   const ensemble = new ScriptedEnsemble(servers);

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import {
+  decideHeartbeat,
   deriveSessionTiming,
-  heartbeatAction,
+  leaderRelayMs,
   leaseEndMs,
-  Patience,
-  relayMs,
+  SilencePatience,
   steadyLeaseMs,
 } from "../../../../src/protocols/zookeeper/session_timing.ts";
 
@@ -30,26 +30,26 @@ test("steady heartbeats keep more of the lease ahead than a job's warning takes,
   for (const timeoutMs of [2000, 4000, 10_000, 60_000]) {
     const { marginMs, pingMs } = deriveSessionTiming(timeoutMs);
     expect(steadyLeaseMs(timeoutMs)).toBeGreaterThan(timeoutMs / 4);
-    expect(steadyLeaseMs(timeoutMs)).toBeLessThan(timeoutMs - marginMs - relayMs(timeoutMs, null) - pingMs);
+    expect(steadyLeaseMs(timeoutMs)).toBeLessThan(timeoutMs - marginMs - leaderRelayMs(timeoutMs, null) - pingMs);
   }
 });
 
 describe("the relay time", () => {
   test("is T/4 while the servers' shortest timeout is unknown, and for a T that is their shortest", () => {
-    expect(relayMs(10_000, null)).toBe(2500);
-    expect(relayMs(4000, 4000)).toBe(1000);
+    expect(leaderRelayMs(10_000, null)).toBe(2500);
+    expect(leaderRelayMs(4000, 4000)).toBe(1000);
   });
 
   test("covers half a tick of any servers, with their shortest timeout of two ticks four times over", () => {
     for (const tickMs of [100, 500, 2000]) {
       for (const timeoutMs of [2 * tickMs, 5 * tickMs, 20 * tickMs]) {
-        expect(relayMs(timeoutMs, 2 * tickMs)).toBeGreaterThanOrEqual(tickMs / 2);
+        expect(leaderRelayMs(timeoutMs, 2 * tickMs)).toBeGreaterThanOrEqual(tickMs / 2);
       }
     }
   });
 
   test("covers half a tick of T/5 even if the servers were told to grant anything", () => {
-    expect(relayMs(10_000, 1)).toBe(1000);
+    expect(leaderRelayMs(10_000, 1)).toBe(1000);
   });
 });
 
@@ -67,7 +67,7 @@ describe("the heartbeat of a connection", () => {
     [1999, waiting(0), "doubt", 2000],
     [2000, waiting(0), "drop", 2000],
   ])("at %d ms, %o: %s, and check again at %d ms", (nowMs, facts, action, nextCheckMs) => {
-    expect(heartbeatAction(nowMs, facts, T)).toEqual({ action: action as "trust", nextCheckMs });
+    expect(decideHeartbeat(nowMs, facts, T)).toEqual({ action: action as "trust", nextCheckMs });
   });
 
   test("leaves time to fail over: the connection is dropped T/2 after the last answer, before any lease ends", () => {
@@ -75,7 +75,7 @@ describe("the heartbeat of a connection", () => {
       const { pingMs, doubtMs, dropMs, marginMs, staggerMs } = deriveSessionTiming(timeoutMs);
       expect(pingMs + dropMs).toBeLessThanOrEqual(timeoutMs / 2);
       // The worst lease: its last proof is one heartbeat older than the relay time.
-      const leaseMs = timeoutMs - marginMs - relayMs(timeoutMs, null) - pingMs;
+      const leaseMs = timeoutMs - marginMs - leaderRelayMs(timeoutMs, null) - pingMs;
       expect(pingMs + doubtMs + staggerMs).toBeLessThan(leaseMs);
       if (timeoutMs >= 4000) expect(pingMs + dropMs).toBeLessThan(leaseMs);
     }
@@ -86,7 +86,7 @@ describe("the patience of a session", () => {
   const drop = T / 3;
 
   test("is T/3 while connections answer, and twice as long after each one that was given up", () => {
-    const patience = new Patience();
+    const patience = new SilencePatience();
     patience.answered("write", 5000);
     expect(patience.limitMs(T, Infinity)).toBe(drop);
     const limits = [1, 2, 3].map(() => {
@@ -98,7 +98,7 @@ describe("the patience of a session", () => {
   });
 
   test("follows the time of writes; fast reads say nothing of a disk", () => {
-    const patience = new Patience();
+    const patience = new SilencePatience();
     patience.gaveUp(T, "write");
     patience.answered("read", 1);
     expect([patience.limitMs(T, Infinity), patience.rounds]).toEqual([2 * drop, 1]);
@@ -109,7 +109,7 @@ describe("the patience of a session", () => {
   });
 
   test("follows reads where only reads were slow", () => {
-    const patience = new Patience();
+    const patience = new SilencePatience();
     patience.gaveUp(T, "read");
     expect(patience.limitMs(T, Infinity)).toBe(2 * drop);
     patience.answered("read", 1);
@@ -117,13 +117,13 @@ describe("the patience of a session", () => {
   });
 
   test("leaves T/3 of a lease for other servers, and is never shorter than T/3", () => {
-    const patience = new Patience();
+    const patience = new SilencePatience();
     for (let round = 0; round < 5; round++) patience.gaveUp(T, "write");
     expect([5000, 3000, 0, -Infinity].map((leaseMs) => patience.limitMs(T, leaseMs))).toEqual([3000, drop, drop, drop]);
   });
 
   test("ends at two minutes", () => {
-    const patience = new Patience();
+    const patience = new SilencePatience();
     for (let round = 0; round < 30; round++) patience.gaveUp(T, "write");
     expect(patience.limitMs(T, Infinity)).toBe(120_000);
   });
@@ -131,10 +131,10 @@ describe("the patience of a session", () => {
   test("doubts at its half, and sends a heartbeat every T/3: the server counts from what it has received", () => {
     const patienceMs = 4 * T;
     const facts = (lastHeartbeatMs: number) => ({ lastHeartbeatMs, isHeartbeatPending: true, oldestUnansweredMs: 0 });
-    expect(heartbeatAction(1999, facts(0), T, patienceMs)).toEqual({ action: "trust", nextCheckMs: 2000 });
-    expect(heartbeatAction(2000, facts(0), T, patienceMs).action).toBe("ping");
-    expect(heartbeatAction(2 * T, facts(2 * T), T, patienceMs)).toEqual({ action: "doubt", nextCheckMs: 14_000 });
-    expect(heartbeatAction(14_000, facts(2 * T), T, patienceMs).action).toBe("ping");
-    expect(heartbeatAction(4 * T, facts(23_000), T, patienceMs).action).toBe("drop");
+    expect(decideHeartbeat(1999, facts(0), T, patienceMs)).toEqual({ action: "trust", nextCheckMs: 2000 });
+    expect(decideHeartbeat(2000, facts(0), T, patienceMs).action).toBe("ping");
+    expect(decideHeartbeat(2 * T, facts(2 * T), T, patienceMs)).toEqual({ action: "doubt", nextCheckMs: 14_000 });
+    expect(decideHeartbeat(14_000, facts(2 * T), T, patienceMs).action).toBe("ping");
+    expect(decideHeartbeat(4 * T, facts(23_000), T, patienceMs).action).toBe("drop");
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { raceStaggered } from "../../../../src/protocols/zookeeper/connector.ts";
+import { raceStaggeredAttempts } from "../../../../src/protocols/zookeeper/connector.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 
 function rig(count: number, staggerMs = 100) {
@@ -12,7 +12,7 @@ function rig(count: number, staggerMs = 100) {
   }));
   const discarded: string[] = [];
   const startMs = clock.now();
-  const result = raceStaggered(runners, {
+  const result = raceStaggeredAttempts(runners, {
     attempt(runner, signal) {
       runner.begunMs = clock.now() - startMs;
       runner.signal = signal;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { FrameStream } from "../../../../src/base/sockets/frame_stream.ts";
 import { ZooKeeperLink } from "../../../../src/protocols/zookeeper/zookeeper_link.ts";
-import { Patience } from "../../../../src/protocols/zookeeper/session_timing.ts";
+import { SilencePatience } from "../../../../src/protocols/zookeeper/session_timing.ts";
 import { ByteReader } from "../../../../src/base/wire/bytes.ts";
 import { JuteFrameDecoder } from "../../../../src/base/wire/length_frame.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
@@ -35,7 +35,7 @@ function rig(nextXid: number, gatherMs = 0) {
     connectSentMs: 0,
     relayMs: 0,
     lastZxid: 0n,
-    patience: new Patience(),
+    patience: new SilencePatience(),
   });
   const reply = (xid: number) => {
     const frame = new DataView(new ArrayBuffer(20));

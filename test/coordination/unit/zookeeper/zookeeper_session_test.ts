@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import { ByteReader, ByteWriter } from "../../../../src/base/wire/bytes.ts";
-import { operations } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { zooKeeperOperations } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { SetWatchesRequest } from "../../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import { settled } from "../../../support/fake_clock.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import type { ScriptedConnection } from "./scripted_ensemble.ts";
 import { aNode, outcome, start, T } from "./session_rig.ts";
 
-const ping = operations.ping.code;
-const exists = operations.exists.code;
-const remove = operations.delete.code;
-const setWatches = operations.setWatches.code;
+const ping = zooKeeperOperations.ping.code;
+const exists = zooKeeperOperations.exists.code;
+const remove = zooKeeperOperations.delete.code;
+const setWatches = zooKeeperOperations.setWatches.code;
 
 describe("a server that stops answering", () => {
   test("is doubted at T/6, and the session moves to another server that accepts it", async () => {
@@ -161,7 +161,7 @@ describe("a lost connection", () => {
     await zk.exists("/a", { watch() {} });
     const server = ensemble.server(1);
     server.answer = ({ code }) => {
-      if (code !== operations.setWatches.code) return undefined;
+      if (code !== zooKeeperOperations.setWatches.code) return undefined;
       if (server.hellos.length > 1000) server.mode = "refuse"; // or a storm would never end
       return { err: -125 };
     };

@@ -7,7 +7,7 @@ import { Publisher } from "../../../../src/pubsub/client/publisher.ts";
 import { PubsubRequester } from "../../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../../src/pubsub/client/subscriber.ts";
 import { errorMessage } from "../../../../src/base/errors.ts";
-import type { SocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
 import type { Clock } from "../../../../src/base/support/clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import { seededRandom, shuffled } from "../../../support/random.ts";
@@ -19,7 +19,7 @@ import { RecordingSession } from "./recording_session.ts";
 export interface LifeOptions {
   readonly clock: Clock;
   /** Options of the connections to proxies. */
-  readonly socket?: SocketOptions;
+  readonly socket?: ZeroMqSocketOptions;
   /** Opens the client's state. */
   readonly openState?: typeof ClientState.open;
   readonly process: string;

@@ -2,13 +2,13 @@
  * Bytes that nobody may send, as somebody sends them: no greeting, broken frames, lengths beyond everything, nonsense
  * as messages. Pure.
  */
-import { encodeGreeting } from "../../../../src/protocols/zeromq/zmtp/zmtp_greeting.ts";
+import { encodeZmtpGreeting } from "../../../../src/protocols/zeromq/zmtp/zmtp_greeting.ts";
 
 const ready = Buffer.from("\x04\x26\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER", "latin1");
 
 export function malformed(random: () => number): Uint8Array[] {
   const noise = (length: number) => Uint8Array.from({ length }, () => Math.floor(random() * 256));
-  const greeting = encodeGreeting({ name: "NULL", asServer: false });
+  const greeting = encodeZmtpGreeting({ name: "NULL", asServer: false });
   const greeted = (...parts: Uint8Array[]) => Buffer.concat([greeting, readyCommand(), ...parts]);
   return [
     noise(1 + Math.floor(random() * 300)),

@@ -1,5 +1,5 @@
 /** Whether the cost of a frame grows faster than its length, however it is cut. */
-import { FrameDecoder } from "../../../../src/protocols/zeromq/zmtp/frame_decoder.ts";
+import { ZmtpFrameDecoder } from "../../../../src/protocols/zeromq/zmtp/frame_decoder.ts";
 import { zmtpLimitsDefault } from "../../../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
 
 export interface Cost {
@@ -11,7 +11,7 @@ export interface Cost {
 /** Milliseconds for one frame of this length that comes in chunks of that. */
 export function frameCost(bytes: number, chunkBytes: number): Cost {
   let messages = 0;
-  const decoder = new FrameDecoder(zmtpLimitsDefault, { onCommand: () => true, onMessage: () => ++messages > 0 });
+  const decoder = new ZmtpFrameDecoder(zmtpLimitsDefault, { onCommand: () => true, onMessage: () => ++messages > 0 });
   decoder.beginTraffic(null, null);
   const header = new Uint8Array(9);
   header[0] = 2;
@@ -28,7 +28,7 @@ export function frameCost(bytes: number, chunkBytes: number): Cost {
 /** Milliseconds for so many frames of `bodyBytes` in one chunk, which is to be linear as well. */
 export function manyFramesCost(frames: number, bodyBytes: number): Cost {
   let messages = 0;
-  const decoder = new FrameDecoder(zmtpLimitsDefault, { onCommand: () => true, onMessage: () => ++messages > 0 });
+  const decoder = new ZmtpFrameDecoder(zmtpLimitsDefault, { onCommand: () => true, onMessage: () => ++messages > 0 });
   decoder.beginTraffic(null, null);
   const chunk = new Uint8Array(frames * (2 + bodyBytes));
   for (let at = 1; at < chunk.length; at += 2 + bodyBytes) chunk[at] = bodyBytes;

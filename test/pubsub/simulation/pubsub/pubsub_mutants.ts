@@ -102,7 +102,7 @@ export const pubsubMutants: readonly Mutant[] = [
     world: "pubsub",
     changes: [{
       in: "topic_database:TopicDatabase.constructor",
-      from: "acceptDamagedLog ? null : damageInLog(path)",
+      from: "acceptDamagedLog ? null : findWalDamage(path)",
       to:
         'acceptDamagedLog ? null : existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0 ? "the log is not empty" : null',
     }],

@@ -15,7 +15,7 @@ import { serveTopicStore } from "../../../../src/pubsub/store/sqlite/topic_store
 import type { StartedStoreThread } from "../../../../src/pubsub/store/topic_store.ts";
 import type { TopicStoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
-import type { SocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
 import type { ZooKeeperServerList } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
@@ -39,7 +39,7 @@ export interface PubsubSystem {
   readonly sessionTimeoutMs: number;
 }
 
-function socketOf(process: SimProcess, { network }: PubsubSystem): SocketOptions {
+function socketOf(process: SimProcess, { network }: PubsubSystem): ZeroMqSocketOptions {
   return { dial: network.dial(process), listen: network.listen(process), clock: process.clock };
 }
 

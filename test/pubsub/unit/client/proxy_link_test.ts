@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { ProxyLink } from "../../../../src/pubsub/client/proxy_link.ts";
-import { encodeGreeting } from "../../../../src/protocols/zeromq/zmtp/zmtp_greeting.ts";
+import { encodeZmtpGreeting } from "../../../../src/protocols/zeromq/zmtp/zmtp_greeting.ts";
 import { eventually } from "../../../support/eventually.ts";
 
 /** How a link ends that never comes about, with somebody who says this and nothing else. */
@@ -31,12 +31,12 @@ test.each([
 
 test("nor has a socket of another kind", async () => {
   const ready = "\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03PUB";
-  const said = Buffer.concat([encodeGreeting({ name: "NULL", asServer: false }), Buffer.from(ready, "latin1")]);
+  const said = Buffer.concat([encodeZmtpGreeting({ name: "NULL", asServer: false }), Buffer.from(ready, "latin1")]);
   expect(await lossOf(said)).toEqual({ isRefused: false, why: expect.stringContaining('the peer is "PUB"') });
 });
 
 test("who wants keys of a client that has none refuses it", async () => {
-  expect(await lossOf(encodeGreeting({ name: "CURVE", asServer: true }))).toEqual({
+  expect(await lossOf(encodeZmtpGreeting({ name: "CURVE", asServer: true }))).toEqual({
     isRefused: true,
     why: expect.stringContaining('wants the security mechanism "CURVE"'),
   });

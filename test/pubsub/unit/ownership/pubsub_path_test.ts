@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { validatePath } from "../../../../src/protocols/zookeeper/node_path_names.ts";
+import { validateNodePath } from "../../../../src/protocols/zookeeper/node_path.ts";
 import { encodeNodeName, PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { formatTopicNode, parseTopicNode } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import { assignedTopicNode, takenTopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
@@ -27,7 +27,7 @@ test("every name has a path of its own that servers take", () => {
   ];
   names.push("x".repeat(201), "x".repeat(202), `~${"0".repeat(64)}`, "é".repeat(512));
   const paths = names.map((name) => path.topic(name));
-  for (const one of paths) validatePath(one);
+  for (const one of paths) validateNodePath(one);
   expect(new Set(paths.map((one) => one.toLowerCase())).size).toBeGreaterThanOrEqual(names.length - 1);
   expect(new Set(paths).size).toBe(names.length);
   for (const one of paths) expect(one.length).toBeLessThan(250);

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { DealerSocket } from "../../../../src/protocols/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../../../src/protocols/zeromq/router_socket.ts";
-import { curveServer } from "../../../../src/protocols/zeromq/zmtp/curve_server.ts";
+import { curveServerMechanism } from "../../../../src/protocols/zeromq/zmtp/curve_server.ts";
 import { curveUser, seededBytes, serverKey } from "../../../support/curve_rig.ts";
 import { frame, greeting, join, ready, text } from "../../../support/zmtp_bytes.ts";
 import { rawPeer } from "./raw_peer.ts";
@@ -10,7 +10,7 @@ import { outcome, SocketRig } from "./socket_rig.ts";
 
 test("a client whose key is not allowed is refused, and nothing is read from it", async () => {
   const rig = new SocketRig();
-  const security = curveServer({ key: serverKey, randomBytes: seededBytes(3), isAllowed: () => false });
+  const security = curveServerMechanism({ key: serverKey, randomBytes: seededBytes(3), isAllowed: () => false });
   const router = new RouterSocket({ ...rig.options, security });
   const dealer = new DealerSocket({ ...rig.options, ...curveUser(2) });
   dealer.trySend([text("early")]);

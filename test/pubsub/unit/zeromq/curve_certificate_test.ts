@@ -1,20 +1,20 @@
 import { describe, expect, test } from "bun:test";
 import {
-  formatKey,
-  parseCertificate,
-  publicCertificate,
-  secretCertificate,
+  formatCurveKey,
+  formatPublicCertificate,
+  formatSecretCertificate,
+  parseCurveCertificate,
 } from "../../../../src/protocols/zeromq/curve_certificate.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
 import { prepareX25519Secret } from "../../../../src/base/support/x25519.ts";
 
 const secretKey = new Uint8Array(32).fill(7);
 const { publicKey } = prepareX25519Secret(secretKey);
-const publicText = formatKey(publicKey);
+const publicText = formatCurveKey(publicKey);
 
 function refusalOf(text: string): string {
   try {
-    parseCertificate(text, "a.key");
+    parseCurveCertificate(text, "a.key");
   } catch (error) {
     if (error instanceof BatonError && error.code === "CONFIG") return error.message;
     throw error;
@@ -23,9 +23,12 @@ function refusalOf(text: string): string {
 }
 
 test("what is written is read again, the secret key by its owner only", () => {
-  expect(parseCertificate(secretCertificate(secretKey), "a.key")).toEqual({ publicKey, secretKey });
-  expect(parseCertificate(publicCertificate(publicKey), "a.key.pub")).toEqual({ publicKey, secretKey: null });
-  expect(publicCertificate(publicKey)).not.toContain(formatKey(secretKey));
+  expect(parseCurveCertificate(formatSecretCertificate(secretKey), "a.key")).toEqual({ publicKey, secretKey });
+  expect(parseCurveCertificate(formatPublicCertificate(publicKey), "a.key.pub")).toEqual({
+    publicKey,
+    secretKey: null,
+  });
+  expect(formatPublicCertificate(publicKey)).not.toContain(formatCurveKey(secretKey));
 });
 
 test("a certificate as CZMQ writes it, with a # in a value and names of its own", () => {
@@ -39,27 +42,27 @@ curve
     public-key = "HU7V=rCuQ]BeHsOWkuuCmxqiG*I*ms#J!Npu}n<]"  # this one
     secret-key = 'JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6'
 `;
-  const { publicKey: own, secretKey: secret } = parseCertificate(
-    text.replace(/"HU7V[^"]*"/, `"${publicText}"`).replace(/'JTKV.*'/, `'${formatKey(secretKey)}'`),
+  const { publicKey: own, secretKey: secret } = parseCurveCertificate(
+    text.replace(/"HU7V[^"]*"/, `"${publicText}"`).replace(/'JTKV.*'/, `'${formatCurveKey(secretKey)}'`),
     "a.key",
   );
   expect([own, secret]).toEqual([publicKey, secretKey]);
 });
 
 test("names of other sections mean nothing, whatever they are and wherever they stand", () => {
-  const text = `${publicCertificate(publicKey)}notes\n    public-key = "an old one"\n    secret-key = "gone"\n`;
-  expect(parseCertificate(text, "a.key")).toEqual({ publicKey, secretKey: null });
+  const text = `${formatPublicCertificate(publicKey)}notes\n    public-key = "an old one"\n    secret-key = "gone"\n`;
+  expect(parseCurveCertificate(text, "a.key")).toEqual({ publicKey, secretKey: null });
 });
 
 test("Windows' line ends and tabs", () => {
-  const text = publicCertificate(publicKey).replaceAll("    ", "\t").replaceAll("\n", "\r\n");
-  expect(parseCertificate(text, "a.key").publicKey).toEqual(publicKey);
+  const text = formatPublicCertificate(publicKey).replaceAll("    ", "\t").replaceAll("\n", "\r\n");
+  expect(parseCurveCertificate(text, "a.key").publicKey).toEqual(publicKey);
 });
 
 describe("is refused with its file, its line and what is wrong, and without the key itself:", () => {
-  const secretText = secretCertificate(secretKey);
+  const secretText = formatSecretCertificate(secretKey);
   const change = (from: string, to: string) => secretText.replace(from, to);
-  const other = formatKey(prepareX25519Secret(new Uint8Array(32).fill(8)).publicKey);
+  const other = formatCurveKey(prepareX25519Secret(new Uint8Array(32).fill(8)).publicKey);
   test.each([
     [
       "an empty file",
@@ -93,11 +96,11 @@ describe("is refused with its file, its line and what is wrong, and without the 
     ],
     [
       "a public key of low order",
-      publicCertificate(new Uint8Array(32)),
+      formatPublicCertificate(new Uint8Array(32)),
       /^The public-key in a\.key cannot be a public key/,
     ],
   ])("%s", (_, text, message) => {
     expect(refusalOf(text)).toMatch(message);
-    expect(refusalOf(text)).not.toContain(formatKey(secretKey).slice(0, 10));
+    expect(refusalOf(text)).not.toContain(formatCurveKey(secretKey).slice(0, 10));
   });
 });

@@ -14,8 +14,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { readPublicKey, readSecretKey } from "../../../../src/protocols/zeromq/curve_key_file.ts";
-import { makeKeyFiles } from "../../../../src/protocols/zeromq/make_key_files.ts";
+import { readCurvePublicKey, readCurveSecretKey } from "../../../../src/protocols/zeromq/curve_key_file.ts";
+import { makeCurveKeyFiles } from "../../../../src/protocols/zeromq/make_key_files.ts";
 import { BatonError, type ErrorCode } from "../../../../src/base/errors.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-keys-"));
@@ -29,7 +29,7 @@ function newPath(): string {
 
 function newKey(): { path: string; publicKey: Uint8Array } {
   const path = newPath();
-  return { path, publicKey: makeKeyFiles(path, { replaces: false }).publicKey };
+  return { path, publicKey: makeCurveKeyFiles(path, { replaces: false }).publicKey };
 }
 
 function refusal(action: () => unknown, code: ErrorCode = "CONFIG"): string {
@@ -48,8 +48,8 @@ describe("making a pair", () => {
   test("gives a secret file that its owner alone may read, and a public one, of the same pair", () => {
     const { path, publicKey } = newKey();
     expect([modeOf(path), modeOf(`${path}.pub`)]).toEqual(["600", (0o644 & ~process.umask()).toString(8)]);
-    expect(readSecretKey(path).publicKey).toEqual(publicKey);
-    expect(readPublicKey(`${path}.pub`)).toEqual(publicKey);
+    expect(readCurveSecretKey(path).publicKey).toEqual(publicKey);
+    expect(readCurvePublicKey(`${path}.pub`)).toEqual(publicKey);
     expect(newKey().publicKey).not.toEqual(publicKey);
   });
 
@@ -66,7 +66,7 @@ describe("making a pair", () => {
     const path = newPath();
     writeFileSync(`${path}${ending}`, "as it was");
     const before = readdirSync(folder).sort();
-    expect(refusal(() => makeKeyFiles(path, { replaces: false }), "CANNOT_CREATE")).toBe(
+    expect(refusal(() => makeCurveKeyFiles(path, { replaces: false }), "CANNOT_CREATE")).toBe(
       `Cannot make the key file ${path}${ending}: it exists already; --force replaces it`,
     );
     expect(readdirSync(folder).sort()).toEqual(before);
@@ -76,16 +76,16 @@ describe("making a pair", () => {
   test("replaces both files when it is told to, whatever their modes were", () => {
     const { path, publicKey } = newKey();
     chmodSync(path, 0o666);
-    const second = makeKeyFiles(path, { replaces: true });
+    const second = makeCurveKeyFiles(path, { replaces: true });
     expect(second.publicKey).not.toEqual(publicKey);
     expect(modeOf(path)).toBe("600");
-    expect(readSecretKey(path).publicKey).toEqual(second.publicKey);
-    expect(readPublicKey(`${path}.pub`)).toEqual(second.publicKey);
+    expect(readCurveSecretKey(path).publicKey).toEqual(second.publicKey);
+    expect(readCurvePublicKey(`${path}.pub`)).toEqual(second.publicKey);
   });
 
   test("in a folder that is not there makes nothing, and says which folder", () => {
     const path = join(folder, "nowhere/a.key");
-    expect(refusal(() => makeKeyFiles(path, { replaces: false }), "CANNOT_CREATE")).toBe(
+    expect(refusal(() => makeCurveKeyFiles(path, { replaces: false }), "CANNOT_CREATE")).toBe(
       `Cannot make the key file ${path}: there is no folder ${join(folder, "nowhere")}`,
     );
   });
@@ -93,7 +93,7 @@ describe("making a pair", () => {
   test("in the place of a folder makes nothing, not even with replacement", () => {
     const path = newPath();
     mkdirSync(path);
-    refusal(() => makeKeyFiles(path, { replaces: true }), "CANNOT_CREATE");
+    refusal(() => makeCurveKeyFiles(path, { replaces: true }), "CANNOT_CREATE");
     expect(existsSync(`${path}.pub`)).toBe(false);
     expect(readdirSync(folder).filter((name) => name.startsWith("."))).toEqual([]);
   });
@@ -103,24 +103,24 @@ describe("a secret key is refused", () => {
   test.each([0o604, 0o620, 0o644, 0o666])("with a mode that lets others in: %o", (mode) => {
     const { path } = newKey();
     chmodSync(path, mode);
-    expect(refusal(() => readSecretKey(path))).toBe(
+    expect(refusal(() => readCurveSecretKey(path))).toBe(
       `The secret key ${path} has mode ${mode.toString(8)}, which lets other users read it: chmod 600 ${path}`,
     );
     chmodSync(path, 0o400);
-    readSecretKey(path);
+    readCurveSecretKey(path);
   });
 
   test.if(process.geteuid?.() === 0)("when it is another user's", () => {
     const { path } = newKey();
     chownSync(path, 12345, 12345);
-    expect(refusal(() => readSecretKey(path))).toBe(
+    expect(refusal(() => readCurveSecretKey(path))).toBe(
       `The secret key ${path} belongs to user 12345, who can read and change it: it must be owned by user 0`,
     );
   });
 
   test("where a public key was given for it, with the file that likely has it", () => {
     const { path } = newKey();
-    expect(refusal(() => readSecretKey(`${path}.pub`))).toBe(
+    expect(refusal(() => readCurveSecretKey(`${path}.pub`))).toBe(
       `${path}.pub has a public key only, and the secret one is wanted here, which is likely in ${path}`,
     );
   });
@@ -128,7 +128,7 @@ describe("a secret key is refused", () => {
 
 test("a secret key is not taken for a public one: it is where it should not be", () => {
   const { path } = newKey();
-  expect(refusal(() => readPublicKey(path))).toBe(
+  expect(refusal(() => readCurvePublicKey(path))).toBe(
     `${path} has a secret key, which is for its owner alone; the public one is wanted here, ` +
       `which is likely in ${path}.pub`,
   );
@@ -137,27 +137,27 @@ test("a secret key is not taken for a public one: it is where it should not be",
 describe("what is no key file", () => {
   test("is not there", () => {
     const path = newPath();
-    expect(refusal(() => readSecretKey(path))).toBe(
+    expect(refusal(() => readCurveSecretKey(path))).toBe(
       `Cannot read the key file ${path}: it is not there; baton pubsub keygen ${path} makes one`,
     );
   });
 
   test("is a folder, or a pipe that nobody writes to, for which nobody waits", () => {
-    expect(refusal(() => readSecretKey(folder))).toBe(`Cannot read the key file ${folder}: it is not a file`);
+    expect(refusal(() => readCurveSecretKey(folder))).toBe(`Cannot read the key file ${folder}: it is not a file`);
     const pipe = newPath();
     Bun.spawnSync(["mkfifo", "-m", "600", pipe]);
-    expect(refusal(() => readSecretKey(pipe))).toContain("it is not a file");
+    expect(refusal(() => readCurveSecretKey(pipe))).toContain("it is not a file");
   });
 
   test("is far too large", () => {
     const path = newPath();
     writeFileSync(path, new Uint8Array(70_000));
-    expect(refusal(() => readPublicKey(path))).toBe(`${path} is no key file: it has 70000 bytes`);
+    expect(refusal(() => readCurvePublicKey(path))).toBe(`${path} is no key file: it has 70000 bytes`);
   });
 
   test("is not text", () => {
     const path = newPath();
     writeFileSync(path, new Uint8Array([0xff, 0xfe, 0x00, 0x80]));
-    expect(refusal(() => readPublicKey(path))).toContain("There is no key in");
+    expect(refusal(() => readCurvePublicKey(path))).toContain("There is no key in");
   });
 });

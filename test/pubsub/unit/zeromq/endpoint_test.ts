@@ -1,10 +1,14 @@
 import { expect, test } from "bun:test";
-import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "../../../../src/protocols/zeromq/endpoint.ts";
+import {
+  formatZeroMqEndpoint,
+  parseBindEndpoint,
+  parseConnectEndpoint,
+} from "../../../../src/protocols/zeromq/zeromq_endpoint.ts";
 
 test("endpoints are read and written back", () => {
   for (const text of ["tcp://127.0.0.1:5555", "tcp://db1.example:1", "tcp://[::1]:65535", "ipc:///run/x.sock"]) {
-    expect(formatEndpoint(parseEndpoint(text))).toBe(text);
-    expect(formatEndpoint(parseBindEndpoint(text))).toBe(text);
+    expect(formatZeroMqEndpoint(parseConnectEndpoint(text))).toBe(text);
+    expect(formatZeroMqEndpoint(parseBindEndpoint(text))).toBe(text);
   }
 });
 
@@ -27,7 +31,7 @@ const wrong: Record<string, RegExp> = {
 };
 for (const [text, why] of Object.entries(wrong)) {
   test(`"${text.slice(0, 30)}" is refused with the reason`, () => {
-    for (const parse of [parseEndpoint, parseBindEndpoint]) {
+    for (const parse of [parseConnectEndpoint, parseBindEndpoint]) {
       expect(() => parse(text)).toThrow(
         expect.objectContaining({ code: "USAGE", message: expect.stringMatching(why) }),
       );
@@ -36,11 +40,11 @@ for (const [text, why] of Object.entries(wrong)) {
 }
 
 test("a path of 107 bytes is taken, counted in bytes", () => {
-  expect(parseEndpoint(`ipc:///${"a".repeat(106)}`).kind).toBe("unix");
-  expect(() => parseEndpoint(`ipc:///${"ä".repeat(54)}`)).toThrow("has 109 bytes");
+  expect(parseConnectEndpoint(`ipc:///${"a".repeat(106)}`).kind).toBe("unix");
+  expect(() => parseConnectEndpoint(`ipc:///${"ä".repeat(54)}`)).toThrow("has 109 bytes");
 });
 
 test("to connect, host and port have to be there", () => {
-  expect(() => parseEndpoint("tcp://*:5555")).toThrow("a host and a port");
-  expect(() => parseEndpoint("tcp://db1:0")).toThrow("a host and a port");
+  expect(() => parseConnectEndpoint("tcp://*:5555")).toThrow("a host and a port");
+  expect(() => parseConnectEndpoint("tcp://db1:0")).toThrow("a host and a port");
 });

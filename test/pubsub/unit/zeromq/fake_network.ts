@@ -1,13 +1,13 @@
 /** A network in memory: connections that can be cut, held up and made silent, and whose writes are counted. */
 import type {
-  Accept,
+  AcceptConnection,
   Address,
   Connection,
   ConnectionHandlers,
   Dial,
   Listen,
 } from "../../../../src/base/sockets/connection.ts";
-import { formatEndpoint } from "../../../../src/protocols/zeromq/endpoint.ts";
+import { formatZeroMqEndpoint } from "../../../../src/protocols/zeromq/zeromq_endpoint.ts";
 import { onAbort } from "../../../../src/base/support/abort.ts";
 
 /** What the kernel takes although the other side does not read, in bytes. */
@@ -102,13 +102,13 @@ export class FakeNetwork {
   readonly dialed: FakeEnd[] = [];
   /** When somebody dialed, whether or not somebody answered. */
   readonly attempts: string[] = [];
-  readonly #accepts = new Map<string, Accept>();
+  readonly #accepts = new Map<string, AcceptConnection>();
   /** Attempts hang instead of being refused. */
   isHanging = false;
   #ports = 7000;
 
   readonly dial: Dial = (address, handlers, { signal } = {}) => {
-    const name = formatEndpoint(address);
+    const name = formatZeroMqEndpoint(address);
     this.attempts.push(name);
     return new Promise((resolve, reject) => {
       onAbort(signal, reject);
@@ -132,7 +132,7 @@ export class FakeNetwork {
 
   readonly listen: Listen = (wanted, accept) => {
     const address: Address = wanted.kind === "tcp" && wanted.port === 0 ? { ...wanted, port: ++this.#ports } : wanted;
-    const name = formatEndpoint(address);
+    const name = formatZeroMqEndpoint(address);
     this.#accepts.set(name, accept);
     const close = () => {
       this.#accepts.delete(name);

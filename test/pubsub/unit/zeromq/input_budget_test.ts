@@ -1,7 +1,7 @@
 /** Who is read from while memory for incomplete messages is short. */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { InputBudget, shortMsMax, uncountedBytesMax } from "../../../../src/protocols/zeromq/input_budget.ts";
+import { InputBudget, shortInputMsMax, uncountedInputBytesMax } from "../../../../src/protocols/zeromq/input_budget.ts";
 import { property } from "../../../support/property.ts";
 
 const kib = 1024;
@@ -28,7 +28,7 @@ describe("below the first mark", () => {
   test("every connection is read from, for however long", () => {
     const rig = new Rig();
     for (const owner of ["a", "b", "c"]) rig.hold(owner, 100 * kib);
-    rig.nowMs = 10 * shortMsMax;
+    rig.nowMs = 10 * shortInputMsMax;
     expect([rig.stopped.size, rig.budget.isShort, rig.budget.expiredOwners(rig.nowMs)]).toEqual([0, false, []]);
   });
 });
@@ -68,8 +68,8 @@ describe("while memory is short", () => {
 
   test("a connection that holds next to nothing is never stopped, nor closed", () => {
     const rig = short();
-    for (let n = 0; n < 1000; n++) rig.hold(`small ${n}`, uncountedBytesMax);
-    rig.nowMs = 2 * shortMsMax;
+    for (let n = 0; n < 1000; n++) rig.hold(`small ${n}`, uncountedInputBytesMax);
+    rig.nowMs = 2 * shortInputMsMax;
     expect(rig.budget.expiredOwners(rig.nowMs).sort()).toEqual(["a", "b", "c"]);
     expect([...rig.stopped].filter((owner) => owner.startsWith("small"))).toEqual([]);
   });
@@ -111,9 +111,10 @@ property(
       rig.hold(String(who), isWhole ? 0 : after, isWhole);
       const total = [...held.values()].reduce((sum, one) => sum + one, 0);
       // Each connection that holds next to nothing may add what was on its way.
-      const onTheWay = chunkBytesMax + 12 * (uncountedBytesMax + chunkBytesMax);
+      const onTheWay = chunkBytesMax + 12 * (uncountedInputBytesMax + chunkBytesMax);
       expect(total).toBeLessThanOrEqual(limits.bytesMax + onTheWay);
-      const isRead = ([who, bytes]: [number, number]) => bytes > uncountedBytesMax && !rig.stopped.has(String(who));
+      const isRead = ([who, bytes]: [number, number]) =>
+        bytes > uncountedInputBytesMax && !rig.stopped.has(String(who));
       if (rig.budget.total >= secondMark) expect([...held].filter(isRead).length).toBeLessThanOrEqual(1);
     };
     for (const { who, bytes } of steps) if (!rig.stopped.has(String(who))) send(who, bytes);
@@ -125,7 +126,7 @@ property(
     };
     while (sendOn());
     // Those that are left wait for those that stopped sending.
-    rig.nowMs += shortMsMax - 1;
+    rig.nowMs += shortInputMsMax - 1;
     expect(rig.budget.expiredOwners(rig.nowMs)).toEqual([]);
     rig.nowMs++;
     for (const owner of rig.budget.expiredOwners(rig.nowMs)) {

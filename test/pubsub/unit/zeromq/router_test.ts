@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { DealerSocket } from "../../../../src/protocols/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../../../src/protocols/zeromq/router_socket.ts";
-import type { SocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
 import { encodeZ85 } from "../../../../src/base/wire/z85.ts";
 import { curveServing, curveUser, seededKey } from "../../../support/curve_rig.ts";
 import { greeting, ready } from "../../../support/zmtp_bytes.ts";
@@ -95,7 +95,7 @@ test("the peer of a connect keeps its identity while it is down, and messages wa
 });
 
 describe("an identity that comes twice", () => {
-  const twice = async (options: SocketOptions, optionsOf: (user: number) => SocketOptions) => {
+  const twice = async (options: ZeroMqSocketOptions, optionsOf: (user: number) => ZeroMqSocketOptions) => {
     const rig = new SocketRig();
     const router = new RouterSocket({ ...rig.options, ...options });
     const dealers = [11, 12].map((user) => new DealerSocket({ ...rig.options, ...optionsOf(user), identity: "same" }));

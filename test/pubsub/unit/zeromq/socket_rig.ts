@@ -1,6 +1,6 @@
 /** Sockets under test: a clock whose hands the test turns, and a network in memory. */
-import type { SocketEvent } from "../../../../src/protocols/zeromq/socket_event.ts";
-import type { SocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
+import type { ZeroMqSocketEvent } from "../../../../src/protocols/zeromq/socket_event.ts";
+import type { ZeroMqSocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
 import type { ZeroMqSocket } from "../../../../src/protocols/zeromq/zeromq_socket.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { FakeNetwork } from "./fake_network.ts";
@@ -12,11 +12,11 @@ export const words = (frames: readonly Uint8Array[]): string[] =>
 export class SocketRig {
   readonly clock = new FakeClock();
   readonly network = new FakeNetwork();
-  readonly events: SocketEvent[] = [];
+  readonly events: ZeroMqSocketEvent[] = [];
   /** What `random` answers; 1 makes each wait as long as it can be. */
   random = 0.5;
 
-  get options(): SocketOptions {
+  get options(): ZeroMqSocketOptions {
     return {
       clock: this.clock,
       dial: this.network.dial,

@@ -3,7 +3,7 @@
  * connection of their own.
  */
 import type { HttpExchange } from "../../../../src/base/http/http_exchange.ts";
-import { headerValue, type HttpHeaders } from "../../../../src/base/http/http_headers.ts";
+import { type HttpHeaders, httpHeaderValue } from "../../../../src/base/http/http_headers.ts";
 import type { ConnectionHandlers } from "../../../../src/base/sockets/connection.ts";
 import { onAbort, throwIfAborted } from "../../../../src/base/support/abort.ts";
 import type { SimNetwork } from "../../../world/sim_network.ts";
@@ -73,7 +73,7 @@ export function backendProgram(network: SimNetwork, act: (request: BackendReques
 export function simulatedExchange(process: SimProcess, network: SimNetwork): HttpExchange {
   return async ({ origin, path, headers, body }, { signal }) => {
     const { hostname: host, port } = new URL(origin);
-    const id = headerValue(headers, "idempotency-key") ?? "";
+    const id = httpHeaderValue(headers, "idempotency-key") ?? "";
     const answered = Promise.withResolvers<BackendResponseLine>();
     const handlers: ConnectionHandlers = {
       onData: lineReader((line) => answered.resolve(JSON.parse(line) as BackendResponseLine)),

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { KeeperReadBuffer } from "../../../../../src/coordination/keeper/protocol/read_buffer.ts";
-import { encodeFrame } from "../../../../../src/base/wire/length_frame.ts";
+import { encodeLengthFrame } from "../../../../../src/base/wire/length_frame.ts";
 import { anyBytes } from "../../../../support/jute_arbitrary.ts";
 import { property } from "../../../../support/property.ts";
 
-const frame = (body: Uint8Array) => encodeFrame((writer) => writer.raw(body));
+const frame = (body: Uint8Array) => encodeLengthFrame((writer) => writer.raw(body));
 const stream = (bodies: readonly Uint8Array[]) => Buffer.concat(bodies.map(frame));
 const frameBytesMax = 1 << 20;
 

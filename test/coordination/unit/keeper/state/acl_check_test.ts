@@ -6,10 +6,10 @@ import {
   resolveAcl,
 } from "../../../../../src/coordination/keeper/state/acl_check.ts";
 import { KeeperOperationError } from "../../../../../src/coordination/keeper/state/operation_error.ts";
-import { permission } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { aclPermission } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 
-const acl = (scheme: string, id: string, perms: number = permission.all): Acl => ({ perms, id: { scheme, id } });
+const acl = (scheme: string, id: string, perms: number = aclPermission.all): Acl => ({ perms, id: { scheme, id } });
 
 test("a digest id is the one the real server makes", () => {
   expect(digestCredentials("u:p")).toBe("u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=");
@@ -30,13 +30,13 @@ test.each([[[]], [null], [[acl("world", "x")]], [[acl("auth", "")]], [[acl("sasl
 
 describe("permission", () => {
   test("is given to the identity it names", () => {
-    const list = [acl("digest", "u:x", permission.read), acl("ip", "10.0.0.0/8", permission.write)];
+    const list = [acl("digest", "u:x", aclPermission.read), acl("ip", "10.0.0.0/8", aclPermission.write)];
     const user = [{ scheme: "digest", id: "u:x" }];
-    expect(isPermittedByAcl(list, permission.read, user)).toBe(true);
-    expect(isPermittedByAcl(list, permission.write, user)).toBe(false);
-    expect(isPermittedByAcl(list, permission.write, [{ scheme: "ip", id: "10.200.3.4" }])).toBe(true);
-    expect(isPermittedByAcl(list, permission.write, [{ scheme: "ip", id: "11.0.0.1" }])).toBe(false);
-    expect(isPermittedByAcl(list, permission.admin, [{ scheme: "super", id: "" }])).toBe(true);
+    expect(isPermittedByAcl(list, aclPermission.read, user)).toBe(true);
+    expect(isPermittedByAcl(list, aclPermission.write, user)).toBe(false);
+    expect(isPermittedByAcl(list, aclPermission.write, [{ scheme: "ip", id: "10.200.3.4" }])).toBe(true);
+    expect(isPermittedByAcl(list, aclPermission.write, [{ scheme: "ip", id: "11.0.0.1" }])).toBe(false);
+    expect(isPermittedByAcl(list, aclPermission.admin, [{ scheme: "super", id: "" }])).toBe(true);
   });
 });
 

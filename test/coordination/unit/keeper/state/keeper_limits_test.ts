@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { openAcl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
-import { createFlag, permission } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { aclPermission, createFlag } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { MultiRequest } from "../../../../../src/protocols/zookeeper/jute/multi_request.ts";
 import { property } from "../../../../support/property.ts";
 import { StateDriver } from "./state_driver.ts";
@@ -27,7 +27,7 @@ describe("data of all nodes", () => {
     expect(client.call("setData", { path: "/a", data: new Uint8Array(999 - own), version: -1 }).error).toBe(
       quotaExceeded,
     );
-    const acl = [{ perms: permission.all, id: { scheme: "ip", id: "10.0.0.0/8" } }];
+    const acl = [{ perms: aclPermission.all, id: { scheme: "ip", id: "10.0.0.0/8" } }];
     expect(client.call("setAcl", { path: "/a", acl, version: -1 }).error).toBe(quotaExceeded);
     expect(client.call("setData", { path: "/a", data: null, version: -1 }).error).toBe(0);
     expect(client.call("create", create("/b")).error).toBe(0);

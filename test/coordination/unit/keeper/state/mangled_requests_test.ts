@@ -6,12 +6,12 @@ import { ByteReader, ByteWriter } from "../../../../../src/base/wire/bytes.ts";
 import { BatonError } from "../../../../../src/base/errors.ts";
 import {
   createFlag,
-  multiCode,
-  multiReadCode,
-  operations,
+  multiOperationCode,
+  multiReadOperationCode,
+  zooKeeperOperations,
 } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { openAcl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
-import { multiRequest } from "../../../../../src/protocols/zookeeper/jute/multi_request.ts";
+import { multiRequestCodec } from "../../../../../src/protocols/zookeeper/jute/multi_request.ts";
 import { seededRandom, testSeed } from "../../../../support/random.ts";
 import { StateDriver } from "./state_driver.ts";
 
@@ -25,16 +25,20 @@ function sensible(random: () => number): Uint8Array {
   const writer = new ByteWriter();
   const create = { path, data: new Uint8Array(3), acl: [...openAcl], flags: pick(Object.values(createFlag)) };
   pick<() => void>([
-    () => operations.create.request.write(writer, create),
-    () => operations.createTtl.request.write(writer, { ...create, ttl: pick([0n, -1n, 5n, 1n << 50n]) }),
-    () => operations.setData.request.write(writer, { path, data: null, version: pick([-1, 0, 1]) }),
-    () => operations.setAcl.request.write(writer, { path, acl: pick([null, [], [...openAcl]]), version: -1 }),
-    () => operations.delete.request.write(writer, { path, version: -1 }),
-    () => operations.exists.request.write(writer, { path, watch: random() < 0.5 }),
-    () => operations.addWatch.request.write(writer, { path, mode: pick([0, 1, 2]) }),
-    () => multiRequest.write(writer, [{ type: "create", ...create }, { type: "check", path, version: 0 }]),
+    () => zooKeeperOperations.create.request.write(writer, create),
+    () => zooKeeperOperations.createTtl.request.write(writer, { ...create, ttl: pick([0n, -1n, 5n, 1n << 50n]) }),
+    () => zooKeeperOperations.setData.request.write(writer, { path, data: null, version: pick([-1, 0, 1]) }),
+    () => zooKeeperOperations.setAcl.request.write(writer, { path, acl: pick([null, [], [...openAcl]]), version: -1 }),
+    () => zooKeeperOperations.delete.request.write(writer, { path, version: -1 }),
+    () => zooKeeperOperations.exists.request.write(writer, { path, watch: random() < 0.5 }),
+    () => zooKeeperOperations.addWatch.request.write(writer, { path, mode: pick([0, 1, 2]) }),
+    () => multiRequestCodec.write(writer, [{ type: "create", ...create }, { type: "check", path, version: 0 }]),
     () =>
-      multiRequest.write(writer, [{ type: "getData", path, watch: false }, { type: "getChildren", path, watch: true }]),
+      multiRequestCodec.write(writer, [{ type: "getData", path, watch: false }, {
+        type: "getChildren",
+        path,
+        watch: true,
+      }]),
   ])();
   return writer.finish().slice();
 }
@@ -53,8 +57,17 @@ test(`whatever bytes come, the state stays whole [BATON_SEED=${seed}]`, () => {
   const random = seededRandom(seed);
   const driver = new StateDriver();
   const { session } = driver.client();
-  const codes = [...Object.values(operations).map(({ code }) => code), multiCode, multiReadCode, 13, 16, 20, 102, 999]
-    .filter((code) => code !== operations.closeSession.code);
+  const codes = [
+    ...Object.values(zooKeeperOperations).map(({ code }) => code),
+    multiOperationCode,
+    multiReadOperationCode,
+    13,
+    16,
+    20,
+    102,
+    999,
+  ]
+    .filter((code) => code !== zooKeeperOperations.closeSession.code);
   const { state } = driver;
   for (let round = 0; round < rounds; round++) {
     const code = codes[Math.floor(random() * codes.length)] as number;

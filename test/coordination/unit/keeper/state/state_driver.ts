@@ -8,17 +8,17 @@ import { ByteReader, ByteWriter } from "../../../../../src/base/wire/bytes.ts";
 import type { Codec } from "../../../../../src/base/wire/record_codec.ts";
 import {
   type MultiRequest,
-  multiRequest,
-  multiResponse,
+  multiRequestCodec,
+  multiResponseCodec,
   type MultiResult,
 } from "../../../../../src/protocols/zookeeper/jute/multi_request.ts";
 import {
   createFlag,
-  multiCode,
-  type OperationName,
-  type OperationRequest,
-  type OperationResponse,
-  operations,
+  multiOperationCode,
+  type ZooKeeperOperationName,
+  type ZooKeeperOperationRequest,
+  type ZooKeeperOperationResponse,
+  zooKeeperOperations,
 } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 
 export interface Driven<T> {
@@ -71,18 +71,21 @@ export class DrivenClient {
     this.#who = who;
   }
 
-  call<Name extends OperationName>(name: Name, request: OperationRequest<Name>): Driven<OperationResponse<Name>> {
-    const { code, request: sent, response } = operations[name];
+  call<Name extends ZooKeeperOperationName>(
+    name: Name,
+    request: ZooKeeperOperationRequest<Name>,
+  ): Driven<ZooKeeperOperationResponse<Name>> {
+    const { code, request: sent, response } = zooKeeperOperations[name];
     return this.#apply(
       code,
-      sent as unknown as Codec<OperationRequest<Name>>,
+      sent as unknown as Codec<ZooKeeperOperationRequest<Name>>,
       request,
-      response as unknown as Codec<OperationResponse<Name>>,
+      response as unknown as Codec<ZooKeeperOperationResponse<Name>>,
     );
   }
 
   multi(requests: MultiRequest[]): Driven<MultiResult[]> {
-    return this.#apply(multiCode, multiRequest, requests, multiResponse);
+    return this.#apply(multiOperationCode, multiRequestCodec, requests, multiResponseCodec);
   }
 
   create(path: string, flags: number = createFlag.persistent): Driven<{ path: string }> {

@@ -14,12 +14,15 @@ import {
 } from "../../../../../src/base/wire/record_codec.ts";
 import {
   multiOperations,
-  multiRequest,
-  multiResponse,
+  multiRequestCodec,
+  multiResponseCodec,
 } from "../../../../../src/protocols/zookeeper/jute/multi_request.ts";
-import { operations } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { zooKeeperOperations } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import * as records from "../../../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
-import { connectRequest, connectResponse } from "../../../../../src/protocols/zookeeper/jute/session_frames.ts";
+import {
+  connectRequestCodec,
+  connectResponseCodec,
+} from "../../../../../src/protocols/zookeeper/jute/session_frames.ts";
 import { anyBytes, multiRequests, multiResults, valuesOf } from "../../../../support/jute_arbitrary.ts";
 import { property } from "../../../../support/property.ts";
 import { decode, encode, hex, unlessProtocolError } from "../../../../support/wire.ts";
@@ -37,15 +40,17 @@ const withReadOnly = (codec: AnyCodec) =>
 
 const subjects: Record<string, Subject> = {
   ...Object.fromEntries(Object.entries({ ...primitives, ...records }).map(([name, codec]) => [name, subject(codec)])),
-  connectRequest: subject(connectRequest, withReadOnly(opening.connectRequest)),
-  connectResponse: subject(connectResponse, withReadOnly(opening.connectResponse)),
-  multiRequest: subject(multiRequest, multiRequests),
-  multiResponse: subject(multiResponse, multiResults),
+  connectRequest: subject(connectRequestCodec, withReadOnly(opening.connectRequest)),
+  connectResponse: subject(connectResponseCodec, withReadOnly(opening.connectResponse)),
+  multiRequest: subject(multiRequestCodec, multiRequests),
+  multiResponse: subject(multiResponseCodec, multiResults),
 };
 
 test("every record of every operation is among those that are tested", () => {
   const tested = new Set(Object.values(subjects).map(({ codec }) => codec as AnyCodec));
-  for (const { request, response } of [...Object.values(operations), ...Object.values(multiOperations)] as const) {
+  for (
+    const { request, response } of [...Object.values(zooKeeperOperations), ...Object.values(multiOperations)] as const
+  ) {
     for (const codec of [request, response] as AnyCodec[]) if (codec.bytesMin > 0) expect(tested.has(codec)).toBe(true);
   }
 });
@@ -131,18 +136,18 @@ describe("bytes as they stand in a capture", () => {
     };
     const bytes = hex(`00000000 0000000000000123 00002710 1000000000000001 00000010 ${password} 00`);
     expect(bytes.byteLength).toBe(45);
-    expect(encode(connectRequest, request)).toEqual(bytes);
-    expect(decode(connectRequest, bytes)).toEqual(request);
+    expect(encode(connectRequestCodec, request)).toEqual(bytes);
+    expect(decode(connectRequestCodec, bytes)).toEqual(request);
     const old = { ...request, readOnly: undefined };
-    expect(decode(connectRequest, bytes.subarray(0, 44))).toEqual(old);
-    expect(encode(connectRequest, old)).toEqual(bytes.subarray(0, 44));
+    expect(decode(connectRequestCodec, bytes.subarray(0, 44))).toEqual(old);
+    expect(encode(connectRequestCodec, old)).toEqual(bytes.subarray(0, 44));
   });
 
   test("a ConnectResponse has 37 bytes", () => {
     const response = { protocolVersion: 0, timeOut: 4000, sessionId: -2n, passwd: hex(password), readOnly: true };
     const bytes = hex(`00000000 00000fa0 fffffffffffffffe 00000010 ${password} 01`);
     expect(bytes.byteLength).toBe(37);
-    expect(encode(connectResponse, response)).toEqual(bytes);
+    expect(encode(connectResponseCodec, response)).toEqual(bytes);
   });
 
   test("a create with one ACL entry", () => {
@@ -169,7 +174,7 @@ describe("bytes as they stand in a capture", () => {
       0000000d 00 ffffffff  00000002 2f61 00000007
       00000002 00 ffffffff  00000002 2f62 ffffffff
       ffffffff 01 ffffffff`);
-    expect(encode(multiRequest, [
+    expect(encode(multiRequestCodec, [
       { type: "check", path: "/a", version: 7 },
       { type: "delete", path: "/b", version: -1 },
     ])).toEqual(bytes);
@@ -181,7 +186,7 @@ describe("bytes as they stand in a capture", () => {
       ffffffff 00 ffffff99  ffffff99
       ffffffff 00 fffffffe  fffffffe
       ffffffff 01 ffffffff`);
-    expect(decode(multiResponse, bytes)).toEqual([
+    expect(decode(multiResponseCodec, bytes)).toEqual([
       { type: "error", err: 0 },
       { type: "error", err: -103 },
       { type: "error", err: -2 },
@@ -189,8 +194,10 @@ describe("bytes as they stand in a capture", () => {
   });
 
   test("what is not allowed in a multi is refused", () => {
-    expect(() => decode(multiRequest, hex("00000003 00 ffffffff"))).toThrow("Operation 3 is not allowed in a multi");
-    expect(() => decode(multiRequest, hex("ffffffff 00 00000000 00000000"))).toThrow(
+    expect(() => decode(multiRequestCodec, hex("00000003 00 ffffffff"))).toThrow(
+      "Operation 3 is not allowed in a multi",
+    );
+    expect(() => decode(multiRequestCodec, hex("ffffffff 00 00000000 00000000"))).toThrow(
       "A multi request contains an error record",
     );
   });

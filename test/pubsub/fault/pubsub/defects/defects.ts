@@ -138,8 +138,8 @@ export const defects: readonly Defect[] = [
     }, {
       // With it the store finds most of that by itself, and is not opened.
       file: `${store}/sqlite/topic_database.ts`,
-      from: "acceptDamagedLog ? null : damageInLog",
-      to: 'acceptDamagedLog || dataDir !== "" ? null : damageInLog',
+      from: "acceptDamagedLog ? null : findWalDamage",
+      to: 'acceptDamagedLog || dataDir !== "" ? null : findWalDamage',
     }],
     scene: scenes.powerIsLost,
     breaks: ["lost", "id reused", "after healing"],

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { prepareX25519Secret } from "../../../../../src/base/support/x25519.ts";
-import { boxKey, openBox, sealBox } from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
+import { curveBoxKey, openCurveBox, sealCurveBox } from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
 import { hex } from "../../../../support/wire.ts";
 
 /** NaCl's own test (tests/box.c, "Cryptography in NaCl", sections 2 to 10). */
@@ -21,33 +21,33 @@ const anyPrefix = (bytes: Uint8Array) => ({ prefix: "" as never, rest: bytes });
 
 test("both sides come to NaCl's first key", () => {
   const first = "1b27556473e985d462cd51197a9a46c76009549eac6474f206c4ee0844f68389";
-  expect(boxKey(alice, bob.publicKey)?.toHex()).toBe(first);
-  expect(boxKey(bob, alice.publicKey)?.toHex()).toBe(first);
+  expect(curveBoxKey(alice, bob.publicKey)?.toHex()).toBe(first);
+  expect(curveBoxKey(bob, alice.publicKey)?.toHex()).toBe(first);
 });
 
 test("a box is NaCl's, byte for byte, and opens again", () => {
-  const key = boxKey(alice, bob.publicKey) ?? new Uint8Array();
-  expect(sealBox(key, anyPrefix(nonce), message)).toEqual(box);
-  expect(openBox(key, anyPrefix(nonce), box)).toEqual(message);
+  const key = curveBoxKey(alice, bob.publicKey) ?? new Uint8Array();
+  expect(sealCurveBox(key, anyPrefix(nonce), message)).toEqual(box);
+  expect(openCurveBox(key, anyPrefix(nonce), box)).toEqual(message);
 });
 
 test("a box that is too short, of another nonce, or changed in one bit anywhere, does not open", () => {
-  const key = boxKey(bob, alice.publicKey) ?? new Uint8Array();
+  const key = curveBoxKey(bob, alice.publicKey) ?? new Uint8Array();
   for (let length = 0; length < box.length; length++) {
-    expect(openBox(key, anyPrefix(nonce), box.subarray(0, length))).toBeNull();
+    expect(openCurveBox(key, anyPrefix(nonce), box.subarray(0, length))).toBeNull();
   }
   for (let bit = 0; bit < box.length * 8; bit++) {
     const changed = box.slice();
     changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-    expect(openBox(key, anyPrefix(nonce), changed)).toBeNull();
+    expect(openCurveBox(key, anyPrefix(nonce), changed)).toBeNull();
   }
   const other = nonce.slice();
   other[23] = 0;
-  expect(openBox(key, anyPrefix(other), box)).toBeNull();
+  expect(openCurveBox(key, anyPrefix(other), box)).toBeNull();
 });
 
 test("a nonce of another length is a mistake of the caller", () => {
-  expect(() => sealBox(new Uint8Array(32), { prefix: "WELCOME-", rest: new Uint8Array(8) }, message)).toThrow(
+  expect(() => sealCurveBox(new Uint8Array(32), { prefix: "WELCOME-", rest: new Uint8Array(8) }, message)).toThrow(
     RangeError,
   );
 });

@@ -1,23 +1,30 @@
 /** Commands made by hand, by somebody who has keys and breaks one rule: what no change on the way could make. */
 import { expect, test } from "bun:test";
 import { prepareX25519Secret } from "../../../../../src/base/support/x25519.ts";
-import { boxKey, type NoncePrefix, sealBox } from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
 import {
-  boxLayouts,
-  commandLayouts,
+  curveBoxKey,
+  type CurveNoncePrefix,
+  sealCurveBox,
+} from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
+import {
+  curveBoxLayouts,
+  curveCommandLayouts,
   curveVersion,
-  longNonceBox,
+  longNonceBoxLayout,
 } from "../../../../../src/protocols/zeromq/zmtp/curve_layout.ts";
-import { NonceCounter, NonceOrder } from "../../../../../src/protocols/zeromq/zmtp/curve_nonce.ts";
+import { CurveNonceCounter, CurveNonceOrder } from "../../../../../src/protocols/zeromq/zmtp/curve_nonce.ts";
 import { CurveTraffic } from "../../../../../src/protocols/zeromq/zmtp/curve_traffic.ts";
-import type { HandshakeStep, Mechanism } from "../../../../../src/protocols/zeromq/zmtp/security_mechanism.ts";
+import type {
+  SecurityMechanism,
+  ZmtpHandshakeStep,
+} from "../../../../../src/protocols/zeromq/zmtp/security_mechanism.ts";
 import { clientKey, CurveRig, only, seededBytes, seededKey, serverKey } from "../../../../support/curve_rig.ts";
 
 const transient = seededKey(50);
 const zeros = new Uint8Array(64);
 
 function key(one: typeof transient, publicKey: Uint8Array): Uint8Array {
-  const shared = boxKey(one, publicKey);
+  const shared = curveBoxKey(one, publicKey);
   if (shared === null) throw new Error("The key is of low order");
   return shared;
 }
@@ -28,47 +35,49 @@ function counted(count: number): Uint8Array {
   return nonce;
 }
 
-function box(shared: Uint8Array, prefix: NoncePrefix, rest: Uint8Array, plain: Uint8Array): Uint8Array {
-  return sealBox(shared, { prefix, rest }, plain);
+function box(shared: Uint8Array, prefix: CurveNoncePrefix, rest: Uint8Array, plain: Uint8Array): Uint8Array {
+  return sealCurveBox(shared, { prefix, rest }, plain);
 }
 
 function sayHello(
-  server: Mechanism,
+  server: SecurityMechanism,
   { transientKey = transient.publicKey, signature = zeros } = {},
-): HandshakeStep {
+): ZmtpHandshakeStep {
   const nonce = counted(1);
   const helloBox = box(key(transient, serverKey.publicKey), "CurveZMQHELLO---", nonce, signature);
   const fields = { version: curveVersion, padding: new Uint8Array(72), clientTransientKey: transientKey, nonce };
-  return server.receive({ name: "HELLO", data: commandLayouts.HELLO.write({ ...fields, box: helloBox }) });
+  return server.receive({ name: "HELLO", data: curveCommandLayouts.HELLO.write({ ...fields, box: helloBox }) });
 }
 
 /** The server's answer to a HELLO, opened. */
-function welcomed(server: Mechanism): { shared: Uint8Array; serverTransientKey: Uint8Array; cookie: Uint8Array } {
-  const { nonce, box: sealed } = commandLayouts.WELCOME.read(only(sayHello(server)).data);
+function welcomed(
+  server: SecurityMechanism,
+): { shared: Uint8Array; serverTransientKey: Uint8Array; cookie: Uint8Array } {
+  const { nonce, box: sealed } = curveCommandLayouts.WELCOME.read(only(sayHello(server)).data);
   const open = key(transient, serverKey.publicKey);
   const plain = opened(open, "WELCOME-", nonce, sealed);
-  const { serverTransientKey, cookie } = boxLayouts.WELCOME.read(plain);
+  const { serverTransientKey, cookie } = curveBoxLayouts.WELCOME.read(plain);
   return { shared: key(transient, serverTransientKey), serverTransientKey, cookie };
 }
 
 /** XSalsa20 is its own inverse; the tag is left out. */
-function opened(shared: Uint8Array, prefix: NoncePrefix, rest: Uint8Array, sealed: Uint8Array): Uint8Array {
+function opened(shared: Uint8Array, prefix: CurveNoncePrefix, rest: Uint8Array, sealed: Uint8Array): Uint8Array {
   return box(shared, prefix, rest, sealed.subarray(16)).subarray(16);
 }
 
 function initiate(
-  server: Mechanism,
+  server: SecurityMechanism,
   { vouchedKey = transient.publicKey, claims = clientKey.publicKey, nonce = 2 } = {},
 ) {
   const { shared, serverTransientKey, cookie } = welcomed(server);
   const long = seededBytes(9)(16);
-  const vouched = boxLayouts.vouch.write({ clientTransientKey: vouchedKey, serverKey: serverKey.publicKey });
-  const vouch = longNonceBox.write({
+  const vouched = curveBoxLayouts.vouch.write({ clientTransientKey: vouchedKey, serverKey: serverKey.publicKey });
+  const vouch = longNonceBoxLayout.write({
     nonce: long,
     box: box(key(clientKey, serverTransientKey), "VOUCH---", long, vouched),
   });
-  const inside = boxLayouts.INITIATE.write({ clientKey: claims, vouch, metadata: new Uint8Array(0) });
-  const data = commandLayouts.INITIATE.write({
+  const inside = curveBoxLayouts.INITIATE.write({ clientKey: claims, vouch, metadata: new Uint8Array(0) });
+  const data = curveCommandLayouts.INITIATE.write({
     cookie,
     nonce: counted(nonce),
     box: box(shared, "CurveZMQINITIATE", counted(nonce), inside),
@@ -108,8 +117,8 @@ test("the first MESSAGE with the nonce of the INITIATE", () => {
   const { shared, step } = initiate(server, { nonce: 5 });
   step();
   const seal = (last: number) => {
-    const sent = new NonceCounter({ last });
-    return new CurveTraffic({ side: "client", key: shared, sent, received: new NonceOrder() }).seal(0, zeros);
+    const sent = new CurveNonceCounter({ last });
+    return new CurveTraffic({ side: "client", key: shared, sent, received: new CurveNonceOrder() }).seal(0, zeros);
   };
   expect(() => server.traffic?.open(seal(3))).toThrow("replayed");
   expect(() => server.traffic?.open(seal(4))).toThrow("replayed");
@@ -119,16 +128,16 @@ test("the first MESSAGE with the nonce of the INITIATE", () => {
 /** A server made by hand, up to its READY. */
 function served(serverTransient = seededKey(52), serverTransientKey = serverTransient.publicKey, readyNonce = 7) {
   const { client } = new CurveRig();
-  const hello = commandLayouts.HELLO.read(only({ send: client.start() }).data);
+  const hello = curveCommandLayouts.HELLO.read(only({ send: client.start() }).data);
   const nonce = seededBytes(8)(16);
-  const inside = boxLayouts.WELCOME.write({ serverTransientKey, cookie: new Uint8Array(96) });
+  const inside = curveBoxLayouts.WELCOME.write({ serverTransientKey, cookie: new Uint8Array(96) });
   const shared = key(serverKey, hello.clientTransientKey);
-  const welcome = commandLayouts.WELCOME.write({ nonce, box: box(shared, "WELCOME-", nonce, inside) });
+  const welcome = curveCommandLayouts.WELCOME.write({ nonce, box: box(shared, "WELCOME-", nonce, inside) });
   client.receive({ name: "WELCOME", data: welcome });
   const transientShared = key(serverTransient, hello.clientTransientKey);
   const rest = counted(readyNonce);
   const ready = box(transientShared, "CurveZMQREADY---", rest, new Uint8Array(0));
-  client.receive({ name: "READY", data: commandLayouts.READY.write({ nonce: rest, box: ready }) });
+  client.receive({ name: "READY", data: curveCommandLayouts.READY.write({ nonce: rest, box: ready }) });
   return { client, shared: transientShared };
 }
 
@@ -141,8 +150,8 @@ test("a WELCOME with a transient key of low order", () => {
 test("the server's first MESSAGE with the nonce of its READY", () => {
   const { client, shared } = served();
   const seal = (last: number) => {
-    const sent = new NonceCounter({ last });
-    return new CurveTraffic({ side: "server", key: shared, sent, received: new NonceOrder() }).seal(0, zeros);
+    const sent = new CurveNonceCounter({ last });
+    return new CurveTraffic({ side: "server", key: shared, sent, received: new CurveNonceOrder() }).seal(0, zeros);
   };
   expect(() => client.traffic?.open(seal(6))).toThrow("replayed");
   expect(client.traffic?.open(seal(7)).body).toEqual(zeros);

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect } from "bun:test";
 import { BatonError } from "../../../../../src/base/errors.ts";
-import type { Mechanism } from "../../../../../src/protocols/zeromq/zmtp/security_mechanism.ts";
+import type { SecurityMechanism } from "../../../../../src/protocols/zeromq/zmtp/security_mechanism.ts";
 import { ZmtpError } from "../../../../../src/protocols/zeromq/zmtp/zmtp_error.ts";
 import { CurveRig, only } from "../../../../support/curve_rig.ts";
 import { property } from "../../../../support/property.ts";
@@ -23,7 +23,7 @@ const anyCommand = fc.record({
 });
 
 /** Each side where it awaits each of its commands. */
-const stages: Readonly<Record<string, () => Mechanism>> = {
+const stages: Readonly<Record<string, () => SecurityMechanism>> = {
   "a server that awaits HELLO": () => new CurveRig().server,
   "a server that awaits INITIATE": () => {
     const { client, server } = new CurveRig();

@@ -1,20 +1,20 @@
 import { describe, expect, test } from "bun:test";
 import { encodeZ85 } from "../../../../../src/base/wire/z85.ts";
-import { encodeCommand } from "../../../../../src/protocols/zeromq/zmtp/zmtp_command.ts";
-import type { HandshakeOutcome } from "../../../../../src/protocols/zeromq/zmtp/security_mechanism.ts";
-import { propertyText } from "../../../../../src/protocols/zeromq/zmtp/zmtp_metadata.ts";
+import { encodeZmtpCommand } from "../../../../../src/protocols/zeromq/zmtp/zmtp_command.ts";
+import type { ZmtpHandshakeOutcome } from "../../../../../src/protocols/zeromq/zmtp/security_mechanism.ts";
+import { zmtpPropertyText } from "../../../../../src/protocols/zeromq/zmtp/zmtp_metadata.ts";
 import { ZmtpError } from "../../../../../src/protocols/zeromq/zmtp/zmtp_error.ts";
 import { clientKey, CurveRig, only, read, seededKey, serverKey } from "../../../../support/curve_rig.ts";
 
 const text = new TextEncoder();
 const clientName = encodeZ85(clientKey.publicKey);
 
-function failureOf(outcome: HandshakeOutcome | null): ZmtpError {
+function failureOf(outcome: ZmtpHandshakeOutcome | null): ZmtpError {
   if (outcome?.kind !== "failed") throw new Error(`The outcome is ${outcome?.kind}`);
   return outcome.error;
 }
 
-function doneOf(outcome: HandshakeOutcome | null): Extract<HandshakeOutcome, { kind: "done" }> {
+function doneOf(outcome: ZmtpHandshakeOutcome | null): Extract<ZmtpHandshakeOutcome, { kind: "done" }> {
   if (outcome?.kind !== "done") throw new Error(`The outcome is ${outcome?.kind}`);
   return outcome;
 }
@@ -45,12 +45,12 @@ function lengthOf(name: string): number {
 test("both sides know each other's properties, and the server knows whose key it is", () => {
   const rig = new CurveRig();
   const { client } = rig.run();
-  expect(propertyText(doneOf(client).properties, "Socket-Type")).toBe("ROUTER");
+  expect(zmtpPropertyText(doneOf(client).properties, "Socket-Type")).toBe("ROUTER");
   expect(rig.server.traffic).not.toBeNull();
   const alone = new CurveRig();
   const initiate = only(alone.client.receive(only(alone.server.receive(only({ send: alone.client.start() })))));
   const done = doneOf(alone.server.receive(initiate).outcome);
-  expect([propertyText(done.properties, "Identity"), done.userId]).toEqual(["dealer 1", clientName]);
+  expect([zmtpPropertyText(done.properties, "Identity"), done.userId]).toEqual(["dealer 1", clientName]);
 });
 
 test("the commands have the lengths of RFC 26, name included", () => {
@@ -164,7 +164,7 @@ describe("out of order, and is refused:", () => {
   const wrongFirst = ["INITIATE", "MESSAGE", "READY", "WELCOME", "ERROR", "PING", "hello"];
   test.each(wrongFirst)("a %s in place of a HELLO", (name) => {
     const { server } = new CurveRig();
-    const error = thrownBy(() => server.receive(read(encodeCommand(name, new Uint8Array(200)))));
+    const error = thrownBy(() => server.receive(read(encodeZmtpCommand(name, new Uint8Array(200)))));
     expect([error.code, error.message]).toEqual([
       "ZMTP_PROTOCOL",
       `The peer sends the command ${name}, and HELLO is to come`,
@@ -191,7 +191,7 @@ describe("out of order, and is refused:", () => {
 
   test("a MESSAGE before the READY, on either side", () => {
     const { client, server } = new CurveRig();
-    const message = read(encodeCommand("MESSAGE", new Uint8Array(40)));
+    const message = read(encodeZmtpCommand("MESSAGE", new Uint8Array(40)));
     const welcome = only(server.receive(only({ send: client.start() })));
     client.receive(welcome);
     expect(thrownBy(() => client.receive(message)).message).toContain("READY is to come");

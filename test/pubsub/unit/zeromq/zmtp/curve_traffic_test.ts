@@ -1,10 +1,10 @@
 import { Buffer } from "node:buffer";
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { sealBox } from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
-import { NonceCounter, NonceOrder } from "../../../../../src/protocols/zeromq/zmtp/curve_nonce.ts";
+import { sealCurveBox } from "../../../../../src/protocols/zeromq/zmtp/curve_box.ts";
+import { CurveNonceCounter, CurveNonceOrder } from "../../../../../src/protocols/zeromq/zmtp/curve_nonce.ts";
 import { CurveTraffic } from "../../../../../src/protocols/zeromq/zmtp/curve_traffic.ts";
-import { frameFlags } from "../../../../../src/protocols/zeromq/zmtp/security_mechanism.ts";
+import { sealedFrameFlags } from "../../../../../src/protocols/zeromq/zmtp/security_mechanism.ts";
 import { CurveRig, seededBytes } from "../../../../support/curve_rig.ts";
 import { property } from "../../../../support/property.ts";
 
@@ -13,13 +13,13 @@ const text = new TextEncoder();
 
 function ends({ last = 0 }: { last?: number } = {}): { client: CurveTraffic; server: CurveTraffic } {
   const side = (name: "client" | "server") =>
-    new CurveTraffic({ side: name, key, sent: new NonceCounter({ last }), received: new NonceOrder() });
+    new CurveTraffic({ side: name, key, sent: new CurveNonceCounter({ last }), received: new CurveNonceOrder() });
   return { client: side("client"), server: side("server") };
 }
 
 /** A MESSAGE made of a NaCl box, without anything of CurveTraffic's. */
 function messageOf(nonce: Uint8Array, payload: Uint8Array): Uint8Array {
-  const box = sealBox(key, { prefix: "CurveZMQMESSAGEC", rest: nonce }, payload);
+  const box = sealCurveBox(key, { prefix: "CurveZMQMESSAGEC", rest: nonce }, payload);
   return new Uint8Array([...text.encode("\x07MESSAGE"), ...nonce, ...box]);
 }
 
@@ -35,7 +35,7 @@ const bodies = fc.oneof(
     new Uint8Array(length).fill(length)
   ),
 );
-const flags = fc.constantFrom(0, frameFlags.more, frameFlags.command);
+const flags = fc.constantFrom(0, sealedFrameFlags.more, sealedFrameFlags.command);
 
 property("a MESSAGE is the NaCl box of flags and body", fc.tuple(flags, bodies), ([flag, body]) => {
   const payload = new Uint8Array([flag, ...body]);
@@ -80,7 +80,7 @@ test("what is sealed is not changed by what its owner does to the body afterward
 
 describe("is refused:", () => {
   test("a MESSAGE changed in one bit, wherever it is", () => {
-    const sealed = ends().client.seal(frameFlags.more, text.encode("transfer 100 to Alice"));
+    const sealed = ends().client.seal(sealedFrameFlags.more, text.encode("transfer 100 to Alice"));
     for (let bit = 0; bit < sealed.length * 8; bit++) {
       const changed = sealed.slice();
       changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import { FrameDecoder } from "../../../../../src/protocols/zeromq/zmtp/frame_decoder.ts";
-import { FrameWriter } from "../../../../../src/protocols/zeromq/zmtp/frame_writer.ts";
+import { ZmtpFrameDecoder } from "../../../../../src/protocols/zeromq/zmtp/frame_decoder.ts";
+import { ZmtpFrameWriter } from "../../../../../src/protocols/zeromq/zmtp/frame_writer.ts";
 import { frameCostBytes, zmtpLimitsDefault } from "../../../../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
 import { ZmtpPeer } from "../../../../../src/protocols/zeromq/zmtp/zmtp_peer.ts";
 import { command, frame, greeting, join, ready, text } from "../../../../support/zmtp_bytes.ts";
 import { RecordedPeer } from "./recorded_peer.ts";
 
-function opened(): { decoder: FrameDecoder; messages: Uint8Array[][] } {
+function opened(): { decoder: ZmtpFrameDecoder; messages: Uint8Array[][] } {
   const messages: Uint8Array[][] = [];
-  const decoder = new FrameDecoder(zmtpLimitsDefault, {
+  const decoder = new ZmtpFrameDecoder(zmtpLimitsDefault, {
     onCommand: () => true,
     onMessage: (frames) => messages.push(frames) > 0,
   });
@@ -96,8 +96,8 @@ describe("what the decoder holds", () => {
 });
 
 describe("what the writer hands out", () => {
-  const pieces = (write: (writer: FrameWriter) => void, isNeeded = false) => {
-    const writer = new FrameWriter();
+  const pieces = (write: (writer: ZmtpFrameWriter) => void, isNeeded = false) => {
+    const writer = new ZmtpFrameWriter();
     write(writer);
     const out: Uint8Array[] = [];
     writer.flush((bytes) => {

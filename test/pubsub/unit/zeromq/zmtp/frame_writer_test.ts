@@ -1,6 +1,6 @@
 /** What is written stays what it was, whoever writes next: large buffers go from one writer to another. */
 import { expect, test } from "bun:test";
-import { FrameWriter } from "../../../../../src/protocols/zeromq/zmtp/frame_writer.ts";
+import { ZmtpFrameWriter } from "../../../../../src/protocols/zeromq/zmtp/frame_writer.ts";
 
 /** Bodies that are copied, more than a writer keeps room for. */
 const large = (mark: number) => Array.from({ length: 100 }, () => new Uint8Array(1000).fill(mark));
@@ -13,7 +13,7 @@ function framed(bodies: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 }
 
 /** As views where they are still needed: then they must stay what they are. */
-function flushed(writer: FrameWriter, { isNeeded = false } = {}): Uint8Array[] {
+function flushed(writer: ZmtpFrameWriter, { isNeeded = false } = {}): Uint8Array[] {
   const pieces: Uint8Array[] = [];
   writer.flush((piece) => {
     pieces.push(isNeeded ? piece : piece.slice());
@@ -25,7 +25,7 @@ function flushed(writer: FrameWriter, { isNeeded = false } = {}): Uint8Array[] {
 const joined = (pieces: readonly Uint8Array[]) => new Uint8Array(pieces.flatMap((piece) => [...piece]));
 
 test("two writers that have much to say in the same turn do not write into one another", () => {
-  const writers = [new FrameWriter(), new FrameWriter()];
+  const writers = [new ZmtpFrameWriter(), new ZmtpFrameWriter()];
   for (let turn = 0; turn < 3; turn++) {
     for (const [at, writer] of writers.entries()) writer.addMessage(large(10 * turn + at));
     for (const [at, writer] of writers.entries()) {
@@ -35,8 +35,8 @@ test("two writers that have much to say in the same turn do not write into one a
 });
 
 test("what has not left yet is nobody's to write into", () => {
-  const one = new FrameWriter();
-  const other = new FrameWriter();
+  const one = new ZmtpFrameWriter();
+  const other = new ZmtpFrameWriter();
   one.addMessage(large(1));
   flushed(one);
   one.addMessage(large(2));

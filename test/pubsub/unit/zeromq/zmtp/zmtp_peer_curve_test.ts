@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { curveClient } from "../../../../../src/protocols/zeromq/zmtp/curve_client.ts";
-import { curveServer } from "../../../../../src/protocols/zeromq/zmtp/curve_server.ts";
+import { curveClientMechanism } from "../../../../../src/protocols/zeromq/zmtp/curve_client.ts";
+import { curveServerMechanism } from "../../../../../src/protocols/zeromq/zmtp/curve_server.ts";
 import { clientKey, seededBytes, serverKey } from "../../../../support/curve_rig.ts";
 import { property } from "../../../../support/property.ts";
 import { cut, text } from "../../../../support/zmtp_bytes.ts";
@@ -9,10 +9,10 @@ import { RecordedPeer } from "./recorded_peer.ts";
 
 function pair(seed: number): { client: RecordedPeer; server: RecordedPeer } {
   const factory = { key: clientKey, serverKey: serverKey.publicKey, randomBytes: seededBytes(seed) };
-  const client = new RecordedPeer({ mechanism: curveClient(factory), identity: text("c") });
+  const client = new RecordedPeer({ mechanism: curveClientMechanism(factory), identity: text("c") });
   const server = new RecordedPeer({
     socketType: "ROUTER",
-    mechanism: curveServer({ key: serverKey, randomBytes: seededBytes(seed + 1) }),
+    mechanism: curveServerMechanism({ key: serverKey, randomBytes: seededBytes(seed + 1) }),
   });
   return { client, server };
 }
@@ -88,7 +88,7 @@ test("limits hold for what is inside: a sealed message at the limit passes, one 
     const { client } = pair(2);
     const server = new RecordedPeer({
       socketType: "ROUTER",
-      mechanism: curveServer({ key: serverKey, randomBytes: seededBytes(9) }),
+      mechanism: curveServerMechanism({ key: serverKey, randomBytes: seededBytes(9) }),
       limits,
     });
     carry(client, server, (bytes) => [bytes]);

@@ -6,7 +6,7 @@ import { type Address, formatAddress, splitHostPort } from "../../base/sockets/c
 export const ipcPathBytesMax = 107;
 
 /** Parses an endpoint to connect to. Throws USAGE, which quotes it as it was `written`. */
-export function parseEndpoint(endpoint: string, written = endpoint): Address {
+export function parseConnectEndpoint(endpoint: string, written = endpoint): Address {
   const address = parseAnyEndpoint(endpoint, written);
   if (address.kind === "tcp" && (address.port === 0 || address.host === "*")) {
     throw usageError(written, "to connect, it takes a host and a port, as in tcp://db1:5555");
@@ -24,7 +24,7 @@ export function parseBindEndpoint(endpoint: string): Address {
 }
 
 /** Formats the endpoint of an address. */
-export function formatEndpoint(address: Address): string {
+export function formatZeroMqEndpoint(address: Address): string {
   return address.kind === "unix" ? `ipc://${address.path}` : `tcp://${formatAddress(address)}`;
 }
 

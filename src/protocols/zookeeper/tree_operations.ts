@@ -1,44 +1,49 @@
 /** Operations of ZooKeeper since 3.6 for programs that follow many nodes. Part of a client; loaded when one is used. */
 import { type ByteWriter, protocolError } from "../../base/wire/bytes.ts";
-import { multiRequest, multiResponse } from "./jute/multi_request.ts";
-import { multiReadCode, operations } from "./jute/zookeeper_operations.ts";
-import { isResumable } from "./handshake.ts";
+import { multiRequestCodec, multiResponseCodec } from "./jute/multi_request.ts";
+import { multiReadOperationCode, zooKeeperOperations } from "./jute/zookeeper_operations.ts";
+import { isSessionResumable } from "./handshake.ts";
 import type { SessionWatches } from "./watches.ts";
-import type { NodeData, OperationOptions, Watcher } from "./zookeeper.ts";
-import { localError, type OperationLabel, responseError, type ZooKeeperError } from "./zookeeper_error.ts";
+import type { NodeData, NodeOperationOptions, Watcher } from "./zookeeper.ts";
+import {
+  givenUpOperationError,
+  operationResponseError,
+  type ZooKeeperError,
+  type ZooKeeperOperationLabel,
+} from "./zookeeper_error.ts";
 import type { ZooKeeperClientSession } from "./zookeeper_session.ts";
 
-export interface TreeReadsOptions {
+export interface TreeOperationsOptions {
   readonly session: ZooKeeperClientSession;
   readonly watches: SessionWatches;
   readonly chroot: { readonly toServer: (path: string) => string };
   /** Returns the body of a request. Throws if it is too long. */
-  readonly encode: (label: OperationLabel, write: (writer: ByteWriter) => void) => Uint8Array;
+  readonly encode: (label: ZooKeeperOperationLabel, write: (writer: ByteWriter) => void) => Uint8Array;
 }
 
 /** AddWatchMode.PERSISTENT_RECURSIVE. */
 const recursiveMode = 1;
 
-export class TreeReads {
-  readonly #options: TreeReadsOptions;
+export class TreeOperations {
+  readonly #options: TreeOperationsOptions;
 
-  constructor(options: TreeReadsOptions) {
+  constructor(options: TreeOperationsOptions) {
     this.#options = options;
   }
 
-  async addRecursiveWatch(path: string, watcher: Watcher, { signal }: OperationOptions): Promise<void> {
+  async addRecursiveWatch(path: string, watcher: Watcher, { signal }: NodeOperationOptions): Promise<void> {
     const { session, watches, chroot, encode } = this.#options;
-    const { code, request } = operations.addWatch;
+    const { code, request } = zooKeeperOperations.addWatch;
     const serverPath = chroot.toServer(path);
     const label = { action: "watch", path, reads: true };
     // ClickHouse Keeper closes the connection at an operation that it does not know.
-    if (!isResumable(session)) throw localError(label, "UNIMPLEMENTED");
+    if (!isSessionResumable(session)) throw givenUpOperationError(label, "UNIMPLEMENTED");
     await session.request({
       label,
       code,
       body: encode(label, (writer) => request.write(writer, { path: serverPath, mode: recursiveMode })),
       decode(err) {
-        if (err !== 0) throw responseError(label, err);
+        if (err !== 0) throw operationResponseError(label, err);
         watches.addRecursive(serverPath, watcher);
       },
     }, signal);
@@ -46,7 +51,7 @@ export class TreeReads {
 
   async getDataOfAll(
     paths: readonly string[],
-    { signal }: OperationOptions,
+    { signal }: NodeOperationOptions,
   ): Promise<(NodeData | ZooKeeperError)[]> {
     const { session, chroot, encode } = this.#options;
     const labelOf = (path: string) => ({ action: "read", path, reads: true });
@@ -54,17 +59,17 @@ export class TreeReads {
     const reads = paths.map((path) => ({ type: "getData" as const, path: chroot.toServer(path), watch: false }));
     const results = await session.request({
       label,
-      code: multiReadCode,
-      body: encode(label, (writer) => multiRequest.write(writer, reads)),
+      code: multiReadOperationCode,
+      body: encode(label, (writer) => multiRequestCodec.write(writer, reads)),
       decode(err, reader) {
-        if (err !== 0) throw responseError(label, err);
-        return multiResponse.read(reader);
+        if (err !== 0) throw operationResponseError(label, err);
+        return multiResponseCodec.read(reader);
       },
     }, signal);
     return paths.map((path, index) => {
       const result = results[index];
       if (result?.type === "getData") return { data: result.data ?? new Uint8Array(0), stat: result.stat };
-      if (result?.type === "error") return responseError(labelOf(path), result.err);
+      if (result?.type === "error") return operationResponseError(labelOf(path), result.err);
       throw protocolError(`The server returned ${results.length} results for ${paths.length} reads`);
     });
   }

@@ -5,7 +5,7 @@ import { ZooKeeperError } from "./zookeeper_error.ts";
  * Throws BADARGUMENTS before anything is sent, by the same rules as the server (PathUtils.validatePath). The path of a
  * sequential node may end with a slash: its name is then the number.
  */
-export function validatePath(path: string, sequential = false): void {
+export function validateNodePath(path: string, sequential = false): void {
   const why = describePathFault(sequential ? `${path}0` : path);
   if (why !== null) throw new ZooKeeperError("BADARGUMENTS", `"${path}" is not a ZooKeeper path: ${why}`, { path });
 }
