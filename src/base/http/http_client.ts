@@ -1,6 +1,6 @@
 /**
- * The client for all outgoing HTTP: one request with a time limit, the redirections that may be followed, and the words
- * for failures. Status and headers come first; the body follows, and may fail without changing what they say.
+ * The client for all outgoing HTTP: sends one request within a time limit, follows allowed redirections, and describes
+ * failures. Status and headers arrive first. The body follows, and a failure of the body does not change them.
  */
 import { errorMessage } from "../errors.ts";
 import type { TlsOptions } from "../sockets/connection.ts";
@@ -24,14 +24,17 @@ export interface HttpClientOptions {
   readonly clock: Clock;
   /** The variables that name proxies. */
   readonly env: ProxyEnvironment;
-  /** Called for each new connection; the authorities of the system, and no certificate, when left out. */
+  /**
+   * Returns the TLS options of each new connection. By default, trusts the system's authorities and shows no
+   * certificate.
+   */
   readonly tls?: (() => TlsOptions) | undefined;
-  /** The real one when left out. */
+  /** Replaced in tests. */
   readonly exchange?: HttpExchange | undefined;
 }
 
 export interface HttpSendOptions {
-  /** Time limit of the whole exchange, with its redirections and the body of the response. Milliseconds. */
+  /** The time limit of the whole exchange, including redirections and the response's body, in milliseconds. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
   /** Allows an earlier connection: cheaper, but the server may be about to close it. */
@@ -46,16 +49,16 @@ export interface BackendResponse {
   readonly headers: HttpHeaders;
   /** The status and what belongs to it, as the end of a sentence. */
   readonly how: string;
-  /** The bytes as they were sent. Throws an error with a reason if it is cut off, cannot be read, or is late. */
+  /** The bytes as the server sent them. Throws an error with a reason if the body is cut off, unreadable or late. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** Ends the time limit, and the connection if the body was not read: called in any case. */
+  /** Ends the time limit, and closes the connection if the body was not read. The caller must always call it. */
   done(): void;
 }
 
 export type HttpSendResult =
   | BackendResponse
   | { readonly kind: "timed_out"; readonly why: string }
-  /** `isMalformed`: there was a response, and it will not be better next time. */
+  /** `isMalformed`: the server responded with something that is not HTTP; a retry would not help. */
   | { readonly kind: "failed"; readonly why: string; readonly isMalformed: boolean };
 
 export class HttpClient implements Disposable {
@@ -118,7 +121,7 @@ export class HttpClient implements Disposable {
   }
 }
 
-/** The user has not written the address where the request went. */
+/** Adds the address to the error, because the user has not written it. */
 function redirectedError(error: unknown, { origin, path }: OutgoingHttpRequest): HttpExchangeError {
   const { isMalformed = false } = error instanceof HttpExchangeError ? error : {};
   const why = `redirected to ${printable(origin + path)}: ${errorMessage(error)}`;

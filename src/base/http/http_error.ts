@@ -1,4 +1,4 @@
-/** A refusal of a request, which becomes its response. */
+/** An error that becomes the response to a request. */
 
 export class HttpError extends Error {
   /** The status of the response, such as 404. */

@@ -10,13 +10,13 @@ export interface OutgoingHttpRequest extends HttpRequestTarget {
 
 /** A response whose status and headers have arrived. */
 export interface HttpReply {
-  /** The number that was sent, also one that HTTP does not define. */
+  /** The number that the server sent, even if HTTP does not define it. */
   readonly status: number;
-  /** The headers as they were sent, also repeated ones. */
+  /** The headers as the server sent them, including repeated ones. */
   readonly headers: HttpHeaders;
-  /** Name of the proxy that the request was sent through; null: it was sent directly. */
+  /** The name of the proxy that carried the request, or null if there was none. */
   readonly proxy: string | null;
-  /** Gives the body as it was sent, nothing is unpacked, once. Throws if it is cut off or cannot be read. */
+  /** Yields the body once, as the server sent it (not unpacked). Throws if it is cut off or unreadable. */
   readonly body: AsyncIterable<Uint8Array>;
   /** Closes the connection if the body was not read to its end. */
   abandon(): void;
@@ -34,10 +34,10 @@ export interface HttpExchangeOptions {
   readonly isSameHost: boolean;
 }
 
-/** Rejects when there is no response, with an HttpExchangeError or the reason of the signal. */
+/** Sends a request. Rejects with an HttpExchangeError, or with the signal's reason, if there is no response. */
 export type HttpExchange = (request: OutgoingHttpRequest, options: HttpExchangeOptions) => Promise<HttpReply>;
 
-/** There is no response that could be understood. */
+/** No understandable response has arrived. */
 export class HttpExchangeError extends Error {
   /** The host has responded with something that is not HTTP, or with a status that is no number of three digits. */
   readonly isMalformed: boolean;

@@ -2,18 +2,18 @@
 
 export type HttpHeaders = readonly (readonly [name: string, value: string])[];
 
-/** The value of the first header with this name in lower case; null: there is none. */
+/** Returns the value of the first header with this name (in lower case), or null if there is none. */
 export function httpHeaderValue(headers: HttpHeaders, wanted: string): string | null {
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? null;
 }
 
-/** `headers` without those whose names are in `by`, and then `by`. */
+/** Returns `headers` with all headers of `by` in place of those with the same names. */
 export function replaceHttpHeaders(headers: HttpHeaders, by: HttpHeaders): HttpHeaders {
   const names = by.map(([name]) => name.toLowerCase());
   return [...headers.filter(([name]) => !names.includes(name.toLowerCase())), ...by];
 }
 
-/** The pairs in a list of alternating names and values, as node:http gives them. */
+/** Returns the pairs of a list of alternating names and values, as node:http has it. */
 export function httpHeaderPairs(raw: readonly string[]): HttpHeaders {
   const pairs: [string, string][] = [];
   for (let at = 0; at + 1 < raw.length; at += 2) pairs.push([raw[at] ?? "", raw[at + 1] ?? ""]);

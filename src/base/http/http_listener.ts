@@ -13,7 +13,7 @@ import { onAbort, TaskScope } from "../support/abort.ts";
 import { OneTimeEvent } from "../support/event.ts";
 
 export interface HttpListenerLimits extends HttpConnectionLimits {
-  /** Maximum size of a request's head: its first line and its headers. Bytes. */
+  /** The most bytes that a request's first line and headers may have together. */
   readonly headBytesMax: number;
 }
 
@@ -39,7 +39,8 @@ export interface HttpListenerOptions {
   /** Called when all connections have a request: abandons one that has stopped arriving; false: there is none. */
   readonly makeRoom?: (() => boolean) | undefined;
   /**
-   * Responds to a client that has closed its direction after its request. Such a client is not noticed when it leaves.
+   * Responds even to a client that has closed its direction after its request. The listener does not detect when such a
+   * client leaves.
    */
   readonly halfOpen?: boolean | undefined;
   /** Action for an error message: "serve /metrics on :80". */
@@ -135,7 +136,7 @@ interface ClosableSocket {
   destroy(): unknown;
 }
 
-/** The response to bytes that are no request. */
+/** Responds to bytes that are not a request. */
 function refuseRequest(error: Error, socket: ClosableSocket): void {
   const code = "code" in error ? error.code : "";
   if (code === "ECONNRESET" || !socket.writable) return void socket.destroy();
@@ -155,11 +156,11 @@ function respondAndClose(socket: Pick<ClosableSocket, "end">, status: string, wh
 type Socket = IncomingMessage["socket"];
 
 export interface HttpConnectionLimits {
-  /** Maximum number of connections. One more replaces the one that has had no request for longest. */
+  /** The most open connections. One more replaces the connection that has been without a request for longest. */
   readonly connectionsMax: number;
-  /** Time for the head of the first request of a connection. Milliseconds. */
+  /** How long the head of a connection's first request may take, in milliseconds. */
   readonly headMsMax: number;
-  /** Time between a response and the complete head of the next request. Milliseconds. */
+  /** How long the next complete head may take after a response, in milliseconds. */
   readonly idleMsMax: number;
   /** Maximum number of requests that one connection may have in progress (pipelining). */
   readonly pipelinedMax: number;
@@ -201,8 +202,8 @@ export class HttpConnections {
   }
 
   /**
-   * Counts a request whose head has arrived. False: it is not counted; the connection had too many requests, or is
-   * closed.
+   * Counts a request whose head has arrived. Returns false without counting it if the connection has too many requests
+   * or is closed.
    */
   countRequestStart(socket: Socket): boolean {
     const connection = this.#open.get(socket);
@@ -217,7 +218,7 @@ export class HttpConnections {
     return true;
   }
 
-  /** Counts a request that was counted before, and whose response has been sent or was abandoned. */
+  /** Records that a counted request is over: its response was sent or abandoned. */
   countRequestEnd(socket: Socket): void {
     if (--this.#requests === 0) this.#onIdle?.();
     const connection = this.#open.get(socket);

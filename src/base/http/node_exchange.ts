@@ -20,12 +20,9 @@ import {
 import { httpHeaderPairs, type HttpHeaders, httpHeaderValue } from "./http_headers.ts";
 import { chooseProxy, type ProxyChoice, type ProxyEnvironment } from "./proxy_choice.ts";
 
-/**
- * The time that a connection without a request is kept: shorter than servers keep it, so that they do not close it
- * first. Milliseconds.
- */
+/** How long an idle connection is kept, in milliseconds. Servers keep it longer, so they do not close it first. */
 const idleMsMax = 1000;
-/** Maximum size of the status and the headers of a response. Bytes. */
+/** The most bytes that a response's status and headers may have together. */
 const headBytesMax = 256 << 10;
 /** Methods whose requests say nothing of a body that they do not have. */
 const bodilessMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "DELETE", "TRACE"]);
@@ -47,7 +44,7 @@ interface RequestRoute {
   readonly proxy: ProxyChoice | null;
 }
 
-/** Number of routes that are remembered. */
+/** The most routes that are remembered. */
 const routesMax = 1000;
 
 export class NodeHttpExchange {
@@ -91,7 +88,7 @@ export class NodeHttpExchange {
     this.#agents.clear();
   }
 
-  /** Throws CONFIG for a variable that names no proxy. */
+  /** Finds the route to an origin. Throws CONFIG if a proxy variable is invalid. */
   #routeTo(origin: string): RequestRoute {
     const known = this.#routes.get(origin);
     if (known !== undefined) return known;
@@ -127,7 +124,7 @@ export class NodeHttpExchange {
     return agent;
   }
 
-  /** Called when a connection was lost: others may lead to the same address, and the name may have another one now. */
+  /** Closes idle connections after one was lost: they may lead to the same address, and the name may have a new one. */
   #closeIdle(isTls: boolean): void {
     for (const sockets of Object.values(this.#agents.get(isTls)?.freeSockets ?? {})) {
       for (const socket of sockets ?? []) socket.destroy();
@@ -177,7 +174,7 @@ function openTunnel(
   return promise.finally(off);
 }
 
-/** Sends the request, and resolves with the status and the headers. `renew`: called when a connection was lost. */
+/** Sends the request and resolves with status and headers. Calls `renew` if the connection is lost. */
 function exchange(
   connection: ConnectionSettings,
   { isTls, host, port, hostHeader, proxy }: RequestRoute,
@@ -268,7 +265,7 @@ function headersOf(
   return lines;
 }
 
-/** A response of which only the status is known. `error`: why its body cannot be read; null: it has none. */
+/** Returns a response with only a status. `error` is why its body cannot be read; null if it has none. */
 function emptyReply(status: number, headers: HttpHeaders, error: unknown): Omit<HttpReply, "proxy"> {
   const next = () =>
     error === null ? Promise.resolve({ done: true, value: undefined } as const) : Promise.reject(error);
@@ -276,7 +273,8 @@ function emptyReply(status: number, headers: HttpHeaders, error: unknown): Omit<
 }
 
 /**
- * The status of a response whose head cannot be read: a number, a text that is no status, or null if nothing is known.
+ * Returns the status of a response whose head cannot be read: a number, or a text that is no status. Returns null if it
+ * is unknown.
  */
 function statusIn(head: Buffer): number | string | null {
   const [, status = null] = /^HTTP\/\d(?:\.\d)? +(?!1\d\d[ \r\n])([^ \r\n]*)[ \r\n]/m.exec(head.toString("latin1")) ??
@@ -288,7 +286,7 @@ function describeError(error: Error): Error {
   return new Error(describeSocketFailure(error), { cause: error });
 }
 
-/** The reason without hints for programmers. */
+/** Describes the failure for users. */
 function whyFailed(error: unknown, isTls: boolean, hasOptions: boolean): string {
   const code = String((error as NodeJS.ErrnoException).code ?? "");
   if (code.startsWith("HPE_")) return "the response is not HTTP";
@@ -310,7 +308,7 @@ function whyFailed(error: unknown, isTls: boolean, hasOptions: boolean): string 
   return describeSocketFailure(error, isTls ? { tls: {} } : {});
 }
 
-/** Bytes that are read ahead. */
+/** The most bytes that are read ahead. */
 const aheadBytesMax = 256 << 10;
 
 /**
@@ -322,7 +320,7 @@ class BodyStream implements AsyncIterable<Uint8Array> {
   readonly #onEnd: () => void;
   #chunks: Uint8Array[] = [];
   #bytes = 0;
-  /** Null: it goes on; "end": it is complete. */
+  /** Null while the body continues; "end" when it is complete. */
   #end: "end" | { readonly error: unknown } | null = null;
   #wake: () => void = () => {};
   #why: Error | null = null;
@@ -339,7 +337,7 @@ class BodyStream implements AsyncIterable<Uint8Array> {
     message.on("end", () => isCut() ? broken() : this.#settle("end")).on("error", broken).on("close", broken);
   }
 
-  /** Says why the body will end early. What has arrived before is still given. */
+  /** Sets the reason why the body will end early. The reader still gets what has arrived before. */
   noteFailure(error: Error): void {
     this.#why = error;
   }

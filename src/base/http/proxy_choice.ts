@@ -1,4 +1,4 @@
-/** The choice of the proxy that a request is sent through, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say. Pure. */
+/** Chooses the proxy for a request according to HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Pure. */
 import { BatonError } from "../errors.ts";
 import { isInNetwork } from "../sockets/ip_network.ts";
 import { isLoopbackHost } from "../sockets/socket_reach.ts";
@@ -8,15 +8,15 @@ export type ProxyEnvironment = Readonly<Record<string, string | undefined>>;
 export interface ProxyChoice {
   readonly host: string;
   readonly port: number;
-  /** The value of Proxy-Authorization; null: none is sent. */
+  /** The value of Proxy-Authorization, or null to send none. */
   readonly authorization: string | null;
   /** The proxy without its password, and the variable that names it, in messages. */
   readonly name: string;
 }
 
 /**
- * Null: the request is sent directly. Throws CONFIG for a variable that names no HTTP proxy. Requests to this machine
- * use none.
+ * Returns the proxy for requests to `origin`, or null to send them directly. Requests to this machine use no proxy.
+ * Throws CONFIG if a variable is not the URL of an HTTP proxy.
  */
 export function chooseProxy(origin: string, env: ProxyEnvironment): ProxyChoice | null {
   const { protocol, hostname, port } = new URL(origin);

@@ -1,17 +1,17 @@
-/** Decides what is done with a response that redirects (RFC 9110, section 15.4). Pure. */
+/** Decides whether to follow a response that redirects (RFC 9110, section 15.4). Pure. */
 import { printable } from "../support/text.ts";
 import { type HttpHeaders, httpHeaderValue } from "./http_headers.ts";
 import type { OutgoingHttpRequest } from "./http_exchange.ts";
 import { splitRequestUrl, urlWithoutLogin } from "./request_target.ts";
 
-/** Maximum number of redirections of one request. */
+/** The most redirections that baton follows for one request. */
 export const httpRedirectionsMax = 5;
 
 /** Statuses that ask for the same method and body at another place. */
 export const sameMethodRedirections: ReadonlySet<number> = new Set([307, 308]);
 /**
- * Statuses that are followed only on request. After 303 the result is read there by GET; 301 and 302 keep method and
- * body, too.
+ * Statuses that baton follows only on request. After 303 it reads the result with GET; 301 and 302 keep method and
+ * body.
  */
 export const optInRedirections: ReadonlySet<number> = new Set([301, 302, 303]);
 
@@ -27,8 +27,8 @@ export type RedirectionDecision =
   | { readonly kind: "followed"; readonly request: OutgoingHttpRequest; readonly isSameHost: boolean };
 
 /**
- * `count`: the number of redirections before. `mayFollow`: whether this status is followed; null: the user says what
- * becomes of it.
+ * Decides about one response. `count` is the number of redirections so far. `mayFollow` says whether to follow this
+ * status; null if the user has listed it for or against a retry.
  */
 export function decideRedirection(
   { status, headers }: { readonly status: number; readonly headers: HttpHeaders },
@@ -66,7 +66,7 @@ export function decideRedirection(
   };
 }
 
-/** "got status 301 with Location: https://…": the beginning of a reason. */
+/** Describes a status as the beginning of a reason: "got status 301 with Location: https://…". */
 export function describeHttpStatus(
   { status, headers, why }: { readonly status: number; readonly headers: HttpHeaders; readonly why?: string | null },
 ): string {
@@ -75,7 +75,7 @@ export function describeHttpStatus(
   return `got status ${status}${where}${why ? `, which is not followed: ${why}` : ""}`;
 }
 
-/** The URL as it was written, unless it is relative to the path. */
+/** Returns the URL as it was written, or null if it is relative to the path. */
 function wholeUrl(location: string, origin: string): string | null {
   if (/^https?:\/\/[^/\\]/i.test(location)) return location;
   return /^\/(?![/\\])/.test(location) ? origin + location : null;

@@ -1,13 +1,13 @@
 /** The targets of requests, as they are written on the wire: nothing in a path is decoded or normalized. Pure. */
 
-/** Where requests are sent: `http://host:port` without a slash at its end, and what follows it. */
+/** Where a request goes: `http://host:port` without a trailing slash, and the path after it. */
 export interface HttpRequestTarget {
   readonly origin: string;
   /** Begins with a slash; has the query, but no fragment. */
   readonly path: string;
 }
 
-/** The URL without a user and a password, for a message. */
+/** Returns the URL without user and password, for messages. */
 export function urlWithoutLogin(url: string): string {
   return url.replace(/^(\s*(?:[a-z][a-z\d+.-]*:)?[/\\]{2})?[^/?#]*@/i, "$1…@");
 }
@@ -23,7 +23,7 @@ export function splitRequestUrl(written: string, parsed: URL): HttpRequestTarget
 }
 
 /**
- * The path of a request line: that of the absolute form as well, which RFC 9112, section 3.2.2 requires. Null: it has
+ * Returns the path of a request line, even from the absolute form (RFC 9112, section 3.2.2). Returns null if it has
  * none.
  */
 export function requestTargetPath(target: string): string | null {

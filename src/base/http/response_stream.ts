@@ -8,9 +8,9 @@ import type { Clock } from "../support/clock.ts";
 import { formatDuration } from "../support/duration.ts";
 
 export interface ResponseStreamLimits {
-  /** Time in which the client has to take what was written. Milliseconds. */
+  /** How long the client may take to read what was written, in milliseconds. */
   readonly sendMsMax: number;
-  /** Maximum number of written bytes that the client has not taken. */
+  /** The most written bytes that may wait for the client. */
   readonly unsentBytesMax: number;
 }
 
@@ -57,10 +57,7 @@ export class ResponseStream {
     throwIfAborted(this.signal);
   }
 
-  /**
-   * Sends a body of any size in pieces, so that the time limit is one of each piece. The listener's close does not stop
-   * it.
-   */
+  /** Sends a body of any size in pieces, each with its own time limit. The listener's close does not stop it. */
   async writeAll(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.byteLength; at += pieceBytes) {
       throwIfAborted(this.#options.connection.signal);

@@ -38,11 +38,11 @@ export interface HttpResponse {
 }
 
 export interface HttpServiceLimits extends HttpListenerLimits, ResponseStreamLimits {
-  /** Maximum size of a request's body. Bytes. */
+  /** The most bytes that a request's body may have. */
   readonly bodyBytesMax: number;
-  /** Time for a request's body to arrive. Milliseconds. */
+  /** How long a request's body may take to arrive, in milliseconds. */
   readonly bodyMsMax: number;
-  /** Time for the creation of a response: until `handle` resolves. Milliseconds. */
+  /** How long `handle` may take, in milliseconds. */
   readonly handleMsMax: number;
 }
 
@@ -67,7 +67,7 @@ export interface HttpService extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** The time limit of a response is that of Prometheus for a scrape. */
+/** Default limits. A response may take as long as Prometheus waits for a scrape. */
 const pageLimits = {
   bodyBytesMax: 64 << 10,
   bodyMsMax: 5000,
@@ -215,7 +215,7 @@ class Exchange {
     if (!this.#options.ending.aborted || this.#connection.signal.aborted) throw error;
   }
 
-  /** The rest of a body that was not read would be taken for the next request. */
+  /** Returns whether part of the request's body was not read. It would be taken for the next request. */
   #leavesBody(): boolean {
     const { headers, complete } = this.#request;
     const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;

@@ -26,11 +26,11 @@ export interface DatabaseAddress {
   readonly user: string;
   readonly database: string;
   readonly schema: string;
-  /** Undefined: the password file, or none. */
+  /** Undefined if a password file, or nothing, provides it. */
   readonly password: string | undefined;
-  /** The password file; null: there is none. */
+  /** The password file, or null if there is none. */
   readonly passwordFile: string | null;
-  /** Null: as `tlsOf` decides for each host. */
+  /** Null if `chooseTlsVerification` decides for each host. */
   readonly sslMode: SslMode | null;
   readonly tlsFiles: TlsFileNames;
 }
@@ -57,13 +57,13 @@ export function isDatabaseUrl(store: string): boolean {
   return /^([a-z][a-z0-9+.-]*:\/\/|postgres(ql)?:)/i.test(store);
 }
 
-/** The URL for messages: without the password. */
+/** Describes the database for messages, without the password. */
 export function describeDatabase({ hosts, database, schema }: DatabaseAddress): string {
   const names = hosts.map(({ host, port }) => host.startsWith("/") ? host : `${bracketed(host)}:${port}`);
   return `postgres://${names.join(",")}/${database}${schema === "baton" ? "" : `?schema=${schema}`}`;
 }
 
-/** One host for messages. */
+/** Describes one host for messages. */
 export function describeDatabaseHost({ host, port }: DatabaseHost): string {
   return host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : `${bracketed(host)}:${port}`;
 }
@@ -119,8 +119,8 @@ export function parseDatabaseUrl(
 }
 
 /**
- * Verification of a host's certificate; null: no TLS. The default is everything, except on this machine, where no
- * network is used.
+ * Returns how to verify a host's certificate, or null for a connection without TLS. By default everything is verified,
+ * except on this machine, where no network is used.
  */
 export function chooseTlsVerification({ sslMode }: DatabaseAddress, { host }: DatabaseHost): TlsVerification | null {
   if (host.startsWith("/") || sslMode === "disable") return null;

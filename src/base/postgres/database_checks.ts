@@ -10,11 +10,11 @@ import { StatementError } from "./statement_error.ts";
 export interface DatabaseFacts {
   /** Values of pg_settings, as this session has them: role and database may have lowered one. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Null: not readable. */
+  /** Null if this role cannot read them. */
   readonly standbys: readonly { readonly name: string; readonly state: string; readonly sync: string }[] | null;
   /** The same for all servers of a cluster, and for a restored volume. Null: not readable. */
   readonly systemId: string | null;
-  /** Increases with each promotion. */
+  /** A number that increases with each promotion. */
   readonly timeline: number;
   /** The wall clock of the database, in milliseconds. */
   readonly nowMs: number;
@@ -85,7 +85,7 @@ export async function readDatabaseFacts(connection: PrimaryConnection): Promise<
   };
 }
 
-/** Whether a commit waits until a standby has it on its disk, so that a fail-over to that standby loses nothing. */
+/** Returns whether a commit waits until a standby has it on its disk, so that a fail-over to it loses nothing. */
 export function isReplicationSynchronous({ settings }: DatabaseFacts): boolean {
   const commit = settings["synchronous_commit"];
   return (settings["synchronous_standby_names"] ?? "") !== "" && (commit === "on" || commit === "remote_apply");
@@ -142,7 +142,7 @@ export function judgeDatabase(
   return findings;
 }
 
-/** Returns the sentences to warn of. Throws StatementError CONFIG with all reasons why the database cannot be used. */
+/** Returns the warnings. Throws StatementError CONFIG with all reasons why the database cannot be used. */
 export function requireSafeDatabase(
   address: DatabaseAddress,
   facts: DatabaseFacts,

@@ -48,16 +48,16 @@ export interface DatabaseLaneOptions {
 }
 
 export interface LaneRunOptions {
-  /** How long the statement may take, with the wait for its turn and for a connection. Milliseconds. */
+  /** How long the statement may take in milliseconds, including the wait for its turn and for a connection. */
   readonly deadlineMs?: number;
-  /** How long it may wait for a connection, if there is none. Milliseconds. */
+  /** How long it may wait for a connection, in milliseconds. */
   readonly connectMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Longer than `statement_timeout`: the database ends a statement first, so that its outcome is known. Milliseconds. */
 const defaultDeadlineMs = 40_000;
-/** Statements that may wait for their turn. Callers combine what waits into one statement, so few of them wait. */
+/** The most statements that may wait. Callers combine waiting work into one statement, so few of them wait. */
 const waitingMax = 10_000;
 
 export class DatabaseLane implements AsyncDisposable {
@@ -180,8 +180,8 @@ export class DatabaseLane implements AsyncDisposable {
 }
 
 /**
- * Repeats `work` with pauses while it fails with an error after which nothing has happened and that may not last.
- * Rejects with the last error when the signal aborts, and immediately for every other error.
+ * Retries `work` with pauses while its error is temporary and nothing has happened. Rejects with the last error when
+ * the signal aborts, and immediately with any other error.
  */
 export async function retryTemporaryErrors<T>(
   work: () => Promise<T>,

@@ -12,7 +12,7 @@ export function mustChangeRowsSql(table: string, changed: string, wanted: string
   return `CASE WHEN ${changed} = ${wanted} THEN true ELSE (${sentence(table, changed, wanted)})::bool END`;
 }
 
-/** The number of rows, in SQL. */
+/** Returns an SQL expression that counts rows. */
 export const countRowsSql = (rows: string): string => `(SELECT count(*) FROM ${rows})`;
 
 /** The same as a statement of PL/pgSQL, after the one that changes rows. */
@@ -44,6 +44,6 @@ export function findMissingRowsSentence(message: string): string | null {
   return sentencePattern.exec(message)?.[0] ?? null;
 }
 
-/** Why a database changes fewer rows than it has to, for operators. */
+/** A hint for operators: why a database changes fewer rows than baton needs. */
 export const missingRowsHint =
   "a trigger or a rule of the database leaves out changes; baton needs them all: remove it";

@@ -80,7 +80,7 @@ export function describeDatabaseError(
   return `${printable(errorMessage(error))} (${codes})${hint === null ? "" : `: ${hint}`}`;
 }
 
-/** The advice for the operator of the database; null: its own sentence says enough. */
+/** Returns the advice for the database's operator, or null if the database's own sentence is enough. */
 function hintOf(sqlState: string, error: unknown, { user, schema, database }: DatabaseAddress): string | null {
   switch (sqlState) {
     case "42501":

@@ -12,7 +12,7 @@ import { mustHaveChangedRowsSql } from "./required_rows.ts";
  * is room.
  */
 const trialBytes = { small: 1, large: 1 << 20 } as const;
-/** How long a result is used again. Milliseconds. */
+/** How long a result is reused, in milliseconds. */
 const cachedMs = 1000;
 
 export class SharedStoreTrial {
@@ -55,7 +55,7 @@ export class SharedStoreTrial {
     this.#result = null;
   }
 
-  /** Null: a row can be stored. */
+  /** Returns why no row can be stored, or null if one can. */
   async whyNotStored(): Promise<string | null> {
     const known = this.#result;
     if (known !== null && this.#now() < known.untilMs) return known.why;

@@ -1,7 +1,7 @@
 /** One result of `baton doctor`. */
 
 export interface DoctorFinding {
-  /** warning: it works, but may stop working. problem: it does not work correctly. */
+  /** `warning`: it works, but may stop working. `problem`: it does not work correctly. */
   readonly kind: "warning" | "problem";
   /** Object of the finding: `lock "nightly"`. */
   readonly where: string;

@@ -5,12 +5,12 @@ import { type Address, formatAddress } from "./connection.ts";
 import type { Dial } from "./connection.ts";
 import { selfConnectionError } from "./self_connection.ts";
 
-/** Attempts that were abandoned but that the kernel still makes: Bun cannot cancel them. */
+/** Addresses of abandoned attempts that the kernel is still making: Bun cannot cancel them. */
 const abandoned = new Set<string>();
 
 /**
- * True while an abandoned attempt at this address is in progress. The next attempt must be cancellable; otherwise
- * attempts at a host that drops packets would accumulate for the kernel's time limit of two minutes.
+ * Returns true while an abandoned attempt at this address is in progress. The next attempt must then be one that can be
+ * canceled; otherwise attempts at a host that drops packets would accumulate for two minutes, the kernel's limit.
  */
 export function hasAbandonedDial(address: Address): boolean {
   return abandoned.has(formatAddress(address));

@@ -1,4 +1,4 @@
-/** Removes a stale unix socket. Removes nothing else: no file, and no socket that a process listens at. */
+/** Removes a stale Unix socket, but never another file or a socket that a process listens on. */
 import { type BigIntStats, lstatSync, rmSync } from "node:fs";
 import process from "node:process";
 import { type Clock, systemClock } from "../support/clock.ts";
@@ -9,23 +9,23 @@ import { type Dial } from "./connection.ts";
 /** The maximum length of a unix socket's path, without the final zero byte. */
 export const socketPathBytesMax = process.platform === "linux" ? 107 : 103;
 
-/** A process that does not respond within this time exists, but is busy. Milliseconds. */
+/** How long to wait for a response, in milliseconds. A process that is slower exists, but is busy. */
 const responseMsMax = 2_000;
 
-/** Errors of connecting to a socket without a listener. */
+/** Error codes for a socket that no process listens on. */
 const noListenerCodes: readonly unknown[] = ["ECONNREFUSED", "ENOENT"];
 
 const inUse = "another process already listens there";
 
 export interface ClearSocketOptions {
-  /** The caller owns the path: a process that still listens there loses it. */
+  /** The caller owns the path, so a process that still listens there loses it. */
   readonly mayTakeOver?: boolean;
-  /** Used to find out whether a process listens. */
+  /** Connects to the path to find out whether a process listens there. */
   readonly dial?: Dial;
   readonly clock?: Clock;
 }
 
-/** Throws the end of a sentence when the path is in use. */
+/** Removes a stale socket at `path`. If the path is in use, throws an error whose message ends a sentence. */
 export async function clearSocketPath(
   path: string,
   { mayTakeOver = false, dial = systemDial, clock = systemClock() }: ClearSocketOptions = {},
@@ -44,14 +44,14 @@ export async function clearSocketPath(
   rmSync(path, { force: true });
 }
 
-/** The status of a file at a socket's path; null when there is none. */
+/** Returns the status of the file at a socket's path, or null if there is none. */
 export function statSocketFile(path: string): BigIntStats | null {
   return lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
 }
 
 /**
- * Whether two are the same file. The inode of a removed file is reused immediately, but with another time; a change of
- * mode keeps the time.
+ * Returns whether two statuses belong to the same file. The kernel reuses the inode of a removed file immediately, but
+ * with another time. A change of mode keeps the time.
  */
 export function isSameFile(one: BigIntStats, other: BigIntStats | null): boolean {
   return one.ino === other?.ino && one.dev === other.dev && one.mtimeNs === other.mtimeNs;

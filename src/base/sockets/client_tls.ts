@@ -1,14 +1,14 @@
 /**
- * TLS settings of outgoing connections. The environment has no part in them: the authorities are those of a file, or
- * those of the system and of the runtime. Loaded only where TLS is used.
+ * TLS settings of outgoing connections. The trusted authorities come from a file, or from the system and the runtime;
+ * no environment variable changes them. Loaded only if TLS is used.
  */
 import { readFileSync } from "node:fs";
 import { createSecureContext, rootCertificates, type SecureContext } from "node:tls";
 import type { TlsOptions } from "./connection.ts";
 
 /**
- * Where systems have their authorities: Debian and Alpine, Red Hat, SUSE, macOS and the BSDs. The first one that exists
- * is used.
+ * Files with the system's authorities: Debian and Alpine, Red Hat, SUSE, macOS and the BSDs. The first existing one is
+ * used.
  */
 const systemFiles = [
   "/etc/ssl/certs/ca-certificates.crt",
@@ -18,13 +18,15 @@ const systemFiles = [
   "/etc/ssl/cert.pem",
 ];
 
-/** The authorities that are trusted, and the certificate that is shown. */
+/** The authorities to trust, and the certificate to show. */
 type Material = Pick<TlsOptions, "ca" | "cert" | "key" | "passphrase">;
 
-/** The last settings that were used, and their context: making one takes milliseconds. */
+/** The last settings and their context. It is kept because making one takes milliseconds. */
 let last: { readonly of: string; readonly context: SecureContext } | null = null;
 
-/** Options for a connection that checks the certificate of the server. Throws for certificates that cannot be used. */
+/**
+ * Returns the TLS options of a connection that checks the server's certificate. Throws if a certificate cannot be used.
+ */
 export function clientTlsOptions(material: Material): { secureContext: SecureContext; rejectUnauthorized: true } {
   const of = JSON.stringify(material);
   if (last?.of !== of) {
@@ -35,7 +37,7 @@ export function clientTlsOptions(material: Material): { secureContext: SecureCon
 
 let authorities: string[] | null = null;
 
-/** The authorities that are trusted where no file names others. */
+/** Returns the authorities that baton trusts if no file lists others. */
 export function defaultTlsAuthorities(): string[] {
   authorities ??= [...rootCertificates, ...systemAuthorities()];
   return authorities;

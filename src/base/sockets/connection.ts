@@ -18,7 +18,7 @@ export interface TlsOptions {
   readonly serverName?: string;
 }
 
-/** TLS settings of files, which are read again after a change. */
+/** TLS settings from files, which are read again when they change. */
 export interface TlsFileSource {
   readonly names: TlsFileNames;
   /** Returns the settings for a new connection. */
@@ -45,14 +45,14 @@ export function currentTlsOptions(source: TlsSource | undefined): TlsOptions | u
 export interface ConnectionHandlers {
   /** The chunk is only valid during the call. */
   onData(chunk: Uint8Array): void;
-  /** The connection has ended; `error` tells why if it failed. Called exactly once. */
+  /** The connection has ended; `error` is the reason if it failed. Called exactly once. */
   onClosed(error: Error | null): void;
   /**
    * Only with `halfOpen`: the peer has ended its direction. This side can still send; when it ends, `onClosed` follows.
    * If this side ended first, `onClosed` may come alone.
    */
   onEnded?(): void;
-  /** All written bytes have left this process. */
+  /** The kernel has taken all written bytes. */
   onDrained?(): void;
 }
 
@@ -61,7 +61,7 @@ export interface Connection {
   write(bytes: Uint8Array): void;
   /** Written bytes that the kernel has not taken yet. */
   readonly bufferedBytes: number;
-  /** The peer for messages: `host:port` or the socket's path. */
+  /** The peer's name for messages: `host:port` or the socket's path. */
   readonly peer: string;
   /** Stops `onData` until `resume`, so that the sender must wait. */
   pause(): void;
@@ -91,7 +91,7 @@ export interface ListenOptions {
   readonly halfOpen?: boolean;
   /** The time limit of a new connection's TLS handshake, in milliseconds; 10,000 when left out. */
   readonly handshakeMsMax?: number;
-  /** The limit of concurrent TLS handshakes over TCP; beyond it the oldest is closed. 1,000 when left out. */
+  /** The most concurrent TLS handshakes over TCP; one more closes the oldest. 1,000 by default. */
   readonly handshakesMax?: number;
 }
 
@@ -107,14 +107,14 @@ export interface Listener {
 
 export type Listen = (address: Address, accept: AcceptConnection, options?: ListenOptions) => Promise<Listener>;
 
-/** Splits `host:port`, `[address]:port` (IPv6), or either without a port. Null for other texts. */
+/** Splits `host:port`, `[address]:port` (IPv6), or either without a port. Returns null for other texts. */
 export function splitHostPort(text: string): { readonly host: string; readonly port: number | null } | null {
   const [, bracketed, plain, digits] = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]/]+))(?::(\d+))?$/.exec(text) ?? [];
   const host = bracketed ?? plain;
   return host === undefined ? null : { host, port: digits === undefined ? null : Number(digits) };
 }
 
-/** An address as users write it. */
+/** Formats an address the way users write it. */
 export function formatAddress(address: Address): string {
   if (address.kind === "unix") return `unix:${address.path}`;
   return address.host.includes(":") ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;

@@ -14,7 +14,7 @@ const systemTexts: Record<string, string> = {
   ETIMEDOUT: "no connection",
 };
 
-/** A server's failure in a few words. `tls` is what the connection was tried with. */
+/** Describes a server's failure in a few words. `tls` is what the attempt to connect used. */
 export function describeSocketFailure(error: unknown, { tls }: { readonly tls?: TlsOptions | undefined } = {}): string {
   if (error instanceof BatonError) return errorMessage(error);
   const code = systemErrorCode(error);

@@ -12,7 +12,7 @@ const replyBytesMax = 64 << 20;
 export interface FrameStreamListener {
   /** Receives a frame, a view that is valid during the call. An exception ends the connection. */
   onFrame(frame: Uint8Array): void;
-  /** All frames of a chunk were delivered. `bytes`: its size. */
+  /** Called after all frames of a chunk, with the chunk's size in bytes. */
   onChunkEnd(bytes: number): void;
   /** The connection has ended. Called once; not after `destroy`. */
   onClosed(error: Error | null): void;
@@ -53,7 +53,7 @@ export class FrameStream implements ConnectionHandlers {
     this.#connection?.resume();
   }
 
-  /** Closes immediately, without notice to the listener. */
+  /** Closes immediately, without calling the listener. */
   destroy(): void {
     this.#over = true;
     this.#connection?.destroy();

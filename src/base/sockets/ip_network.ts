@@ -1,7 +1,9 @@
 /** Networks of IP addresses. */
 import { BlockList, isIP } from "node:net";
 
-/** Whether an address is in a network such as 10.0.0.0/8 or fd00::/8; false also for texts that are neither. */
+/**
+ * Returns whether an address is in a network such as 10.0.0.0/8 or fd00::/8. Returns false if either text is invalid.
+ */
 export function isInNetwork(address: string, network: string): boolean {
   const [, base = "", bits = ""] = /^([^/]+)\/(\d{1,3})$/.exec(network) ?? [];
   const family = isIP(base);

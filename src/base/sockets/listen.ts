@@ -1,4 +1,4 @@
-/** Listens on TCP and unix sockets, also with TLS. Owns the listening socket; the acceptor owns its connections. */
+/** Listens on TCP and Unix sockets, with or without TLS. Owns the listening socket; the acceptor owns connections. */
 import type { Listen } from "./connection.ts";
 
 /**

@@ -1,7 +1,10 @@
 /** Parses addresses as users write them. */
 import { type Address, splitHostPort } from "./connection.ts";
 
-/** Parses `host:port`, `[address]:port` (IPv6) or `unix:/absolute/path`; port 0 is allowed. Null for other texts. */
+/**
+ * Parses `host:port`, `[address]:port` (IPv6) or `unix:/absolute/path`. Port 0 is allowed. Returns null for other
+ * texts.
+ */
 export function parseAddress(text: string): Address | null {
   if (text.startsWith("unix:")) {
     const path = text.slice("unix:".length);

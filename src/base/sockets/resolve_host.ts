@@ -1,11 +1,11 @@
 /** Resolves host names with the system's resolver. */
 
-/** All addresses of `host`, resolved at each call. Rejects with the resolver's error (`code` ENOTFOUND …). */
+/** Returns all addresses of `host`, resolved at each call. Rejects with the resolver's error (`code` ENOTFOUND …). */
 export type ResolveHost = (host: string) => Promise<string[]>;
 
 const ipv4Literal = /^\d{1,3}(?:\.\d{1,3}){3}$/;
 
-/** An IP literal is its own address; the resolver is only loaded for names. */
+/** Resolves a host name. An IP literal is its own address, so the resolver is loaded only for names. */
 export const resolveHost: ResolveHost = async (host) => {
   if (isIpLiteral(host)) return [host];
   const { lookup } = await import("node:dns/promises");

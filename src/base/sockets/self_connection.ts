@@ -1,4 +1,6 @@
-/** Detects a TCP connection to itself: no process listened, and the kernel chose the dialled port for this end too. */
+/**
+ * Detects a TCP connection to itself: no process listened, and the kernel chose the dialed port for this end as well.
+ */
 import { type Address, formatAddress } from "./connection.ts";
 
 export interface SocketEnds {
@@ -9,9 +11,9 @@ export interface SocketEnds {
 }
 
 /**
- * The error for a connection to itself; null for other connections. Linux allows this (RFC 9293, 3.5, simultaneous
- * open) for ports of its ephemeral range. A client that retries often meets it; it would read its own bytes and keep
- * the port from its owner.
+ * Returns the error for a connection to itself, or null for any other connection. Linux allows such a connection (RFC
+ * 9293, 3.5, simultaneous open) on ports of its ephemeral range. A client that retries often meets it; it would read
+ * its own bytes and keep the port from its owner.
  */
 export function selfConnectionError(ends: SocketEnds, address: Address): Error | null {
   const { localAddress, localPort, remoteAddress, remotePort } = ends;

@@ -1,6 +1,6 @@
 /**
- * Names those who can connect to a socket, by its address and the modes of its path. Keys and tokens may keep some of
- * them out.
+ * Says which users or machines can connect to a socket, judging by its address and the modes of its path. Keys and
+ * tokens may keep some of them out.
  */
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -9,18 +9,20 @@ import type { Address } from "./connection.ts";
 
 const everyUser = "all users of this machine";
 
-/** The end of a sentence that ends with "for …". Host names other than localhost count as those of a network. */
+/**
+ * Returns who can reach an address, as the words after "for". Host names other than localhost count as network names.
+ */
 export function socketReach(address: Address): string {
   if (address.kind === "unix") return reachOfPath(address.path);
   return isLoopbackHost(address.host) ? everyUser : "other machines, too";
 }
 
-/** Whether a host name or address is of this machine only. */
+/** Returns whether a host name or address belongs to this machine only. */
 export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || host === "::1" || /^(::ffff:)?127(\.\d+){3}$/.test(host);
 }
 
-/** Addresses with those who reach them, each text formatted by `format`: "A, B for …", or "A for …, B for …". */
+/** Lists addresses and who can reach each, as "A, B for …" or "A for …, B for …". `format` formats one address. */
 export function describeSocketReach(
   addresses: readonly Address[],
   format: (address: Address) => string,

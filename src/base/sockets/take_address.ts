@@ -1,4 +1,6 @@
-/** Takes an address for a listener: removes a stale unix socket, and says why no listener can have the address. */
+/**
+ * Prepares an address for a listener: removes a stale Unix socket, and explains why no listener can have the address.
+ */
 import { BatonError, errorMessage } from "../errors.ts";
 import { type ClearSocketOptions, clearSocketPath } from "./clear_socket_path.ts";
 import { type Address, formatAddress } from "./connection.ts";
@@ -12,7 +14,7 @@ const reasons: Readonly<Record<string, string>> = {
   ENOENT: "the folder does not exist",
 };
 
-/** Calls `bind` when the address is free. Rejects with CANNOT_CREATE: "Cannot", `action` and the reason. */
+/** Calls `bind` once the address is free. Rejects with CANNOT_CREATE: "Cannot", `action` and the reason. */
 export async function takeListenAddress<Bound>(
   address: Address,
   bind: () => Promise<Bound>,
@@ -26,7 +28,7 @@ export async function takeListenAddress<Bound>(
   }
 }
 
-/** The end of a sentence. */
+/** Returns the reason as the end of a sentence. */
 async function whyNotListening(error: unknown, address: Address): Promise<string> {
   const isKnown = address.kind === "unix" || await resolveHost(address.host).then(() => true, () => false);
   if (!isKnown) return `the name ${address.host} cannot be resolved to an address; check /etc/hosts`;

@@ -13,7 +13,7 @@ import { type Address, type Connection, type ConnectionHandlers, type Dial, form
 export interface TcpForwarderOptions {
   readonly dial: Dial;
   readonly clock: Clock;
-  /** A new connection waits this long for a leader that responds. Milliseconds. */
+  /** How long a new connection waits for a leader that responds, in milliseconds. */
   readonly connectTimeoutMs: number;
   readonly connectionsMax: number;
   /** Receives sentences for the user. */
@@ -22,7 +22,7 @@ export interface TcpForwarderOptions {
 
 /** The leader until it is replaced. */
 interface CurrentLeader {
-  /** Null when there is no leader, or when it has no address. */
+  /** Null if there is no leader, or if it has no address. */
   readonly address: Address | null;
   readonly replaced: AbortController;
 }
@@ -38,7 +38,7 @@ export class TcpForwarder {
     this.#options = options;
   }
 
-  /** Replaces the leader; null: there is none. */
+  /** Replaces the leader. Pass null if there is none. */
   setLeader(address: Address | null): void {
     const before = this.#leader;
     this.#leader = { address, replaced: new AbortController() };
@@ -51,7 +51,7 @@ export class TcpForwarder {
     for (const end of this.#open) end.destroy();
   }
 
-  /** Call it with each new connection. */
+  /** Forwards a new connection. */
   readonly accept = (connection: Connection): ConnectionHandlers => {
     const end = new SpliceEnd(() => this.#open.delete(end));
     end.attach(connection);
@@ -127,7 +127,7 @@ export class TcpForwarder {
   }
 }
 
-/** Bytes of one direction that may wait in this process before its sender must wait. */
+/** The most bytes of one direction that wait in this process; the sender of more must wait. */
 export const forwarderBufferBytesMax = 256 * 1024;
 
 /**

@@ -14,7 +14,7 @@ type AtSetting = <T>(name: "ca" | "cert" | "key", act: () => T) => T;
 
 export interface TlsFilesOptions {
   readonly at?: AtSetting;
-  /** Told once for each change of the files that makes them unusable. */
+  /** Called once for each change that makes the files unusable. */
   readonly warn?: ((text: string) => void) | undefined;
 }
 
@@ -32,7 +32,7 @@ export class TlsFiles implements TlsFileSource {
     this.#current = readTlsFiles(names, at);
   }
 
-  /** Returns what the files contain now; while they cannot be used, what they contained before. */
+  /** Returns the files' current content, or the last usable content while they cannot be used. */
   current(): TlsOptions {
     const version = versionOf(this.names);
     if (version === this.#version) return this.#current;
@@ -66,7 +66,7 @@ function readTlsFiles({ ca, cert, key, passphrase, serverName }: TlsFileNames, a
   return { ...fixed, cert: certPem, key: keyPem };
 }
 
-/** A text that changes when a file is written, replaced or removed. */
+/** Returns a text that changes when a file is written, replaced or removed. */
 function versionOf({ ca, cert, key }: TlsFileNames): string {
   return [ca, cert, key].map((file) => {
     try {
@@ -84,8 +84,8 @@ const certificateBlock =
 const privateKeyBlock = /-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----[^]*?-----END \1-----/;
 
 /**
- * The content of a PEM file with certificates. Throws CONFIG if it cannot be read or its first certificate is not
- * valid.
+ * Returns the content of a PEM file with certificates. Throws CONFIG if baton cannot read it or its first certificate
+ * is invalid.
  */
 function readCertificates(file: string): string {
   const pem = readPem(file);
@@ -94,8 +94,8 @@ function readCertificates(file: string): string {
 }
 
 /**
- * The content of a PEM file with a private key. Throws CONFIG if it cannot be read, other users can read it, or
- * `passphrase` does not open it.
+ * Returns the content of a PEM file with a private key. Throws CONFIG if baton cannot read it, other users can read it,
+ * or `passphrase` does not open it.
  */
 function readPrivateKey(file: string, passphrase: string | undefined): string {
   const pem = readPem(file);
@@ -151,7 +151,7 @@ function privateKey(pem: string, file: string, passphrase: string | undefined): 
   }
 }
 
-/** Loaded only for such files: it is slow to load. */
+/** Loads node:crypto only for such files, because loading it is slow. */
 function loadCrypto() {
   return process.getBuiltinModule("node:crypto");
 }

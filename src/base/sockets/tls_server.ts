@@ -5,10 +5,10 @@ import { currentTlsOptions, type TlsSource } from "./connection.ts";
 
 export type SocketServer = Server;
 
-/** How often the files are looked at, in milliseconds. Bun has no event before the handshake of a connection. */
+/** How often the files are checked, in milliseconds. Bun has no event before a connection's handshake. */
 const renewalMs = 1000;
 
-/** The caller listens, and closes the server. `ca` makes clients need a certificate that is signed by it. */
+/** Creates the server; the caller listens and closes it. With `ca`, clients need a certificate that it has signed. */
 export function createTlsServer(source: TlsSource, { handshakeMsMax, handshakesMax }: {
   readonly handshakeMsMax: number;
   /** Null: no limit. */

@@ -13,11 +13,11 @@ export interface ChecksumTable<Column extends string> {
   readonly allColumns: string;
   readonly insert: string;
   readonly replace: string;
-  /** The values that `insert` and `replace` bind. Other values of the row are ignored. */
+  /** Returns the values that `insert` and `replace` bind. Ignores other values of the row. */
   valuesToBind(row: Readonly<Record<Column, SqlValue>>): SqlValue[];
   /** The checksum of a row with these values. */
   checksumOfRow(row: Readonly<Record<Column, SqlValue>>): number;
-  /** Whether a row has the values that were stored. */
+  /** Returns whether a row has the values that were stored. */
   isIntact(row: SqlRow): boolean;
 }
 
@@ -88,8 +88,8 @@ export function checksumValues(values: readonly SqlValue[]): number {
 }
 
 /**
- * Whether the error means damaged data: SQLite found damaged pages, or a number that was never stored. Other errors, of
- * the disk or of a lock, tell nothing about a row.
+ * Returns whether an error means damaged data: SQLite found damaged pages, or a number that was never stored. Errors of
+ * the disk or of a lock say nothing about a row.
  */
 export function isDamageError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

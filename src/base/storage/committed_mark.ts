@@ -12,8 +12,8 @@ const numberBytes = 8;
 const markBytes = numberBytes + 4;
 
 /**
- * The number in the file; 0 when there is none, or when a crash has interrupted a write (wrong checksum). Throws the
- * system's error.
+ * Returns the number in the file; 0 if there is no file or if a crash has interrupted a write (wrong checksum). Throws
+ * the system's error.
  */
 export function readCommittedMark(path: string): bigint {
   let bytes: Buffer;

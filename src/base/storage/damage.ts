@@ -5,13 +5,13 @@
 import type { SqlRow } from "./sql_row.ts";
 import { type ChecksumTable, isDamageError } from "./checksum_table.ts";
 
-/** The limit of rows that are reported and counted. */
+/** The most damaged rows that are reported and counted. */
 const reportedMax = 10_000;
 
 /** A sentence without its end, used before or after a comma: `row 17 of the messages of topic "news" is damaged`. */
 export class DamageError extends Error {}
 
-/** The result of `read`, or `otherwise` if it throws a DamageError (or what `isExpected` accepts). */
+/** Returns the result of `read`, or `otherwise` if it throws a DamageError (or an error that `isExpected` accepts). */
 export function valueOrIfDamaged<T, Other>(
   otherwise: Other,
   read: () => T,
@@ -65,7 +65,7 @@ export function describeDamagedRow(table: string, id: unknown, where: string): s
   return `${id === undefined ? "a row" : `row ${id}`} of the ${table} ${where} is damaged`;
 }
 
-/** The messages as an error names them. */
+/** Names one or several messages in an error. */
 export function formatMessageRange(first: number, last: number): string {
   return first === last ? `message ${first}` : `messages ${first} to ${last}`;
 }

@@ -1,12 +1,9 @@
-/** Space that a database and its log can still take from their disk. Pure. */
+/** Computes how much space a database and its log can still take from their disk. Pure. */
 
 export interface DiskSpace {
   /** Size of the file system, in bytes. */
   readonly bytes: number;
-  /**
-   * Free bytes of it for this user when everything that is in the log, or in the open transaction, is in the database,
-   * too.
-   */
+  /** The file system's free bytes for this user after the log and the open transaction are in the database. */
   readonly freeBytes: number;
   /** Bytes of used and of unused pages in the database. */
   readonly usedBytes: number;
@@ -14,7 +11,8 @@ export interface DiskSpace {
 }
 
 /**
- * The free bytes that are left when `bytes` more are in the log, and then in the database: each is on the disk twice.
+ * Returns the free bytes that remain when `bytes` more are written. They are on the disk twice: in the log, then in the
+ * database.
  */
 export function freeDiskBytesAfter(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,
@@ -24,8 +22,8 @@ export function freeDiskBytesAfter(
 }
 
 /**
- * The most bytes that may be added so that `kept` bytes stay free. `logBytes`: space that the log has already. Negative
- * space has no room.
+ * Returns the most bytes that can be added while `kept` bytes stay free; never less than 0. `logBytes` is the space
+ * that the log has already.
  */
 export function diskRoomBytes(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,

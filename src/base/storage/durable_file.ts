@@ -12,7 +12,7 @@ export function flushPath(path: string): void {
   }
 }
 
-/** The same for a file that may be missing. */
+/** Flushes a file or folder, unless it is missing. */
 export function flushPathIfPresent(path: string): void {
   try {
     flushPath(path);

@@ -2,11 +2,12 @@
 import { readFileSync, statSync } from "node:fs";
 import process from "node:process";
 
-/** The file in a store's folder that its owner locks, so that other processes can read the database meanwhile. */
+/** The file in a store's folder that its owner locks. Other processes can read the database meanwhile. */
 export const storeOwnerFileName = "owner.sqlite";
 
 /**
- * Returns the process ID; null if there is none, or if it cannot be known: outside Linux, or in another PID namespace.
+ * Returns the ID of the process that holds a file's lock. Returns null if there is none, or if it is unknown: outside
+ * Linux, or in another PID namespace.
  */
 export function findFileLockHolder(path: string): number | null {
   try {

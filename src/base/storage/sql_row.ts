@@ -8,9 +8,9 @@ export type SqlRow = Record<string, SqlValue>;
 export type DatabaseRow = Readonly<Record<string, unknown>>;
 
 /**
- * The result of `read`: a row, rows, or undefined. No row was stored with an integer that a JavaScript number cannot
- * represent. If a disk error has produced one, the row gets the nearest number: its checksum detects the damage, and
- * the other rows can be read.
+ * Returns the result of `read`: a row, rows, or undefined. If a disk error has made an integer too large for a
+ * JavaScript number, the row gets the nearest number. Its checksum then detects the damage, and other rows stay
+ * readable.
  */
 export function readWithNearestNumbers<Read>(
   statement: StatementSync,

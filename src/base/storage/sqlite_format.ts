@@ -48,7 +48,7 @@ export function checkSqliteSchema(database: DatabaseSync, schema: string): void 
   }
 }
 
-/** A number that SQLite keeps: `user_version`. */
+/** Returns a number of the database's header or state, such as `user_version`. */
 export function readSqlitePragma(database: DatabaseSync, name: string): number {
   return Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
 }

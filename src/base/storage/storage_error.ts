@@ -4,7 +4,7 @@ import { BatonError, errorMessage } from "../errors.ts";
 /** SQLITE_IOERR_SHMSIZE. */
 const noSharedMemory = 4874;
 
-/** SQLite reports that a file is locked when its busy timeout is over. */
+/** Returns whether an error says that another process still has the lock at the end of SQLite's busy timeout. */
 export function isDatabaseLocked(error: unknown): boolean {
   return saysSqlite(error, /locked|busy/i);
 }

@@ -1,7 +1,7 @@
 /**
- * A store in a thread of its own, which waits for the disk so that the process does not. `StorageThread` is the side of
- * the process: typed calls, events, failure, end. `StoragePort` is the side of the thread: it runs the calls in their
- * order. Neither knows what the store is made of: the calls are the store's interface.
+ * Runs a store in its own thread, so that the process does not wait for the disk. `StorageThread` is the process's
+ * side: typed calls, events, failure, end. `StoragePort` is the thread's side: it runs the calls in order. Neither
+ * knows the store; the calls are its interface.
  */
 import { type MessagePort, parentPort, receiveMessageOnPort } from "node:worker_threads";
 import { BatonError, type ErrorCode } from "../errors.ts";
@@ -82,7 +82,7 @@ export function storageRequestReceiver(port: MessagePort): StorageRequestReceive
   };
 }
 
-/** Calls that are run together at most. */
+/** The most calls that run together. */
 const togetherMax = 1024;
 
 export interface StorageThreadHooks<Event> {

@@ -10,10 +10,10 @@ import type { ChecksumTable } from "./checksum_table.ts";
 /** Receives a sentence about a problem. */
 export type ReportStoreProblem = (problem: string) => void;
 
-/** The limit of problems that are listed. */
+/** The most problems that are listed. */
 const problemsMax = 100;
 
-/** A list of problems, and the function that adds to it. */
+/** Creates a list of problems, and the function that adds to it. */
 export function newProblemList(): { readonly problems: readonly string[]; readonly addProblem: ReportStoreProblem } {
   const problems: string[] = [];
   return { problems, addProblem: (problem) => void (problems.length < problemsMax && problems.push(problem)) };

@@ -47,13 +47,13 @@ interface StoredFrames {
   readonly why: string;
 }
 
-/** The first bytes of a file, at most `bytesMax`; null when there is no such file. */
+/** Returns the first bytes of a file, at most `bytesMax`, or null if there is no file. */
 export type ReadFileStart = (path: string, bytesMax: number) => Uint8Array | null;
 
 /**
- * A sentence about damage in the log beside the database; null when the log is intact or missing. Call it only while
- * this process does not have the database open: closing a file releases all locks of the process on it (fcntl(2)),
- * SQLite's too.
+ * Returns a sentence about damage in the log beside the database, or null if the log is intact or missing. Call it only
+ * while this process does not have the database open: closing a file releases all its locks on it (fcntl(2)), including
+ * SQLite's.
  */
 export function findWalDamage(databasePath: string, read: ReadFileStart = bytesOf): string | null {
   const logPath = `${databasePath}-wal`;
@@ -167,7 +167,7 @@ class WalFrames {
   }
 }
 
-/** The log's header. Null: damaged. "none": nothing was ever written, or the file is only reserved. */
+/** Returns the log's header; null if it is damaged; "none" if nothing was ever written or the file is only reserved. */
 function headerOf(log: Uint8Array): WalHeader | "none" | null {
   const bytes = log.subarray(0, logHeaderBytes);
   if (bytes.byteLength < logHeaderBytes || bytes.every((byte) => byte === 0)) return "none";

@@ -1,9 +1,12 @@
-/** Whether the files of a store can still be written, for a process that has nothing to write just now. */
+/** Checks that a store's files are still writable, for use while the process has nothing to write. */
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import { errorMessage } from "../errors.ts";
 
-/** Null: they can. A file system becomes read-only after an error of its disk, and rights may be taken away. */
+/**
+ * Returns why the files cannot be written, or null if they can. A disk error makes a file system read-only, and an
+ * operator may change permissions.
+ */
 export function whyStoreNotWritable(folder: string, file: string): string | null {
   try {
     for (const path of [folder, join(folder, file)]) accessSync(path, constants.W_OK);

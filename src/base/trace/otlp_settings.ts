@@ -1,4 +1,4 @@
-/** Where traces are sent, as the variables of OpenTelemetry say. Pure. */
+/** Reads from OpenTelemetry's variables where traces go. Pure. */
 import type { traceVariables } from "../config/trace_settings.ts";
 
 export interface OtlpSettings {

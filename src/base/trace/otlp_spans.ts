@@ -9,14 +9,14 @@ export type SpanAttributes = Readonly<Record<string, string | number | boolean |
 export interface TraceSpan {
   readonly name: string;
   readonly context: TraceContext;
-  /** Null: it is the first one of its trace. */
+  /** Null for the first span of a trace. */
   readonly parentId: string | null;
   /** Wall clock, in milliseconds; may have a fraction. */
   readonly startMs: number;
   readonly endMs: number;
   /** Attributes without a value are left out. */
   readonly attributes: SpanAttributes;
-  /** Null: it did not fail. */
+  /** Why it failed, or null if it did not. */
   readonly error: string | null;
 }
 

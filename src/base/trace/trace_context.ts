@@ -49,7 +49,7 @@ export function newSpanContext(parent: TraceContext | null): TraceContext {
   return parent === null ? { traceId: newId(16), spanId, isSampled: true, state: "" } : { ...parent, spanId };
 }
 
-/** The id of a trace for a text, always the same: spans of processes that know only this text are one trace. */
+/** Derives a trace ID from a text. Processes that know only this text then share a trace. */
 export function deriveTraceId(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }

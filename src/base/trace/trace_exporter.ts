@@ -65,7 +65,7 @@ export class TraceExporter {
     if (lost > 0) onProblem(`${countWithNoun(lost, "span was", "spans were")} not sent: the collector is too slow`);
   }
 
-  /** Null: the batch was sent. Failures that follow each other are one message. */
+  /** Reports a problem; null means that the batch was sent. Consecutive failures are reported once. */
   #report(problem: string | null): void {
     if (problem !== null && !this.#isFailing) this.#options.onProblem(`traces were not sent: ${problem}`);
     this.#isFailing = problem !== null;
@@ -103,7 +103,7 @@ export class TraceExporter {
   }
 }
 
-/** The address without what may be a secret in it. */
+/** Returns the address without parts that may be secret. */
 function urlWithoutSecrets(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;

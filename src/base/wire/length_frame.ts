@@ -1,7 +1,7 @@
 /** ZooKeeper framing: a 32-bit length, then the bytes. Bytes in, frames out. Uses no socket and no clock. */
 import { ByteWriter, protocolError, readU32 } from "./bytes.ts";
 
-/** The server's default jute.maxbuffer: the longest frame by default. */
+/** The default longest frame: the default jute.maxbuffer of ZooKeeper servers, in bytes. */
 export const juteFrameBytesMaxDefault = 0xfffff;
 
 /**

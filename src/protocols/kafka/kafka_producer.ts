@@ -102,7 +102,7 @@ export class KafkaProducer {
     this.#brokers.close();
   }
 
-  /** Tries once. Null: the record is written. A text: an obstacle that may be gone at the next attempt. */
+  /** Tries once. Returns null if the record is written, or else an obstacle that may be gone at the next attempt. */
   async #attempt(record: KafkaRecord, signal: AbortSignal): Promise<string | null> {
     try {
       if (this.#leaders.length === 0) await this.#refreshMetadata(signal);

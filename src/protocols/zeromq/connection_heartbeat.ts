@@ -23,7 +23,7 @@ export class ConnectionHeartbeat {
   #lastPingMs = 0;
   #dueMs = 0;
   #isBeating = false;
-  /** The peer knows PING. */
+  /** Whether the peer knows PING. */
   #peerKnowsPing = false;
   #cancel: (() => void) | null = null;
 

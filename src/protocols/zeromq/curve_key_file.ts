@@ -9,8 +9,8 @@ import { type CurveCertificate, parseCurveCertificate } from "./curve_certificat
 const fileBytesMax = 64 << 10;
 
 /**
- * Reads the own key pair. Throws CONFIG for a file that is missing, invalid, has only a public key, or is readable by
- * other users.
+ * Reads this side's key pair. Throws CONFIG if the file is missing, is invalid, has only a public key, or is readable
+ * by other users.
  */
 export function readCurveSecretKey(file: string): X25519Secret {
   const { secretKey, stat } = readKeyFile(file);

@@ -20,9 +20,9 @@ export interface InputReadingChanges<Owner> {
   readonly resume: readonly Owner[];
 }
 
-/** Bytes: a connection that holds at most this is always read, and is not counted. */
+/** A connection that holds at most this many bytes is always read and not counted. */
 export const uncountedInputBytesMax = 16 << 10;
-/** Milliseconds that a message may take to arrive while memory is short. */
+/** How long a message may take to arrive while memory is short, in milliseconds. */
 export const shortInputMsMax = 10_000;
 
 interface Holding {
@@ -95,7 +95,7 @@ export class InputBudget<Owner> {
     return gone;
   }
 
-  /** Returns by how many bytes its share has grown. */
+  /** Counts what a connection holds, and returns the growth in bytes. */
   #count(
     owner: Owner,
     before: Holding | undefined,

@@ -22,7 +22,7 @@ export interface ZeroMqSocketOptions {
   readonly receiveHighWaterBytes?: number;
   /** Limits for one message or command of a peer. */
   readonly limits?: Partial<ZmtpLimits>;
-  /** Milliseconds: a connection or a handshake that takes longer is given up. */
+  /** The limit for a connection and its handshake, in milliseconds; a slower one is given up. */
   readonly handshakeMsMax?: number;
   /** Sends a PING every `everyMs` milliseconds (0: never), and ends the connection after `timeoutMs` of silence. */
   readonly heartbeat?: { readonly everyMs: number; readonly timeoutMs: number };
@@ -84,7 +84,7 @@ export function resolveSocketOptions(options: ZeroMqSocketOptions): ResolvedSock
   return resolved;
 }
 
-/** NaN is refused too: every comparison with it is false, so that it would be no limit. */
+/** Checks the numbers. Rejects NaN as well: every comparison with it is false, so it would be no limit. */
 function checkNumbers(options: ResolvedSocketOptions): void {
   const { limits, heartbeat, reconnect } = options;
   const least: readonly [name: string, value: number, least: number][] = [

@@ -237,7 +237,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     };
   }
 
-  /** True if something has changed since the last check. */
+  /** Resolves at the next change. */
   #waitForChange(): Promise<void> {
     return new Promise((resolve) => this.#onChange = resolve);
   }
@@ -300,12 +300,12 @@ async function bindEndpoint(
   }
 }
 
-/** Null for TCP. */
+/** Returns the status of the socket's file, or null for TCP. */
 function socketFileOf(address: Address): BigIntStats | null {
   return address.kind === "unix" ? statSocketFile(address.path) : null;
 }
 
-/** Milliseconds: a connection that lasted for less counts as a failure, and the delays keep growing. */
+/** A connection that ends before this many milliseconds counts as a failure, and the delays keep growing. */
 const stableMsMin = 1000;
 
 /** Keeps one endpoint connected: dials again after each loss, with full jitter, until it is stopped. */

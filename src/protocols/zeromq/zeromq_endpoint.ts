@@ -2,7 +2,7 @@
 import { BatonError } from "../../base/errors.ts";
 import { type Address, formatAddress, splitHostPort } from "../../base/sockets/connection.ts";
 
-/** Maximum bytes of a socket's path (sun_path has 108 bytes, the last one is zero). */
+/** The most bytes of a socket's path. `sun_path` has 108 bytes, and the last one is zero. */
 export const ipcPathBytesMax = 107;
 
 /** Parses an endpoint to connect to. Throws USAGE, which quotes it as it was `written`. */

@@ -80,7 +80,7 @@ export interface DialedPeer {
   handleLoss(wasReady: boolean): void;
 }
 
-/** Bytes: from this amount on, waiting messages of one turn are written immediately. */
+/** The bytes of one turn from which on its messages are written immediately. */
 const corkBytesMax = 32 << 10;
 /**
  * While more bytes than this have not left the process, messages wait unencoded, and are not lost with the connection.
@@ -91,7 +91,7 @@ const congestedBytes = 256 << 10;
  * message gets one response, waiting has no use and costs a tenth of the round trip.
  */
 const idleTurns = { ofMany: 6, ofOne: 1 };
-/** Milliseconds that the last bytes have to be sent. */
+/** How long the last bytes may take to be sent, in milliseconds. */
 const lastBytesMsMax = 1000;
 
 export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {

@@ -57,7 +57,7 @@ export class ZeroMqPeer {
     return this.#link;
   }
 
-  /** Number of messages that are not sent, as far as is known. */
+  /** The number of messages that are not known to be sent. */
   get unsent(): number {
     return this.#outbox.length + (this.#link?.inFlight ?? 0);
   }

@@ -22,12 +22,12 @@ import { formatDuration } from "../../base/support/duration.ts";
 export interface ConnectRoundOptions {
   readonly attemptMs: number;
   /**
-   * The time for a server that has accepted the connection, if there is no other one to try; `attemptMs` when left out.
+   * The limit for a server that has accepted the connection, if there is no other one to try; `attemptMs` by default.
    */
   readonly soleAttemptMs?: number;
   readonly staggerMs: number;
   readonly signal: AbortSignal;
-  /** The server to leave out: the one that the session is connected to. */
+  /** The server to skip: the one that the session is connected to. */
   readonly except?: Address | undefined;
   readonly report?: ConnectReport;
 }
@@ -61,7 +61,7 @@ export class ZooKeeperConnector {
   readonly #hosts: ZooKeeperHosts;
   readonly #options: EstablishOptions;
   readonly #clock: Clock;
-  /** The names of the ports that were asked in the other way. */
+  /** The ports that were already probed with and without TLS. */
   readonly #asked = new Set<string>();
 
   constructor(hosts: ZooKeeperHosts, options: EstablishOptions) {
@@ -145,8 +145,8 @@ export class ZooKeeperConnector {
   }
 
   /**
-   * Asks a port in the other way, TLS or plain, that closed a connection without a response. Once, because that rarely
-   * changes.
+   * Probes a port that closed a connection without a response: with TLS if it was tried without, and the reverse.
+   * Probes each port once, because the answer rarely changes.
    */
   async #protocolFault(
     { address, name }: ServerEndpoint,
@@ -216,8 +216,8 @@ const timeIsUp = new Error("the attempt ran out of time");
 const attemptMsMax = 120_000;
 
 /**
- * Whether no later attempt can succeed: wrong credentials stay wrong, but an unreachable or broken server may be
- * replaced.
+ * Returns whether every later attempt would fail as well. Wrong credentials stay wrong, but an unreachable or broken
+ * server may be replaced.
  */
 function isFinal(error: BatonError): boolean {
   return error.code !== "PROTOCOL" && error.code !== "UNREACHABLE";
@@ -263,8 +263,8 @@ export class ConnectReport {
   }
 
   /**
-   * All servers and their failures, separated by semicolons. An earlier failure tells more than an attempt that has not
-   * ended.
+   * Lists all servers with their failures, separated by semicolons. An earlier failure says more than an unfinished
+   * attempt.
    */
   describe(nowMs: number): string {
     const open = [...this.#waiting].filter(([name]) => !this.#failed.has(name));
@@ -286,8 +286,8 @@ interface RaceOptions {
 }
 
 /**
- * The result of the first attempt that resolves; null when all have rejected. The other attempts are then aborted;
- * results that they still resolve with go to `discard`.
+ * Starts an attempt at each candidate in turn and returns the first result, or null if all attempts fail. Aborts the
+ * other attempts; their late results go to `discard`.
  */
 export function raceStaggeredAttempts<C, T>(
   candidates: readonly C[],

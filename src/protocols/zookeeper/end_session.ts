@@ -34,8 +34,8 @@ const staggerMs = 200;
 const attemptMs = 2000;
 
 /**
- * Ends the session of a text made by `encodeSessionHandle`. True when it has ended; false when that is unknown. Never
- * rejects.
+ * Ends the session of a text made by `encodeSessionHandle`. Resolves with true if it has ended, and false if that is
+ * unknown. Never rejects.
  */
 export async function endSession(word: string, options: EndSessionOptions): Promise<boolean> {
   const { clock, limitMs } = options;
@@ -93,8 +93,8 @@ function closeSessionOn(
 }
 
 /**
- * The shortest session timeout that the servers grant, in milliseconds. Opens a session with a timeout of 1 ms, and
- * closes it. Null when no server responded in time. Never rejects.
+ * Returns the shortest session timeout that the servers grant, in milliseconds, by opening and closing a session with a
+ * timeout of 1 ms. Returns null if no server responds in time. Never rejects.
  */
 export async function probeShortestTimeout(connector: ZooKeeperConnector, { clock, attemptMs, signal }: {
   readonly clock: Clock;
@@ -156,13 +156,13 @@ export async function decodeSessionHandle(word: string): Promise<SessionHandle> 
   };
 }
 
-/** The process that ends the session has another working directory. */
+/** Makes file names absolute, because the process that ends the session has another working directory. */
 function absolute({ ca, cert, key, ...rest }: TlsFileNames): TlsFileNames {
   const pathOf = (name: string | undefined) => name === undefined ? undefined : resolve(name);
   return { ...rest, ca: pathOf(ca), cert: pathOf(cert), key: pathOf(key) };
 }
 
-/** The TLS files may have been renewed since the session was opened. Null: they cannot be used now. */
+/** Reads the TLS files again, because they may have been renewed since. Returns null if they cannot be used now. */
 async function renewedTls(names: TlsFileNames): Promise<TlsSource | null> {
   try {
     const { TlsFiles } = await import("../../base/sockets/tls_files.ts"); // few servers need it

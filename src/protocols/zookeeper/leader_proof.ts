@@ -14,7 +14,7 @@ const leaderCodes: ReadonlySet<number> = new Set([
   multiOperationCode,
 ]);
 
-/** Whether the response to this kind of request comes from the leader. */
+/** Returns whether the leader answers this kind of request. */
 export function isAnsweredByLeader(code: number): boolean {
   return leaderCodes.has(code);
 }

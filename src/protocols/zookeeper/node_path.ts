@@ -11,7 +11,8 @@ export function validateNodePath(path: string, sequential = false): void {
 }
 
 /**
- * The fault of a path; null when it is valid. It uses patterns: a loop would be compiled at every start, and be slower.
+ * Describes what is wrong with a path, or returns null if it is valid. It uses patterns because a loop would be
+ * compiled at every start and be slower.
  */
 function describePathFault(path: string): string | null {
   if (path === "/") return null;

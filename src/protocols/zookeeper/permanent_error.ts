@@ -1,4 +1,4 @@
-/** Faults that remain at the next attempt. If all servers have such a fault, connecting fails immediately. */
+/** Faults that the next attempt would meet again. If all servers have one, connecting fails immediately. */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { TlsOptions } from "../../base/sockets/connection.ts";
 import { systemErrorCode } from "../../base/sockets/describe_failure.ts";
@@ -58,7 +58,7 @@ const notTls: ReadonlySet<string> = new Set([
 ]);
 
 export interface CertificateFault {
-  /** The side whose certificate is refused. */
+  /** The side whose certificate the other side rejects. */
   readonly owner: "client" | "server";
   /** A short description, as in "zk1:2281: its certificate has expired". */
   readonly text: string;

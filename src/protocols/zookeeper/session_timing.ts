@@ -1,4 +1,6 @@
-/** The actions of a session by its age. Pure: ages in, decisions out. All times are monotonic milliseconds. */
+/**
+ * Decides what a session does, and when. Pure: takes ages, returns decisions. All times are monotonic, in milliseconds.
+ */
 
 /** Intervals as fractions of T, the negotiated session timeout. */
 export interface SessionTiming {
@@ -112,7 +114,7 @@ export class SilencePatience {
    * nothing of writes.
    */
   readonly #limitsMs = { write: 0, read: 0 };
-  /** The connections in a row that were given up although the servers can be reached. */
+  /** The consecutive connections that were given up although the servers can be reached. */
   rounds = 0;
 
   /** `leaseMs`: the part of a lease that its keeper has left when it sends a request; Infinity without a lease. */
@@ -134,10 +136,7 @@ export class SilencePatience {
     );
   }
 
-  /**
-   * A request was answered after this time. The next one may have to wait for a flush that runs already, and for its
-   * own.
-   */
+  /** Records how long a request took. The next one may have to wait for a flush that is running, and for its own. */
   answered(kind: RequestKind, ageMs: number): void {
     if (this.#limitsMs[kind] > 0) this.#limitsMs[kind] = 3 * ageMs;
     if (kind === "write" || this.#limitsMs.write === 0) this.rounds = 0;

@@ -62,7 +62,7 @@ export const curveBoxLayouts = {
   vouch: layout("A vouch's box", { clientTransientKey: 32, serverKey: 32 }),
 } as const;
 
-/** Boxes after the 16 bytes that complete their nonces: cookie and vouch. */
+/** A box after the 16 bytes that complete its nonce: cookie and vouch. */
 export const longNonceBoxLayout = layout("A cookie or a vouch", { nonce: 16, box: 80 });
 
 /** CurveZMQ 1.0. */

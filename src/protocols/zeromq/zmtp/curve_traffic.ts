@@ -26,7 +26,7 @@ const headBytes = tagAt + 16;
  * array.
  */
 const smallBytes = 256;
-/** A whole number of Poly1305 blocks. */
+/** The size of the pieces to authenticate: a whole number of Poly1305 blocks. */
 const tagPieceBytes = 64 << 10;
 
 export interface CurveTrafficKeys {

@@ -127,7 +127,7 @@ function keepSpare(buffer: Uint8Array<ArrayBuffer>): void {
   if (byteLength <= spareCapacityMax && byteLength > (spare?.byteLength ?? 0)) spare = buffer;
 }
 
-/** Null if it is too small, in use, or not worth keeping. */
+/** Takes the spare buffer. Returns null if it is too small, in use, or not worth keeping. */
 function takeSpare(bytes: number): Uint8Array<ArrayBuffer> | null {
   if (bytes <= keptCapacity || spare === null || spare.byteLength < bytes) return null;
   const taken = spare;

@@ -42,7 +42,7 @@ export type ZmtpHandshakeOutcome =
 export interface ZmtpHandshakeStep {
   /** Bodies of commands to send, in this order, before anything else. */
   readonly send: readonly Uint8Array[];
-  /** Null: the peer's next command decides. */
+  /** Null if the peer's next command decides. */
   readonly outcome: ZmtpHandshakeOutcome | null;
 }
 

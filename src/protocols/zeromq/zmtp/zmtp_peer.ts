@@ -40,7 +40,7 @@ export interface ZmtpPeerDescription {
 export interface ZmtpReceiveOptions {
   /** The first frame of each received message (for a ROUTER, the peer's identity), or null. */
   readonly prefix: Uint8Array | null;
-  /** False: no messages for now, as after a receiver that wants none. */
+  /** False if the peer must wait, as after `onMessage` has returned false. */
   readonly wantsMore: boolean;
 }
 
