@@ -43,7 +43,7 @@ export const boolean: Codec<boolean> = {
   write: (writer, value) => writer.u8(value ? 1 : 0),
 };
 
-/** A string. ZooKeeper's own reader takes null for the empty string. */
+/** A string. Like ZooKeeper's own reader, reads null as the empty string. */
 export const ustring: Codec<string> = {
   bytesMin: 4,
   read(reader) {

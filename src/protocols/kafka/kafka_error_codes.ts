@@ -55,7 +55,10 @@ function isOneOf(...members: KafkaErrorName[]): (code: number) => boolean {
   return (code) => codes.has(code);
 }
 
-/** The guide's column "Retriable": the request may succeed a moment later, possibly at another broker. */
+/**
+ * Returns whether the guide's column "Retriable" says yes: the request may succeed a moment later, possibly at another
+ * broker.
+ */
 export const isRetriableKafkaError = isOneOf(
   "CORRUPT_MESSAGE",
   "UNKNOWN_TOPIC_OR_PARTITION",
@@ -78,7 +81,7 @@ export const isRetriableKafkaError = isOneOf(
   "THROTTLING_QUOTA_EXCEEDED",
 );
 
-/** The broker does not know the producer's ID or sequence: request a new ID. */
+/** Returns whether the broker does not know the producer's ID or sequence, so that a new ID is needed. */
 export const isStaleProducerError = isOneOf(
   "OUT_OF_ORDER_SEQUENCE",
   "UNKNOWN_PRODUCER_ID",
@@ -86,7 +89,7 @@ export const isStaleProducerError = isOneOf(
   "PRODUCER_FENCED",
 );
 
-/** The broker will never accept this record; it may accept others. */
+/** Returns whether the broker will never accept this record; it may accept others. */
 export const isRecordRefusedError = isOneOf(
   "MESSAGE_TOO_LARGE",
   "RECORD_LIST_TOO_LARGE",

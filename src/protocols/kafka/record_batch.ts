@@ -22,7 +22,7 @@ export interface ProducerStamp {
 /** The stamp of a producer without an ID. */
 export const noProducerStamp: ProducerStamp = { producerId: -1n, producerEpoch: -1, sequence: -1 };
 
-/** The bytes between the length and the end of the checksum, which covers all that follows. */
+/** The bytes after the length field, up to the end of the checksum, which covers everything after it. */
 const checkedFrom = 4 + 1 + 4;
 
 export function encodeRecordBatch(

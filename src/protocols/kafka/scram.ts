@@ -38,7 +38,7 @@ export class ScramExchange {
     return `n,,${this.#firstBare}`;
   }
 
-  /** The response to the server's first message. Rejects with REFUSED for a message that is not valid. */
+  /** Returns the response to the server's first message. Rejects with REFUSED if the message is invalid. */
   async clientFinalMessage(serverFirst: string): Promise<string> {
     const { r: nonce = "", s: salt = "", i: count = "" } = parseAttributes(serverFirst);
     const iterations = /^\d{1,7}$/.test(count) ? Number(count) : 0;
@@ -58,7 +58,7 @@ export class ScramExchange {
     return `${withoutProof},p=${Buffer.from(proof).toString("base64")}`;
   }
 
-  /** Throws REFUSED when the server has not shown that it knows the password. */
+  /** Throws REFUSED if the server has not proved that it knows the password. */
   verify(serverFinal: string): void {
     const { v: signature } = parseAttributes(serverFinal);
     if (signature === undefined || signature !== this.#serverSignature) {

@@ -10,7 +10,7 @@ import { BatonError } from "../../base/errors.ts";
 import { isCanonicalPublicKey, prepareX25519Secret, x25519KeyBytes } from "../../base/support/x25519.ts";
 import { decodeZ85, encodeZ85 } from "../../base/wire/z85.ts";
 
-/** Characters of a key. */
+/** The number of characters in a key's text. */
 export const curveKeyCharacters = 40;
 
 export interface CurveCertificate {
@@ -19,10 +19,10 @@ export interface CurveCertificate {
   readonly secretKey: Uint8Array | null;
 }
 
-/** A key as text (Z85). */
+/** Encodes a key as text (Z85). */
 export const formatCurveKey = encodeZ85;
 
-/** Certificate for the owner only. CZMQ requires the four blanks. */
+/** Formats the certificate for the owner only. CZMQ requires the four blanks. */
 export function formatSecretCertificate(secretKey: Uint8Array): string {
   return [
     "# A CURVE key pair for ZeroMQ. Keep this file secret: any program that reads it can impersonate its owner.",
@@ -34,7 +34,7 @@ export function formatSecretCertificate(secretKey: Uint8Array): string {
   ].join("\n");
 }
 
-/** Certificate for other users. */
+/** Formats the certificate for other users. */
 export function formatPublicCertificate(publicKey: Uint8Array): string {
   return [
     "# A CURVE public key for ZeroMQ, to be given to those who talk to its owner.",
@@ -93,7 +93,7 @@ function decodeKey(text: string, name: string): Uint8Array {
   throw configError(`${name} is no key in Z85: ${decoded.wrong}`);
 }
 
-/** Z85 uses "#", which starts a comment in other places. */
+/** Removes quotes and comments. Z85 uses "#", which starts a comment only outside quotes. */
 function unquote(value: string): string {
   const [, , quoted] = /^\s*(["'])(.*?)\1\s*(?:#.*)?$/.exec(value) ?? [];
   return quoted ?? value.replace(/#.*$/, "").trim();

@@ -1,4 +1,4 @@
-/** CURVE as an option of a socket: for one that is bound, and for one that connects. */
+/** CURVE as a socket option: for a socket that is bound, and for one that connects. */
 import { randomBytes } from "node:crypto";
 import type { X25519Secret } from "../../base/support/x25519.ts";
 import { curveClientMechanism } from "./zmtp/curve_client.ts";

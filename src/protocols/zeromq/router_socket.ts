@@ -25,7 +25,7 @@ export class RouterSocket extends ZeroMqSocket {
     return [...this.#byKey.values()].map(({ identity }) => identity.slice());
   }
 
-  /** The identity is not sent. */
+  /** Checks the frames without the identity, which is not sent. */
   protected override check(frames: readonly Uint8Array[]): void {
     const [identity] = frames;
     if (identity !== undefined && frames.length > 1) {
@@ -132,7 +132,7 @@ export class RouterSocket extends ZeroMqSocket {
     return new ZmtpError("IDENTITY_TAKEN", message);
   }
 
-  /** A former peer of that name whose messages are still unread. */
+  /** Returns a former peer of that name with unread messages. */
   #unreadPeerNamed(key: string, peer: ZeroMqPeer | null): ZeroMqPeer | undefined {
     return this.inbound.find((other) => other.key === key && other !== peer);
   }
@@ -195,7 +195,7 @@ class IdentityFrames {
     return frame;
   }
 
-  /** The peer loses its identity; frames of its unread messages keep the old one. */
+  /** Takes the identity away from a peer. Its unread messages keep their old frames. */
   revokeFrame(peer: ZeroMqPeer): void {
     if (peer.frame !== null) this.#peers.delete(peer.frame);
     peer.frame = null;

@@ -34,7 +34,7 @@ export interface ZeroMqSocketCounters {
   received: number;
   /** Messages accepted from the program. */
   sent: number;
-  /** Messages for a peer that is not connected. */
+  /** Messages dropped because their peer was not connected. */
   unroutable: number;
   /**
    * Messages that were accepted, and dropped or possibly lost: their peer left, or the socket was closed, before they

@@ -89,7 +89,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     dialer.start();
   }
 
-  /** Ends one peer's connection, because another peer has its name. */
+  /** Ends one peer's connection, because another peer has taken its name. */
   evict(peer: ZeroMqPeer): void {
     const reason = new ZmtpError("REPLACED", "Another connection has come with the same identity");
     for (const link of [...this.#connections]) {
@@ -187,7 +187,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     options.onEvent({ kind: "connectionRefused", endpoint, address });
   }
 
-  /** A connection that is read again may cause another change: the last decision is valid. */
+  /** Applies changes to connections. Reading again may cause more changes, so only the last decision counts. */
   #applyInputChanges({ stop, resume }: InputReadingChanges<ZeroMqLink>): void {
     for (const link of stop) this.#pendingDecisions.set(link, "stop");
     for (const link of resume) this.#pendingDecisions.set(link, "resume");
@@ -207,7 +207,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
         this.#closeExpired());}
   }
 
-  /** A connection whose messages the program does not take is not at fault. */
+  /** Closes the connections whose messages take too long, except those whose messages the program does not take. */
   #closeExpired(): void {
     this.#cancelExpiryCheck = null;
     const { clock, limits } = this.host.options;
@@ -338,7 +338,7 @@ class Dialer implements DialedPeer {
     this.#cancelWait?.();
   }
 
-  /** The connection of the last attempt is over. `wasReady`: its handshake had succeeded. */
+  /** Handles the end of the last attempt's connection. `wasReady`: its handshake had succeeded. */
   handleLoss(wasReady: boolean): void {
     const isSound = wasReady && this.#options.clock.now() - this.#connectedMs >= stableMsMin;
     if (isSound) this.#attempt = 0;

@@ -105,17 +105,17 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
   #connection: Connection | null = null;
   #stopDeadline: (() => void) | null = null;
   #wasReady = false;
-  /** This side wants the end, which needs no report. */
+  /** Whether this side wants the end, which it need not report. */
   #isLeaving = false;
   #over = false;
   #closed = false;
   /** Bytes received and not read yet. */
   #unread: Uint8Array | null = null;
-  /** The peer's queue is full. */
+  /** Whether the peer's queue is full. */
   #isFull = false;
-  /** Memory for incomplete messages is short. */
+  /** Whether reading is stopped because memory for incomplete messages is short. */
   #isStopped = false;
-  /** The current chunk has completed a message. */
+  /** Whether the current chunk has completed a message. */
   #hasCompleted = false;
   #isCorked = false;
   #corkedBytes = 0;
@@ -160,7 +160,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     return this.#zmtp.isReady && !this.#over && this.#unsentBytes < congestedBytes;
   }
 
-  /** Messages, and their bytes, that may not have left this process. */
+  /** The number of messages that may not have left this process. */
   get inFlight(): number {
     return this.#inFlight;
   }

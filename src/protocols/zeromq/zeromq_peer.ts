@@ -67,7 +67,7 @@ export class ZeroMqPeer {
     return this.#inbox.length;
   }
 
-  /** No message is accepted until more were taken. */
+  /** Whether the peer must wait until the program has taken more messages. */
   get isHeldBack(): boolean {
     return this.#isHeldBack;
   }
@@ -174,8 +174,7 @@ export class ZeroMqPeer {
   }
 
   /**
-   * Runs after the loop of the program that takes messages; and a large number of messages must not delay all other
-   * connections.
+   * Resumes reading after the program's loop that takes messages. Many messages must not delay all other connections.
    */
   #resume(): void {
     const resume = () => this.#link?.resume();

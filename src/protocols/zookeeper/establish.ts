@@ -38,7 +38,7 @@ export interface EstablishedConnection {
   readonly endpoint: ServerEndpoint;
   readonly stream: FrameStream;
   readonly accepted: AcceptedSession;
-  /** The time at which the ConnectRequest was sent, on the clock. */
+  /** The clock time at which the ConnectRequest was sent. */
   readonly connectSentMs: number;
   /** The zxid of the request: the server has seen at least this one. */
   readonly lastZxid: bigint;
@@ -48,8 +48,8 @@ export interface EstablishedConnection {
 class SilentClose extends Error {}
 
 /**
- * Whether a port refused what it was sent without a word: a port of another protocol does that, and so does a server
- * that is busy.
+ * Returns whether a port closed the connection without a response. A port of another protocol does that, and so does a
+ * busy server.
  */
 export function isSilentClose(error: unknown): boolean {
   return error instanceof SilentClose || systemErrorCode(error) === "ECONNRESET";
@@ -67,7 +67,7 @@ export async function establishConnection(
   wanted: SessionRequest,
   { options, tls, signal, progress }: {
     readonly options: EstablishOptions;
-    /** Content of the TLS files at this time. */
+    /** The current content of the TLS files. */
     readonly tls: TlsOptions | undefined;
     readonly signal: AbortSignal;
     readonly progress: (waitingFor: string) => void;

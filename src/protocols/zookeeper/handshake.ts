@@ -28,9 +28,9 @@ export interface SessionIdentity {
 }
 
 /**
- * Whether the servers can resume the session on another connection. ClickHouse Keeper cannot: it gives every session a
- * password of zeros, and opens a new session for a client that asks for an old one (KeeperTCPHandler; ClickHouse issue
- * 116690).
+ * Returns whether the servers can resume the session on another connection. ClickHouse Keeper cannot: it gives every
+ * session a password of zeros, and opens a new session for a client that asks for an old one (KeeperTCPHandler;
+ * ClickHouse issue 116690).
  */
 export function isSessionResumable({ password }: Pick<SessionIdentity, "password">): boolean {
   return password.some((byte) => byte !== 0);

@@ -1,4 +1,4 @@
-/** The server list as users write it, and the addresses to try in one round. */
+/** Parses the server list that users write, and resolves it to the addresses to try in one round. */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type Address, formatAddress, splitHostPort } from "../../base/sockets/connection.ts";
 import { isIpLiteral, type ResolveHost } from "../../base/sockets/resolve_host.ts";
@@ -60,7 +60,7 @@ function serverListError(list: string, why: string): BatonError {
 export interface ServerEndpoint {
   /** The address with an IP literal instead of a name. */
   readonly address: Address;
-  /** The host as the user wrote it; a TLS certificate is checked against it. */
+  /** The host as the user wrote it, which the server's TLS certificate must contain. */
   readonly host: string;
   /** The server's name for messages. */
   readonly name: string;
@@ -90,8 +90,8 @@ export class ZooKeeperHosts {
   }
 
   /**
-   * The addresses in random order, so that clients spread over the servers. Resolving a name takes at most `lookupMs`;
-   * then its last addresses are used.
+   * Returns the addresses in random order, so that clients spread over the servers. After `lookupMs` without a result
+   * for a name, uses its last addresses.
    */
   async resolveServers(
     lookupMs: number,

@@ -3,7 +3,10 @@ import type { Address, Connection, Dial } from "../../base/sockets/connection.ts
 import { systemErrorCode } from "../../base/sockets/describe_failure.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
 
-/** Whether the port responds to a plain four-letter word. ZooKeeper does so even for words that it does not allow. */
+/**
+ * Returns whether the port responds to a four-letter word without TLS. ZooKeeper responds even to words that it does
+ * not allow.
+ */
 export async function answersWithoutTls(address: Address, dial: Dial, signal: AbortSignal): Promise<boolean> {
   const answered = Promise.withResolvers<boolean>();
   using limit = new TaskScope(onAbort(signal, () => answered.resolve(false)));
@@ -21,7 +24,7 @@ export async function answersWithoutTls(address: Address, dial: Dial, signal: Ab
   }
 }
 
-/** Whether the port responds to a TLS handshake, be it with a refusal. */
+/** Returns whether the port responds to a TLS handshake, even by rejecting it. */
 export async function answersTls(address: Address, dial: Dial, signal: AbortSignal): Promise<boolean> {
   try {
     (await dial(address, { onData() {}, onClosed() {} }, { tls: {}, signal })).destroy();

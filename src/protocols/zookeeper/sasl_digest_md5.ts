@@ -9,8 +9,8 @@ const zooKeeperUri = "zookeeper/zk-sasl-md5";
 
 export interface SaslExchange {
   /**
-   * The response to the server's token; null when the exchange is complete and the server has proved itself. Throws
-   * PROTOCOL.
+   * Returns the response to the server's token, or null if the exchange is complete and the server has proved itself.
+   * Throws PROTOCOL.
    */
   next(token: Uint8Array): Uint8Array | null;
 }

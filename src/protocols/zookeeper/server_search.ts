@@ -17,7 +17,10 @@ export interface ServerSearchRound extends Pick<ConnectRoundOptions, "attemptMs"
   readonly backoff: Backoff;
 }
 
-/** A result that another round would not change: accepted, unknown to the servers, or credentials refused. */
+/**
+ * A result that another round would not change: a server accepted the session, the servers do not know it, or they
+ * rejected the credentials.
+ */
 export type ServerSearchResult =
   | Extract<ConnectRoundOutcome, { kind: "accepted" | "expired" }>
   | { readonly kind: "refused"; readonly error: ZooKeeperError };
@@ -35,10 +38,10 @@ export class ServerSearch {
   readonly #owner: ServerSearchOwner;
   #running: AbortController | null = null;
   #acceptedMs = -Infinity;
-  /** Consecutive servers that accepted the session and lost the connection soon. */
+  /** The consecutive servers that accepted the session and soon lost the connection. */
   #shortConnections = 0;
   #endPause: () => void = () => {};
-  /** Null: no search is running. */
+  /** Null while no search is running. */
   #report: ConnectReport | null = null;
 
   constructor(
@@ -61,7 +64,7 @@ export class ServerSearch {
     });
   }
 
-  /** Why the attempts of the present search at each server have failed, as " (…)"; empty when there is no search. */
+  /** Returns why the attempts at each server have failed, as " (…)"; empty if no search is running. */
   describe(): string {
     const why = this.#report?.describe(this.#clock.now()) ?? "";
     return why === "" ? "" : ` (${why})`;
@@ -120,7 +123,8 @@ export class ServerSearch {
 }
 
 /**
- * Null when another round may end differently. A local server that could not be started may start in the next round.
+ * Returns null if another round may end differently. A local server that could not be started may start in the next
+ * round.
  */
 function resultOf(outcome: ConnectRoundOutcome): ServerSearchResult | null {
   if (outcome.kind === "failed") return null;

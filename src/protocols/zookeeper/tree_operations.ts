@@ -1,4 +1,7 @@
-/** Operations of ZooKeeper since 3.6 for programs that follow many nodes. Part of a client; loaded when one is used. */
+/**
+ * Operations that ZooKeeper has since 3.6, for programs that follow many nodes. Part of a client; loaded when one is
+ * used.
+ */
 import { type ByteWriter, protocolError } from "../../base/wire/bytes.ts";
 import { multiRequestCodec, multiResponseCodec } from "./jute/multi_request.ts";
 import { multiReadOperationCode, zooKeeperOperations } from "./jute/zookeeper_operations.ts";

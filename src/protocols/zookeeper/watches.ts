@@ -11,7 +11,7 @@ import type { Watcher } from "./zookeeper.ts";
 export const watchKinds = ["data", "exist", "child"] as const;
 export type WatchKind = (typeof watchKinds)[number];
 
-/** The kinds of watches that an event triggers. */
+/** The kinds of watches that each event triggers. */
 const kindsOf: Record<WatchEventTypeName, readonly WatchKind[]> = {
   created: ["data", "exist"],
   dataChanged: ["data", "exist"],
@@ -53,7 +53,7 @@ export class SessionWatches {
     this.#rearmBytesMax = Math.min(setWatchesBytesMax, frameBytesMax);
   }
 
-  /** The number of watched paths, counted per kind. */
+  /** The number of watched paths. A path with several kinds of watches counts for each kind. */
   get count(): number {
     return watchKinds.reduce((sum, kind) => sum + this.#tables[kind].size, 0);
   }
@@ -96,9 +96,9 @@ export class SessionWatches {
   }
 
   /**
-   * The SetWatches requests that set all watches on another connection. Changes since `lastZxid` fire immediately. For
-   * watches that the previous connection had not confirmed, changes since the connection before that fire. Recursive
-   * watches are not set again.
+   * Returns the SetWatches requests that set all watches on another connection. Changes since `lastZxid` fire
+   * immediately. For watches that the previous connection had not confirmed, changes since the connection before it
+   * fire. Recursive watches are not set again.
    */
   rearm(lastZxid: bigint): WatchRearmBatch[] {
     this.#recursive.clear();

@@ -69,7 +69,7 @@ export interface ZooKeeperSession {
    * listener.
    */
   subscribe(listener: (change: "state" | "renewed") => void): () => void;
-  /** Why each server could not be reached, as " (…)" for a message; empty while a connection lives. */
+  /** Returns why each server could not be reached, as " (…)" for a message; empty while connected. */
   describeOutage(): string;
   /** The number of connections so far. After a change, a caller repeats its current step. */
   readonly connections: number;
@@ -103,10 +103,7 @@ export interface ZooKeeper extends AsyncDisposable {
    * Rejects with UNIMPLEMENTED on servers before ZooKeeper 3.6.
    */
   addRecursiveWatch?(path: string, watcher: Watcher, options?: NodeOperationOptions): Promise<void>;
-  /**
-   * `getData` of several nodes in one request, for the same servers. A node that cannot be read has its error as its
-   * result.
-   */
+  /** Reads several nodes in one request, on the same servers. The result of an unreadable node is its error. */
   getDataOfAll?(paths: readonly string[], options?: NodeOperationOptions): Promise<(NodeData | ZooKeeperError)[]>;
   /**
    * Tells the client that this session uses the node at `path` as a container. On a server without containers, the
@@ -115,7 +112,7 @@ export interface ZooKeeper extends AsyncDisposable {
   usesContainer?(path: string): void;
   /** Waits until the server has all changes that the leader had committed at the time of the request. */
   sync(path: string, options?: NodeOperationOptions): Promise<void>;
-  /** Disconnects without ending the session: another process goes on with it, or it expires. */
+  /** Disconnects without ending the session. Another process continues it, or it expires. */
   leave?(): void;
   /** Ends the session on the server, within a time limit. The server deletes the session's ephemeral nodes. */
   close(): Promise<void>;

@@ -61,13 +61,13 @@ export interface ZooKeeperConnectOptions
   readonly frameBytesMax?: number;
   readonly clock?: Clock;
   /**
-   * Events that come while no request is unanswered are read at most once in this time, in milliseconds, and are as
-   * late; so is the loss of the connection. Each is read immediately when left out.
+   * How long events may wait while no request is unanswered, in milliseconds. They are read at most once in this time,
+   * and a lost connection is detected as late. By default each event is read immediately.
    */
   readonly gatherEventsMs?: number;
   /**
-   * Told that a server accepts connections and answers no request in time: after three connections in a row, and each
-   * time that their number has doubled.
+   * Called if a server accepts connections but answers no request in time: after three consecutive connections, and
+   * whenever their number has doubled.
    */
   readonly onSlow?: (sentence: string) => void;
   /** Called when no process listens at a `unix:` address; resolves when one does. */
@@ -145,7 +145,7 @@ class ZooKeeperClient implements ZooKeeper {
   readonly #chroot: Chroot;
   readonly acl: Acl[];
   readonly #frameBytesMax: number;
-  /** Null while the server is expected to know containers. */
+  /** Null as long as the server may know containers. */
   #plainContainers: PlainContainers | null = null;
 
   constructor(session: ZooKeeperClientSession, { watches, chroot, acl = openAcl, frameBytesMax }: {
@@ -450,7 +450,7 @@ function isSequential(flags: number): boolean {
     flags === createFlag.persistentSequentialTtl;
 }
 
-/** Whether this operation has failed. Operations before the failed one have error 0, those after it -2. */
+/** Returns whether this operation has failed. Operations before the failed one have error 0; those after it have -2. */
 function isFailure(result: MultiResult): result is { type: "error"; err: number } {
   return result.type === "error" && result.err !== 0 && result.err !== zooKeeperErrorNumbers.RUNTIMEINCONSISTENCY;
 }

@@ -126,13 +126,13 @@ export function givenUpOperationError(
   return new ZooKeeperError(reason, `Cannot ${label.action} "${label.path}": ${why}`, { ...label, cause });
 }
 
-/** Whether the server does not know an operation, or one of a transaction. */
+/** Returns whether the server does not know the operation, or one in the transaction. */
 export function isUnknownOperationError(thrown: unknown): boolean {
   return thrown instanceof ZooKeeperError &&
     (thrown.reason === "UNIMPLEMENTED" || thrown.reason === "MARSHALLINGERROR");
 }
 
-/** Whether a session has ended for this reason: expired on the servers, or closed by the client. */
+/** Returns whether a session has ended: it expired on the servers, or the client closed it. */
 export function isSessionEndError(reason: unknown): boolean {
   return reason instanceof ZooKeeperError && reason.reason === "SESSIONEXPIRED";
 }

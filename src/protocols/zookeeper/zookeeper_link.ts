@@ -44,12 +44,9 @@ interface ZooKeeperLinkOptions {
   /** See LeaderProof. */
   readonly relayMs: number;
   readonly lastZxid: bigint;
-  /** Learns how long requests take. */
+  /** Records how long requests take. */
   readonly patience: SilencePatience;
-  /**
-   * While no request is unanswered, input is read at most once in this time, in milliseconds. Immediately when left
-   * out.
-   */
+  /** How long input may wait while no request is unanswered, in milliseconds. By default it is read immediately. */
   readonly gatherMs?: number | undefined;
 }
 
@@ -81,7 +78,7 @@ export class ZooKeeperLink implements FrameStreamListener {
   #batchProvesMs = 0;
   #nextXid: number;
   #lastSentMs: number;
-  /** The send time of the last request that the leader answers. */
+  /** The send time of the last request of a kind that the leader answers. */
   #lastLeaderRequestMs: number;
   #leaderRequestsPending = 0;
   /** The numbers of unanswered requests. Heartbeats are no requests of the session's user. */
@@ -92,7 +89,7 @@ export class ZooKeeperLink implements FrameStreamListener {
   #hasNewReplies = false;
   #over = false;
   readonly #gatherMs: number;
-  /** Ends the time without reading; null: input is read. */
+  /** Ends a pause in reading, or null if input is being read. */
   #endGathering: (() => void) | null = null;
 
   constructor(stream: FrameStream, owner: ZooKeeperLinkOwner, options: ZooKeeperLinkOptions) {
@@ -136,7 +133,8 @@ export class ZooKeeperLink implements FrameStreamListener {
   }
 
   /**
-   * The connection is given up although the servers can be reached: the session waits longer for what it sends again.
+   * Records that the session gives up this connection although the servers can be reached. It then waits longer for the
+   * requests that it sends again.
    */
   gaveUp(timeoutMs: number): void {
     const { read, write } = this.#waiting;

@@ -78,7 +78,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   #link: ZooKeeperLink | null = null;
   state: ZooKeeperSessionState = "connecting";
   #provenMs = -Infinity;
-  /** When the last connection was lost. */
+  /** The clock time at which the last connection was lost. */
   #lostMs = Infinity;
   #guardCount = 0;
   /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has probed it. */
@@ -156,7 +156,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return this.#closing ??= this.#close();
   }
 
-  /** Disconnects. Another process goes on with the session, or it expires. */
+  /** Disconnects. Another process continues the session, or it expires. */
   leave(): void {
     this.#end(closedError());
   }
@@ -266,7 +266,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#scheduleQueue();
   }
 
-  /** The session goes on although a connection was silent: its server is alive, but slow. */
+  /** Counts a silent connection of a session that continues: its server is alive, but slow. */
   #countSilence(silent: ZooKeeperLink | null): void {
     this.#silentLink = null;
     if (silent === null) return;
@@ -311,8 +311,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Whether heartbeats must go through the leader. A standalone server answers pings itself; a sync would wait for its
-   * disk.
+   * Returns whether heartbeats must go through the leader. A standalone server answers pings itself; a sync would wait
+   * for its disk.
    */
   get #needsLeader(): boolean {
     return this.#guardCount > 0 && !this.#isStandalone;
@@ -372,7 +372,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Whether the search takes too long. Servers that were installed again know less than this client has seen, and close
+   * Returns whether the search takes too long. Newly installed servers know less than this client has seen, and close
    * the connection without a response. If the client claims to have seen nothing, they respond that they do not know
    * the session. `onSearchEnded` rejects a server that does know it.
    */

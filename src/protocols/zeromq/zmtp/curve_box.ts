@@ -5,7 +5,7 @@
 import { hsalsa, xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import type { X25519Secret } from "../../../base/support/x25519.ts";
 
-/** Bytes that a box is longer than its content: the tag of Poly1305. */
+/** The number of bytes by which a box is longer than its content: the tag of Poly1305. */
 export const curveBoxOverheadBytes = 16;
 
 /** Text at the start of a nonce that says what the box is for; the sender chooses the rest. */
@@ -69,7 +69,7 @@ function subkey(key: Uint8Array, input: Uint8Array): Uint8Array {
   return new Uint8Array(words.buffer);
 }
 
-/** Copied, because a view could have any alignment. */
+/** Copies bytes into words, because a view could have any alignment. */
 function wordsOf(bytes: Uint8Array): Uint32Array {
   return new Uint32Array(new Uint8Array(bytes).buffer);
 }

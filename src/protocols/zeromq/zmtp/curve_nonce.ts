@@ -10,7 +10,7 @@ const twoTo32 = 0x1_0000_0000;
 /** Largest exact integer of a number; at a million messages a second it is reached after 285 years. */
 const lastNonce = Number.MAX_SAFE_INTEGER;
 
-/** Counter of this side: 1, 2, 3, … */
+/** This side's counter: 1, 2, 3, … */
 export class CurveNonceCounter {
   #last: number;
 

@@ -159,7 +159,7 @@ export class ZmtpFrameDecoder {
     this.#bodyFilled = 0;
   }
 
-  /** Doubling costs one more copy of the whole body, however small the chunks are. */
+  /** Fills the body. Doubling its buffer costs one more copy of the whole body, however small the chunks are. */
   #fillBody(body: Uint8Array, chunk: Uint8Array, at: number): number {
     const taken = Math.min(this.#bodyBytes - this.#bodyFilled, chunk.byteLength - at);
     const filled = this.#bodyFilled + taken;

@@ -48,7 +48,7 @@ const contextBytesMax = 16;
 const ttlMsMax = 0xffff * 100;
 
 export interface ZmtpPing {
-  /** Milliseconds of silence after which the peer wants to be considered dead; 0 for never. */
+  /** The peer wants to be considered dead after this many milliseconds of silence; 0 means never. */
   readonly ttlMs: number;
   /** Bytes to send back; a view of the command. */
   readonly context: Uint8Array;

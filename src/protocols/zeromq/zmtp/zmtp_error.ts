@@ -24,9 +24,9 @@ const codes = {
   CLOSED: "CONNECTION_LOST",
   /** Another connection has taken over the peer's identity. */
   REPLACED: "CONNECTION_LOST",
-  /** Keys or credentials are wrong; refused by this side. */
+  /** This side rejected the peer's keys or credentials. */
   AUTHENTICATION: "REFUSED",
-  /** The peer has refused this side with an ERROR command. */
+  /** The peer rejected this side with an ERROR command. */
   REFUSED_BY_PEER: "REFUSED",
 } as const satisfies Record<string, ErrorCode>;
 

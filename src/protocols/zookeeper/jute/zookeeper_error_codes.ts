@@ -40,7 +40,7 @@ const names = new Map<number, ZooKeeperErrorName>(
   Object.entries(zooKeeperErrorNumbers).map(([name, number]) => [number, name as ZooKeeperErrorName]),
 );
 
-/** The name of an error code, or undefined when this version does not know it. */
+/** Returns the name of an error code, or undefined if this version does not know it. */
 export function zooKeeperErrorName(number: number): ZooKeeperErrorName | undefined {
   return names.get(number);
 }
