@@ -60,7 +60,10 @@ async function keygen({ values, names, io }: CommandCall<typeof settings>): Prom
   };
   if (file === undefined) {
     const secret = newCurveSecretKey();
-    const fields = { public_key: formatCurveKey(prepareX25519Secret(secret).publicKey), secret_key: formatCurveKey(secret) };
+    const fields = {
+      public_key: formatCurveKey(prepareX25519Secret(secret).publicKey),
+      secret_key: formatCurveKey(secret),
+    };
     print(fields, formatSecretCertificate(secret));
     return exitCodes.SUCCESS;
   }

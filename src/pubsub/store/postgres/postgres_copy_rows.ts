@@ -94,8 +94,8 @@ const statements = {
     SELECT generation FROM raised UNION ALL SELECT generation FROM SCHEMA.topic_mark
     WHERE server = $1::text AND NOT EXISTS (SELECT 1 FROM raised)
     AND ${
-    mustChangeRowsSql("topic_mark", countRowsSql("raised"), countRowsSql(`SCHEMA.topic_mark WHERE ${isOldMark}`))
-  }`,
+      mustChangeRowsSql("topic_mark", countRowsSql("raised"), countRowsSql(`SCHEMA.topic_mark WHERE ${isOldMark}`))
+    }`,
   setGeneration: setStoreGenerationSql,
   staged: `SELECT id, incarnation, epoch, sender FROM ${topic} WHERE name = $1::bytea AND place = ${staged}`,
   dropped: "SELECT incarnation, epoch FROM SCHEMA.topic_dropped WHERE name = $1::bytea",

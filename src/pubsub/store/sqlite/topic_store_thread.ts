@@ -178,7 +178,7 @@ class WorkerStore {
   }
 
   #execute(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
-    if (method === "whyNotStored") return this.#whyFull() ?? whyNotWritable(this.#dataDir, topicDatabaseName);
+    if (method === "whyNotStored") return this.#whyFull() ?? whyStoreNotWritable(this.#dataDir, topicDatabaseName);
     if (method === "statistics") {
       return {
         topics: this.#engine.topics.count,
