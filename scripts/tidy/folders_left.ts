@@ -14,9 +14,6 @@ const left: Readonly<Record<string, KnownCounts>> = {
     "test/retry": 37,
     "test/support": 1,
   },
-  "line savers": {
-    "src/coordination": 1,
-  },
 };
 
 /** Returns the top folder: `src/pubsub` for `src/pubsub/store/topic_store.ts`, `scripts` for a script. */

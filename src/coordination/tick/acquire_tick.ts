@@ -45,7 +45,8 @@ export async function acquireTick(
   },
 ): Promise<TickLease> {
   const { signal } = options;
-  for (let [tries, waits] = [0, 0];; tries++) {
+  let waits = 0;
+  for (let tries = 0;; tries++) {
     const claim = new TickClaim(zk, name, tick);
     try {
       await abortable(claim.checkDue(), signal); // it only reads

@@ -5,7 +5,7 @@
  * must account for every tick.
  *
  * Models: docs/protocol/tick.md, src/coordination/tick/acquire_tick.ts, src/coordination/tick/tick_claim.ts,
- * src/coordination/tick/tick_decision.ts, src/coordination/tick/clear_old_ticks.ts
+ * src/coordination/tick/tick_decision.ts
  */
 import {
   decideTick,
