@@ -4,16 +4,16 @@ import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
 import type { SettingValues } from "../src/base/config/setting.ts";
 import { connect } from "../src/protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
-import type { connectionSettings, Scope } from "../src/coordination/settings/coordination_settings.ts";
+import type { connectionSettings, LockScope } from "../src/coordination/settings/coordination_settings.ts";
 import { systemClock } from "../src/base/support/clock.ts";
 import type { CommandCall } from "./command.ts";
 import {
-  type Coordination,
+  type CoordinationServers,
+  lockScopeTexts,
   readCoordinationServers,
-  requireScope,
-  scopeText,
+  requireLockScope,
 } from "../src/coordination/connect/coordination_servers.ts";
-import { closeSession, openSession } from "../src/coordination/connect/command_session.ts";
+import { closeCoordinationSession, openCoordinationSession } from "../src/coordination/connect/command_session.ts";
 
 interface AnnouncedPlaceOptions {
   readonly values: SettingValues<typeof connectionSettings>;
@@ -32,14 +32,14 @@ export function chooseCoordinationServers(
   io: Io,
   { what, scope, signal }: {
     readonly what?: string;
-    readonly scope?: Scope | undefined;
+    readonly scope?: LockScope | undefined;
     readonly signal?: AbortSignal;
   },
-): Coordination {
+): CoordinationServers {
   const place = readCoordinationServers(values, sources, { signal, warn: (text) => io.err(`baton: ${text}\n`) });
-  requireScope(scope, place);
+  requireLockScope(scope, place);
   if (place.assumed && !quiet && (verbose || io.stderrIsTerminal)) {
-    const whose = `scope${what === undefined ? "" : ` of ${what}`}: ${scopeText[place.scope]}`;
+    const whose = `scope${what === undefined ? "" : ` of ${what}`}: ${lockScopeTexts[place.scope]}`;
     io.err(`baton: ${whose}; use --servers for a cluster, or --servers embedded to hide this message\n`);
   }
   return place;
@@ -59,17 +59,17 @@ interface ConnectedLimits {
 /** Opens a session, runs `work` in it, and closes it. */
 export async function runInCoordinationSession<T>(
   { values, sources, io }: CoordinationCommandCall,
-  work: (zk: ZooKeeper, place: Coordination) => Promise<T>,
+  work: (zk: ZooKeeper, place: CoordinationServers) => Promise<T>,
   { signal = new AbortController().signal, showsScope = false, waitsFor }: ConnectedLimits = {},
 ): Promise<T> {
   const { quiet, verbose } = values;
   const clock = systemClock();
   const place = chooseCoordinationServers({ values, sources, quiet, verbose: verbose || showsScope }, io, { signal });
   const opening = { isPatient: waitsFor !== undefined, io, clock, quiet, what: waitsFor ?? "" };
-  const zk = await openSession(connect, place.connect, opening);
+  const zk = await openCoordinationSession(connect, place.connect, opening);
   try {
     return await work(zk, place);
   } finally {
-    await closeSession(zk, clock, signal);
+    await closeCoordinationSession(zk, clock, signal);
   }
 }

@@ -4,8 +4,8 @@ import { isSessionEndError } from "../src/protocols/zookeeper/zookeeper_error.ts
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
 import { systemClock } from "../src/base/support/clock.ts";
 import { CandidateSession } from "../src/coordination/connect/candidate_session.ts";
-import type { Coordination } from "../src/coordination/connect/coordination_servers.ts";
-import { openSession, reportOutages } from "../src/coordination/connect/command_session.ts";
+import type { CoordinationServers } from "../src/coordination/connect/coordination_servers.ts";
+import { openCoordinationSession, reportServerOutages } from "../src/coordination/connect/command_session.ts";
 import { chooseCoordinationServers, type CoordinationCommandCall } from "./coordination_session.ts";
 
 export interface FollowSessionsOptions {
@@ -24,7 +24,7 @@ export interface FollowSessionsOptions {
  */
 export async function* followSessions<T>(
   { values, sources, io }: CoordinationCommandCall,
-  follow: (zk: ZooKeeper, place: Coordination) => AsyncIterable<T>,
+  follow: (zk: ZooKeeper, place: CoordinationServers) => AsyncIterable<T>,
   { what, signal, waitsForServer = false, gatherEventsMs = 0 }: FollowSessionsOptions,
 ): AsyncGenerator<T, never, void> {
   const clock = systemClock();
@@ -34,7 +34,7 @@ export async function* followSessions<T>(
   const opening = { isPatient: waitsForServer, io, clock, quiet, what };
   const say = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
   const session = new CandidateSession({
-    connect: (options, isRetry) => isRetry ? open(options) : openSession(open, options, opening),
+    connect: (options, isRetry) => isRetry ? open(options) : openCoordinationSession(open, options, opening),
     options: { ...place.connect, onSlow: say },
     clock,
     isPatient: true,
@@ -43,7 +43,7 @@ export async function* followSessions<T>(
   try {
     for (;;) {
       const zk = await session.openSession(signal);
-      using _outage = reportOutages(zk, what, { io, clock, quiet });
+      using _outage = reportServerOutages(zk, what, { io, clock, quiet });
       try {
         yield* follow(zk, place);
         throw signal.reason; // only the signal ends `follow`

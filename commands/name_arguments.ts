@@ -1,9 +1,9 @@
 /** Reads the name arguments of commands that look at one object. */
 import { BatonError } from "../src/base/errors.ts";
-import { interopPath, type InteropRecipe } from "../src/coordination/interop/interop_node_names.ts";
+import { interopLockPath, type InteropRecipe } from "../src/coordination/interop/interop_node_names.ts";
 import { encodeLockName } from "../src/coordination/nodes/node_paths.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
-import { findOtherUses, type StatusKind } from "../src/coordination/admin/use_status.ts";
+import { findOtherUses, type UseStatusKind } from "../src/coordination/admin/use_status.ts";
 
 /**
  * Returns the only name. Throws USAGE if there is none, more than one, or an invalid one. `kind` is the kind of object.
@@ -34,14 +34,14 @@ export function requireOneInteropPath(
     const example = `as in: baton ${command} --recipe ${recipe} /app/locks`;
     throw new BatonError("USAGE", `baton ${command} --recipe needs one path: the parent node of the locks, ${example}`);
   }
-  if (path !== "/") interopPath(path);
+  if (path !== "/") interopLockPath(path);
   return path;
 }
 
 /** Returns the end of a message that points to an object of another kind with the same name; empty if there is none. */
 export async function describeOtherUsesOfName(
   zk: ZooKeeper,
-  { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root: string },
+  { kind, name, root }: { readonly kind: UseStatusKind; readonly name: string; readonly root: string },
 ): Promise<string> {
   const [other] = await findOtherUses(zk, { kind, name, root });
   if (other === undefined) return "";

@@ -9,7 +9,7 @@ import type { ExitCode } from "../src/base/exit_codes.ts";
 import type { PrimaryConnection } from "../src/base/postgres/primary_connection.ts";
 import type { DoctorFinding } from "../src/base/rows/finding.ts";
 import type { Io } from "../src/base/terminal/io.ts";
-import type { Coordination } from "../src/coordination/connect/coordination_servers.ts";
+import type { CoordinationServers } from "../src/coordination/connect/coordination_servers.ts";
 import type { connectionSettings } from "../src/coordination/settings/coordination_settings.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
 import type { CommandLoaders, ServerNameKind } from "./command.ts";
@@ -88,7 +88,7 @@ export interface ProductDoctor<S extends SettingTable = SettingTable> {
   inspectDatabase?(connection: PrimaryConnection, database: CheckedDatabase): Promise<readonly DoctorFinding[]>;
 }
 
-export type InspectNodes = (zk: ZooKeeper, place: Coordination) => Promise<NodeInspection>;
+export type InspectNodes = (zk: ZooKeeper, place: CoordinationServers) => Promise<NodeInspection>;
 
 export interface NodeInspection {
   /** How many objects were checked. */

@@ -1,13 +1,13 @@
 /** How a shell completes the names of locks, elections, barriers, gates and pools. */
 import { configSectionNames } from "../../src/base/config/resolve_settings.ts";
-import { decodeLockName, kindFolder } from "../../src/coordination/nodes/node_paths.ts";
+import { coordinationFolderPath, decodeLockName } from "../../src/coordination/nodes/node_paths.ts";
 import { poolComponentSettings } from "../../src/coordination/settings/command_settings.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { ProductCompletions } from "../product.ts";
 
 const childrenOf = (folder: string) => ({
   async list(zk: ZooKeeper, root: string): Promise<string[]> {
-    const { children } = await zk.getChildren(kindFolder(folder, root));
+    const { children } = await zk.getChildren(coordinationFolderPath(folder, root));
     return children.map(decodeLockName);
   },
 });

@@ -4,12 +4,12 @@ import { choiceType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { DoctorFinding } from "../../src/base/rows/finding.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
-import { diagnoseQueues } from "../../src/coordination/admin/diagnose.ts";
-import { diagnoseInterop } from "../../src/coordination/admin/list_interop.ts";
+import { diagnoseLockQueues } from "../../src/coordination/admin/diagnose.ts";
+import { diagnoseInteropLocks } from "../../src/coordination/admin/list_interop.ts";
 import { sessionTimeoutWarning } from "../../src/coordination/connect/command_session.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts";
-import { diagnoseSchedules } from "../../src/coordination/tick/diagnose_schedules.ts";
+import { diagnoseTickSchedules } from "../../src/coordination/tick/diagnose_schedules.ts";
 import { isSessionResumable } from "../../src/protocols/zookeeper/handshake.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { requireOneInteropPath } from "../name_arguments.ts";
@@ -33,11 +33,11 @@ export const coordinationDoctor = defineDoctor({
       const own = [
         ...timeoutFindings(zk.session.timeoutMs, sessionTimeout, place.servers.startsWith("unix:")),
         ...resumeFindings(zk),
-        ...(path === null ? await diagnoseSchedules(zk, { root }) : []),
+        ...(path === null ? await diagnoseTickSchedules(zk, { root }) : []),
       ];
       const diagnosis = path === null || recipe === undefined
-        ? await diagnoseQueues(zk, { root })
-        : await diagnoseInterop(zk, path, recipe);
+        ? await diagnoseLockQueues(zk, { root })
+        : await diagnoseInteropLocks(zk, path, recipe);
       if (diagnosis === null) throw new BatonError("NOT_FOUND", `Node "${path}" does not exist`);
       const { locks, elections, findings } = diagnosis;
       return { counts: path === null ? { locks, elections } : { locks }, findings: [...own, ...findings] };

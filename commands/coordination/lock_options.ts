@@ -15,7 +15,7 @@ import {
 } from "../../src/coordination/settings/coordination_settings.ts";
 import { choiceType, durationType, integerType, textType, waitType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopLockPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import type { LockMode } from "../../src/base/process/lease.ts";
 import type { CommandSyntax } from "../../src/base/terminal/parse_args.ts";
 import { encodeLockName } from "../../src/coordination/nodes/node_paths.ts";
@@ -192,7 +192,7 @@ export function readCommonLockOptions(
   const { values, names, sources } = call;
   if (names.length === 0) throw new BatonError("USAGE", `baton ${command} needs the name of a lock, ${example}`);
   // Both throw for an invalid name.
-  names.forEach((name) => values.recipe === undefined ? encodeLockName(name) : interopPath(name));
+  names.forEach((name) => values.recipe === undefined ? encodeLockName(name) : interopLockPath(name));
   refusePairs(values, sources.flags);
   return {
     names: [...new Set(names)].sort(),

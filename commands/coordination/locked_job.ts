@@ -14,7 +14,7 @@ import type { Acl, ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts"
 import { isSessionEndError } from "../../src/protocols/zookeeper/zookeeper_error.ts";
 import type { Lease } from "../../src/base/process/lease.ts";
 import { chooseCoordinationServers } from "../coordination_session.ts";
-import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import {
   commandEnvironment,
   quotedNames,
@@ -27,11 +27,11 @@ import type { LockCommandOptions } from "./lock_options.ts";
 import type { StatusReportFacts } from "../../src/coordination/job/run_with_status_report.ts";
 import {
   callDeadline,
-  closeSession,
-  openSession,
-  reportOutages,
+  closeCoordinationSession,
+  openCoordinationSession,
+  reportServerOutages,
   waitsForServer,
-  warnOfTimeout,
+  warnOfSessionTimeout,
 } from "../../src/coordination/connect/command_session.ts";
 import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
@@ -43,7 +43,7 @@ import type { RecordedHold } from "../../src/coordination/job/recorded_hold.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { BusyNoticeWatch } from "./lock/busy_notice_watch.ts";
 import type { HeldTick } from "./lock/tick_lock.ts";
-import { holderInfo } from "../../src/coordination/nodes/holder_info.ts";
+import { describeThisHolder } from "../../src/coordination/nodes/holder_info.ts";
 import type { ZooKeeperLease } from "../../src/coordination/nodes/zookeeper_lease.ts";
 
 export interface LockedJobDependencies extends RunDependencies {
@@ -78,7 +78,7 @@ export async function runLockedJob(
     const what = `${options.names.length === 1 ? "lock" : "locks"} ${quotedNames(options.names)}`;
     const place = chooseCoordinationServers(options, io, { what, scope: values.scope, signal: limit.signal });
     const opened = (session: ZooKeeper) => {
-      if (zk === null) warnOfTimeout(options, io, { place, zk: session });
+      if (zk === null) warnOfSessionTimeout(options, io, { place, zk: session });
       zk = session;
       deps.guard.setSession(encodeSessionHandle(place.connect, session.session));
     };
@@ -123,7 +123,7 @@ export async function runLockedJob(
     return ending;
   } finally {
     if (!guarded) deps.guard.end();
-    if (zk !== null) await closeSession(zk, deps.clock, guarded ? stop.signal : limit.signal);
+    if (zk !== null) await closeCoordinationSession(zk, deps.clock, guarded ? stop.signal : limit.signal);
     await Promise.all(notices.map((notice) => stop.signal.aborted ? notice.kill() : notice.end()));
   }
 }
@@ -134,7 +134,7 @@ export async function runLockedJob(
  */
 async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened }: {
   readonly deps: LockedJobDependencies;
-  readonly place: Coordination;
+  readonly place: CoordinationServers;
   readonly limit: AbortSignal;
   readonly opened: (zk: ZooKeeper) => void;
 }): Promise<TakenLocks> {
@@ -143,7 +143,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
   const startMs = clock.now();
   const what = quotedNames(options.names);
   for (let isPatient = waitsForServer(waitMs, options.values);; isPatient = true) {
-    const zk = await openSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
+    const zk = await openCoordinationSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
     opened(zk);
     try {
       const context = { io, clock, signal: limit, acl: place.connect.acl, startMs };
@@ -209,7 +209,7 @@ export type TakeLocks = (zk: ZooKeeper, options: LockCommandOptions, context: Ta
 export const takeLocks: TakeLocks = async (zk, options, context) => {
   const { clock, io, startMs } = context;
   const names = quotedNames(options.names);
-  using _outage = reportOutages(zk, names, { io, clock, quiet: options.quiet });
+  using _outage = reportServerOutages(zk, names, { io, clock, quiet: options.quiet });
   const refuseHeld = nestedLockCheck(io);
   if (refuseHeld !== null) await abortable(refuseNested(zk, options, refuseHeld), context.signal);
   const [first = "", ...others] = options.names;
@@ -244,8 +244,8 @@ async function refuseNested(zk: ZooKeeper, options: LockCommandOptions, refuseHe
   for (const name of options.names) {
     await refuseHeld(name, async () => {
       if (recipe === undefined) return (await lockStatus(zk, name, { root })).holders;
-      const { interopStatus } = await import("../../src/coordination/interop/interop_status.ts");
-      return (await interopStatus(zk, name, { recipe })).holders;
+      const { readInteropLockStatus } = await import("../../src/coordination/interop/interop_status.ts");
+      return (await readInteropLockStatus(zk, name, { recipe })).holders;
     });
   }
 }
@@ -271,7 +271,7 @@ async function takeLock(
     signal,
     wait: waitMs === 0 ? "none" : "forever",
     sinceMs: startMs,
-    info: holderInfo(options),
+    info: describeThisHolder(options),
     ...progress.options,
     ...(acl === undefined ? {} : { acl }),
   } as const;

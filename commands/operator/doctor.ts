@@ -5,7 +5,7 @@ import { printJson } from "../../src/base/terminal/io.ts";
 import { printTable, type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
 import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkServerReleases } from "../../src/coordination/connect/server_releases.ts";
 import { dial } from "../../src/base/sockets/dial.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
@@ -110,7 +110,7 @@ async function databasesFindings(
   return (await Promise.all(found)).flat();
 }
 
-async function releaseFindings({ connect: { servers, tls } }: Coordination): Promise<DoctorFinding[]> {
+async function releaseFindings({ connect: { servers, tls } }: CoordinationServers): Promise<DoctorFinding[]> {
   const faults = await checkServerReleases({ addresses: servers.addresses, tls, dial, clock: systemClock() });
   return faults.map(({ server, what }) => ({ kind: "warning", where: `server ${server}`, what }));
 }

@@ -4,15 +4,20 @@ import { printTable } from "../../src/base/terminal/table.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { choiceType } from "../../src/base/config/value_types.ts";
-import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import {
   interopNodeNaming,
   type InteropRecipe,
   interopRecipes,
 } from "../../src/coordination/interop/interop_node_names.ts";
-import { listInterop } from "../../src/coordination/admin/list_interop.ts";
-import { listInUse, type UseKind, useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
+import { listInteropQueues } from "../../src/coordination/admin/list_interop.ts";
+import {
+  type KindInUse,
+  kindsInUse,
+  listObjectsInUse,
+  type ObjectsInUse,
+} from "../../src/coordination/admin/list_in_use.ts";
 import { readUseDetails } from "../../src/coordination/admin/use_status.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
@@ -25,7 +30,7 @@ import { type WatchedUseView, watchUseChanges, watchUseSettings } from "./watch_
 
 const settings = {
   all: toggleSetting("-a, --all", { help: "also list unused ones" }),
-  kind: flagSetting("--kind", choiceType(useKinds), { help: "list only this kind", unset: "all kinds" }),
+  kind: flagSetting("--kind", choiceType(kindsInUse), { help: "list only this kind", unset: "all kinds" }),
   recipe: flagSetting("--recipe", choiceType(interopRecipes), {
     help: "the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself",
   }),
@@ -70,7 +75,7 @@ export const lsCommand = defineCommand({
       );
     }
     const { root, kind } = values;
-    const read = async (zk: ZooKeeper, { scope }: Coordination) => ({ ...await readListed(zk, values), scope });
+    const read = async (zk: ZooKeeper, { scope }: CoordinationServers) => ({ ...await readListed(zk, values), scope });
     const view = viewOf(() => `${kind === undefined ? "nothing" : `no ${kind}`} is in use below ${root}`);
     if (values.watch) return await watchUseChanges(call, read, { what: `in use below ${root}`, view });
     const { unused, ...reading } = await runInCoordinationSession(call, read);
@@ -87,24 +92,24 @@ interface Listed extends LsReading {
   readonly unused: number;
 }
 
-const isListed = ({ found }: LsReading) => useKinds.some((kind) => found[kind].length > 0);
+const isListed = ({ found }: LsReading) => kindsInUse.some((kind) => found[kind].length > 0);
 
 async function readListed(
   zk: ZooKeeper,
   { root, kind, all, long }: Pick<LsCall["values"], "root" | "kind" | "all" | "long">,
 ): Promise<Listed> {
-  const kinds = kind === undefined ? useKinds : [kind];
-  const existing = await listInUse(zk, { root, kinds });
-  const shown = (of: UseKind) =>
+  const kinds = kind === undefined ? kindsInUse : [kind];
+  const existing = await listObjectsInUse(zk, { root, kinds });
+  const shown = (of: KindInUse) =>
     kinds.includes(of) ? existing[of].filter((one) => all || hasHoldersOrWaiters(one)) : [];
-  const found: UseList = {
+  const found: ObjectsInUse = {
     lock: shown("lock"),
     election: shown("election"),
     barrier: shown("barrier"),
     gate: shown("gate"),
     pool: shown("pool"),
   };
-  const count = (list: UseList) => kinds.flatMap((of) => list[of]).length;
+  const count = (list: ObjectsInUse) => kinds.flatMap((of) => list[of]).length;
   const details = long ? await readUseDetails(zk, found, { root, max: Infinity }) : null;
   return { found, details, unused: count(existing) - count(found) };
 }
@@ -125,8 +130,8 @@ async function listInteropLocks(call: LsCall, recipe: InteropRecipe): Promise<Ex
   if (values.long) throw new BatonError("USAGE", "--recipe and --long do not go together; use baton who -l --recipe");
   const path = requireOneInteropPath("ls", names, recipe);
   let isThere = true;
-  const read = async (zk: ZooKeeper, { scope }: Coordination): Promise<WithCoordinationScope<LsReading>> => {
-    const found = await listInterop(zk, path, recipe);
+  const read = async (zk: ZooKeeper, { scope }: CoordinationServers): Promise<WithCoordinationScope<LsReading>> => {
+    const found = await listInteropQueues(zk, path, recipe);
     isThere = found !== null;
     return {
       found: { ...noUses, lock: (found ?? []).filter((one) => all || hasHoldersOrWaiters(one)) },
@@ -147,4 +152,4 @@ async function listInteropLocks(call: LsCall, recipe: InteropRecipe): Promise<Ex
   return exitCodes.SUCCESS;
 }
 
-const noUses: UseList = { lock: [], election: [], barrier: [], gate: [], pool: [] };
+const noUses: ObjectsInUse = { lock: [], election: [], barrier: [], gate: [], pool: [] };

@@ -1,27 +1,32 @@
 /** The output of `baton ls`: tables, lines of changes, JSON. Pure. */
-import { type UseKind, useKinds, type UseList, type UseSummary } from "../../src/coordination/admin/list_in_use.ts";
+import {
+  type KindInUse,
+  kindsInUse,
+  type ObjectInUse,
+  type ObjectsInUse,
+} from "../../src/coordination/admin/list_in_use.ts";
 import { useDetailsKey, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
 import { type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
 import { holdStartText, sessionIdText, useHolderJson, useWaiterJson, type WithCoordinationScope } from "./who_view.ts";
 
 export interface LsReading {
-  readonly found: UseList;
+  readonly found: ObjectsInUse;
   /** The holders and waiters by `useDetailsKey`; null without --long. */
   readonly details: ReadonlyMap<string, UseStatus> | null;
 }
 
-interface LsRow extends UseSummary {
-  readonly kind: UseKind;
+interface LsRow extends ObjectInUse {
+  readonly kind: KindInUse;
 }
 
 /** Also returns true if an ACL hides the numbers. */
-export function hasHoldersOrWaiters({ holders, waiters }: UseSummary): boolean {
+export function hasHoldersOrWaiters({ holders, waiters }: ObjectInUse): boolean {
   return holders !== 0 || waiters !== 0;
 }
 
 const rowsOf = ({ found }: LsReading): LsRow[] =>
-  useKinds.flatMap((kind) => found[kind].map((one) => ({ ...one, kind })));
+  kindsInUse.flatMap((kind) => found[kind].map((one) => ({ ...one, kind })));
 
 /** Returns the table of `baton ls`; empty if nothing is listed. */
 export function lsTable(reading: LsReading): TableCell[][] {

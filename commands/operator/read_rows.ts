@@ -1,21 +1,26 @@
 /** Reads the objects below the root as rows of the page of `baton ui`. Owns no connection. */
-import { countUses } from "../../src/coordination/admin/list_in_use.ts";
-import { type FollowedFolder, withWatchedLists } from "../../src/coordination/admin/follow_folders.ts";
+import { countHoldersAndWaiters } from "../../src/coordination/admin/list_in_use.ts";
+import { type FollowedObjectFolder, watchListsOfNodes } from "../../src/coordination/admin/follow_folders.ts";
 import {
   readUseStatus,
   type UseHolder,
   type UseStatus,
   type UseWaiter,
 } from "../../src/coordination/admin/use_status.ts";
-import type { NodeInfo } from "../../src/coordination/nodes/holder_info.ts";
+import type { HolderNodeInfo } from "../../src/coordination/nodes/holder_info.ts";
 import { readHistoryReport } from "../../src/coordination/history/history_report.ts";
-import { electionPath, kindFolder, lockPath, objectPath } from "../../src/coordination/nodes/node_paths.ts";
+import {
+  coordinationFolderPath,
+  coordinationObjectPath,
+  electionPath,
+  lockPath,
+} from "../../src/coordination/nodes/node_paths.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { ItemResultStore } from "../../src/coordination/pool/item_result_store.ts";
 import { poolPath } from "../../src/coordination/pool/pool_path.ts";
-import { childNames, hiddenIfNoAuth, nullIfNoNode } from "../../src/coordination/nodes/node_requests.ts";
-import { readSchedules } from "../../src/coordination/tick/tick_report.ts";
-import { ticksFolder } from "../../src/coordination/tick/tick_state.ts";
+import { hiddenIfNoAuth, nullIfNoNode, readChildNames } from "../../src/coordination/nodes/node_requests.ts";
+import { readTickSchedules } from "../../src/coordination/tick/tick_report.ts";
+import { tickSchedulesFolder } from "../../src/coordination/tick/tick_state.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { PersonRow, PoolRow, TickRow, UseRow } from "../../src/operator/ui/ui_rows.ts";
 import type { Watcher, ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -32,12 +37,12 @@ const failuresMax = 100;
 const runsMax = 60;
 
 /** Returns the folders that the page follows, with a function that reads each object as rows. */
-export function uiFollowedFolders(root: string): readonly FollowedFolder<UiObjectRows>[] {
+export function uiFollowedFolders(root: string): readonly FollowedObjectFolder<UiObjectRows>[] {
   const folder = (
     kind: string,
     read: (zk: ZooKeeper, name: string, watch: Watcher) => Promise<UiObjectRows | null>,
-  ): FollowedFolder<UiObjectRows> => ({
-    path: kindFolder(kind, root),
+  ): FollowedObjectFolder<UiObjectRows> => ({
+    path: coordinationFolderPath(kind, root),
     read: (zk, name, watch) => nullIfUnknown(read(zk, name, watch)),
   });
   const queues = (kind: "lock" | "election") => ({
@@ -91,12 +96,12 @@ async function readQueue(
 ): Promise<UiObjectRows | null> {
   const path = kind === "election" ? electionPath(name, root) : lockPath(name, root);
   // The lock's own list is read because it changes when its child `h` or `q` is created.
-  const read = Promise.all([path.lock, path.holders, path.queue].map((node) => childNames(zk, node)));
+  const read = Promise.all([path.lock, path.holders, path.queue].map((node) => readChildNames(zk, node)));
   const found = await hiddenIfNoAuth(read);
   const empty = { kind, name, limit: null, holders: [], waiters: [], problem: null };
   if (found === "hidden") return useRows({ ...empty, holding: null, waiting: null });
   const [, granted = [], queue = []] = found;
-  const { holders: holding, waiters: waiting } = countUses(granted, queue);
+  const { holders: holding, waiters: waiting } = countHoldersAndWaiters(granted, queue);
   if (holding === 0 && waiting === 0) return null;
   return await rowOrProblem({ ...empty, holding, waiting }, async () => {
     const status = await lockStatus(zk, name, { path, detailsMax: peopleMax });
@@ -114,12 +119,12 @@ async function readQueue(
 /** Reads a barrier or a gate; returns null if it is empty. */
 async function readNode(zk: ZooKeeper, request: RowRequest<"barrier" | "gate">): Promise<UiObjectRows | null> {
   const { kind, name, root, watch } = request;
-  const path = objectPath(kind === "gate" ? "gates" : "barriers", name, root);
+  const path = coordinationObjectPath(kind === "gate" ? "gates" : "barriers", name, root);
   const found = await nullIfNoNode(zk.getData(path, { watch }));
   if (found === null) return null;
   const empty = { kind, name, limit: null, holders: [], waiters: [], problem: null };
   const rows = await rowOrProblem({ ...empty, holding: 0, waiting: 0 }, async () => {
-    const status = await readUseStatus(withWatchedLists(zk, watch), { kind, name, root });
+    const status = await readUseStatus(watchListsOfNodes(zk, watch), { kind, name, root });
     const person = (one: UseHolder | UseWaiter, token: bigint | null, place: number | null) =>
       personRow(one, { id: one.id, token, place });
     return {
@@ -147,7 +152,7 @@ async function rowOrProblem(row: UseRow, read: () => Promise<UseRow>): Promise<U
 
 /** Leaves out the session and the command's arguments, which may contain secrets. */
 function personRow(
-  info: NodeInfo & { readonly mode: UseStatus["holders"][number]["mode"] },
+  info: HolderNodeInfo & { readonly mode: UseStatus["holders"][number]["mode"] },
   { id, token, place }: Pick<PersonRow, "id" | "place"> & { readonly token: bigint | null },
 ): PersonRow {
   const { user, host, pid, argv0, sinceMs, mode, reason, value = "", revoke } = info;
@@ -172,8 +177,8 @@ type FolderRequest = Omit<RowRequest, "kind">;
 
 async function readPool(zk: ZooKeeper, { name, root, watch }: FolderRequest): Promise<UiObjectRows> {
   const path = poolPath(name, { root });
-  const lists = withWatchedLists(zk, watch);
-  await childNames(lists, path.own);
+  const lists = watchListsOfNodes(zk, watch);
+  await readChildNames(lists, path.own);
   const { done, failed, failures } = await new ItemResultStore(lists, path, []).countResults(failuresMax);
   const items = failures.map(({ item, failure: { by, atMs, what } }) => {
     return { item, state: "failed" as const, by, sinceMs: atMs, what };
@@ -182,13 +187,13 @@ async function readPool(zk: ZooKeeper, { name, root, watch }: FolderRequest): Pr
 }
 
 async function readTicks(zk: ZooKeeper, { name, root, watch }: FolderRequest): Promise<UiObjectRows> {
-  const folder = ticksFolder(name, root);
-  const ids = await childNames(zk, folder, { watch });
+  const folder = tickSchedulesFolder(name, root);
+  const ids = await readChildNames(zk, folder, { watch });
   await Promise.all([
     ...ids.map((id) => nullIfNoNode(zk.getData(`${folder}/${id}`, { watch }))),
-    childNames(zk, lockPath(name, root).holders, { watch }), // watched because the host that runs a tick may be lost
+    readChildNames(zk, lockPath(name, root).holders, { watch }), // watched because the host that runs a tick may be lost
   ]);
-  const schedules = await readSchedules(zk, name, root);
+  const schedules = await readTickSchedules(zk, name, root);
   const { records } = await readHistoryReport(zk, name, { kind: "lock", root });
   const rows = schedules.map(({ id, schedule, zone, nextMs, open }): [string, TickRow] => {
     const runs = records.flatMap((record) => {

@@ -1,7 +1,7 @@
 /** Runs `baton top`: reads at intervals, and redraws after each reading, on each key press, and every second. */
 import process from "node:process";
-import { restMsAfterRead } from "../../src/coordination/admin/follow_reads.ts";
-import { isTransient } from "../../src/coordination/nodes/node_requests.ts";
+import { restMsAfterNodeRead } from "../../src/coordination/admin/follow_reads.ts";
+import { isTransientFailure } from "../../src/coordination/nodes/node_requests.ts";
 import { readProcess } from "../../src/base/process/proc/process_table.ts";
 import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
@@ -96,12 +96,12 @@ export async function* readPeriodically<T>(
     let restMs = 0;
     try {
       const reading = await read();
-      restMs = restMsAfterRead(clock.now() - startMs);
+      restMs = restMsAfterNodeRead(clock.now() - startMs);
       yield reading;
     } catch (thrown) {
       if (signal.aborted) return;
       if (ended.aborted) throw ended.reason;
-      if (!isTransient(thrown)) throw thrown;
+      if (!isTransientFailure(thrown)) throw thrown;
       onLate("baton: no server responds; the numbers are old\n");
     }
     const event = nextWish();

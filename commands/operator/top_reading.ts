@@ -1,10 +1,10 @@
 /** The data of `baton top`: one reading of everything, and the rates between two readings. Pure. */
-import type { UseKind } from "../../src/coordination/admin/list_in_use.ts";
+import type { KindInUse } from "../../src/coordination/admin/list_in_use.ts";
 import type { UseHolder, UseWaiter } from "../../src/coordination/admin/use_status.ts";
 import type { PubsubServerRow, PubsubTopicRow } from "../pubsub/overview_tables.ts";
 
 export interface TopUse {
-  readonly kind: UseKind;
+  readonly kind: KindInUse;
   readonly name: string;
   /** Null if an ACL hides the number. */
   readonly holders: number | null;

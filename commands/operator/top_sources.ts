@@ -3,7 +3,7 @@
  */
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { listInUse, useKinds } from "../../src/coordination/admin/list_in_use.ts";
+import { kindsInUse, listObjectsInUse } from "../../src/coordination/admin/list_in_use.ts";
 import {
   readUseDetails,
   useDetailsKey,
@@ -126,9 +126,9 @@ export class TopSources implements AsyncDisposable {
 }
 
 async function readUses(zk: ZooKeeper, root: string): Promise<TopUse[]> {
-  const found = await listInUse(zk, { root });
+  const found = await listObjectsInUse(zk, { root });
   const details = await readUseDetails(zk, found, { root, max: detailsMax });
-  return useKinds.flatMap((kind) =>
+  return kindsInUse.flatMap((kind) =>
     found[kind].filter(({ holders, waiters }) => holders !== 0 || waiters !== 0).map((one): TopUse => {
       const status = details.get(useDetailsKey(kind, one.name));
       const holder = status?.holders[0] ?? (kind === "pool" ? firstJob(details, one.name) : null);

@@ -2,10 +2,14 @@
  * Keeps the rows up to date while a browser has the page open. Owns the rows and the session, and closes the session
  * when no page has been open for a minute.
  */
-import { type FolderChange, type FolderRound, followFolders } from "../../src/coordination/admin/follow_folders.ts";
-import { WatchedReads } from "../../src/coordination/admin/watched_reads.ts";
-import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
-import { isTransient } from "../../src/coordination/nodes/node_requests.ts";
+import {
+  type FollowedFoldersRound,
+  type FollowedObjectChange,
+  followObjectFolders,
+} from "../../src/coordination/admin/follow_folders.ts";
+import { WatchedNodeReads } from "../../src/coordination/admin/watched_reads.ts";
+import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
+import { isTransientFailure } from "../../src/coordination/nodes/node_requests.ts";
 import { errorMessage } from "../../src/base/errors.ts";
 import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
@@ -139,7 +143,7 @@ export class UiFeed implements AsyncDisposable {
       const values = isFirst ? this.#call.values : { ...this.#call.values, quiet: true };
       isFirst = false;
       try {
-        const follow = (zk: ZooKeeper, place: Coordination) => this.#follow(zk, place, active.signal);
+        const follow = (zk: ZooKeeper, place: CoordinationServers) => this.#follow(zk, place, active.signal);
         const options = { what: "the page", signal: active.signal, waitsForServer: true, gatherEventsMs: gatherMs };
         for await (const _ of followSessions({ ...this.#call, values }, follow, options));
       } catch (thrown) {
@@ -183,7 +187,11 @@ export class UiFeed implements AsyncDisposable {
     };
   }
 
-  async *#follow(zk: ZooKeeper, { servers }: Coordination, signal: AbortSignal): AsyncGenerator<void, void, void> {
+  async *#follow(
+    zk: ZooKeeper,
+    { servers }: CoordinationServers,
+    signal: AbortSignal,
+  ): AsyncGenerator<void, void, void> {
     const end = new AbortController();
     const showState = () => {
       this.#setAbout({ isConnected: zk.session.state === "connected" });
@@ -201,7 +209,9 @@ export class UiFeed implements AsyncDisposable {
     polling.catch((thrown) => end.abort(thrown));
     try {
       const folders = uiFollowedFolders(this.#about.root);
-      for await (const round of followFolders(zk, folders, { signal: end.signal, clock: this.#clock, gatherMs })) {
+      for await (
+        const round of followObjectFolders(zk, folders, { signal: end.signal, clock: this.#clock, gatherMs })
+      ) {
         this.#applyRound(round);
         yield;
       }
@@ -215,7 +225,7 @@ export class UiFeed implements AsyncDisposable {
     }
   }
 
-  #applyRound({ changes, unread, omitted }: FolderRound<UiObjectRows>): void {
+  #applyRound({ changes, unread, omitted }: FollowedFoldersRound<UiObjectRows>): void {
     const isFull = changes.map((change) => this.#applyChange(change)).includes(true);
     if (unread === 0 && !this.#about.isComplete) this.#removeStale();
     this.#countJobs();
@@ -226,7 +236,7 @@ export class UiFeed implements AsyncDisposable {
   }
 
   /** Applies one change. Returns true if a table is full. */
-  #applyChange({ folder, name, value }: FolderChange<UiObjectRows>): boolean {
+  #applyChange({ folder, name, value }: FollowedObjectChange<UiObjectRows>): boolean {
     const object = `${folder} ${name}`;
     const table = followedTables.get(folder.slice(folder.lastIndexOf("/") + 1));
     if (table === undefined) return false;
@@ -276,14 +286,14 @@ export class UiFeed implements AsyncDisposable {
 
   /** Reads topics, stores and processes at intervals. Rejects if the servers refuse; returns when the session ends. */
   async #pollServices(zk: ZooKeeper, signal: AbortSignal): Promise<void> {
-    const reads = new WatchedReads(zk, () => {});
+    const reads = new WatchedNodeReads(zk, () => {});
     for (let round = 1; !signal.aborted; round++) {
       if (round % servicesWholeEvery === 0) reads.forget();
       try {
         this.#applyServices(await this.#sources.readServices(reads.client, signal));
       } catch (thrown) {
         if (signal.aborted || zk.session.ended.aborted) return;
-        if (!isTransient(thrown)) throw thrown;
+        if (!isTransientFailure(thrown)) throw thrown;
       }
       await sleep(this.#clock, servicesEveryMs, signal).catch(() => {});
     }

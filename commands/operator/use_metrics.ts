@@ -1,14 +1,14 @@
 /** Builds the metrics of `baton metrics` from one reading. Pure. */
-import { type UseKind, useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
+import { type KindInUse, kindsInUse, type ObjectsInUse } from "../../src/coordination/admin/list_in_use.ts";
 import {
-  durationBoundsMs,
-  type DurationCounts,
+  durationBucketBoundsMs,
+  type DurationBuckets,
   type HistoryCounters,
 } from "../../src/coordination/history/history_counters.ts";
 import { type HistoryKind, historyKinds } from "../../src/coordination/history/history_log.ts";
 import { historyResults } from "../../src/coordination/history/history_record.ts";
 import type { CountedHistory } from "../../src/coordination/history/list_histories.ts";
-import { type ScheduleReport, tickOverdueAfterMs } from "../../src/coordination/tick/tick_report.ts";
+import { tickOverdueAfterMs, type TickScheduleReport } from "../../src/coordination/tick/tick_report.ts";
 import { CountedMetricNames, otherNamesLabel } from "./counted_names.ts";
 import { type Metric, metricFactory, type MetricSample } from "../../src/base/terminal/metrics_text.ts";
 
@@ -18,9 +18,9 @@ export interface UseMetricsReading {
   readonly tookMs: number;
   /** How far the servers' clock is ahead of this machine's; null if unknown. */
   readonly clockOffsetMs: number | null;
-  readonly uses: UseList;
+  readonly uses: ObjectsInUse;
   readonly histories: readonly CountedHistory[];
-  readonly schedules: readonly (Pick<ScheduleReport, "id" | "schedule" | "uptoMs" | "nextMs"> & {
+  readonly schedules: readonly (Pick<TickScheduleReport, "id" | "schedule" | "uptoMs" | "nextMs"> & {
     /** Name of the lock. */
     readonly name: string;
     readonly isRunning: boolean;
@@ -35,7 +35,7 @@ const gaugesByKind = {
   barrier: [["barrier_members", "Members that run."], ["barrier_waiters", "Members that wait for the start."]],
   gate: [["gate_closed", "1 for a closed gate."], null],
   pool: [["pool_jobs", "Jobs of a pool that run."], ["pool_waiters", "Jobs that wait for the total limit."]],
-} as const satisfies Record<UseKind, readonly [readonly [string, string], readonly [string, string] | null]>;
+} as const satisfies Record<KindInUse, readonly [readonly [string, string], readonly [string, string] | null]>;
 
 /** Returns the metrics. Pass null if the servers could not be read. */
 export function buildUseMetrics(
@@ -71,13 +71,13 @@ export function buildUseMetrics(
         reading.clockOffsetMs / 1000,
       ),
     ]),
-    ...useKinds.flatMap((kind) => useMetrics(reading, kind, namesMax)),
+    ...kindsInUse.flatMap((kind) => useMetrics(reading, kind, namesMax)),
     ...[...groups].flatMap(([kind, byLabel]) => historyMetrics(kind, byLabel)),
     ...tickMetrics(reading, namesMax, groups.get("lock") ?? new Map()),
   ].filter(({ samples }) => samples.length > 0);
 }
 
-function useMetrics({ uses }: UseMetricsReading, kind: UseKind, namesMax: number): Metric[] {
+function useMetrics({ uses }: UseMetricsReading, kind: KindInUse, namesMax: number): Metric[] {
   const used = uses[kind].map((use) => ({ ...use, name: groupOf(use.name, kind, uses) }));
   const keep = namesToKeep(used.map((use) => [use.name, (use.holders ?? 0) + (use.waiters ?? 0)] as const), namesMax);
   return gaugesByKind[kind].flatMap((definition, place) => {
@@ -94,7 +94,7 @@ function useMetrics({ uses }: UseMetricsReading, kind: UseKind, namesMax: number
 }
 
 /** Returns the name to count under: an item of a pool, whose lock is below the pool's name, counts as the pool. */
-function groupOf(name: string, kind: UseKind, { pool }: UseList): string {
+function groupOf(name: string, kind: KindInUse, { pool }: ObjectsInUse): string {
   const [component = name, ...rest] = name.split("/");
   return kind === "lock" && rest.length > 0 && pool.some((one) => one.name === component) ? component : name;
 }
@@ -125,7 +125,7 @@ function historyMetrics(kind: HistoryKind, byLabel: CountersByLabel): Metric[] {
     [...byLabel].flatMap(([name, all]) => make({ name }, all));
   const sum = (all: readonly CountedHistory[], count: (one: CountedHistory) => number) =>
     all.reduce((total, one) => total + count(one), 0);
-  const durations = (name: string, help: string, of: (counters: HistoryCounters) => DurationCounts) =>
+  const durations = (name: string, help: string, of: (counters: HistoryCounters) => DurationBuckets) =>
     metric(
       "histogram",
       `${kind}_${name}`,
@@ -211,9 +211,9 @@ function tickMetrics({ atMs, schedules }: UseMetricsReading, namesMax: number, l
 }
 
 /** Returns the samples of one histogram, in seconds. */
-function durationSamples(labels: Readonly<Record<string, string>>, all: readonly DurationCounts[]): MetricSample[] {
+function durationSamples(labels: Readonly<Record<string, string>>, all: readonly DurationBuckets[]): MetricSample[] {
   let count = 0;
-  const buckets = [...durationBoundsMs, Infinity].map((bound, place): MetricSample => {
+  const buckets = [...durationBucketBoundsMs, Infinity].map((bound, place): MetricSample => {
     count += all.reduce((sum, { buckets: counts }) => sum + (counts[place] ?? 0), 0);
     return {
       suffix: "_bucket",

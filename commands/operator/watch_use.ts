@@ -2,7 +2,7 @@
  * `--watch`: shows changes until a signal arrives. Redraws a table on a terminal; elsewhere prints lines, or JSON
  * lines.
  */
-import { followReads } from "../../src/coordination/admin/follow_reads.ts";
+import { followNodeReads } from "../../src/coordination/admin/follow_reads.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { formatClockTime, timeZoneWarning } from "../../src/base/schedule/local_zone.ts";
@@ -13,7 +13,7 @@ import { formatTableLines, type TableCell } from "../../src/base/terminal/table.
 import { RedrawnLines, terminalSize } from "../../src/base/terminal/terminal_lines.ts";
 import { printable } from "../../src/base/support/text.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import type { CoordinationCommandCall } from "../coordination_session.ts";
 import { followSessions } from "../follow_sessions.ts";
 
@@ -48,7 +48,7 @@ interface WatchCall extends CoordinationCommandCall {
  */
 export async function watchUseChanges<T>(
   call: WatchCall,
-  read: (zk: ZooKeeper, place: Coordination) => Promise<T>,
+  read: (zk: ZooKeeper, place: CoordinationServers) => Promise<T>,
   { what, view }: { readonly what: string; readonly view: WatchedUseView<T> },
 ): Promise<never> {
   using stop = new StopSignalListener(processSignals());
@@ -57,7 +57,7 @@ export async function watchUseChanges<T>(
   using output = changeOutput(call, view, { what, clock });
   const following = followSessions(
     { ...call, io: { ...call.io, err: (text) => output.report(printableLines(text)) } },
-    (zk, place) => followReads(zk, (zk) => read(zk, place), { signal, clock }),
+    (zk, place) => followNodeReads(zk, (zk) => read(zk, place), { signal, clock }),
     { what, signal },
   );
   for await (const value of following) {

@@ -4,15 +4,15 @@ import { printTable } from "../../src/base/terminal/table.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { choiceType } from "../../src/base/config/value_types.ts";
-import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopLockPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import {
   readUseStatus,
-  type StatusKind,
-  statusKinds,
   type UseStatus,
+  type UseStatusKind,
+  useStatusKinds,
 } from "../../src/coordination/admin/use_status.ts";
-import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { describeOtherUsesOfName, requireOneName } from "../name_arguments.ts";
 import { defineCommand } from "../command.ts";
@@ -22,7 +22,7 @@ import { type WatchedUseView, watchUseChanges, watchUseSettings } from "./watch_
 import { goneParticipantLine, whoJson, whoLines, whoTable, type WithCoordinationScope } from "./who_view.ts";
 
 const settings = {
-  kind: flagSetting("--kind", choiceType(statusKinds), {
+  kind: flagSetting("--kind", choiceType(useStatusKinds), {
     help: "kind of the object; a lock and an election may have the same name",
     default: "lock",
   }),
@@ -68,9 +68,9 @@ export const whoCommand = defineCommand({
     const name = requireOneName("who", call.names, kind);
     if (recipe !== undefined) {
       if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
-      interopPath(name); // throws for an invalid path
+      interopLockPath(name); // throws for an invalid path
     }
-    const read = async (zk: ZooKeeper, { scope }: Coordination): Promise<WithCoordinationScope<UseStatus>> => ({
+    const read = async (zk: ZooKeeper, { scope }: CoordinationServers): Promise<WithCoordinationScope<UseStatus>> => ({
       ...await readUseStatus(zk, { kind, name, root, recipe }),
       scope,
     });
@@ -93,7 +93,7 @@ export const whoCommand = defineCommand({
   },
 });
 
-const unused: Readonly<Record<StatusKind, (name: string) => string>> = {
+const unused: Readonly<Record<UseStatusKind, (name: string) => string>> = {
   lock: (name) => `lock "${name}" is free`,
   election: (name) => `"${name}" has no leader`,
   barrier: (name) => `barrier "${name}" has no running members`,

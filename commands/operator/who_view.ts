@@ -1,6 +1,6 @@
 /** The output of `baton who`: tables, lines of changes, JSON. Pure. */
-import type { StatusKind, UseHolder, UseStatus, UseWaiter } from "../../src/coordination/admin/use_status.ts";
-import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import type { UseHolder, UseStatus, UseStatusKind, UseWaiter } from "../../src/coordination/admin/use_status.ts";
+import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { nameOfHolder } from "../../src/coordination/nodes/holder_info.ts";
 import { formatPassedTime } from "../../src/base/support/duration.ts";
 import type { TextStyle } from "../../src/base/terminal/color.ts";
@@ -8,7 +8,7 @@ import { type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts
 import type { UseHolderJson, UseWaiterJson, WhoJson } from "../json_shapes/lock_shapes.ts";
 import { shortenHolderIds } from "../../src/base/support/short_ids.ts";
 
-const holds: Readonly<Record<StatusKind, string>> = {
+const holds: Readonly<Record<UseStatusKind, string>> = {
   lock: "holds",
   election: "leads",
   barrier: "runs",
@@ -130,7 +130,7 @@ export function goneParticipantLine(line: string): string {
   return line.replace(/^\S+/, "gone ");
 }
 
-function describeHolding(kind: StatusKind, { mode, slot, rank, value }: UseHolder): string[] {
+function describeHolding(kind: UseStatusKind, { mode, slot, rank, value }: UseHolder): string[] {
   if (kind === "election") return value === undefined ? [] : [value];
   return [
     ...(mode === null ? [] : [mode]),
@@ -139,13 +139,13 @@ function describeHolding(kind: StatusKind, { mode, slot, rank, value }: UseHolde
   ];
 }
 
-function describeWaiting(kind: StatusKind, { mode, priority, value }: UseWaiter): string[] {
+function describeWaiting(kind: UseStatusKind, { mode, priority, value }: UseWaiter): string[] {
   const first = kind === "election" ? value : mode;
   return [...(first ? [first] : []), ...(priority === undefined ? [] : [`priority ${priority}`])];
 }
 
 /** A value that was read, with the scope that it applies to: this user, this machine or a cluster. */
-export type WithCoordinationScope<T> = T & Pick<Coordination, "scope">;
+export type WithCoordinationScope<T> = T & Pick<CoordinationServers, "scope">;
 
 export function whoJson(
   { kind, name, path, scope, limit, holders, waiters }: WithCoordinationScope<UseStatus>,

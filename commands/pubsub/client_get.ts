@@ -8,7 +8,7 @@ import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { secretVariables, wantsTraces } from "../../src/coordination/settings/coordination_settings.ts";
+import { connectionSecretVariables, wantsTraces } from "../../src/coordination/settings/coordination_settings.ts";
 import { chooseProgressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
 import { mirroredSignals } from "../../src/coordination/job/lock_ending.ts";
 import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
@@ -193,7 +193,7 @@ function separatorOf(values: ClientGetRun["call"]["values"]): string {
 
 function makeMessageCommand({ call, target, client, signal }: ClientGetRun, line: string): MessageCommand {
   const place = `${client.state.path}\n${target.topic}`;
-  const secrets = Object.fromEntries(secretVariables().map((name) => [name, undefined]));
+  const secrets = Object.fromEntries(connectionSecretVariables().map((name) => [name, undefined]));
   const env = { ...call.io.env, ...secrets };
   const waitMs = call.values.pubsubTimeout;
   return new MessageCommand({

@@ -13,9 +13,9 @@ import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { parseProxyEndpoint } from "../../src/pubsub/client/proxy_endpoint.ts";
 import type { CommandCall } from "../command.ts";
 import {
-  type Coordination,
+  type CoordinationServers,
+  lockScopeTexts,
   readCoordinationServers,
-  scopeText,
 } from "../../src/coordination/connect/coordination_servers.ts";
 
 /** The settings that say where proxies are. */
@@ -44,13 +44,13 @@ export function proxyLookupOptions(call: ProxyLookupCall): Pick<PubsubRequesterO
   if (named !== null) {
     return { findProxies: () => Promise.resolve(named) };
   }
-  let place: Coordination | null = null;
+  let place: CoordinationServers | null = null;
   let report = new ConnectReport();
   const findProxies = async (signal: AbortSignal) => {
     if (place === null) {
       place = readCoordinationServers(values, sources, { warn: (text) => io.err(`baton: ${text}\n`) });
       if (place.assumed && !values.quiet && (values.verbose || io.stderrIsTerminal)) {
-        io.err(`baton: this is about ${scopeText[place.scope]}; --servers or --proxies names others\n`);
+        io.err(`baton: this is about ${lockScopeTexts[place.scope]}; --servers or --proxies names others\n`);
       }
     }
     report = new ConnectReport();

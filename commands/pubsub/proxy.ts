@@ -19,8 +19,11 @@ import { type TopicDirectory, ZookeeperDirectory } from "../../src/pubsub/proxy/
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import { connectWithNotice } from "../../src/coordination/connect/command_session.ts";
-import { type Coordination, readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
+import { connectAndReportDelay } from "../../src/coordination/connect/command_session.ts";
+import {
+  type CoordinationServers,
+  readCoordinationServers,
+} from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
 import { checkAdvertisedEndpoint, describeListenEndpoints } from "./advertised_endpoint.ts";
 import type { Log } from "../../src/base/support/log.ts";
@@ -193,7 +196,7 @@ function reloadClientList(
 interface ProxyServeOptions {
   readonly directory: ZookeeperDirectory;
   readonly endpoint: string;
-  readonly place: Coordination;
+  readonly place: CoordinationServers;
   /** A description of the key that clients must have; null if they need none. */
   readonly needs: string | null;
   readonly log: Log;
@@ -211,7 +214,10 @@ async function serve(
   const open = async (opening: AbortSignal) => {
     // The log of the connection reports later outages.
     const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
-    return current = await connectWithNotice(connect, { ...place.connect, onSlow, signal: opening }, { clock, say });
+    return current = await connectAndReportDelay(connect, { ...place.connect, onSlow, signal: opening }, {
+      clock,
+      say,
+    });
   };
   const announcement = { id: proxy.id, endpoint, storeId: proxyEndpointsId([endpoint, ...proxy.endpoints]) };
   try {

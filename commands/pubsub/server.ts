@@ -6,7 +6,7 @@ import { checkPubsubServerFlags, type PubsubServerCall, pubsubServerCommandSetti
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
-import { connectWithNotice } from "../../src/coordination/connect/command_session.ts";
+import { connectAndReportDelay } from "../../src/coordination/connect/command_session.ts";
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
@@ -134,7 +134,7 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
         // The log of the connection reports later outages.
         const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
         const options = { ...place.connect, onSlow, signal };
-        return current = await connectWithNotice(connect, options, { clock: systemClock(), say });
+        return current = await connectAndReportDelay(connect, options, { clock: systemClock(), say });
       },
       clock: systemClock(),
       store: storeOptionsOf(values),

@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { holderNodeName } from "../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../src/coordination/nodes/node_paths.ts";
-import { formatNewNodeInfo } from "../../src/coordination/nodes/holder_info.ts";
+import { formatNewHolderNodeInfo } from "../../src/coordination/nodes/holder_info.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -75,7 +75,7 @@ async function keepChanging(zk: ZooKeeper, ids: ReadonlyMap<string, string>, sig
   const guids = new Map(ids);
   const names = [...ids.keys()];
   const person = { user: "root", host: "db1", pid: 812, argv0: "backup.sh", reason: "" };
-  const data = formatNewNodeInfo(person, { timeoutMs: zk.session.timeoutMs });
+  const data = formatNewHolderNodeInfo(person, { timeoutMs: zk.session.timeoutMs });
   const startMs = performance.now();
   for (let made = 0; !signal.aborted;) {
     for (; made < (performance.now() - startMs) * changesPerSecond / 1000; made++) {

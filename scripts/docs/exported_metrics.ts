@@ -1,6 +1,6 @@
 /** Lists the metrics of `baton metrics`, by exporting a reading in which everything is used. */
 import { buildUseMetrics } from "../../commands/operator/use_metrics.ts";
-import { useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
+import { kindsInUse, type ObjectsInUse } from "../../src/coordination/admin/list_in_use.ts";
 import { countHistoryRecord, noHistoryCounters } from "../../src/coordination/history/history_counters.ts";
 import { historyKinds } from "../../src/coordination/history/history_log.ts";
 import { emptyHistoryRecord } from "../../src/coordination/history/history_record.ts";
@@ -11,7 +11,7 @@ export interface ExportedMetric extends Pick<Metric, "name" | "type" | "help"> {
 }
 
 export function exportedMetrics(): ExportedMetric[] {
-  const uses = Object.fromEntries(useKinds.map((kind) => [kind, [{ name: "n", holders: 1, waiters: 1 }]]));
+  const uses = Object.fromEntries(kindsInUse.map((kind) => [kind, [{ name: "n", holders: 1, waiters: 1 }]]));
   const counters = countHistoryRecord(noHistoryCounters, {
     ...emptyHistoryRecord("done", "s", 1),
     token: "1",
@@ -22,7 +22,7 @@ export function exportedMetrics(): ExportedMetric[] {
     atMs: 1,
     tookMs: 1,
     clockOffsetMs: 1,
-    uses: uses as unknown as UseList,
+    uses: uses as unknown as ObjectsInUse,
     histories: historyKinds.map((kind) => ({ kind, name: "n", counters, refusals: null })),
     schedules: [{ id: "i", schedule: "s", uptoMs: 1, nextMs: 2, name: "n", isRunning: false }],
   }, { namesMax: 10, release: "", commit: null });

@@ -1,14 +1,14 @@
 /**
  * Writes to ZooKeeper nodes that succeed only while this process holds its locks, even if it was suspended meanwhile.
  */
-import { ownHolder } from "../coordination/admin/own_holder.ts";
+import { findOwnHolderNode } from "../coordination/admin/own_holder.ts";
 import {
-  type FencedOperation,
+  type FencedNodeOperation,
   fencedWrite,
   type FencedWriteResult,
-  findReservedFolder,
-  type HeldNode,
-  staleHolderError,
+  findReservedNodeFolder,
+  type HeldLockNode,
+  staleLockHolderError,
 } from "../coordination/fence/fenced_write.ts";
 import { BatonError } from "../base/errors.ts";
 import { abortable } from "../base/support/abort.ts";
@@ -97,10 +97,10 @@ export class Fence implements AsyncDisposable {
     await this.close();
   }
 
-  async #write(operation: FencedOperation, { wait, signal }: FencedCallOptions): Promise<FencedWriteResult> {
+  async #write(operation: FencedNodeOperation, { wait, signal }: FencedCallOptions): Promise<FencedWriteResult> {
     const { root } = this.#options;
     validateNodePath(operation.path, operation.do === "create" && operation.sequential);
-    const folder = findReservedFolder(operation.path, root);
+    const folder = findReservedNodeFolder(operation.path, root);
     if (folder !== null) {
       throw new BatonError(
         "USAGE",
@@ -115,9 +115,9 @@ export class Fence implements AsyncDisposable {
   }
 }
 
-async function heldNode(zk: ZooKeeper, lease: Lease, operation: FencedOperation): Promise<HeldNode> {
+async function heldNode(zk: ZooKeeper, lease: Lease, operation: FencedNodeOperation): Promise<HeldLockNode> {
   const { name } = lease;
-  const holder = lease.isHeld() ? await ownHolder(zk, lease.path, [lease.holderId]) : null;
-  if (holder === null) throw staleHolderError({ name, node: null }, operation);
+  const holder = lease.isHeld() ? await findOwnHolderNode(zk, lease.path, [lease.holderId]) : null;
+  if (holder === null) throw staleLockHolderError({ name, node: null }, operation);
   return { name, node: holder.node };
 }

@@ -6,7 +6,7 @@ import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
 import { isSessionEndError } from "../protocols/zookeeper/zookeeper_error.ts";
 import { BatonError, errorMessage } from "../base/errors.ts";
 import { acquireInteropLock, type AcquireInteropOptions } from "../coordination/interop/interop_contender.ts";
-import { interopPath } from "../coordination/interop/interop_node_names.ts";
+import { interopLockPath } from "../coordination/interop/interop_node_names.ts";
 import type { Lease } from "../base/process/lease.ts";
 import { LeaseSet } from "../base/process/lease_set.ts";
 import { acquireLock, type AcquireOptions } from "../coordination/lock/acquire_lock.ts";
@@ -50,7 +50,7 @@ export class Lock implements AsyncDisposable {
   constructor(place: SessionPlace, name: string, options: LockOptions = {}) {
     // Both throw for an invalid name.
     if (options.recipe === undefined) encodeLockName(name);
-    else interopPath(name);
+    else interopLockPath(name);
     this.name = name;
     this.#options = options;
     this.#sessions = new SessionSource(place);

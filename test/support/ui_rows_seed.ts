@@ -5,9 +5,9 @@ import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { DirectStore } from "../../src/retry/queue/sqlite/direct_store.ts";
 import { readOnlyRules } from "../../src/retry/queue/store_rules.ts";
 import { formatLockState } from "../../src/coordination/lock/lock_state.ts";
-import { formatNewNodeInfo } from "../../src/coordination/nodes/holder_info.ts";
+import { formatNewHolderNodeInfo } from "../../src/coordination/nodes/holder_info.ts";
 import { lockPath } from "../../src/coordination/nodes/node_paths.ts";
-import { contenderPrefix, holderNodeName } from "../../src/coordination/lock/lock_nodes.ts";
+import { contenderNodePrefix, holderNodeName } from "../../src/coordination/lock/lock_nodes.ts";
 import { mapInBatches, nullIfRefused } from "../../src/coordination/nodes/node_requests.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -44,7 +44,7 @@ export async function seedLocks(
   const made = await mapInBatches(locks, 100, async (lock) => {
     const { name, waiters = 0, reason = "", user = "root", host = "db1", command = "backup.sh" } = lock;
     const path = lockPath(name, root);
-    const info = formatNewNodeInfo({ user, host, pid: 812, argv0: command, reason }, {
+    const info = formatNewHolderNodeInfo({ user, host, pid: 812, argv0: command, reason }, {
       timeoutMs: zk.session.timeoutMs,
     });
     await zk.create(path.lock, formatLockState({ limit: null }), { mode: "container" });
@@ -53,7 +53,7 @@ export async function seedLocks(
     const holder = `${path.holders}/${holderNodeName({ mode: "exclusive", slot: null, guid })}`;
     await zk.create(holder, info, { mode: "ephemeral" });
     for (let count = 0; count < waiters; count++) {
-      const contender = `${path.queue}/${contenderPrefix(100, "exclusive", newGuid())}`;
+      const contender = `${path.queue}/${contenderNodePrefix(100, "exclusive", newGuid())}`;
       await zk.create(contender, info, { mode: "ephemeralSequential" });
     }
     return [name, guid] as const;

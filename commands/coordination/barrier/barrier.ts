@@ -4,14 +4,14 @@
 import { liftGate, setGate, waitGate } from "../../../src/coordination/barrier/barrier_gate.ts";
 import {
   callDeadline,
-  closeSession,
-  openSession,
-  reportOutages,
+  closeCoordinationSession,
+  openCoordinationSession,
+  reportServerOutages,
   waitsForServer,
-  warnOfTimeout,
+  warnOfSessionTimeout,
 } from "../../../src/coordination/connect/command_session.ts";
-import { type Coordination, requireScope } from "../../../src/coordination/connect/coordination_servers.ts";
-import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
+import { type CoordinationServers, requireLockScope } from "../../../src/coordination/connect/coordination_servers.ts";
+import { describeThisHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { type CommandGuard, startGuard } from "../../../src/base/process/guard/guard.ts";
 import {
@@ -40,9 +40,9 @@ import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { isSessionEndError } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
 import { enterBarrier } from "../../../src/coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../../../src/coordination/barrier/barrier_membership.ts";
-import { objectPath } from "../../../src/coordination/nodes/node_paths.ts";
-import { participantNodes } from "../../../src/coordination/barrier/barrier_state.ts";
-import { readBarrier } from "../../../src/coordination/barrier/barrier_view.ts";
+import { coordinationObjectPath } from "../../../src/coordination/nodes/node_paths.ts";
+import { parseParticipantNodes } from "../../../src/coordination/barrier/barrier_state.ts";
+import { readBarrierView } from "../../../src/coordination/barrier/barrier_view.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import {
   commandEnvironment,
@@ -111,14 +111,14 @@ async function runGate(gate: GateCommandOptions, call: CommandCall<typeof barrie
   const waitsFor = waitsForServer(values.within, values) ? what : undefined;
   try {
     const changed = await runInCoordinationSession(call, async (zk, place) => {
-      requireScope(values.scope, place);
+      requireLockScope(values.scope, place);
       const { acl } = place.connect;
       const options = { root: values.root, clock, signal: limit.signal, ...(acl === undefined ? {} : { acl }) };
       if (gate.do === "set") {
-        return await setGate(zk, name, { ...options, info: holderInfo({ command: ["baton"], values }) });
+        return await setGate(zk, name, { ...options, info: describeThisHolder({ command: ["baton"], values }) });
       }
       if (gate.do === "lift") return await liftGate(zk, name, options);
-      using _outage = reportOutages(zk, what, { io, clock, quiet: values.quiet });
+      using _outage = reportServerOutages(zk, what, { io, clock, quiet: values.quiet });
       await waitGate(zk, name, { ...options, ...(values.within === 0 ? { waitMs: 0 } : {}) });
       return false;
     }, { signal: limit.signal, waitsFor });
@@ -166,7 +166,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
       signal: limit.signal,
     });
     const opened = (session: ZooKeeper) => {
-      if (zk === null) warnOfTimeout(options, io, { place, zk: session });
+      if (zk === null) warnOfSessionTimeout(options, io, { place, zk: session });
       zk = session;
       guard.setSession(encodeSessionHandle(place.connect, session.session));
     };
@@ -211,7 +211,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
     return ending;
   } finally {
     if (!isGuardLeft) guard.end();
-    if (zk !== null) await closeSession(zk, deps.clock, facts.tokens === null ? limit.signal : stop.signal);
+    if (zk !== null) await closeCoordinationSession(zk, deps.clock, facts.tokens === null ? limit.signal : stop.signal);
   }
 }
 
@@ -273,7 +273,7 @@ function asksForEnd(reason: unknown): boolean {
  * session; the caller closes the last one.
  */
 async function enterInSession(options: BarrierCommandOptions, { io, deps }: BarrierRun, { place, limit, opened }: {
-  readonly place: Coordination;
+  readonly place: CoordinationServers;
   readonly limit: AbortSignal;
   readonly opened: (zk: ZooKeeper) => void;
 }): Promise<BarrierMembership> {
@@ -282,9 +282,9 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
   const startMs = clock.now();
   const what = JSON.stringify(name);
   for (let isPatient = waitsForServer(values.within, values);; isPatient = true) {
-    const zk = await openSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
+    const zk = await openCoordinationSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
     opened(zk);
-    using _outage = reportOutages(zk, what, { io, clock, quiet });
+    using _outage = reportServerOutages(zk, what, { io, clock, quiet });
     using gathered = showGathered(options, io);
     try {
       await abortable(refuseNested(zk, options, io), limit);
@@ -296,7 +296,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
         ...(values.within === 0 ? { wait: 0 } : {}),
         root: values.root,
         sinceMs: startMs,
-        info: holderInfo({ ...options, command: options.command ?? ["baton"] }),
+        info: describeThisHolder({ ...options, command: options.command ?? ["baton"] }),
         onWaiting: gathered.onWaiting,
         ...(place.connect.acl === undefined ? {} : { acl: place.connect.acl }),
       });
@@ -314,8 +314,8 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
 async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptions, io: Io): Promise<void> {
   const cookies = outerHolderIds(io.env);
   if (cookies.length === 0) return;
-  const view = await readBarrier(zk, objectPath("barriers", name, values.root));
-  if (!participantNodes(view?.children ?? []).some((node) => cookies.includes(node.guid))) return;
+  const view = await readBarrierView(zk, coordinationObjectPath("barriers", name, values.root));
+  if (!parseParticipantNodes(view?.children ?? []).some((node) => cookies.includes(node.guid))) return;
   throw new BatonError(
     "USAGE",
     `This process is already a member of barrier "${name}", by a baton barrier call around it`,

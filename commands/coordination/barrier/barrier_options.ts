@@ -5,7 +5,7 @@ import { flagSetting, type SettingTable, type SettingValues, toggleSetting } fro
 import { connectionSettings, traceSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
-import { objectPath } from "../../../src/coordination/nodes/node_paths.ts";
+import { coordinationObjectPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type CommandCall, dashesBeforeCommandHint } from "../../command.ts";
 import { findGivenFlag, shellLineSettings } from "../../command.ts";
 import { commandFlags, commandSettings, conflictExitCode } from "../../../src/coordination/job/leased_command_flags.ts";
@@ -71,7 +71,7 @@ export function readBarrierOptions(
     const hint = name === undefined ? "" : `; ${dashesBeforeCommandHint}`;
     throw new BatonError("USAGE", `baton barrier needs one name, but ${given}, ${example}${hint}`);
   }
-  objectPath("barriers", name); // throws for an invalid name
+  coordinationObjectPath("barriers", name); // throws for an invalid name
   const gates = (["set", "lift", "wait"] as const).filter((flag) => values[flag]);
   const [gate] = gates;
   if (gate !== undefined) {

@@ -8,7 +8,7 @@ import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { durationType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
-import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
+import { findOwnHolderNode } from "../../../src/coordination/admin/own_holder.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
@@ -96,6 +96,6 @@ async function isOnServer(
 ): Promise<boolean> {
   const { startServer: _starts, ...options } = readCoordinationServers(values, sources).connect;
   await using zk = await connect(options);
-  const held = await Promise.all(locks.map(({ path }) => ownHolder(zk, path, ids)));
+  const held = await Promise.all(locks.map(({ path }) => findOwnHolderNode(zk, path, ids)));
   return held.length > 0 && held.every((holder) => holder !== null);
 }

@@ -9,7 +9,7 @@ import { BatonError } from "../../../src/base/errors.ts";
 import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
 import { printCrontabProblems, readCrontab, requireValidCrontab } from "../../../src/coordination/cron/cron_file.ts";
 import type { CronJob } from "../../../src/coordination/cron/crontab.ts";
-import { forgetSchedules } from "../../../src/coordination/tick/forget_ticks.ts";
+import { forgetTickSchedules } from "../../../src/coordination/tick/forget_ticks.ts";
 import { resetFutureTicks } from "../../../src/coordination/tick/reset_ticks.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { runInCoordinationSession } from "../../coordination_session.ts";
@@ -191,7 +191,7 @@ async function resetSchedules(name: string, call: CommandCall<typeof cronSetting
 async function forgetUnused(name: string, call: CommandCall<typeof cronSettings>): Promise<ExitCode> {
   const { values: { root, json, quiet }, io } = call;
   encodeLockName(name); // throws before a server is asked
-  const schedules = await runInCoordinationSession(call, (zk) => forgetSchedules(zk, name, { root, acl: zk.acl }));
+  const schedules = await runInCoordinationSession(call, (zk) => forgetTickSchedules(zk, name, { root, acl: zk.acl }));
   if (schedules.length === 0) throw new BatonError("NOT_FOUND", `Lock "${name}" has no schedules`);
   if (json) {
     printJson<CronForgetJson>(io, {

@@ -14,7 +14,7 @@ import { sleep } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { chooseCoordinationServers } from "../../coordination_session.ts";
 import { CandidateSession } from "../../../src/coordination/connect/candidate_session.ts";
-import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
+import type { CoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { electCommandSettings, type ElectOptions, readElectOptions } from "./elect_options.ts";
 import { decideElectionNextStep } from "./election_next_step.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
@@ -28,9 +28,13 @@ import { outerHolderIds } from "../../../src/coordination/job/outer_locks.ts";
 import { decideLockEnding, type LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import type { RecordedHold } from "../../../src/coordination/job/recorded_hold.ts";
 import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
-import { openSession, reportOutages, warnOfTimeout } from "../../../src/coordination/connect/command_session.ts";
+import {
+  openCoordinationSession,
+  reportServerOutages,
+  warnOfSessionTimeout,
+} from "../../../src/coordination/connect/command_session.ts";
 import { showLockWait } from "../../../src/coordination/job/wait_display.ts";
-import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
+import { describeThisHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { type SignalSource, StoppedBySignal, stopSignals } from "../../../src/base/process/supervise/signal_source.ts";
 import { defineCommand, oneNameCommandSyntax } from "../../command.ts";
 import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
@@ -61,7 +65,7 @@ class ElectionRun {
   readonly #io: Io;
   readonly #deps = runDependencies();
   readonly #facts: StatusReportFacts;
-  readonly #place: Coordination;
+  readonly #place: CoordinationServers;
   readonly #candidate: CandidateSession;
   #file: LeaderFile | null = null;
   /** The leadership of the current or last term. */
@@ -70,7 +74,7 @@ class ElectionRun {
   constructor(
     options: ElectOptions,
     io: Io,
-    { facts, place }: { readonly facts: StatusReportFacts; readonly place: Coordination },
+    { facts, place }: { readonly facts: StatusReportFacts; readonly place: CoordinationServers },
   ) {
     this.#options = options;
     this.#io = io;
@@ -82,7 +86,7 @@ class ElectionRun {
       connect: (to, isRetry) =>
         isRetry
           ? connect(to)
-          : openSession(connect, to, { isPatient: false, io, clock, quiet, what: `election "${name}"` }),
+          : openCoordinationSession(connect, to, { isPatient: false, io, clock, quiet, what: `election "${name}"` }),
       options: { ...place.connect, onSlow: (sentence) => this.#print(sentence) },
       clock,
       isPatient: options.values.restart !== "never",
@@ -178,12 +182,12 @@ class ElectionRun {
     for (;;) {
       const zk = await this.#candidate.openSession(stop);
       guard.setSession(encodeSessionHandle(this.#place.connect, zk.session));
-      using _outage = reportOutages(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
+      using _outage = reportServerOutages(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
       using progress = showLockWait(name, this.#options, this.#io);
       try {
         await abortable(this.#refuseNested(zk), stop);
         const { acl } = this.#place.connect;
-        const info = holderInfo(this.#options);
+        const info = describeThisHolder(this.#options);
         const recorder = values.history
           ? new (await import("../../../src/coordination/job/recorded_hold.ts")).HoldRecorder(zk, {
             kind: "election",
@@ -234,7 +238,7 @@ class ElectionRun {
   }
 
   #onSessionOpened(zk: ZooKeeper, isFirst: boolean): void {
-    if (isFirst) warnOfTimeout(this.#options, this.#io, { place: this.#place, zk });
+    if (isFirst) warnOfSessionTimeout(this.#options, this.#io, { place: this.#place, zk });
     this.#file?.follow(zk);
   }
 

@@ -1,7 +1,7 @@
 /** `baton fence run`: runs a command, unless the store has seen a higher fencing token. */
 import { hostname } from "node:os";
 import { processSignals, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
-import { type FencedCommandEnd, runFenced } from "../../../src/coordination/fence/run_fenced.ts";
+import { type FencedCommandEnd, runFencedCommand } from "../../../src/coordination/fence/run_fenced.ts";
 import { parseFencingToken } from "../../../src/coordination/fence/token_slots.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -27,7 +27,7 @@ export async function runFenceRun(
   }
   if (values.try && values.wait !== undefined) throw new BatonError("USAGE", "-n and -w cannot be used together");
   const by = `${ownUserName()}@${hostname()}:${process.pid}`;
-  const ending = await runFenced({
+  const ending = await runFencedCommand({
     storePath: values.store,
     token: { token: tokenOf(values.token, io.env["BATON_FENCING_TOKEN"]), by, at: new Date().toISOString() },
     waitMs: values.try ? 0 : values.wait,

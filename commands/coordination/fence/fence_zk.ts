@@ -8,13 +8,13 @@ import { validateNodePath } from "../../../src/protocols/zookeeper/node_path.ts"
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage, errorReason } from "../../../src/base/errors.ts";
 import {
-  type FencedOperation,
+  type FencedNodeOperation,
   fencedWrite,
-  findReservedFolder,
-  type HeldNode,
-  staleHolderError,
+  findReservedNodeFolder,
+  type HeldLockNode,
+  staleLockHolderError,
 } from "../../../src/coordination/fence/fenced_write.ts";
-import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
+import { findOwnHolderNode } from "../../../src/coordination/admin/own_holder.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { readBytesAtMost } from "../../../src/base/support/read_at_most.ts";
 import type { CommandCall } from "../../command.ts";
@@ -64,7 +64,7 @@ interface FenceZkArgs {
  * Returns the write that the arguments ask for. Throws USAGE for invalid arguments, IO for unreadable data, BAD_DATA
  * for too much.
  */
-function operationOf({ values }: FenceZkCall, { verb, path, data, more }: FenceZkArgs): FencedOperation {
+function operationOf({ values }: FenceZkCall, { verb, path, data, more }: FenceZkArgs): FencedNodeOperation {
   const example = "as in: baton fence zk set /app/state running";
   if (!isVerb(verb)) {
     const given = verb === "" ? "but none was given" : `not "${verb}"${didYouMean(verb, verbs)}`;
@@ -147,8 +147,8 @@ function readData(file: string): Uint8Array {
   }
 }
 
-function refuseReservedPath({ path }: FencedOperation, { locks }: OuterLocks, root: string): void {
-  const own = findReservedFolder(path, root) ??
+function refuseReservedPath({ path }: FencedNodeOperation, { locks }: OuterLocks, root: string): void {
+  const own = findReservedNodeFolder(path, root) ??
     locks.find((lock) => path === lock.path || path.startsWith(`${lock.path}/`))?.path;
   if (own === undefined) return;
   throw new BatonError(
@@ -174,12 +174,12 @@ function tokensOf({ values, io }: FenceZkCall, { locks }: OuterLocks): readonly 
 async function heldNodes(
   zk: ZooKeeper,
   { locks, ids }: OuterLocks,
-  operation: FencedOperation,
+  operation: FencedNodeOperation,
   tokens: readonly (bigint | null)[],
-): Promise<HeldNode[]> {
+): Promise<HeldLockNode[]> {
   return await Promise.all(locks.map(async ({ name, path }, index) => {
-    const holder = await ownHolder(zk, path, ids);
-    if (holder === null) throw staleHolderError({ name, node: null }, operation);
+    const holder = await findOwnHolderNode(zk, path, ids);
+    if (holder === null) throw staleLockHolderError({ name, node: null }, operation);
     const token = tokens[index] ?? null;
     if (token !== null && holder.token !== null && token !== holder.token) {
       throw new BatonError(

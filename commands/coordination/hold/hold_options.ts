@@ -10,7 +10,7 @@ import {
   readProcess,
 } from "../../../src/base/process/proc/process_table.ts";
 import {
-  enclosingScript,
+  findEnclosingScript,
   isShellProcess,
   readScriptCommand,
   type ScriptProcess,
@@ -103,7 +103,7 @@ function scriptOf(pid: number | undefined): ScriptProcess {
     const why = otherPidNamespaceReason() ?? "it finds the script's processes there, to stop them";
     throw new BatonError("CONFIG", `baton hold needs Linux with /proc: ${why}`);
   }
-  const row = pid === undefined ? enclosingScript(process.ppid) : readProcess(pid);
+  const row = pid === undefined ? findEnclosingScript(process.ppid) : readProcess(pid);
   if (pid === undefined && (row === null || !isShellProcess(row.pid))) {
     const parent = readScriptCommand(process.ppid)[0];
     throw new BatonError(

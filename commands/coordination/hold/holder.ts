@@ -9,10 +9,10 @@ import { loadLibc } from "../../../src/base/process/libc.ts";
 import { processSignals, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
 import { holderProcessName } from "../../../src/coordination/hold/find_holds.ts";
-import { type HeldLocks, parseHolds, removeEndedHolds } from "../../../src/coordination/hold/hold_list.ts";
+import { type HeldLocks, parseHeldLocks, removeEndedHoldMarks } from "../../../src/coordination/hold/hold_list.ts";
 import { HolderSignals } from "../../../src/coordination/hold/holder_signals.ts";
 import { HolderPipe, type HolderRequest } from "../../../src/coordination/hold/holder_pipe.ts";
-import { ReleaseClient } from "../../../src/coordination/hold/release_mailbox.ts";
+import { HolderReleaseClient } from "../../../src/coordination/hold/release_mailbox.ts";
 import { ScriptWatch } from "../../../src/coordination/hold/script_process.ts";
 import { superviseScript } from "../../../src/coordination/hold/supervise_script.ts";
 import { type Io, stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
@@ -71,7 +71,7 @@ async function acquireAndSupervise(
 ): Promise<LockEnding> {
   const { script } = request;
   const { ended, held } = splitHolds(io.env["BATON_HOLD"]);
-  const env = { ...process.env, BATON_LOCK_COOKIE: removeEndedHolds(ended, request.env["BATON_LOCK_COOKIE"]) };
+  const env = { ...process.env, BATON_LOCK_COOKIE: removeEndedHoldMarks(ended, request.env["BATON_LOCK_COOKIE"]) };
   const options = unpackLockOptions(request.options, env);
   const ownIo = holderIo(io, env, { pipe, columns: request.columns });
   if (wantsTraces(env, options.values)) {
@@ -123,10 +123,10 @@ async function acquireAndSupervise(
 function splitHolds(text: string | undefined): { ended: HeldLocks[]; held: HeldLocks[] } {
   const ended: HeldLocks[] = [];
   const held: HeldLocks[] = [];
-  for (const hold of parseHolds(text)) {
-    let client: ReleaseClient | null = null;
+  for (const hold of parseHeldLocks(text)) {
+    let client: HolderReleaseClient | null = null;
     try {
-      client = ReleaseClient.open(hold.path, hold.ids[0]);
+      client = HolderReleaseClient.open(hold.path, hold.ids[0]);
       (client === null ? ended : held).push(hold);
     } catch {
       held.push(hold); // another user's hold, which may be alive

@@ -7,9 +7,9 @@ import {
   readProcess,
   sendSignal,
 } from "../../../src/base/process/proc/process_table.ts";
-import { holdsOfAncestors } from "../../../src/coordination/hold/find_holds.ts";
-import { type HeldLocks, parseHolds } from "../../../src/coordination/hold/hold_list.ts";
-import { ReleaseClient, type ReleaseResponse } from "../../../src/coordination/hold/release_mailbox.ts";
+import { findLocksHeldByAncestors } from "../../../src/coordination/hold/find_holds.ts";
+import { type HeldLocks, parseHeldLocks } from "../../../src/coordination/hold/hold_list.ts";
+import { HolderReleaseClient, type HolderReleaseResponse } from "../../../src/coordination/hold/release_mailbox.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { durationType } from "../../../src/base/config/value_types.ts";
@@ -70,7 +70,7 @@ const pollIntervalMs = 5;
 
 async function release(call: CommandCall<typeof settings>): Promise<ExitCode> {
   const { values, io } = call;
-  const known = knownHolds(call.names, parseHolds(io.env["BATON_HOLD"]));
+  const known = knownHolds(call.names, parseHeldLocks(io.env["BATON_HOLD"]));
   const names = call.names.map((name) => nameOf(name, known));
   const holds = findHolds(names, known);
   let exitCode: ExitCode = exitCodes.SUCCESS;
@@ -86,7 +86,7 @@ async function release(call: CommandCall<typeof settings>): Promise<ExitCode> {
 function knownHolds(names: readonly string[], held: readonly HeldLocks[]): readonly HeldLocks[] {
   const isMissing = names.some((name) => !held.some((one) => one.names.includes(name) && isHolderAlive(one)));
   if (!isMissing || !hasProcessTable()) return held;
-  const found = holdsOfAncestors(process.pid).filter(({ path }) => !held.some((one) => one.path === path));
+  const found = findLocksHeldByAncestors(process.pid).filter(({ path }) => !held.some((one) => one.path === path));
   // An ended hold stays in the list, before the others, because it tells how the lock was lost.
   return [...held, ...found];
 }
@@ -123,7 +123,7 @@ function findHolds(names: readonly string[], held: readonly HeldLocks[]): { name
 }
 
 function isHolderAlive({ path, ids }: HeldLocks): boolean {
-  using client = ReleaseClient.open(path, ids[0]);
+  using client = HolderReleaseClient.open(path, ids[0]);
   return client !== null;
 }
 
@@ -146,7 +146,7 @@ function reportNotHeld(name: string, { io, values }: CommandCall<typeof settings
 
 async function releaseOne(hold: HeldLocks, call: CommandCall<typeof settings>): Promise<ExitCode> {
   const { io, values } = call;
-  using client = ReleaseClient.open(hold.path, hold.ids[0]);
+  using client = HolderReleaseClient.open(hold.path, hold.ids[0]);
   if (client === null) return reportNoHolder(hold, call);
   const id = newGuid();
   const startTicks = readProcess(process.pid)?.startTicks ?? 0;
@@ -171,10 +171,10 @@ async function releaseOne(hold: HeldLocks, call: CommandCall<typeof settings>): 
 }
 
 async function awaitResponse(
-  client: ReleaseClient,
+  client: HolderReleaseClient,
   id: string,
   { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
-): Promise<ReleaseResponse | "gone" | "late"> {
+): Promise<HolderReleaseResponse | "gone" | "late"> {
   const untilMs = clock.now() + waitMs;
   for (;;) {
     // Checked before the response is read, so that a holder that has responded and then ended counts as responding.
@@ -188,7 +188,7 @@ async function awaitResponse(
 }
 
 function reportResponse(
-  response: ReleaseResponse,
+  response: HolderReleaseResponse,
   { names }: HeldLocks,
   { io, quiet }: { io: Io; quiet: boolean },
 ): ExitCode {
@@ -224,7 +224,7 @@ function throwError(code: ErrorCode, message: string): never {
   throw new BatonError(code, message);
 }
 
-function describeProcesses({ running, more }: ReleaseResponse): string {
+function describeProcesses({ running, more }: HolderReleaseResponse): string {
   const list = running.map(({ pid, command }) => `${pid} (${command})`).join(", ");
   return more > 0 ? `${list} and ${more} more` : list;
 }

@@ -6,12 +6,12 @@ import type { Io } from "../../../src/base/terminal/io.ts";
 import {
   type BusyNoticeOptions,
   claimBusyNotice,
-  type OldestHold,
-  oldestHold,
-  serversTime,
+  type OldestLockHold,
+  readOldestLockHold,
+  readServersTimeMs,
 } from "../../../src/coordination/history/busy_notice.ts";
 import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
-import { isTransient } from "../../../src/coordination/nodes/node_requests.ts";
+import { isTransientFailure } from "../../../src/coordination/nodes/node_requests.ts";
 import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { shellHealthCheck } from "../../../src/base/process/supervise/health_watch.ts";
 import { deadlineAfter, sleep } from "../../../src/base/support/deadline.ts";
@@ -115,7 +115,7 @@ export class BusyNoticeWatch {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       const waitMs = await this.#check().catch((thrown) => {
-        if (!isTransient(thrown) || this.#zk.session.ended.aborted) throw thrown;
+        if (!isTransientFailure(thrown) || this.#zk.session.ended.aborted) throw thrown;
         return retryMs;
       });
       await sleep(this.#options.clock, waitMs + marginMs, signal).catch(() => {});
@@ -128,7 +128,7 @@ export class BusyNoticeWatch {
    */
   async #check(): Promise<number> {
     const { root } = this.#options;
-    const hold = await oldestHold(this.#zk, lockPath(this.#name, root));
+    const hold = await readOldestLockHold(this.#zk, lockPath(this.#name, root));
     if (hold === null) return this.#notice.afterMs;
     const nowMs = await this.#nowMs();
     const leftMs = this.#notice.afterMs - (nowMs - hold.sinceMs);
@@ -139,11 +139,11 @@ export class BusyNoticeWatch {
 
   async #nowMs(): Promise<number> {
     const { clock } = this.#options;
-    this.#time ??= { ms: await serversTime(this.#zk, this.#options), atMs: clock.now() };
+    this.#time ??= { ms: await readServersTimeMs(this.#zk, this.#options), atMs: clock.now() };
     return Math.round(this.#time.ms + clock.now() - this.#time.atMs);
   }
 
-  async #run({ info, sinceMs }: OldestHold, nowMs: number): Promise<void> {
+  async #run({ info, sinceMs }: OldestLockHold, nowMs: number): Promise<void> {
     const { clock } = this.#options;
     const env = {
       ...this.#io.env,

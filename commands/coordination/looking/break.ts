@@ -1,13 +1,13 @@
 /** `baton break`: asks a holder to release its lock, or takes the lock by force. */
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
-import { parseHolds } from "../../../src/coordination/hold/hold_list.ts";
+import { parseHeldLocks } from "../../../src/coordination/hold/hold_list.ts";
 import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { choiceType, durationType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { breakInteropLock } from "../../../src/coordination/interop/interop_status.ts";
-import { interopPath, interopRecipes } from "../../../src/coordination/interop/interop_node_names.ts";
+import { interopLockPath, interopRecipes } from "../../../src/coordination/interop/interop_node_names.ts";
 import { breakLock } from "../../../src/coordination/lock/break_lock.ts";
 import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { readUseStatus, type UseHolder, type UseStatusOptions } from "../../../src/coordination/admin/use_status.ts";
@@ -75,7 +75,7 @@ export const breakCommand = defineCommand({
     const name = requireOneName("break", call.names);
     const { root, recipe, reason = "" } = values;
     const revocation = { by: ownUserName(), reason };
-    if (recipe !== undefined) interopPath(name); // throws for an invalid path
+    if (recipe !== undefined) interopLockPath(name); // throws for an invalid path
     const options = { force: values.force, waitMs: values.wait, revocation };
     if (values.holder !== undefined) refuseShortId(values.holder);
     const { holder, outcome } = await runInCoordinationSession(call, async (zk) => {
@@ -139,7 +139,7 @@ async function onlyHolderId(zk: ZooKeeper, lock: UseStatusOptions & { readonly r
 /** Throws USAGE if the script or command around this call holds the lock, because `baton break` would stop it. */
 function refuseOwnLock(name: string, id: string, env: Io["env"]): void {
   if (!outerHolderIds(env).includes(id)) return;
-  const isHold = parseHolds(env["BATON_HOLD"]).some(({ ids }) => ids.includes(id));
+  const isHold = parseHeldLocks(env["BATON_HOLD"]).some(({ ids }) => ids.includes(id));
   const ending = isHold
     ? `this script or shell, which would be stopped; release it with: baton release ${shellQuoteIfNeeded(name)}`
     : "the command that runs this one, which would be stopped; end that command instead";

@@ -2,13 +2,13 @@
 import { printJson } from "../../../src/base/terminal/io.ts";
 import { type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
-import { holdStartMs } from "../../../src/coordination/history/busy_notice.ts";
+import { lockHoldStartMs } from "../../../src/coordination/history/busy_notice.ts";
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
-import { parseContender, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
+import { parseContenderNode, parseHolderNode } from "../../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
-import { childNames, readNodes } from "../../../src/coordination/nodes/node_requests.ts";
-import { readSchedules } from "../../../src/coordination/tick/tick_report.ts";
+import { readChildNames, readExistingNodes } from "../../../src/coordination/nodes/node_requests.ts";
+import { readTickSchedules } from "../../../src/coordination/tick/tick_report.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { defineCommand } from "../../command.ts";
 import { runInCoordinationSession } from "../../coordination_session.ts";
@@ -70,7 +70,7 @@ async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<Exp
   const sinceMs = await readTimes(zk, name, root);
   const [history, schedules] = await Promise.all([
     readHistoryReport(zk, name, { kind: "lock", root }),
-    readSchedules(zk, name, root),
+    readTickSchedules(zk, name, root),
   ]);
   return {
     name,
@@ -86,14 +86,14 @@ async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<Exp
 /** Returns when each hold and each wait began, on the servers' clock. The key is `h` or `q` and the id. */
 async function readTimes(zk: ZooKeeper, name: string, root: string): Promise<ReadonlyMap<string, number>> {
   const path = lockPath(name, root);
-  const holders = (await childNames(zk, path.holders)).map(parseHolder).filter((node) => node !== null);
-  const contenders = (await childNames(zk, path.queue)).map(parseContender).filter((node) => node !== null);
+  const holders = (await readChildNames(zk, path.holders)).map(parseHolderNode).filter((node) => node !== null);
+  const contenders = (await readChildNames(zk, path.queue)).map(parseContenderNode).filter((node) => node !== null);
   const [held, queued] = await Promise.all([
-    readNodes(zk, path.holders, holders),
-    readNodes(zk, path.queue, contenders),
+    readExistingNodes(zk, path.holders, holders),
+    readExistingNodes(zk, path.queue, contenders),
   ]);
   return new Map([
-    ...held.map((read): [string, number] => [`h ${read.node.guid}`, holdStartMs(read)]),
+    ...held.map((read): [string, number] => [`h ${read.node.guid}`, lockHoldStartMs(read)]),
     ...queued.map(({ node, stat }): [string, number] => [`q ${node.guid}`, Number(stat.ctime)]),
   ]);
 }

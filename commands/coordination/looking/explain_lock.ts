@@ -1,8 +1,8 @@
 /** Explains the state of a lock: what happened, why calls wait, and what the servers cannot tell. Pure. */
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
-import type { Revocation } from "../../../src/coordination/nodes/holder_info.ts";
-import { type ScheduleReport, tickOverdueAfterMs } from "../../../src/coordination/tick/tick_report.ts";
+import type { HolderRevocation } from "../../../src/coordination/nodes/holder_info.ts";
+import { tickOverdueAfterMs, type TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { printable } from "../../../src/base/support/text.ts";
 import { formatUtcMinute, trimIsoToSecond } from "./history_view.ts";
@@ -15,7 +15,7 @@ export interface ExplainedHolder {
   /** When the hold began, on the servers' clock; null if its node is gone. */
   readonly sinceMs: number | null;
   readonly sessionTimeoutMs: number;
-  readonly revoke: Revocation | null;
+  readonly revoke: HolderRevocation | null;
 }
 
 export interface ExplainedWaiter {
@@ -35,7 +35,7 @@ export interface ExplainedLockFacts {
   readonly holders: readonly ExplainedHolder[];
   readonly waiters: readonly ExplainedWaiter[];
   readonly history: Pick<HistoryReport, "records" | "refusals">;
-  readonly schedules: readonly ScheduleReport[];
+  readonly schedules: readonly TickScheduleReport[];
 }
 
 export interface LockTimelineEvent {

@@ -4,11 +4,11 @@ import { printTable } from "../../../src/base/terminal/table.ts";
 import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { choiceType, durationType } from "../../../src/base/config/value_types.ts";
-import { forgetHistory } from "../../../src/coordination/history/clear_history.ts";
+import { deleteLockHistory } from "../../../src/coordination/history/clear_history.ts";
 import { historyKinds } from "../../../src/coordination/history/history_log.ts";
 import { historyRecordTime } from "../../../src/coordination/history/history_record.ts";
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
-import { readSchedules } from "../../../src/coordination/tick/tick_report.ts";
+import { readTickSchedules } from "../../../src/coordination/tick/tick_report.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { runInCoordinationSession } from "../../coordination_session.ts";
@@ -73,7 +73,7 @@ async function show(call: CommandCall<typeof settings>): Promise<ExitCode> {
   const { kind, root, since } = values;
   const name = requireOneName("history", call.names, kind);
   const { schedules, report } = await runInCoordinationSession(call, async (zk) => ({
-    schedules: kind === "lock" ? await readSchedules(zk, name, root) : [],
+    schedules: kind === "lock" ? await readTickSchedules(zk, name, root) : [],
     report: await readHistoryReport(zk, name, { kind, root }),
   }));
   const fromMs = since === undefined ? -Infinity : Date.now() - since;
@@ -107,7 +107,7 @@ async function forget(call: CommandCall<typeof settings>, names: readonly string
   if (json || since !== undefined) {
     throw new BatonError("USAGE", "baton history forget deletes the whole history: leave out --since and --json");
   }
-  const wasThere = await runInCoordinationSession(call, (zk) => forgetHistory(zk, name, { kind, root }));
+  const wasThere = await runInCoordinationSession(call, (zk) => deleteLockHistory(zk, name, { kind, root }));
   if (!wasThere && !quiet) io.err(`baton: ${kind} "${name}" has no history\n`);
   return wasThere ? exitCodes.SUCCESS : exitCodes.FALSE;
 }

@@ -1,17 +1,17 @@
 /** The lines and the JSON of `baton history`. Pure. */
 import { type TableCell, tableHeadCells } from "../../../src/base/terminal/table.ts";
-import { durationBoundsMs, type DurationCounts } from "../../../src/coordination/history/history_counters.ts";
+import { durationBucketBoundsMs, type DurationBuckets } from "../../../src/coordination/history/history_counters.ts";
 import type { HistoryKind } from "../../../src/coordination/history/history_log.ts";
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
-import type { ScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
+import type { TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import type { HistoryJson } from "../../json_shapes/lock_shapes.ts";
 
 export interface ShownHistory extends HistoryReport {
   readonly name: string;
   readonly kind: HistoryKind;
-  readonly schedules: readonly ScheduleReport[];
+  readonly schedules: readonly TickScheduleReport[];
 }
 
 /** Returns the table of the records, with columns for ticks if there are any. */
@@ -73,7 +73,7 @@ export function historyLines({ running, refusals, schedules, name }: ShownHistor
 }
 
 /** Returns a sentence about a time zone that this machine does not know; null if it knows the zone. */
-export function unknownZoneSentence({ schedule, zone, isZoneKnown }: ScheduleReport): string | null {
+export function unknownZoneSentence({ schedule, zone, isZoneKnown }: TickScheduleReport): string | null {
   if (isZoneKnown) return null;
   return `this machine does not know the time zone ${
     JSON.stringify(zone)
@@ -81,7 +81,7 @@ export function unknownZoneSentence({ schedule, zone, isZoneKnown }: ScheduleRep
     "is older than that of the host which wrote it";
 }
 
-function scheduleLines({ schedule, zone, nextMs, open, isZoneKnown }: ScheduleReport, nowMs: number): string[] {
+function scheduleLines({ schedule, zone, nextMs, open, isZoneKnown }: TickScheduleReport, nowMs: number): string[] {
   const when = !isZoneKnown
     ? "next tick not known: this machine does not know the time zone"
     : nextMs === null
@@ -134,14 +134,18 @@ export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
   };
 }
 
-function durationsJson({ sumMs, buckets }: DurationCounts): HistoryJson["counters"]["waited"] {
+function durationsJson({ sumMs, buckets }: DurationBuckets): HistoryJson["counters"]["waited"] {
   const count = buckets.reduce((sum, one) => sum + one, 0);
   const upTo = (end: number) => buckets.slice(0, end).reduce((sum, one) => sum + one, 0);
-  return { count, sum_ms: sumMs, up_to_ms: durationBoundsMs.map((ms, index) => ({ ms, times: upTo(index + 1) })) };
+  return {
+    count,
+    sum_ms: sumMs,
+    up_to_ms: durationBucketBoundsMs.map((ms, index) => ({ ms, times: upTo(index + 1) })),
+  };
 }
 
 function scheduleJson(
-  { id, schedule, zone, uptoMs, nextMs, open }: ScheduleReport,
+  { id, schedule, zone, uptoMs, nextMs, open }: TickScheduleReport,
   nowMs: number,
 ): HistoryJson["schedules"][number] {
   return {

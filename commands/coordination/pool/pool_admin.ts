@@ -6,7 +6,7 @@ import { processSignals, StopSignalListener } from "../../../src/base/process/su
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import { printTable, tableHeadCells } from "../../../src/base/terminal/table.ts";
 import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
-import type { HolderStatus } from "../../../src/coordination/lock/lock_status.ts";
+import type { LockHolderStatus } from "../../../src/coordination/lock/lock_status.ts";
 import { clearPoolResults } from "../../../src/coordination/pool/clear_pool_results.ts";
 import {
   type PoolItemStatus,
@@ -189,7 +189,7 @@ function toJson({ component, componentHolder, items, conflictingRun }: PoolStatu
   };
 }
 
-function holderFields(holder: HolderStatus) {
+function holderFields(holder: LockHolderStatus) {
   return {
     id: holder.holderId,
     host: holder.host,

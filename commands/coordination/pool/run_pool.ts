@@ -15,7 +15,7 @@ import { abortable, onAbort } from "../../../src/base/support/abort.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import { countWithNoun } from "../../../src/base/support/text.ts";
 import { chooseCoordinationServers } from "../../coordination_session.ts";
-import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
+import type { CoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { type RunDependencies, runDependencies } from "../../../src/coordination/job/leased_command.ts";
 import type { JobTrace } from "../../../src/coordination/job/job_trace.ts";
@@ -30,13 +30,13 @@ import { PoolSignals } from "../../../src/coordination/pool/pool_signals.ts";
 import { readPoolItems } from "../../../src/coordination/pool/pool_source.ts";
 import {
   callDeadline,
-  closeSession,
-  openSession,
-  reportOutages,
+  closeCoordinationSession,
+  openCoordinationSession,
+  reportServerOutages,
   waitsForServer,
-  warnOfTimeout,
+  warnOfSessionTimeout,
 } from "../../../src/coordination/connect/command_session.ts";
-import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
+import { describeThisHolder } from "../../../src/coordination/nodes/holder_info.ts";
 
 /** The number of parallel commands above which the usual limit of 1,024 open files may be too low. */
 const manyJobs = 100;
@@ -106,8 +106,8 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
     const place = chooseCoordinationServers(options, io, { what, scope: values.scope, signal: limit.signal });
     const isPatient = waitsForServer(waitMs, values);
     const opening = { isPatient, io, clock, quiet, what: JSON.stringify(component) };
-    zk = await openSession(deps.connect, place.connect, opening);
-    warnOfTimeout(options, io, { place, zk });
+    zk = await openCoordinationSession(deps.connect, place.connect, opening);
+    warnOfSessionTimeout(options, io, { place, zk });
     guard.setSession(encodeSessionHandle(place.connect, zk.session));
     jobs = new PoolCommandRunner(options, {
       report,
@@ -124,7 +124,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
     // A process could not be killed, so the session and the guard process must stay until their time is over.
     if (jobs?.hasBreach !== true) {
       guard.end();
-      if (zk !== null) await closeSession(zk, clock, wait.isOver ? signals.stop : limit.signal);
+      if (zk !== null) await closeCoordinationSession(zk, clock, wait.isOver ? signals.stop : limit.signal);
     }
   }
 }
@@ -143,14 +143,14 @@ async function runItems(
     readonly report: PoolReport;
     readonly clock: Clock;
     readonly signals: PoolSignals;
-    readonly place: Coordination;
+    readonly place: CoordinationServers;
     readonly wait: ComponentWait;
   },
 ): Promise<PoolEnding> {
   const { values, component, path, items, loop } = options;
   const { io } = report;
   const startMs = clock.now();
-  using outage = reportOutages(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
+  using outage = reportServerOutages(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
   const holders = async () => (await lockStatus(zk, component, { path: path.component })).holders;
   await abortable(nestedLockCheck(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
   try {
@@ -176,7 +176,7 @@ async function runItems(
       stop: signals.stop,
       limit: wait.limit,
       onProblem: (thrown) => io.err(`baton: ${errorMessage(thrown)}\n`),
-      info: holderInfo(options),
+      info: describeThisHolder(options),
       acl: place.connect.acl,
       closesSession: true,
     });
@@ -203,7 +203,7 @@ async function runItems(
 async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, isStopped, place, clock, io, tookMs }: {
   readonly counts: PoolCounts;
   readonly isStopped: boolean;
-  readonly place: Coordination;
+  readonly place: CoordinationServers;
   readonly clock: Clock;
   readonly io: Io;
   readonly tookMs: number;
@@ -217,7 +217,7 @@ async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, i
   const why = [`${done} done, ${failed} failed`, ...others.filter(([count]) => count > 0).map((pair) => pair.join(" "))]
     .join(", ");
   const end = { result, exitCode: null, signal: null, why } as const;
-  const about = { kind: "pool", values, info: holderInfo(options), acl: place.connect.acl, clock } as const;
+  const about = { kind: "pool", values, info: describeThisHolder(options), acl: place.connect.acl, clock } as const;
   const problem = await recordPoolRun(zk, { name, end, tookMs }, about);
   if (problem !== null) io.err(`baton: ${problem}\n`);
 }

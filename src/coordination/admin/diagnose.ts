@@ -4,12 +4,12 @@ import { errorMessage } from "../../base/errors.ts";
 import type { DoctorFinding } from "../../base/rows/finding.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
-import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
-import { decodeLockName, kindFolder } from "../nodes/node_paths.ts";
-import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
+import { type HolderNodeInfo, nameOfHolder, parseHolderNodeInfo } from "../nodes/holder_info.ts";
+import { coordinationFolderPath, decodeLockName } from "../nodes/node_paths.ts";
+import { parseContenderNode, parseHolderNode } from "../lock/lock_nodes.ts";
 import { parseLockState } from "../lock/lock_state.ts";
-import { childNames, mapInBatches, nullIfNoNode, readNodes } from "../nodes/node_requests.ts";
-import { contenderComesBefore, isCompatibleMode } from "../lock/queue_position.ts";
+import { mapInBatches, nullIfNoNode, readChildNames, readExistingNodes } from "../nodes/node_requests.ts";
+import { contenderComesBefore, isCompatibleLockMode } from "../lock/queue_position.ts";
 
 /** A lock or an election as it was read. */
 export interface LockSnapshot {
@@ -17,27 +17,27 @@ export interface LockSnapshot {
   readonly path: string;
   readonly data: Uint8Array;
   readonly children: readonly string[];
-  readonly holders: readonly NodeSnapshot[];
-  readonly queue: readonly NodeSnapshot[];
+  readonly holders: readonly LockNodeSnapshot[];
+  readonly queue: readonly LockNodeSnapshot[];
   /** Value of the server's counter for the queue. */
   readonly sequence: number;
 }
 
-export interface NodeSnapshot {
+export interface LockNodeSnapshot {
   readonly name: string;
   readonly isEphemeral: boolean;
-  readonly info: NodeInfo;
+  readonly info: HolderNodeInfo;
 }
 
-export interface QueueDiagnosis {
+export interface LockQueueDiagnosis {
   readonly locks: number;
   readonly elections: number;
   readonly findings: readonly DoctorFinding[];
 }
 
 /** Last value of the server's counter: later contenders get the same number, so that the order of arrival is lost. */
-export const queueSequenceMax = 2 ** 31 - 1;
-export const queueSequenceWarning = queueSequenceMax - 100_000_000;
+export const lockQueueSequenceMax = 2 ** 31 - 1;
+export const lockQueueSequenceWarning = lockQueueSequenceMax - 100_000_000;
 /** Maximum time in which the first waiter acquires a free lock. Long: it compares two machines' wall clocks. */
 const idleMsMax = 30_000;
 /** Maximum time in which a holder releases the lock after a request. */
@@ -45,13 +45,13 @@ const askedMsMax = 60_000;
 /** Number of locks that are read at the same time. */
 const batchSize = 200;
 
-export async function diagnoseQueues(
+export async function diagnoseLockQueues(
   zk: ZooKeeper,
   { root, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
-): Promise<QueueDiagnosis> {
+): Promise<LockQueueDiagnosis> {
   const [locks, elections] = await Promise.all([
-    diagnoseFolder(zk, kindFolder("locks", root), { called: "lock", nowMs }),
-    diagnoseFolder(zk, kindFolder("elections", root), { called: "election", nowMs }),
+    diagnoseFolder(zk, coordinationFolderPath("locks", root), { called: "lock", nowMs }),
+    diagnoseFolder(zk, coordinationFolderPath("elections", root), { called: "election", nowMs }),
   ]);
   return { locks: locks.count, elections: elections.count, findings: [...locks.findings, ...elections.findings] };
 }
@@ -61,7 +61,7 @@ async function diagnoseFolder(
   folder: string,
   { called, nowMs }: { readonly called: string; readonly nowMs: number },
 ): Promise<{ count: number; findings: DoctorFinding[] }> {
-  const names = [...await childNames(zk, folder)].sort();
+  const names = [...await readChildNames(zk, folder)].sort();
   const findings = await mapInBatches(names, batchSize, async (name) => {
     const where = `${called} ${JSON.stringify(decodeLockName(name))}`;
     const lock = await readSnapshot(zk, `${folder}/${name}`, where);
@@ -76,13 +76,13 @@ async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise
     nullIfNoNode(zk.getData(path)),
     nullIfNoNode(zk.getChildren(path)),
     nullIfNoNode(zk.getChildren(`${path}/q`)),
-    childNames(zk, `${path}/h`),
+    readChildNames(zk, `${path}/h`),
   ]);
   if (lock === null || list === null) return null;
-  const nodes = async (folder: string, names: readonly string[]): Promise<NodeSnapshot[]> => {
-    const found = await readNodes(zk, folder, names.map((name) => ({ name })));
+  const nodes = async (folder: string, names: readonly string[]): Promise<LockNodeSnapshot[]> => {
+    const found = await readExistingNodes(zk, folder, names.map((name) => ({ name })));
     return found.map(({ node, data, stat }) => {
-      return { ...node, isEphemeral: stat.ephemeralOwner !== 0n, info: parseNodeInfo(data) };
+      return { ...node, isEphemeral: stat.ephemeralOwner !== 0n, info: parseHolderNodeInfo(data) };
     });
   };
   const [held, queued] = await Promise.all([
@@ -124,7 +124,7 @@ export function diagnoseLock(lock: LockSnapshot, nowMs: number): DoctorFinding[]
   }
   checkNodes(lock, addFinding);
   checkCounter(lock, addFinding);
-  const permits = lock.holders.filter(({ name }) => parseHolder(name)?.mode === "permit").length;
+  const permits = lock.holders.filter(({ name }) => parseHolderNode(name)?.mode === "permit").length;
   if (limit !== null && permits > limit) {
     addFinding(
       "warning",
@@ -140,14 +140,14 @@ type AddFinding = (kind: DoctorFinding["kind"], what: string) => void;
 
 function checkNodes({ path, holders, queue }: LockSnapshot, addFinding: AddFinding): void {
   for (const { name, isEphemeral } of holders) {
-    if (parseHolder(name) === null) {
+    if (parseHolderNode(name) === null) {
       addFinding("problem", `"${path}/h/${name}" is no holder that baton knows: all contenders wait for it`);
     } else if (!isEphemeral) {
       addFinding("problem", `holder "${path}/h/${name}" belongs to no session and stays forever: delete it`);
     }
   }
   for (const { name, isEphemeral } of queue) {
-    if (parseContender(name) === null) {
+    if (parseContenderNode(name) === null) {
       addFinding("warning", `"${path}/q/${name}" is no contender that baton knows, and is ignored`);
     } else if (!isEphemeral) {
       addFinding(
@@ -159,11 +159,11 @@ function checkNodes({ path, holders, queue }: LockSnapshot, addFinding: AddFindi
 }
 
 function checkCounter({ queue, sequence }: LockSnapshot, addFinding: AddFinding): void {
-  const last = Math.max(sequence, ...queue.map(({ name }) => parseContender(name)?.sequence ?? 0));
-  if (last < queueSequenceWarning) return;
-  const where = last >= queueSequenceMax
-    ? `its counter has reached its end, ${queueSequenceMax}:`
-    : `its counter is at ${last}, and at ${queueSequenceMax}`;
+  const last = Math.max(sequence, ...queue.map(({ name }) => parseContenderNode(name)?.sequence ?? 0));
+  if (last < lockQueueSequenceWarning) return;
+  const where = last >= lockQueueSequenceMax
+    ? `its counter has reached its end, ${lockQueueSequenceMax}:`
+    : `its counter is at ${last}, and at ${lockQueueSequenceMax}`;
   addFinding("warning", `${where} the order of arrival is lost; delete its node when it is not in use`);
 }
 
@@ -185,15 +185,15 @@ function checkFirstWaiter(
   { nowMs, limit }: { readonly nowMs: number; readonly limit: number },
   addFinding: AddFinding,
 ): void {
-  const granted = holders.map(({ name }) => parseHolder(name)?.guid);
+  const granted = holders.map(({ name }) => parseHolderNode(name)?.guid);
   const contenders = queue.flatMap(({ name, info }) => {
-    const node = parseContender(name);
+    const node = parseContenderNode(name);
     return node === null || granted.includes(node.guid) ? [] : [{ node, info }];
   }).sort((left, right) => (contenderComesBefore(left.node, right.node) ? -1 : 1));
   const [first] = contenders;
   if (first === undefined || first.info.sinceMs === 0) return;
   const waitedMs = nowMs - first.info.sinceMs;
-  if (waitedMs < idleMsMax || !isCompatibleMode(first.node.mode, holders.map(({ name }) => name), limit)) return;
+  if (waitedMs < idleMsMax || !isCompatibleLockMode(first.node.mode, holders.map(({ name }) => name), limit)) return;
   const waited = formatDuration(waitedMs);
   addFinding(
     "problem",

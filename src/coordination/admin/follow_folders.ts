@@ -5,14 +5,14 @@ import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { resultWithin, sleep } from "../../base/support/deadline.ts";
 import type { NodeData, NodeReadOptions, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { decodeLockName } from "../nodes/node_paths.ts";
-import { readAgain } from "../nodes/read_again.ts";
+import { readNodesOnChange } from "../nodes/read_nodes_on_change.ts";
 import { isUnknownOperationError, ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
-import { hiddenIfNoAuth, isTransient, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
-import { restMsAfterRead } from "./follow_reads.ts";
-import { replaceCalls } from "./replaced_calls.ts";
-import { WatchedReads } from "./watched_reads.ts";
+import { hiddenIfNoAuth, isTransientFailure, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
+import { restMsAfterNodeRead } from "./follow_reads.ts";
+import { replaceZooKeeperCalls } from "./replaced_calls.ts";
+import { WatchedNodeReads } from "./watched_reads.ts";
 
-export interface FollowedFolder<Value> {
+export interface FollowedObjectFolder<Value> {
   readonly path: string;
   /** True: what was read of an object is kept; only changed nodes are requested again. Its reader sets no watches. */
   readonly keepsReads?: boolean;
@@ -23,7 +23,7 @@ export interface FollowedFolder<Value> {
   readonly read: (zk: ZooKeeper, name: string, watch: Watcher) => Promise<Value | null>;
 }
 
-export interface FolderChange<Value> {
+export interface FollowedObjectChange<Value> {
   /** Path of the folder. */
   readonly folder: string;
   readonly name: string;
@@ -32,8 +32,8 @@ export interface FolderChange<Value> {
 }
 
 /** Result of one round of reading. */
-export interface FolderRound<Value> {
-  readonly changes: readonly FolderChange<Value>[];
+export interface FollowedFoldersRound<Value> {
+  readonly changes: readonly FollowedObjectChange<Value>[];
   /** Number of objects that are still to be read. */
   readonly unread: number;
   /** Number of objects that are not followed because a folder has too many. */
@@ -66,17 +66,17 @@ const sweepEveryMs = 5000;
  * Yields what has changed after each round. Ends with the signal; throws when the session ends, and a refusal of the
  * server. A folder has one recursive watch, or on servers without these a one-shot watch on each list of an object.
  */
-export function followFolders<Value>(
+export function followObjectFolders<Value>(
   zk: ZooKeeper,
-  folders: readonly FollowedFolder<Value>[],
+  folders: readonly FollowedObjectFolder<Value>[],
   { signal, clock = systemClock(), objectsMax = objectsMaxDefault, gatherMs = gatherMsDefault }: FollowFoldersOptions,
-): AsyncGenerator<FolderRound<Value>, void, void> {
+): AsyncGenerator<FollowedFoldersRound<Value>, void, void> {
   const follower = new FolderFollower(zk, folders, { clock, objectsMax });
-  return readAgain(zk, (wake) => follower.readRound(wake), {
+  return readNodesOnChange(zk, (wake) => follower.readRound(wake), {
     signal,
     clock,
     pause: async (event, tookMs) => {
-      const restMs = Math.max(follower.isFull ? 0 : gatherMs - tookMs, restMsAfterRead(tookMs));
+      const restMs = Math.max(follower.isFull ? 0 : gatherMs - tookMs, restMsAfterNodeRead(tookMs));
       await sleep(clock, restMs, signal).catch(() => {});
       if (!follower.hasUnread && !signal.aborted) await resultWithin(clock, sweepEveryMs, event.wait());
     },
@@ -88,11 +88,11 @@ interface FollowedObject {
   /** The same function for every read: the client keeps a set of watchers. */
   readonly watch: Watcher;
   /** Reads of the object up to now; null: there are none. */
-  reads: WatchedReads | null;
+  reads: WatchedNodeReads | null;
 }
 
 class FolderObjects<Value> {
-  readonly folder: FollowedFolder<Value>;
+  readonly folder: FollowedObjectFolder<Value>;
   /** Key: the name of the object's node. */
   readonly objects = new Map<string, FollowedObject>();
   readonly unread = new Set<FollowedObject>();
@@ -100,7 +100,7 @@ class FolderObjects<Value> {
   isWatched = false;
   omitted = 0;
 
-  constructor(folder: FollowedFolder<Value>) {
+  constructor(folder: FollowedObjectFolder<Value>) {
     this.folder = folder;
   }
 }
@@ -112,7 +112,7 @@ function markWhole<Value>({ unread }: FolderObjects<Value>, object: FollowedObje
 
 class FolderFollower<Value> {
   readonly #zk: ZooKeeper;
-  readonly #batch: ReadBatch;
+  readonly #batch: NodeReadBatch;
   readonly #clock: Clock;
   readonly #objectsMax: number;
   readonly #folders: readonly FolderObjects<Value>[];
@@ -125,15 +125,15 @@ class FolderFollower<Value> {
   #nextSweepMs: number;
   #sweep: FollowedObject[] = [];
   /** Changes that were read, of rounds that failed, too. */
-  #changes: FolderChange<Value>[] = [];
+  #changes: FollowedObjectChange<Value>[] = [];
 
   constructor(
     zk: ZooKeeper,
-    folders: readonly FollowedFolder<Value>[],
+    folders: readonly FollowedObjectFolder<Value>[],
     { clock, objectsMax }: { readonly clock: Clock; readonly objectsMax: number },
   ) {
     this.#zk = zk;
-    this.#batch = new ReadBatch(zk, clock);
+    this.#batch = new NodeReadBatch(zk, clock);
     this.#clock = clock;
     this.#objectsMax = objectsMax;
     this.#folders = folders.map((folder) => new FolderObjects(folder));
@@ -150,7 +150,7 @@ class FolderFollower<Value> {
   }
 
   /** Rejects with the failure of a request; what was not read is read in the next round. */
-  async readRound(wake: () => void): Promise<FolderRound<Value>> {
+  async readRound(wake: () => void): Promise<FollowedFoldersRound<Value>> {
     this.#wake = wake;
     await this.#coverAfterReconnect();
     this.#markForSweep();
@@ -309,9 +309,9 @@ class FolderFollower<Value> {
     });
   }
 
-  #readsOf({ watch }: FollowedObject): WatchedReads {
+  #readsOf({ watch }: FollowedObject): WatchedNodeReads {
     const options = this.#isCovered ? { isReported: true } : { watchesData: false };
-    return new WatchedReads(this.#batch.client, watch, options);
+    return new WatchedNodeReads(this.#batch.client, watch, options);
   }
 }
 
@@ -319,7 +319,7 @@ class FolderFollower<Value> {
 function withoutWatches(zk: ZooKeeper, path: string): ZooKeeper {
   const optionsOf = (node: string, { watch, ...others }: NodeReadOptions = {}): NodeReadOptions =>
     watch === undefined || node.startsWith(`${path}/`) ? others : { ...others, watch };
-  return replaceCalls(zk, {
+  return replaceZooKeeperCalls(zk, {
     exists: (node, options) => zk.exists(node, optionsOf(node, options)),
     getData: (node, options) => zk.getData(node, optionsOf(node, options)),
     getChildren: (node, options) => zk.getChildren(node, optionsOf(node, options)),
@@ -330,8 +330,8 @@ function withoutWatches(zk: ZooKeeper, path: string): ZooKeeper {
  * Returns a client whose `getChildren` watches existing nodes, and whose `sync` does nothing: a change that its server
  * has not seen yet is reported by a watch later.
  */
-export function withWatchedLists(zk: ZooKeeper, watch: (event: WatchEvent) => void): ZooKeeper {
-  return replaceCalls(zk, {
+export function watchListsOfNodes(zk: ZooKeeper, watch: (event: WatchEvent) => void): ZooKeeper {
+  return replaceZooKeeperCalls(zk, {
     getChildren: (path, options) => zk.getChildren(path, { ...options, watch }),
     sync: () => Promise.resolve(),
   });
@@ -350,7 +350,7 @@ interface WaitingRead extends Pick<PromiseWithResolvers<NodeData>, "resolve" | "
  * A client that sends the reads of a short time together, so that they and their responses share packets; after `join`,
  * data of several nodes in one request. Owns the reads that wait.
  */
-export class ReadBatch {
+export class NodeReadBatch {
   /** The same client; `getData` and `getChildren` wait for the other reads of their time. */
   readonly client: ZooKeeper;
   readonly #zk: ZooKeeper;
@@ -374,7 +374,7 @@ export class ReadBatch {
           : this.#pass().then(() => zk.getData(path, options)),
       getChildren: (path, options) => this.#pass().then(() => zk.getChildren(path, options)),
     };
-    this.client = replaceCalls(zk, reads);
+    this.client = replaceZooKeeperCalls(zk, reads);
   }
 
   /** The server knows requests for several nodes, or does not. */
@@ -409,7 +409,7 @@ export class ReadBatch {
         else resolve(result);
       }
     } catch (thrown) {
-      if (isTransient(thrown)) this.#size = 1;
+      if (isTransientFailure(thrown)) this.#size = 1;
       for (const { reject } of reads) reject(thrown);
     }
   }

@@ -2,9 +2,9 @@
 import type { NodeReadOptions, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { resultWithin, sleep } from "../../base/support/deadline.ts";
-import { readAgain } from "../nodes/read_again.ts";
-import { isRefusal, nullIfNoNode } from "../nodes/node_requests.ts";
-import { replaceCalls } from "./replaced_calls.ts";
+import { readNodesOnChange } from "../nodes/read_nodes_on_change.ts";
+import { isServerRefusal, nullIfNoNode } from "../nodes/node_requests.ts";
+import { replaceZooKeeperCalls } from "./replaced_calls.ts";
 
 interface FollowReadsOptions {
   /** Ends the iteration. */
@@ -24,24 +24,24 @@ const everyMsDefault = 5000;
  * Returns the rest after a read that took `tookMs`, both in milliseconds: reading takes at most a quarter of the time,
  * unless a read takes very long. Pure.
  */
-export const restMsAfterRead = (tookMs: number): number => Math.min(restMsMax, tookMs * (1 / readShareMax - 1));
+export const restMsAfterNodeRead = (tookMs: number): number => Math.min(restMsMax, tookMs * (1 / readShareMax - 1));
 
 /**
  * Yields the first value, and one after each read. Ends with the signal; throws when the session ends, and a refusal of
  * the server.
  */
-export function followReads<T>(
+export function followNodeReads<T>(
   zk: ZooKeeper,
   read: (zk: ZooKeeper) => Promise<T>,
   { signal, clock = systemClock(), everyMs = everyMsDefault }: FollowReadsOptions,
 ): AsyncGenerator<T, void, void> {
   let reader: ZooKeeper | null = null;
-  return readAgain(zk, (wake) => read(reader ??= watchReads(zk, wake)), {
+  return readNodesOnChange(zk, (wake) => read(reader ??= watchReads(zk, wake)), {
     signal,
     clock,
     async pause(event, tookMs) {
       await resultWithin(clock, everyMs, event.wait());
-      await sleep(clock, Math.max(gatherMs, restMsAfterRead(tookMs)), signal).catch(() => {});
+      await sleep(clock, Math.max(gatherMs, restMsAfterNodeRead(tookMs)), signal).catch(() => {});
     },
   });
 }
@@ -68,7 +68,7 @@ function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
       const list = await nullIfNoNode(zk.getChildren(path, { ...given, watch }));
       return list?.stat ?? await zk.exists(path, { ...given, watch });
     } catch (thrown) {
-      if (!isRefusal(thrown, "NOAUTH")) throw thrown;
+      if (!isServerRefusal(thrown, "NOAUTH")) throw thrown;
       return await zk.exists(path, given);
     }
   };
@@ -77,7 +77,7 @@ function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
     try {
       return await reading;
     } catch (thrown) {
-      if (!isRefusal(thrown, "NONODE") || !canWatch(path)) throw thrown;
+      if (!isServerRefusal(thrown, "NONODE") || !canWatch(path)) throw thrown;
       if (await zk.exists(path, { watch }) !== null) onChange(); // created meanwhile
       throw thrown;
     }
@@ -87,5 +87,5 @@ function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
     getData: (path, given) => watchMissing(path, zk.getData(path, options(path, given))),
     getChildren: (path, given) => watchMissing(path, zk.getChildren(path, options(path, given))),
   };
-  return replaceCalls(zk, reads);
+  return replaceZooKeeperCalls(zk, reads);
 }

@@ -1,14 +1,14 @@
 /** Lists everything below a root by kind, with the numbers of holders and waiters. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { isInCurrentGeneration, participantNodes } from "../barrier/barrier_state.ts";
-import { readBarrier } from "../barrier/barrier_view.ts";
-import { decodeLockName, kindFolder, lockPathAt } from "../nodes/node_paths.ts";
-import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
-import { heldGrants } from "../lock/queue_position.ts";
-import { childNames, hiddenIfNoAuth, mapInBatches } from "../nodes/node_requests.ts";
+import { isInCurrentBarrierGeneration, parseParticipantNodes } from "../barrier/barrier_state.ts";
+import { readBarrierView } from "../barrier/barrier_view.ts";
+import { coordinationFolderPath, decodeLockName, lockPathAt } from "../nodes/node_paths.ts";
+import { parseContenderNode, parseHolderNode } from "../lock/lock_nodes.ts";
+import { holdingLockGrants } from "../lock/queue_position.ts";
+import { hiddenIfNoAuth, mapInBatches, readChildNames } from "../nodes/node_requests.ts";
 
-export interface UseSummary {
+export interface ObjectInUse {
   readonly name: string;
   /**
    * Number of holders of a lock, leaders, running members of a barrier, jobs of a pool; 1 for a closed gate. Null when
@@ -19,27 +19,27 @@ export interface UseSummary {
   readonly waiters: number | null;
 }
 
-export const useKinds = ["lock", "election", "barrier", "gate", "pool"] as const;
-export type UseKind = (typeof useKinds)[number];
-export type UseList = Readonly<Record<UseKind, readonly UseSummary[]>>;
+export const kindsInUse = ["lock", "election", "barrier", "gate", "pool"] as const;
+export type KindInUse = (typeof kindsInUse)[number];
+export type ObjectsInUse = Readonly<Record<KindInUse, readonly ObjectInUse[]>>;
 
 /** Number of nodes that are read at the same time. */
 const batchSize = 200;
 
-type Counts = Omit<UseSummary, "name">;
+type Counts = Omit<ObjectInUse, "name">;
 
 /**
  * Each list is sorted by name; a kind that was not requested is empty. An unused lock is listed until the server
  * removes it, an election until an operator deletes it. A pool is listed while it runs or has stored results; its jobs
  * are counted by the locks COMPONENT/ITEM, or by its `total` limit.
  */
-export async function listInUse(
+export async function listObjectsInUse(
   zk: ZooKeeper,
-  { root, kinds = useKinds }: { readonly root?: string; readonly kinds?: readonly UseKind[] } = {},
-): Promise<UseList> {
-  const list = (kind: UseKind, count: (path: string) => Promise<Counts>) =>
-    kinds.includes(kind) ? listFolder(zk, kindFolder(`${kind}s`, root), count) : [];
-  const listLocks = () => listFolder(zk, kindFolder("locks", root), (path) => countLock(zk, path));
+  { root, kinds = kindsInUse }: { readonly root?: string; readonly kinds?: readonly KindInUse[] } = {},
+): Promise<ObjectsInUse> {
+  const list = (kind: KindInUse, count: (path: string) => Promise<Counts>) =>
+    kinds.includes(kind) ? listFolder(zk, coordinationFolderPath(`${kind}s`, root), count) : [];
+  const listLocks = () => listFolder(zk, coordinationFolderPath("locks", root), (path) => countLock(zk, path));
   const [lock, election, barrier, gate, pooled] = await Promise.all([
     kinds.includes("lock") ? listLocks() : [],
     list("election", (path) => countLock(zk, path)),
@@ -52,7 +52,7 @@ export async function listInUse(
   return { lock, election, barrier, gate, pool };
 }
 
-function countJobs(component: string, locks: readonly UseSummary[]): number {
+function countJobs(component: string, locks: readonly ObjectInUse[]): number {
   return locks.filter(({ name, holders }) => holders !== 0 && name.startsWith(`${component}/`)).length;
 }
 
@@ -60,8 +60,8 @@ async function listFolder(
   zk: ZooKeeper,
   folder: string,
   count: (path: string) => Promise<Counts>,
-): Promise<UseSummary[]> {
-  const children = [...await childNames(zk, folder)].sort();
+): Promise<ObjectInUse[]> {
+  const children = [...await readChildNames(zk, folder)].sort();
   return await mapInBatches(children, batchSize, async (child) => ({
     name: decodeLockName(child),
     ...await count(`${folder}/${child}`),
@@ -77,28 +77,31 @@ async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
   if (!grants || !queued) return { holders: grants, waiters: queued };
   // Grants may have been made in advance: their contenders are in the queue, too.
   const [granted, queue] = await Promise.all([path.holders, path.queue].map((folder) => {
-    return hiddenIfNoAuth(childNames(zk, folder));
+    return hiddenIfNoAuth(readChildNames(zk, folder));
   }));
   if (!Array.isArray(granted) || !Array.isArray(queue)) return { holders: grants, waiters: queued };
-  return countUses(granted, queue);
+  return countHoldersAndWaiters(granted, queue);
 }
 
 /** Counts holders and waiters by the names of the nodes in `h` and `q`. Pure. */
-export function countUses(granted: readonly string[], queue: readonly string[]): { holders: number; waiters: number } {
-  const known = granted.map(parseHolder).filter((node) => node !== null);
-  const held = heldGrants(known).length;
-  const contenders = queue.map(parseContender).filter((node) => node !== null);
+export function countHoldersAndWaiters(
+  granted: readonly string[],
+  queue: readonly string[],
+): { holders: number; waiters: number } {
+  const known = granted.map(parseHolderNode).filter((node) => node !== null);
+  const held = holdingLockGrants(known).length;
+  const contenders = queue.map(parseContenderNode).filter((node) => node !== null);
   const guids = new Set([...known, ...contenders].map(({ guid }) => guid));
   return { holders: held + granted.length - known.length, waiters: guids.size - held };
 }
 
 async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
   try {
-    const view = await hiddenIfNoAuth(readBarrier(zk, barrier));
+    const view = await hiddenIfNoAuth(readBarrierView(zk, barrier));
     if (view === "hidden") return { holders: null, waiters: null };
     if (view === null) return { holders: 0, waiters: 0 };
-    const participants = participantNodes(view.children);
-    const waiters = participants.filter((participant) => isInCurrentGeneration(view.state, participant)).length;
+    const participants = parseParticipantNodes(view.children);
+    const waiters = participants.filter((participant) => isInCurrentBarrierGeneration(view.state, participant)).length;
     return { holders: participants.length - waiters, waiters };
   } catch (thrown) {
     const isOtherLayout = thrown instanceof BatonError && thrown.code === "CONFIG";
@@ -107,7 +110,7 @@ async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
   }
 }
 
-export type LockSummary = UseSummary;
+export type LockSummary = ObjectInUse;
 
 export interface ListLocksOptions {
   /** "/baton" when left out. */
@@ -116,5 +119,5 @@ export interface ListLocksOptions {
 
 /** Lists the locks, sorted by name. An unused lock is listed until the server removes it. */
 export async function listLocks(zk: ZooKeeper, options: ListLocksOptions = {}): Promise<readonly LockSummary[]> {
-  return (await listInUse(zk, { ...options, kinds: ["lock"] })).lock;
+  return (await listObjectsInUse(zk, { ...options, kinds: ["lock"] })).lock;
 }

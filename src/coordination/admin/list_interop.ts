@@ -4,17 +4,17 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync } from "../nodes/node_requests.ts";
-import type { UseSummary } from "./list_in_use.ts";
+import type { ObjectInUse } from "./list_in_use.ts";
 import {
   findInteropRecipe,
   interopNodeNaming,
   type InteropRecipe,
   parseInteropNode,
 } from "../interop/interop_node_names.ts";
-import { interopHolders, knownInteropContenders } from "../interop/interop_queue_position.ts";
+import { interopQueueHolders, knownInteropContenders } from "../interop/interop_queue_position.ts";
 import { printable } from "../../base/support/text.ts";
 import type { DoctorFinding } from "../../base/rows/finding.ts";
-import { type QueueDiagnosis, queueSequenceMax, queueSequenceWarning } from "./diagnose.ts";
+import { type LockQueueDiagnosis, lockQueueSequenceMax, lockQueueSequenceWarning } from "./diagnose.ts";
 
 /** Number of nodes that are read at the same time. */
 const batchSize = 200;
@@ -28,20 +28,20 @@ interface InteropNodeList {
 }
 
 /** Lists the node if it is a lock, else its children that are, sorted by path. Null when the node does not exist. */
-export async function listInterop(
+export async function listInteropQueues(
   zk: ZooKeeper,
   folder: string,
   recipe: InteropRecipe,
-): Promise<readonly UseSummary[] | null> {
+): Promise<readonly ObjectInUse[] | null> {
   const nodes = await interopNodes(zk, folder, recipe);
   return nodes?.map(({ path, children }) => {
     const queue = knownInteropContenders(recipe, children);
-    const holders = interopHolders(queue).length;
+    const holders = interopQueueHolders(queue).length;
     return { name: path, holders, waiters: queue.length - holders };
   }) ?? null;
 }
 
-/** Returns the nodes that `listInterop` lists. */
+/** Returns the nodes that `listInteropQueues` lists. */
 async function interopNodes(
   zk: ZooKeeper,
   folder: string,
@@ -77,11 +77,11 @@ interface InteropLockSnapshot {
 const checkedBatchSize = 50;
 
 /** Returns null when the node does not exist. */
-export async function diagnoseInterop(
+export async function diagnoseInteropLocks(
   zk: ZooKeeper,
   folder: string,
   recipe: InteropRecipe,
-): Promise<QueueDiagnosis | null> {
+): Promise<LockQueueDiagnosis | null> {
   const nodes = await interopNodes(zk, folder, recipe);
   if (nodes === null) return null;
   const found = await mapInBatches(nodes, checkedBatchSize, (node) => readSnapshot(zk, node, recipe));
@@ -124,14 +124,14 @@ export function diagnoseInteropLock({ path, recipe, children, sequence }: Intero
       );
       continue;
     }
-    last = Math.max(last, node.sequence < 0 ? queueSequenceMax : node.sequence);
+    last = Math.max(last, node.sequence < 0 ? lockQueueSequenceMax : node.sequence);
     if (isEphemeral) continue;
     addFinding("problem", `"${name}" belongs to no session, so that later contenders wait forever: delete it`);
   }
   const result = "two processes may hold it at the same time; delete the node when it is not in use";
-  if (last >= queueSequenceMax) addFinding("problem", `its counter has reached its end: ${result}`);
-  else if (last >= queueSequenceWarning) {
-    addFinding("warning", `its counter is at ${last}: from ${queueSequenceMax} on ${result}`);
+  if (last >= lockQueueSequenceMax) addFinding("problem", `its counter has reached its end: ${result}`);
+  else if (last >= lockQueueSequenceWarning) {
+    addFinding("warning", `its counter is at ${last}: from ${lockQueueSequenceMax} on ${result}`);
   }
   return findings;
 }

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 
 /** Returns the same client with `calls` in place of its own. */
-export function replaceCalls(zk: ZooKeeper, calls: Partial<ZooKeeper>): ZooKeeper {
+export function replaceZooKeeperCalls(zk: ZooKeeper, calls: Partial<ZooKeeper>): ZooKeeper {
   return new Proxy(zk, {
     get(client, name: keyof ZooKeeper) {
       const value: unknown = calls[name] ?? client[name];

@@ -1,21 +1,21 @@
 /** Reads the holders and waiters of a lock, an election, a barrier or a gate, in one shape. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { isInCurrentGeneration, participantNodes } from "../barrier/barrier_state.ts";
-import { type ParticipantStatus, participantStatuses, readBarrier } from "../barrier/barrier_view.ts";
-import { electionPath, lockPath, objectPath } from "../nodes/node_paths.ts";
+import { isInCurrentBarrierGeneration, parseParticipantNodes } from "../barrier/barrier_state.ts";
+import { type ParticipantStatus, readBarrierView, readParticipantStatuses } from "../barrier/barrier_view.ts";
+import { coordinationObjectPath, electionPath, lockPath } from "../nodes/node_paths.ts";
 import type { InteropRecipe } from "../interop/interop_node_names.ts";
-import { interopStatus } from "../interop/interop_status.ts";
-import { type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
+import { readInteropLockStatus } from "../interop/interop_status.ts";
+import { type HolderNodeInfo, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import type { LockMode } from "../../base/process/lease.ts";
 import { lockStatus } from "../lock/lock_status.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../nodes/node_requests.ts";
-import type { UseKind, UseList, UseSummary } from "./list_in_use.ts";
+import type { KindInUse, ObjectInUse, ObjectsInUse } from "./list_in_use.ts";
 
 /** Kinds of objects that `who` can show. */
-export const statusKinds = ["lock", "election", "barrier", "gate"] as const;
-export type StatusKind = (typeof statusKinds)[number];
+export const useStatusKinds = ["lock", "election", "barrier", "gate"] as const;
+export type UseStatusKind = (typeof useStatusKinds)[number];
 
-interface UseParticipant extends NodeInfo {
+interface UseParticipant extends HolderNodeInfo {
   /** Id for `break --holder`; null for a gate, which belongs to no process. */
   readonly id: string | null;
   readonly mode: LockMode | null;
@@ -35,7 +35,7 @@ export interface UseWaiter extends UseParticipant {
 }
 
 export interface UseStatus {
-  readonly kind: StatusKind;
+  readonly kind: UseStatusKind;
   readonly name: string;
   readonly path: string;
   /** Permits of a lock, null until the first request for one; members that a barrier needs, null when none waits. */
@@ -45,7 +45,7 @@ export interface UseStatus {
 }
 
 export interface UseStatusOptions {
-  readonly kind: StatusKind;
+  readonly kind: UseStatusKind;
   readonly name: string;
   readonly root?: string;
   /** The name is the path of a lock of this recipe. */
@@ -67,7 +67,7 @@ export async function readUseStatus(zk: ZooKeeper, options: UseStatusOptions): P
 
 async function queueUseStatus(zk: ZooKeeper, { kind, name, root, recipe }: UseStatusOptions): Promise<UseStatus> {
   const status = recipe !== undefined
-    ? await interopStatus(zk, name, { recipe, refusesOthers: true })
+    ? await readInteropLockStatus(zk, name, { recipe, refusesOthers: true })
     : await lockStatus(zk, name, { path: kind === "election" ? electionPath(name, root) : lockPath(name, root) });
   return {
     ...status,
@@ -80,11 +80,11 @@ async function queueUseStatus(zk: ZooKeeper, { kind, name, root, recipe }: UseSt
 }
 
 async function barrierUseStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
-  const path = objectPath("barriers", name, root);
-  const view = await readAfterSync(zk, path, () => readBarrier(zk, path));
-  const participants = await participantStatuses(zk, path, participantNodes(view?.children ?? []));
+  const path = coordinationObjectPath("barriers", name, root);
+  const view = await readAfterSync(zk, path, () => readBarrierView(zk, path));
+  const participants = await readParticipantStatuses(zk, path, parseParticipantNodes(view?.children ?? []));
   const { started = null } = view?.state ?? {};
-  const isWaiting = ({ node }: ParticipantStatus) => view !== null && isInCurrentGeneration(view.state, node);
+  const isWaiting = ({ node }: ParticipantStatus) => view !== null && isInCurrentBarrierGeneration(view.state, node);
   const common = (status: ParticipantStatus) => ({ ...status, id: status.node.guid, mode: null });
   const rankOf = ({ node }: ParticipantStatus) => {
     const rank = started?.members.indexOf(node.guid) ?? -1;
@@ -108,30 +108,30 @@ async function barrierUseStatus(zk: ZooKeeper, name: string, root: string | unde
 }
 
 async function gateUseStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
-  const gate = objectPath("gates", name, root);
+  const gate = coordinationObjectPath("gates", name, root);
   const found = await readAfterSync(zk, gate, () => nullIfNoNode(zk.getData(gate)));
   const unowned = { id: null, mode: null, sessionId: null, slot: null, rank: null, fencingToken: null };
-  const holders = found === null ? [] : [{ ...parseNodeInfo(found.data), ...unowned }];
+  const holders = found === null ? [] : [{ ...parseHolderNodeInfo(found.data), ...unowned }];
   return { kind: "gate", name, path: gate, limit: null, holders, waiters: [] };
 }
 
 /** Returns the other kinds of objects that exist under a name, for a message. */
 export async function findOtherUses(
   zk: ZooKeeper,
-  { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root?: string },
-): Promise<readonly StatusKind[]> {
-  const paths: Record<StatusKind, readonly string[]> = {
+  { kind, name, root }: { readonly kind: UseStatusKind; readonly name: string; readonly root?: string },
+): Promise<readonly UseStatusKind[]> {
+  const paths: Record<UseStatusKind, readonly string[]> = {
     lock: nodesInUse(lockPath(name, root)),
     election: nodesInUse(electionPath(name, root)),
-    barrier: [objectPath("barriers", name, root)],
-    gate: [objectPath("gates", name, root)],
+    barrier: [coordinationObjectPath("barriers", name, root)],
+    gate: [coordinationObjectPath("gates", name, root)],
   };
-  const found = await Promise.all(statusKinds.map(async (other) => {
+  const found = await Promise.all(useStatusKinds.map(async (other) => {
     if (other === kind) return false;
     const stats = await Promise.all(paths[other].map((path) => hiddenIfNoAuth(zk.exists(path))));
     return stats.some((stat) => stat !== null && stat !== "hidden" && (other === "gate" || stat.numChildren > 0));
   }));
-  return statusKinds.filter((_, index) => found[index]);
+  return useStatusKinds.filter((_, index) => found[index]);
 }
 
 const nodesInUse = ({ holders, queue }: { holders: string; queue: string }) => [holders, queue];
@@ -148,10 +148,10 @@ interface ReadDetailsOptions {
 /** Returns the status by `kind name` of what is in use and not hidden by an ACL. The jobs of a pool are locks. */
 export async function readUseDetails(
   zk: ZooKeeper,
-  found: UseList,
+  found: ObjectsInUse,
   { root, max }: ReadDetailsOptions,
 ): Promise<ReadonlyMap<string, UseStatus>> {
-  const wanted = statusKinds.flatMap((kind) => found[kind].filter(isVisible).map((one) => ({ ...one, kind })));
+  const wanted = useStatusKinds.flatMap((kind) => found[kind].filter(isVisible).map((one) => ({ ...one, kind })));
   const longest = wanted.length <= max
     ? wanted
     : wanted.sort((a, b) => (b.waiters ?? 0) - (a.waiters ?? 0)).slice(0, max);
@@ -163,6 +163,6 @@ export async function readUseDetails(
   return new Map(read.filter((one) => one !== "hidden").map((one) => [useDetailsKey(one.kind, one.name), one]));
 }
 
-export const useDetailsKey = (kind: UseKind | StatusKind, name: string): string => `${kind} ${name}`;
+export const useDetailsKey = (kind: KindInUse | UseStatusKind, name: string): string => `${kind} ${name}`;
 
-const isVisible = ({ holders, waiters }: UseSummary) => (holders ?? 0) + (waiters ?? 0) > 0;
+const isVisible = ({ holders, waiters }: ObjectInUse) => (holders ?? 0) + (waiters ?? 0) > 0;

@@ -4,8 +4,8 @@
  * nodes.
  */
 import type { NodeData, Stat, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { isRefusal } from "../nodes/node_requests.ts";
-import { replaceCalls } from "./replaced_calls.ts";
+import { isServerRefusal } from "../nodes/node_requests.ts";
+import { replaceZooKeeperCalls } from "./replaced_calls.ts";
 
 interface WatchedReadsOptions {
   /**
@@ -22,7 +22,7 @@ interface ChildList {
   readonly stat: Stat;
 }
 
-export class WatchedReads {
+export class WatchedNodeReads {
   /** The same client, but `getData` and `getChildren` are answered from what was read, and `sync` does nothing. */
   readonly client: ZooKeeper;
   readonly #zk: ZooKeeper;
@@ -54,7 +54,7 @@ export class WatchedReads {
       getChildren: (path, options) => this.#children(path, (watch) => zk.getChildren(path, { ...options, ...watch })),
       sync: () => Promise.resolve(),
     };
-    this.client = replaceCalls(zk, reads);
+    this.client = replaceZooKeeperCalls(zk, reads);
   }
 
   /** Reads everything again, in case a report was lost. */
@@ -123,7 +123,7 @@ export class WatchedReads {
     this.#watchers.delete(key);
     const parent = `children ${path.slice(0, path.lastIndexOf("/"))}`;
     const isFollowed = this.#isReported || this.#read.has(parent);
-    if (isRefusal(thrown, "NONODE") && isFollowed) this.#missing.set(key, answer);
+    if (isServerRefusal(thrown, "NONODE") && isFollowed) this.#missing.set(key, answer);
   }
 
   #watcherOf(key: string): Watcher {

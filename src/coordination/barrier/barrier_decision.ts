@@ -8,11 +8,11 @@ import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.
 import {
   barrierResponseName,
   type BarrierState,
-  type BrokenGeneration,
+  type BrokenBarrierGeneration,
   formatBarrierState,
-  isInCurrentGeneration,
+  isInCurrentBarrierGeneration,
+  parseParticipantNodes,
   type ParticipantNode,
-  participantNodes,
 } from "./barrier_state.ts";
 import type { BarrierView } from "./barrier_view.ts";
 
@@ -63,9 +63,9 @@ export interface BarrierWaiting {
 /** The maximum number of additional participants in a round. They replace participants that do not respond. */
 const sparesMax = 64;
 
-export function barrierDecision(look: BarrierObservation): BarrierDecision {
+export function decideBarrierStep(look: BarrierObservation): BarrierDecision {
   const { state, guid } = look;
-  const parties = participantNodes(look.children);
+  const parties = parseParticipantNodes(look.children);
   const mine = parties.find((node) => node.guid === guid);
   const rank = state.started?.members.indexOf(guid) ?? -1;
   if (rank >= 0) return { do: "run", rank, isThere: mine !== undefined };
@@ -75,7 +75,7 @@ export function barrierDecision(look: BarrierObservation): BarrierDecision {
     // No other generation can have started since: it would have waited until this node is gone.
     return { do: state.started?.generation === mine.generation ? "move" : "broken" };
   }
-  const gathering = parties.filter((node) => isInCurrentGeneration(state, node));
+  const gathering = parties.filter((node) => isInCurrentBarrierGeneration(state, node));
   const first = gathering[0] ?? mine;
   const gathered = gathering.filter((node) => hasSameOptions(node, first));
   if (!hasSameOptions(mine, first)) return { do: "disagree", first };
@@ -86,10 +86,10 @@ export function barrierDecision(look: BarrierObservation): BarrierDecision {
  * Adds the participants of the current generation to `seen`. A participant that moves to another generation starts with
  * an empty `seen`.
  */
-export function participantsSeen(
+export function addSeenParticipants(
   { state, children, seen }: Pick<BarrierObservation, "state" | "children" | "seen">,
 ): string[] {
-  const gathering = participantNodes(children).filter((node) => isInCurrentGeneration(state, node));
+  const gathering = parseParticipantNodes(children).filter((node) => isInCurrentBarrierGeneration(state, node));
   const [first] = gathering;
   const there = gathering.filter((node) => first !== undefined && hasSameOptions(node, first)).map((node) => node.guid);
   return [...new Set([...seen, ...there])];
@@ -149,14 +149,14 @@ function participantsToAsk(gathered: readonly ParticipantNode[], mine: Participa
 export function barrierStateAfterLeaving(
   state: BarrierState,
   mine: ParticipantNode,
-  loss: Pick<BrokenGeneration, "lost" | "why">,
+  loss: Pick<BrokenBarrierGeneration, "lost" | "why">,
 ): BarrierState | null {
-  return isInCurrentGeneration(state, mine) && mine.onLost === "fail" ? brokenBarrierState(state, loss) : null;
+  return isInCurrentBarrierGeneration(state, mine) && mine.onLost === "fail" ? brokenBarrierState(state, loss) : null;
 }
 
 export function brokenBarrierState(
   state: BarrierState,
-  { lost, why }: Pick<BrokenGeneration, "lost" | "why">,
+  { lost, why }: Pick<BrokenBarrierGeneration, "lost" | "why">,
 ): BarrierState {
   const { generation } = state;
   return { ...state, generation: generation + 1, round: null, broken: { generation, lost, why } };
@@ -196,7 +196,7 @@ export interface BarrierChangeContext {
 }
 
 /** The transaction of a decision. */
-export function requestsOfDecision(decision: BarrierChange, context: BarrierChangeContext): MultiRequest[] {
+export function barrierDecisionRequests(decision: BarrierChange, context: BarrierChangeContext): MultiRequest[] {
   const { path: barrier, view, mine, own, acl, loss, creation } = context;
   const { state, version } = view;
   const at = (name: string) => `${barrier}/${name}`;

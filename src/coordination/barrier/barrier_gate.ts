@@ -6,19 +6,19 @@ import { startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
-import { objectPath } from "../nodes/node_paths.ts";
-import { createParents } from "../nodes/create_nodes.ts";
+import { coordinationObjectPath } from "../nodes/node_paths.ts";
+import { createParentNodes } from "../nodes/create_nodes.ts";
 import {
-  formatNewNodeInfo,
+  formatNewHolderNodeInfo,
   type HolderInfo,
   nameOfHolder,
-  parseNodeInfo,
+  parseHolderNodeInfo,
   unknownHolder,
 } from "../nodes/holder_info.ts";
-import { readAgain } from "../nodes/read_again.ts";
+import { readNodesOnChange } from "../nodes/read_nodes_on_change.ts";
 import {
-  deleteIfThere,
-  isRefusal,
+  deleteNodeIfThere,
+  isServerRefusal,
   nullIfNoNode,
   readAfterSync,
   retryOnConnectionLoss,
@@ -33,27 +33,27 @@ export async function setGate(
   name: string,
   options: GateOptions & { readonly info?: HolderInfo } = {},
 ): Promise<boolean> {
-  const gate = objectPath("gates", name, options.root);
+  const gate = coordinationObjectPath("gates", name, options.root);
   const { info = unknownHolder, acl = zk.acl } = options;
-  const data = formatNewNodeInfo(info, zk.session);
+  const data = formatNewHolderNodeInfo(info, zk.session);
   return await retryOnConnectionLoss(zk, async () => {
     for (;;) {
       try {
         await zk.create(gate, data, { acl });
         return true;
       } catch (thrown) {
-        if (isRefusal(thrown, "NODEEXISTS")) return false;
-        if (!isRefusal(thrown, "NONODE")) throw thrown;
+        if (isServerRefusal(thrown, "NODEEXISTS")) return false;
+        if (!isServerRefusal(thrown, "NONODE")) throw thrown;
       }
-      await createParents(zk, gate, acl);
+      await createParentNodes(zk, gate, acl);
     }
   }, retriesOf(options));
 }
 
 /** Opens the gate. Returns false if it was not closed. */
 export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions = {}): Promise<boolean> {
-  const gate = objectPath("gates", name, options.root);
-  const open = () => deleteIfThere(zk, gate);
+  const gate = coordinationObjectPath("gates", name, options.root);
+  const open = () => deleteNodeIfThere(zk, gate);
   return await retryOnConnectionLoss(zk, open, retriesOf(options));
 }
 
@@ -67,7 +67,7 @@ export async function waitGate(
   name: string,
   options: GateOptions & { readonly waitMs?: number } = {},
 ): Promise<void> {
-  const gate = objectPath("gates", name, options.root);
+  const gate = coordinationObjectPath("gates", name, options.root);
   const { clock = systemClock(), waitMs } = options;
   const { session } = zk;
   using limit = startCallDeadline(clock, waitMs === 0 ? session.timeoutMs : waitMs, { signal: options.signal });
@@ -75,7 +75,7 @@ export async function waitGate(
   let closer: Uint8Array | null = null;
   const read = (wake: () => void) => readAfterSync(zk, gate, () => nullIfNoNode(zk.getData(gate, { watch: wake })));
   try {
-    for await (const found of readAgain(zk, read, { signal, clock, pause: (event) => event.wait() })) {
+    for await (const found of readNodesOnChange(zk, read, { signal, clock, pause: (event) => event.wait() })) {
       if (found === null) return;
       closer = found.data;
       if (waitMs === 0) throw gateClosedError(name, 0, closer);
@@ -90,7 +90,7 @@ export async function waitGate(
 
 function gateClosedError(name: string, waitMs: number, data: Uint8Array): BatonError {
   const within = waitMs === 0 ? "" : ` and was not opened within ${formatDuration(waitMs)}`;
-  const info = parseNodeInfo(data);
+  const info = parseHolderNodeInfo(data);
   const why = info.reason === "" ? "" : `: ${printable(info.reason)}`;
   return new BatonError("BARRIER_TIMEOUT", `Gate "${name}" is closed${within}; closed by ${nameOfHolder(info)}${why}`);
 }

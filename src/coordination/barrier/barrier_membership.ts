@@ -6,11 +6,11 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { OneTimeEvent } from "../../base/support/event.ts";
-import type { BarrierStarted } from "./barrier_participant.ts";
-import { participantNodes } from "./barrier_state.ts";
+import type { StartedParticipant } from "./barrier_participant.ts";
+import { parseParticipantNodes } from "./barrier_state.ts";
 import type { Lease } from "../../base/process/lease.ts";
-import { readAgain } from "../nodes/read_again.ts";
-import { childNames, readAfterSync } from "../nodes/node_requests.ts";
+import { readNodesOnChange } from "../nodes/read_nodes_on_change.ts";
+import { readAfterSync, readChildNames } from "../nodes/node_requests.ts";
 import { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
 export interface BarrierMembership extends Lease {
@@ -33,12 +33,12 @@ export interface BarrierMembershipOptions {
   /** The node of the barrier. */
   readonly path: string;
   readonly guid: string;
-  readonly started: BarrierStarted;
+  readonly started: StartedParticipant;
   readonly waitedMs: number;
   readonly clock: Clock;
 }
 
-export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMembership {
+export class ZooKeeperBarrierMembership extends ZooKeeperLease implements BarrierMembership {
   readonly rank: number;
   readonly size: number;
   readonly generation: number;
@@ -75,7 +75,9 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
     const { session } = this.#zk;
     const reading = { signal, clock: this.#clock, pause: (event: OneTimeEvent) => event.wait() };
     try {
-      for await (const isEmpty of readAgain(this.#zk, (wake) => this.#haveAllLeft(wake), reading)) if (isEmpty) return;
+      for await (const isEmpty of readNodesOnChange(this.#zk, (wake) => this.#haveAllLeft(wake), reading)) {
+        if (isEmpty) return;
+      }
     } catch (thrown) {
       throw session.ended.aborted ? this.#sessionEndedError(thrown) : thrown;
     }
@@ -88,8 +90,8 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
    */
   async #haveAllLeft(wake: () => void): Promise<boolean> {
     const { path: barrier } = this;
-    const children = await readAfterSync(this.#zk, barrier, () => childNames(this.#zk, barrier));
-    const there = new Map(participantNodes(children).map((node) => [node.guid, node.name]));
+    const children = await readAfterSync(this.#zk, barrier, () => readChildNames(this.#zk, barrier));
+    const there = new Map(parseParticipantNodes(children).map((node) => [node.guid, node.name]));
     const next = this.#others.find((guid) => there.has(guid));
     if (next === undefined) return true;
     const found = await this.#zk.exists(`${barrier}/${there.get(next)}`, { watch: wake });

@@ -10,35 +10,35 @@ import type { Clock } from "../../base/support/clock.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
+  addSeenParticipants,
   type BarrierChange,
-  barrierDecision,
+  barrierDecisionRequests,
   barrierStateAfterLeaving,
   type BarrierWaiting,
-  participantsSeen,
-  requestsOfDecision,
+  decideBarrierStep,
 } from "./barrier_decision.ts";
 import {
   type BarrierState,
-  type BrokenGeneration,
+  type BrokenBarrierGeneration,
   formatBarrierState,
   initialBarrierState,
-  type OnMemberLost,
+  type MemberLossPolicy,
   parseBarrierState,
-  parseParticipant,
+  parseParticipantNode,
   type ParticipantNode,
-  participantPrefix,
+  participantNodePrefix,
 } from "./barrier_state.ts";
-import { type BarrierView, participantStatuses, readBarrier } from "./barrier_view.ts";
-import { containerRequest, createParents } from "../nodes/create_nodes.ts";
-import { formatNewNodeInfo, type HolderInfo, nameOfHolder } from "../nodes/holder_info.ts";
-import { type ArmedWatch, AttemptWaits } from "../nodes/session_waits.ts";
-import { deleteIfThere, isRefusal, nullIfNoNode, readAfterOwnWrites } from "../nodes/node_requests.ts";
+import { type BarrierView, readBarrierView, readParticipantStatuses } from "./barrier_view.ts";
+import { createContainerRequest, createParentNodes } from "../nodes/create_nodes.ts";
+import { formatNewHolderNodeInfo, type HolderInfo, nameOfHolder } from "../nodes/holder_info.ts";
+import { type ArmedNodeWatch, SessionWaits } from "../nodes/session_waits.ts";
+import { deleteNodeIfThere, isServerRefusal, nullIfNoNode, readAfterOwnWrites } from "../nodes/node_requests.ts";
 
-export interface ParticipantOptions {
+export interface BarrierParticipantOptions {
   /** The node of the barrier: its data is the state, its version protects changes, its children are participants. */
   readonly path: string;
   readonly parties: number;
-  readonly onLost: OnMemberLost;
+  readonly onLost: MemberLossPolicy;
   readonly info: HolderInfo;
   readonly acl: Acl[];
   readonly clock: Clock;
@@ -46,7 +46,7 @@ export interface ParticipantOptions {
   readonly onWaiting: (view: BarrierView, gathered: readonly ParticipantNode[]) => void;
 }
 
-export interface BarrierStarted {
+export interface StartedParticipant {
   readonly do: "started";
   readonly rank: number;
   readonly generation: number;
@@ -56,11 +56,11 @@ export interface BarrierStarted {
   readonly node: string;
 }
 
-export type ParticipantOutcome =
-  | BarrierStarted
+export type BarrierParticipantOutcome =
+  | StartedParticipant
   /** The barrier was started, but the own node was gone before this participant read that. */
   | { readonly do: "lost" }
-  | { readonly do: "broken"; readonly broken: BrokenGeneration | null }
+  | { readonly do: "broken"; readonly broken: BrokenBarrierGeneration | null }
   /** The own node was deleted, and the generation is broken after the loss of a member. */
   | { readonly do: "deleted" }
   | { readonly do: "disagreed"; readonly first: ParticipantNode }
@@ -82,10 +82,10 @@ type ParticipantStep =
     readonly do: "quit";
     readonly view: BarrierView;
     readonly mine: ParticipantNode;
-    readonly then: ParticipantOutcome;
+    readonly then: BarrierParticipantOutcome;
   }
-  | { readonly do: "drop"; readonly nodes: readonly string[]; readonly then: ParticipantOutcome }
-  | { readonly do: "end"; readonly outcome: ParticipantOutcome };
+  | { readonly do: "drop"; readonly nodes: readonly string[]; readonly then: BarrierParticipantOutcome }
+  | { readonly do: "end"; readonly outcome: BarrierParticipantOutcome };
 
 const read: ParticipantStep = { do: "read" };
 /** How long a round may take before a participant checks it; the interval of further checks grows. */
@@ -97,7 +97,7 @@ const sessionEnded = "its session ended, or its node was deleted";
 export class BarrierParticipant {
   #guid = newGuid();
   readonly #zk: ZooKeeper;
-  readonly #options: ParticipantOptions;
+  readonly #options: BarrierParticipantOptions;
   readonly #names = new Map<string, string>();
   #seen: readonly string[] = [];
   /** The own node was read from the server. */
@@ -108,14 +108,14 @@ export class BarrierParticipant {
   #leaving: string | null = null;
   #checks = 0;
   #refusals = 0;
-  readonly #waits: AttemptWaits;
+  readonly #waits: SessionWaits;
   /** Set by each event since the last read. */
-  #armed: ArmedWatch;
+  #armed: ArmedNodeWatch;
 
-  constructor(zk: ZooKeeper, options: ParticipantOptions) {
+  constructor(zk: ZooKeeper, options: BarrierParticipantOptions) {
     this.#zk = zk;
     this.#options = options;
-    this.#waits = new AttemptWaits(zk.session, options.clock);
+    this.#waits = new SessionWaits(zk.session, options.clock);
     this.#armed = this.#waits.arm();
   }
 
@@ -128,7 +128,7 @@ export class BarrierParticipant {
    * Runs until the barrier is started or broken, or this participant left. Rejects with permanent errors of the server,
    * and when the session ends.
    */
-  async run(): Promise<ParticipantOutcome> {
+  async run(): Promise<BarrierParticipantOutcome> {
     let step: ParticipantStep = { do: "enter" };
     const outcome = await this.#waits.repeat(async () => {
       if (step.do !== "end") step = await this.#runStep(step);
@@ -190,8 +190,8 @@ export class BarrierParticipant {
       return await reading;
     } catch (thrown) {
       // The container was created or removed, or another participant was faster: read again.
-      if (!isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) throw thrown;
-      if (found === null && isRefusal(thrown, "NONODE")) await createParents(this.#zk, path, acl);
+      if (!isServerRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) throw thrown;
+      if (found === null && isServerRefusal(thrown, "NONODE")) await createParentNodes(this.#zk, path, acl);
       if (++this.#refusals > 2) await this.#waits.pause(this.#refusals - 2);
       return { do: "enter" };
     }
@@ -203,15 +203,15 @@ export class BarrierParticipant {
     this.#zk.usesContainer?.(barrier);
     const state = found === null ? initialBarrierState(newGuid().slice(0, 12)) : parseBarrierState(found.data, barrier);
     const guard: MultiRequest = found === null
-      ? containerRequest(barrier, acl, formatBarrierState(state))
+      ? createContainerRequest(barrier, acl, formatBarrierState(state))
       : { type: "check", path: barrier, version: found.stat.version };
     return [guard, this.#createRequest(state)];
   }
 
   #createRequest({ epoch, generation }: BarrierState): MultiRequest {
     const { path: barrier, parties, onLost, info, acl } = this.#options;
-    const prefix = participantPrefix({ epoch, generation, parties, onLost, guid: this.guid });
-    const data = formatNewNodeInfo(info, this.#zk.session);
+    const prefix = participantNodePrefix({ epoch, generation, parties, onLost, guid: this.guid });
+    const data = formatNewHolderNodeInfo(info, this.#zk.session);
     return { type: "create", path: `${barrier}/${prefix}`, data, acl, flags: createFlag.ephemeralSequential };
   }
 
@@ -220,7 +220,7 @@ export class BarrierParticipant {
   async #read(impatient: boolean): Promise<ParticipantStep> {
     this.#armed = this.#waits.arm();
     const watchState = this.#onEvent;
-    const view = await readBarrier(
+    const view = await readBarrierView(
       this.#zk,
       this.#options.path,
       this.#watchesAll ? { watchState, watchChildren: this.#onEvent } : { watchState },
@@ -232,9 +232,9 @@ export class BarrierParticipant {
     if (view === null) return this.#stepWithoutNode();
     const { guid } = this;
     const { state, children } = view;
-    const mine = children.map(parseParticipant).find((node) => node?.guid === guid) ?? null;
+    const mine = children.map(parseParticipantNode).find((node) => node?.guid === guid) ?? null;
     if (mine !== null) this.#isKnown = true;
-    const decision = barrierDecision({ state, children, guid, seen: this.#seen, impatient });
+    const decision = decideBarrierStep({ state, children, guid, seen: this.#seen, impatient });
     if (decision.do === "run") return this.#stepAfterStart(state, decision, mine);
     if (decision.do === "vanished" || mine === null) return this.#stepWithoutNode();
     const nodes = this.#ownNodes(children);
@@ -243,7 +243,7 @@ export class BarrierParticipant {
       return { do: "drop", nodes, then: { do: "broken", broken } };
     }
     if (decision.do === "disagree") return { do: "quit", view, mine, then: { do: "disagreed", first: decision.first } };
-    if (decision.do !== "move") this.#seen = participantsSeen({ state, children, seen: this.#seen });
+    if (decision.do !== "move") this.#seen = addSeenParticipants({ state, children, seen: this.#seen });
     if (this.#leaving !== null) return { do: "quit", view, mine, then: { do: "left" } };
     if (decision.do !== "wait") return { do: "write", view, mine, decision };
     await this.#readNames(decision);
@@ -271,7 +271,7 @@ export class BarrierParticipant {
     if (!this.#isKnown) return { do: "enter" };
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
     // Servers of an ensemble may differ: another one may still have the node.
-    if (this.#mine !== null) await deleteIfThere(this.#zk, `${this.#options.path}/${this.#mine}`);
+    if (this.#mine !== null) await deleteNodeIfThere(this.#zk, `${this.#options.path}/${this.#mine}`);
     this.#mine = null;
     if (this.#options.onLost === "fail") return { do: "end", outcome: { do: "deleted" } };
     this.#guid = newGuid();
@@ -286,12 +286,12 @@ export class BarrierParticipant {
     const creation = decision.do === "move" ? this.#createRequest(view.state) : null;
     const own = this.#ownNodes(view.children);
     try {
-      await this.#zk.multi(requestsOfDecision(decision, { path, view, mine, own, acl, loss, creation }));
+      await this.#zk.multi(barrierDecisionRequests(decision, { path, view, mine, own, acl, loss, creation }));
       this.#refusals = 0;
       if (decision.do === "move") this.#seen = [];
     } catch (thrown) {
       // Another participant was faster, or a node is gone: read again.
-      if (!isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) throw thrown;
+      if (!isServerRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) throw thrown;
       if (++this.#refusals > 2) await this.#waits.pause(this.#refusals - 2);
     }
     return read;
@@ -322,7 +322,7 @@ export class BarrierParticipant {
   async #leaveBeforeStart(
     view: BarrierView,
     mine: ParticipantNode,
-    then: ParticipantOutcome,
+    then: BarrierParticipantOutcome,
   ): Promise<ParticipantStep> {
     const { path: barrier, info } = this.#options;
     const why = this.#leaving ?? "it requires another number of parties";
@@ -338,19 +338,19 @@ export class BarrierParticipant {
       ]);
       return { do: "end", outcome: then };
     } catch (thrown) {
-      if (!isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
+      if (!isServerRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
       return read;
     }
   }
 
-  async #deleteNodes(nodes: readonly string[], then: ParticipantOutcome): Promise<ParticipantStep> {
+  async #deleteNodes(nodes: readonly string[], then: BarrierParticipantOutcome): Promise<ParticipantStep> {
     const { path: barrier } = this.#options;
-    await Promise.all(nodes.map((name) => deleteIfThere(this.#zk, `${barrier}/${name}`)));
+    await Promise.all(nodes.map((name) => deleteNodeIfThere(this.#zk, `${barrier}/${name}`)));
     return { do: "end", outcome: then };
   }
 
   #ownNodes(children: readonly string[]): string[] {
-    return children.filter((name) => parseParticipant(name)?.guid === this.guid || name.endsWith(`-${this.guid}`));
+    return children.filter((name) => parseParticipantNode(name)?.guid === this.guid || name.endsWith(`-${this.guid}`));
   }
 
   /** Reads the names of new participants now, because they cannot be read after a loss. */
@@ -360,7 +360,7 @@ export class BarrierParticipant {
     // The first participant watches all others; each other one watches the participant before it.
     const near = predecessor === null ? gathered.slice(1) : [predecessor];
     const asked = near.filter((node) => !this.#names.has(node.guid)).slice(0, Math.max(0, namesMax - this.#names.size));
-    for (const party of await participantStatuses(this.#zk, this.#options.path, asked)) {
+    for (const party of await readParticipantStatuses(this.#zk, this.#options.path, asked)) {
       this.#names.set(party.node.guid, nameOfHolder(party));
     }
   }

@@ -19,7 +19,7 @@ export interface BarrierState {
    */
   readonly started: StartedGeneration | null;
   /** The last broken generation. */
-  readonly broken: BrokenGeneration | null;
+  readonly broken: BrokenBarrierGeneration | null;
 }
 
 interface BarrierRound {
@@ -37,7 +37,7 @@ interface StartedGeneration {
   readonly token: bigint;
 }
 
-export interface BrokenGeneration {
+export interface BrokenBarrierGeneration {
   readonly generation: number;
   /** The lost members, as text. */
   readonly lost: readonly string[];
@@ -48,7 +48,7 @@ export interface BrokenGeneration {
 /** The version of names and data. Programs with different layouts must not use the same barrier. */
 const layout = 1;
 /** The maximum number of members: one transaction starts all of them, and its size is limited to 1 MiB. */
-export const partiesMax = 1000;
+export const barrierParticipantsMax = 1000;
 
 export function initialBarrierState(epoch: string): BarrierState {
   return { epoch, generation: 1, round: null, started: null, broken: null };
@@ -98,14 +98,14 @@ function startedOf(value: unknown): StartedGeneration | null {
   return { generation, members: stringsIn(members), token: isToken ? BigInt(token) : 0n };
 }
 
-function brokenOf(value: unknown): BrokenGeneration | null {
+function brokenOf(value: unknown): BrokenBarrierGeneration | null {
   if (!isJsonObject(value) || !isCount(value["generation"])) return null;
   const { generation, lost, why } = value;
   return { generation, lost: stringsIn(lost), why: typeof why === "string" ? why : "" };
 }
 
 /** If a member is lost before the start: the generation breaks (fail), or waits for another participant (wait). */
-export type OnMemberLost = "fail" | "wait";
+export type MemberLossPolicy = "fail" | "wait";
 
 export interface ParticipantNode {
   readonly name: string;
@@ -113,23 +113,23 @@ export interface ParticipantNode {
   readonly epoch: string;
   readonly generation: number;
   readonly parties: number;
-  readonly onLost: OnMemberLost;
+  readonly onLost: MemberLossPolicy;
   readonly guid: string;
   readonly sequence: number;
 }
 
-const letters = { fail: "f", wait: "w" } as const satisfies Record<OnMemberLost, string>;
+const letters = { fail: "f", wait: "w" } as const satisfies Record<MemberLossPolicy, string>;
 
 // Servers before 3.6 wrap the counter, so the ten digits may have a sign.
 const partyPattern = /^p-([0-9a-z]+)\.(\d{1,15})-(\d{1,4})([fw])-([0-9a-z]+)-(-?\d{10})$/;
 
 /** The name to which the server appends the sequence. */
-export function participantPrefix(party: Omit<ParticipantNode, "name" | "sequence">): string {
+export function participantNodePrefix(party: Omit<ParticipantNode, "name" | "sequence">): string {
   return `p-${party.epoch}.${party.generation}-${party.parties}${letters[party.onLost]}-${party.guid}-`;
 }
 
 /** Parses the name of a participant; null for other names. */
-export function parseParticipant(name: string): ParticipantNode | null {
+export function parseParticipantNode(name: string): ParticipantNode | null {
   const [, epoch, generation, parties, letter, guid, sequence] = partyPattern.exec(name) ?? [];
   if (epoch === undefined || guid === undefined) return null;
   return {
@@ -151,12 +151,12 @@ export function barrierResponseName(round: string, guid: string): string {
  * Parses the names of the participants, in the order of their arrival. At 2^31-1 the server gives the same sequence to
  * all participants; then the GUID decides.
  */
-export function participantNodes(children: readonly string[]): ParticipantNode[] {
-  const nodes = children.map(parseParticipant).filter((node) => node !== null);
+export function parseParticipantNodes(children: readonly string[]): ParticipantNode[] {
+  const nodes = children.map(parseParticipantNode).filter((node) => node !== null);
   return nodes.sort((one, other) => one.sequence - other.sequence || (one.guid < other.guid ? -1 : 1));
 }
 
 /** Whether the participant is in the generation that can be entered now. */
-export function isInCurrentGeneration(state: BarrierState, { epoch, generation }: ParticipantNode): boolean {
+export function isInCurrentBarrierGeneration(state: BarrierState, { epoch, generation }: ParticipantNode): boolean {
   return epoch === state.epoch && generation === state.generation;
 }

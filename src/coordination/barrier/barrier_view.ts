@@ -1,8 +1,8 @@
 /** Reads a barrier in a safe order, and the names of its participants. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type BarrierState, parseBarrierState, type ParticipantNode } from "./barrier_state.ts";
-import { type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
-import { nullIfNoNode, readNodes } from "../nodes/node_requests.ts";
+import { type HolderNodeInfo, parseHolderNodeInfo } from "../nodes/holder_info.ts";
+import { nullIfNoNode, readExistingNodes } from "../nodes/node_requests.ts";
 
 export interface BarrierView {
   /** The version of the state. Each write checks it, so it fails after any change. */
@@ -24,7 +24,7 @@ export interface ReadBarrierOptions {
  * Reads the state, then the list of names; null if the barrier does not exist. Because of this order, no participant
  * can have entered an earlier generation after the list was read, while the version is unchanged.
  */
-export async function readBarrier(
+export async function readBarrierView(
   zk: ZooKeeper,
   barrier: string,
   { watchState, watchChildren }: ReadBarrierOptions = {},
@@ -38,17 +38,17 @@ export async function readBarrier(
   return { version, state: parseBarrierState(found.data, barrier), writtenBy: mzxid, children: list.children };
 }
 
-export interface ParticipantStatus extends NodeInfo {
+export interface ParticipantStatus extends HolderNodeInfo {
   readonly node: ParticipantNode;
   readonly sessionId: bigint;
 }
 
 /** Reads the data of `nodes` that still exist. */
-export async function participantStatuses(
+export async function readParticipantStatuses(
   zk: ZooKeeper,
   barrier: string,
   nodes: readonly ParticipantNode[],
 ): Promise<ParticipantStatus[]> {
-  const found = await readNodes(zk, barrier, nodes);
-  return found.map(({ node, data, stat }) => ({ ...parseNodeInfo(data), node, sessionId: stat.ephemeralOwner }));
+  const found = await readExistingNodes(zk, barrier, nodes);
+  return found.map(({ node, data, stat }) => ({ ...parseHolderNodeInfo(data), node, sessionId: stat.ephemeralOwner }));
 }

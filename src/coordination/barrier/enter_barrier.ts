@@ -10,29 +10,29 @@ import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
-import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membership.ts";
+import { type BarrierMembership, ZooKeeperBarrierMembership } from "./barrier_membership.ts";
 import {
+  barrierParticipantsMax,
   barrierResponseName,
-  isInCurrentGeneration,
-  type OnMemberLost,
+  isInCurrentBarrierGeneration,
+  type MemberLossPolicy,
+  parseParticipantNodes,
   type ParticipantNode,
-  participantNodes,
-  partiesMax,
 } from "./barrier_state.ts";
-import { BarrierParticipant, type ParticipantOutcome } from "./barrier_participant.ts";
-import { objectPath } from "../nodes/node_paths.ts";
+import { BarrierParticipant, type BarrierParticipantOutcome } from "./barrier_participant.ts";
+import { coordinationObjectPath } from "../nodes/node_paths.ts";
 import { nameOfHolder, unknownHolder } from "../nodes/holder_info.ts";
 import { readAfterSync } from "../nodes/node_requests.ts";
-import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../nodes/session_waits.ts";
+import { type LeaveReason, waitForFreshSessionLease, withinLeaveTime } from "../nodes/session_waits.ts";
 import { type AcquireOptions, sessionTimeoutMsMin } from "../lock/acquire_lock.ts";
-import { type ParticipantStatus, participantStatuses, readBarrier } from "./barrier_view.ts";
+import { type ParticipantStatus, readBarrierView, readParticipantStatuses } from "./barrier_view.ts";
 
 export interface EnterBarrierOptions
   extends Pick<AcquireOptions, "sinceMs" | "signal" | "info" | "root" | "acl" | "clock"> {
   /** The number of processes that start together. */
   readonly parties: number;
   /** If a member is lost before the start: break the barrier (the default), or wait for another one. */
-  readonly onMemberLost?: OnMemberLost;
+  readonly onMemberLost?: MemberLossPolicy;
   /** The maximum wait for the start, in milliseconds; "forever" by default. */
   readonly wait?: "forever" | number;
   /** Called when the wait begins, and when participants came or left. */
@@ -70,16 +70,16 @@ class BarrierEntry {
 
   constructor(zk: ZooKeeper, name: string, options: EnterBarrierOptions) {
     const { parties, onMemberLost = "fail", info = unknownHolder } = options;
-    if (!Number.isInteger(parties) || parties < 1 || parties > partiesMax) {
+    if (!Number.isInteger(parties) || parties < 1 || parties > barrierParticipantsMax) {
       throw new BatonError(
         "USAGE",
-        `Invalid number of parties ${parties}: expected a whole number from 1 to ${partiesMax}`,
+        `Invalid number of parties ${parties}: expected a whole number from 1 to ${barrierParticipantsMax}`,
       );
     }
     this.#zk = zk;
     this.#name = name;
     this.#options = options;
-    this.#path = objectPath("barriers", name, options.root);
+    this.#path = coordinationObjectPath("barriers", name, options.root);
     this.#clock = options.clock ?? systemClock();
     this.#startedMs = options.sinceMs ?? this.#clock.now();
     this.#party = new BarrierParticipant(zk, {
@@ -136,7 +136,7 @@ class BarrierEntry {
   }
 
   /** Gives up. The barrier may have started at the same moment; then a wait that timed out was successful. */
-  async #giveUp(why: WaitTimeout | "signal", passing: Promise<ParticipantOutcome>): Promise<BarrierMembership> {
+  async #giveUp(why: WaitTimeout | "signal", passing: Promise<BarrierParticipantOutcome>): Promise<BarrierMembership> {
     const { signal, parties } = this.#options;
     const { guid } = this.#party;
     if (why === "signal") {
@@ -170,7 +170,7 @@ class BarrierEntry {
     throw new BatonError("BARRIER_TIMEOUT", `Barrier "${this.#name}" was not complete within ${waited}: ${who}${rest}`);
   }
 
-  #leaveInBackground(passing: Promise<ParticipantOutcome>): void {
+  #leaveInBackground(passing: Promise<BarrierParticipantOutcome>): void {
     this.#isLeaving = true;
     const leaving = passing.then((outcome) =>
       outcome.do === "started" ? this.#toMembership(outcome).release() : undefined
@@ -183,14 +183,14 @@ class BarrierEntry {
   }
 
   /** Waits for a fresh lease. The others have started, so a member that cannot prove its lease in time is lost. */
-  async #awaitFreshLease(outcome: ParticipantOutcome): Promise<BarrierMembership> {
+  async #awaitFreshLease(outcome: BarrierParticipantOutcome): Promise<BarrierMembership> {
     const { session } = this.#zk;
     // The end of the wait has no effect after the start.
     const signal = this.#options.signal?.reason instanceof WaitTimeout ? undefined : this.#options.signal;
     const ends = anyAbortSignal(session.ended, signal);
     if (outcome.do === "started") {
       try {
-        await waitForFreshLease(session, { clock: this.#clock, signal: ends, isPatient: false });
+        await waitForFreshSessionLease(session, { clock: this.#clock, signal: ends, isPatient: false });
       } catch (cause) {
         // The session may continue: the other members must not wait for this one.
         await this.#withinLeaveTime("stopped", this.#toMembership(outcome).release().catch(() => {}));
@@ -202,9 +202,9 @@ class BarrierEntry {
     return this.#toMembership(outcome);
   }
 
-  #toMembership(outcome: ParticipantOutcome): BarrierMembership {
+  #toMembership(outcome: BarrierParticipantOutcome): BarrierMembership {
     if (outcome.do === "started") {
-      return new ZooKeeperMembership(this.#zk, {
+      return new ZooKeeperBarrierMembership(this.#zk, {
         name: this.#name,
         path: this.#path,
         guid: this.#party.guid,
@@ -216,7 +216,7 @@ class BarrierEntry {
     throw this.#outcomeError(outcome);
   }
 
-  #outcomeError(outcome: Exclude<ParticipantOutcome, { do: "started" }>): BatonError {
+  #outcomeError(outcome: Exclude<BarrierParticipantOutcome, { do: "started" }>): BatonError {
     const broken = `Barrier "${this.#name}" is broken`;
     switch (outcome.do) {
       case "lost":
@@ -281,9 +281,9 @@ async function barrierStatus(
   path: string,
   { parties, guid }: { readonly parties: number; readonly guid: string },
 ): Promise<BarrierStatus> {
-  const view = await readAfterSync(zk, path, () => readBarrier(zk, path));
-  const nodes = participantNodes(view?.children ?? []);
-  const isOpen = (node: ParticipantNode) => view !== null && isInCurrentGeneration(view.state, node);
+  const view = await readAfterSync(zk, path, () => readBarrierView(zk, path));
+  const nodes = parseParticipantNodes(view?.children ?? []);
+  const isOpen = (node: ParticipantNode) => view !== null && isInCurrentBarrierGeneration(view.state, node);
   const gathered = nodes.filter(isOpen);
   const round = view?.state.round ?? null;
   const silent = gathered.filter((node) =>
@@ -291,8 +291,8 @@ async function barrierStatus(
     !view?.children.includes(barrierResponseName(round.id, node.guid))
   );
   const [named, leaving] = await Promise.all([
-    participantStatuses(zk, path, gathered.slice(0, detailsMax)),
-    participantStatuses(zk, path, nodes.filter((node) => !isOpen(node)).slice(0, detailsMax)),
+    readParticipantStatuses(zk, path, gathered.slice(0, detailsMax)),
+    readParticipantStatuses(zk, path, nodes.filter((node) => !isOpen(node)).slice(0, detailsMax)),
   ]);
   return { parties, gathered: named, gatheredCount: gathered.length, leaving, silent: silent.map((node) => node.guid) };
 }

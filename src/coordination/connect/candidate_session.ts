@@ -5,7 +5,7 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import { retryWithBackoff, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { PermanentFaultsError } from "../../protocols/zookeeper/permanent_error.ts";
-import { closeSession } from "./command_session.ts";
+import { closeCoordinationSession } from "./command_session.ts";
 
 export interface CandidateSessionOptions {
   /** `isRetry`: `onUnreachable` has been called for this outage. */
@@ -57,7 +57,7 @@ export class CandidateSession {
   async close(stop: AbortSignal): Promise<void> {
     const zk = this.#zk;
     this.#zk = null;
-    if (zk !== null) await closeSession(zk, this.#options.clock, stop);
+    if (zk !== null) await closeCoordinationSession(zk, this.#options.clock, stop);
   }
 
   /** Leaves the session to expire after its timeout. */

@@ -7,7 +7,7 @@ import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { type Deadline, startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
-import type { Coordination } from "./coordination_servers.ts";
+import type { CoordinationServers } from "./coordination_servers.ts";
 import { durationType } from "../../base/config/value_types.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
 
@@ -49,7 +49,7 @@ export function waitsForServer(waitMs: number | undefined, { connectTimeout, con
  * Connects, and reports on stderr when no server responds, and later when one is slow. With `isPatient` there is no
  * time limit: it connects until the signal of the options aborts.
  */
-export async function openSession(
+export async function openCoordinationSession(
   connect: (options: ZooKeeperConnectOptions) => Promise<ZooKeeper>,
   options: ZooKeeperConnectOptions,
   { isPatient, io, clock, quiet, what }: {
@@ -65,11 +65,11 @@ export async function openSession(
   const say = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
   const { retries: _retries, ...others } = options;
   const limits = isPatient ? { ...others, connectTimeoutMs: Number.MAX_SAFE_INTEGER } : options;
-  return await connectWithNotice(connect, { onSlow: say, ...limits }, { clock, say, goal });
+  return await connectAndReportDelay(connect, { onSlow: say, ...limits }, { clock, say, goal });
 }
 
 /** Connects, and says when no server has responded for 2 s. */
-export async function connectWithNotice(
+export async function connectAndReportDelay(
   connect: (options: ZooKeeperConnectOptions) => Promise<ZooKeeper>,
   options: ZooKeeperConnectOptions,
   { clock, say, goal = "still trying" }: {
@@ -90,7 +90,7 @@ export async function connectWithNotice(
  * Closes the session, which releases all its locks and places in queues. Ignores failures, because a session that is
  * not closed expires. Waits only a short time after `stop` aborts.
  */
-export async function closeSession(zk: ZooKeeper, clock: Clock, stop: AbortSignal): Promise<void> {
+export async function closeCoordinationSession(zk: ZooKeeper, clock: Clock, stop: AbortSignal): Promise<void> {
   const tooLate = new OneTimeEvent();
   using limit = new TaskScope();
   limit.add(onAbort(stop, (reason) => {
@@ -100,7 +100,7 @@ export async function closeSession(zk: ZooKeeper, clock: Clock, stop: AbortSigna
 }
 
 /** Reports once per outage that no server responds, so that the wait does not look like a busy lock. */
-export function reportOutages(
+export function reportServerOutages(
   zk: ZooKeeper,
   what: string,
   { io, clock, quiet }: { readonly io: Io; readonly clock: Clock; readonly quiet: boolean },
@@ -127,10 +127,10 @@ export function reportOutages(
 }
 
 /** Prints a warning if the servers grant a longer session timeout than requested. */
-export function warnOfTimeout(
+export function warnOfSessionTimeout(
   { values, quiet }: { readonly values: { readonly sessionTimeout: number }; readonly quiet: boolean },
   io: Io,
-  { place, zk }: { readonly place: Coordination; readonly zk: ZooKeeper },
+  { place, zk }: { readonly place: CoordinationServers; readonly zk: ZooKeeper },
 ): void {
   const warning = sessionTimeoutWarning({
     askedMs: values.sessionTimeout,

@@ -6,7 +6,7 @@ import { validateNodePath } from "../../protocols/zookeeper/node_path.ts";
 import type { ConfigSources } from "../../base/config/resolve_settings.ts";
 import { addOriginToErrors as atOriginOf } from "../../base/config/resolve_settings.ts";
 import { type SettingValues, toVariableName } from "../../base/config/setting.ts";
-import { connectionSettings, type Scope, scopes } from "../settings/coordination_settings.ts";
+import { connectionSettings, type LockScope, lockScopes } from "../settings/coordination_settings.ts";
 import { BatonError, errorReason } from "../../base/errors.ts";
 import { findKeeperLocation, type KeeperLocation, keeperLogFileName } from "../keeper/lifecycle/keeper_location.ts";
 import type { TlsSource } from "../../base/sockets/connection.ts";
@@ -19,18 +19,18 @@ const tlsNames = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsServerName"] as const
 
 type ConnectionValues = SettingValues<typeof connectionSettings>;
 
-export interface Coordination {
+export interface CoordinationServers {
   /** Value for `--servers` and for the command's BATON_SERVERS. */
   readonly servers: string;
   /** Parent node of all objects. */
   readonly root: string;
-  readonly scope: Scope;
+  readonly scope: LockScope;
   /** True if the user named no servers: the scope is then printed. */
   readonly assumed: boolean;
   readonly connect: ZooKeeperConnectOptions;
 }
 
-export interface CoordinationCall {
+export interface CoordinationServerOptions {
   /** Cancels connecting, and the start of a keeper. */
   readonly signal?: AbortSignal | undefined;
   /** Told of renewed TLS files that cannot be used. */
@@ -44,8 +44,8 @@ export interface CoordinationCall {
 export function readCoordinationServers(
   values: ConnectionValues,
   sources: ConfigSources,
-  { signal, warn }: CoordinationCall = {},
-): Coordination {
+  { signal, warn }: CoordinationServerOptions = {},
+): CoordinationServers {
   const connection = connectionOptions(values, sources);
   const named = values.servers;
   if (named !== undefined && named !== "embedded" && !named.startsWith("unix:")) {
@@ -70,7 +70,7 @@ export function readCoordinationServers(
   const servers = readAtOrigin("servers", sources, () => parseServers(address));
   const startServer = async () =>
     (await import("../keeper/lifecycle/ensure_keeper.ts")).ensureKeeper(place, withoutUndefined({ signal }));
-  const hint = { unreachableHint: keeperHint(place) };
+  const hint = { unreachableHint: unreachableKeeperHint(place) };
   return {
     servers: address,
     root: values.root,
@@ -88,7 +88,7 @@ export function readCoordinationServers(
 }
 
 /** Names the place to look at when the keeper does not respond. No command starts a keeper of the machine. */
-export function keeperHint({ dir }: Pick<KeeperLocation, "dir">): string {
+export function unreachableKeeperHint({ dir }: Pick<KeeperLocation, "dir">): string {
   if (dir !== null) return `see ${dir}/${keeperLogFileName}`;
   return "root has set up a keeper for all users of this machine: see systemctl status baton-keeper";
 }
@@ -121,23 +121,25 @@ function originOfServers(sources: ConfigSources): string | undefined {
 }
 
 /** Throws SCOPE_MISMATCH when the scope of the lock is smaller than required. */
-export function requireScope(required: Scope | undefined, { scope, servers }: Coordination): void {
-  if (required === undefined || scopes.indexOf(scope) >= scopes.indexOf(required)) return;
+export function requireLockScope(required: LockScope | undefined, { scope, servers }: CoordinationServers): void {
+  if (required === undefined || lockScopes.indexOf(scope) >= lockScopes.indexOf(required)) return;
   throw new BatonError(
     "SCOPE_MISMATCH",
-    `--scope ${required} is required, but the scope of a lock at ${servers} is: ${scopeText[scope]}; use --servers`,
+    `--scope ${required} is required, but the scope of a lock at ${servers} is: ${
+      lockScopeTexts[scope]
+    }; use --servers`,
   );
 }
 
 /** Description of each scope, for messages. */
-export const scopeText: Readonly<Record<Scope, string>> = {
+export const lockScopeTexts: Readonly<Record<LockScope, string>> = {
   user: "this user's processes on this machine only",
   machine: "all processes on this machine, and no other machine",
   cluster: "all processes that use the same servers",
 };
 
 /** A socket that root owns serves all users of the machine. */
-function socketScope(path: string): Scope {
+function socketScope(path: string): LockScope {
   try {
     return statSync(path).uid === 0 && process.geteuid?.() !== 0 ? "machine" : "user";
   } catch {
@@ -150,14 +152,14 @@ function connectionOptions(values: ConnectionValues, sources: ConfigSources): Om
     ...readAtOrigin(
       "authCredentials",
       sources,
-      () => parseCredentials(values.authCredentials ?? "", (line) => `line ${line} of the value`),
+      () => parseServerCredentials(values.authCredentials ?? "", (line) => `line ${line} of the value`),
     ),
     ...(values.authFile === undefined ? [] : readCredentials(values.authFile, sources)),
   ];
   const acl = readAtOrigin("acl", sources, () => {
     // A client certificate also identifies the creator.
     const hasName = auth.length > 0 || values.tlsCert !== undefined;
-    if (!values.acl.includes("creator") || hasName) return parseAcl(values.acl);
+    if (!values.acl.includes("creator") || hasName) return parseAclEntries(values.acl);
     throw new BatonError(
       "CONFIG",
       "creator needs auth.credentials, auth.file or tls.cert, which identify the creator",
@@ -181,7 +183,7 @@ function tlsOf(
   { tls, tlsCa: ca, tlsCert: cert, tlsKey: key, tlsPassphrase: passphrase, tlsServerName: serverName }:
     ConnectionValues,
   sources: ConfigSources,
-  warn: CoordinationCall["warn"],
+  warn: CoordinationServerOptions["warn"],
 ): TlsSource | undefined {
   const names = withoutUndefined({ ca, cert, key, passphrase, serverName });
   if (Object.keys(names).length === 0) return tls ? {} : undefined;
@@ -189,9 +191,9 @@ function tlsOf(
   return new TlsFiles(names, { at: (name, read) => readAtOrigin(settingOf[name], sources, read), warn });
 }
 
-function readCredentials(file: string, sources: ConfigSources): ReturnType<typeof parseCredentials> {
+function readCredentials(file: string, sources: ConfigSources): ReturnType<typeof parseServerCredentials> {
   return readAtOrigin("authFile", sources, () => {
-    const found = parseCredentials(readTextFile(file), (line) => `${file}, line ${line}`);
+    const found = parseServerCredentials(readTextFile(file), (line) => `${file}, line ${line}`);
     checkPrivateFile(file, "The file with credentials");
     if (found.length > 0) return found;
     throw new BatonError(
@@ -227,7 +229,7 @@ const letters: Record<string, number> = { r: 1, w: 2, c: 4, d: 8, a: 16 };
 const all = 31;
 
 /** Returns undefined for `open`, the client's default. Throws CONFIG; the caller adds the place of the entries. */
-export function parseAcl(entries: readonly string[]): Acl[] | undefined {
+export function parseAclEntries(entries: readonly string[]): Acl[] | undefined {
   if (entries.length === 1 && entries[0] === "open") return undefined;
   return entries.map((entry) => {
     if (entry === "creator") return { perms: all, id: { scheme: "auth", id: "" } };
@@ -252,7 +254,7 @@ export function parseAcl(entries: readonly string[]): Acl[] | undefined {
  * Reads one credential per line; ignores empty lines and lines that start with #. Throws CONFIG with the name that
  * `where` gives to the line (from 1), and never quotes a secret.
  */
-export function parseCredentials(
+export function parseServerCredentials(
   text: string,
   where: (line: number) => string,
 ): { scheme: string; credentials: string }[] {

@@ -15,7 +15,7 @@ export interface ServerReleaseOptions {
   readonly clock: Clock;
 }
 
-export interface ServerFault {
+export interface ServerReleaseFault {
   readonly server: string;
   /** Sentence without a full stop. */
   readonly what: string;
@@ -27,12 +27,14 @@ const answerMsMax = 2000;
 const answerBytesMax = 16_384;
 
 /** Asks all servers. A server that does not answer, or that does not allow the word, has no finding. */
-export async function checkServerReleases(options: ServerReleaseOptions): Promise<ServerFault[]> {
+export async function checkServerReleases(options: ServerReleaseOptions): Promise<ServerReleaseFault[]> {
   const remote = options.addresses.filter(({ kind }) => kind === "tcp");
-  const findings = await Promise.all(remote.map(async (address): Promise<ServerFault[]> => {
+  const findings = await Promise.all(remote.map(async (address): Promise<ServerReleaseFault[]> => {
     const answer = await askServer(address, options).catch(() => "");
     const server = formatAddress(address);
-    return [releaseFault(answer), sessionFault(answer)].flatMap((what) => (what === null ? [] : [{ server, what }]));
+    return [zooKeeperReleaseFault(answer), clickHouseSessionFault(answer)].flatMap((
+      what,
+    ) => (what === null ? [] : [{ server, what }]));
   }));
   return findings.flat();
 }
@@ -41,7 +43,7 @@ export async function checkServerReleases(options: ServerReleaseOptions): Promis
  * Returns what is wrong with the release in an answer to srvr; null for a release without a known loss, a server
  * without others, and another text. Sources: ZOOKEEPER-4785 (fixed in 3.8.5 and 3.9.2), ZOOKEEPER-4925 (3.9.3 only).
  */
-export function releaseFault(answer: string): string | null {
+export function zooKeeperReleaseFault(answer: string): string | null {
   const found = /^Zookeeper version: (\d+)\.(\d+)\.(\d+)/m.exec(answer);
   const mode = /^Mode: (\w+)/m.exec(answer)?.[1];
   if (found === null || mode === undefined || mode === "standalone") return null;
@@ -64,7 +66,7 @@ export function releaseFault(answer: string): string | null {
  * Keeper does not learn of reads that a follower answers (ClickHouse issue 111102, open for 26.9). The followers of
  * ZooKeeper report their sessions to the leader.
  */
-export function sessionFault(answer: string): string | null {
+export function clickHouseSessionFault(answer: string): string | null {
   const release = /^ClickHouse Keeper version: (\S+)/m.exec(answer)?.[1];
   const mode = /^Mode: (\w+)/m.exec(answer)?.[1];
   if (release === undefined || mode === undefined || mode === "standalone") return null;

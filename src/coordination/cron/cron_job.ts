@@ -1,8 +1,8 @@
 /** Runs the command of a cron job for one tick, under the tick's lease, and records how it ended. */
 import { closeSync, statSync } from "node:fs";
 import process from "node:process";
-import type { Coordination } from "../connect/coordination_servers.ts";
-import type { TickLease } from "../tick/acquire_tick.ts";
+import type { CoordinationServers } from "../connect/coordination_servers.ts";
+import type { LockLeaseWithTick } from "../tick/acquire_tick.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { CommandGuard } from "../../base/process/guard/guard.ts";
 import { ResignableLease } from "../../base/process/resignable_lease.ts";
@@ -49,7 +49,7 @@ export interface CronJobContext {
   readonly stderr: LogSink;
   readonly clock: Clock;
   readonly log: Log;
-  readonly place: Coordination;
+  readonly place: CoordinationServers;
   readonly guard: CommandGuard;
   readonly beside: JobTable;
   readonly hangUpIgnored: boolean;
@@ -68,7 +68,7 @@ export interface CronJobContext {
 const outputMsMax = 2000;
 
 /** Returns true if a process of the job could not be killed, so that the session must stay. Rejects only for a bug. */
-export async function runCronJob(job: CronJob, tick: TickLease, context: CronJobContext): Promise<boolean> {
+export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context: CronJobContext): Promise<boolean> {
   const { io, stderr, clock, log, guard, beside, settings, folder, hangUpIgnored, stopJobs } = context;
   const { name, options: { maxHoldMs } } = job;
   const { run } = tick;
@@ -139,7 +139,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
   }
 }
 
-function describeTick({ tickMs, attempt }: TickLease["run"]): string {
+function describeTick({ tickMs, attempt }: LockLeaseWithTick["run"]): string {
   const time = new Date(tickMs).toISOString().replace(":00.000Z", "Z");
   return attempt > 1 ? `tick ${time}, try ${attempt}` : `tick ${time}`;
 }
@@ -193,7 +193,7 @@ function isFolder(path: string): boolean {
 }
 
 async function startTrace(
-  { lease }: TickLease,
+  { lease }: LockLeaseWithTick,
   name: string,
   { traces }: CronJobContext,
 ): Promise<JobTrace | undefined> {

@@ -2,12 +2,12 @@
  * The service of `baton cron FILE`, which runs the jobs of a crontab file together with the other hosts that have it.
  */
 import process from "node:process";
-import type { Coordination } from "../connect/coordination_servers.ts";
-import { holderInfo } from "../nodes/holder_info.ts";
+import type { CoordinationServers } from "../connect/coordination_servers.ts";
+import { describeThisHolder } from "../nodes/holder_info.ts";
 import { CandidateSession } from "../connect/candidate_session.ts";
-import { serversTime } from "../history/busy_notice.ts";
-import { ServersClock } from "../tick/servers_clock.ts";
-import { openSession, reportOutages, warnOfTimeout } from "../connect/command_session.ts";
+import { readServersTimeMs } from "../history/busy_notice.ts";
+import { TickServersClock } from "../tick/servers_clock.ts";
+import { openCoordinationSession, reportServerOutages, warnOfSessionTimeout } from "../connect/command_session.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type CommandGuard, startGuard } from "../../base/process/guard/guard.ts";
 import { JobTable } from "../../base/process/proc/job_table.ts";
@@ -48,7 +48,7 @@ export interface CronServiceContext {
   readonly log: Log;
   /** The folder for the output of jobs; null to print it. */
   readonly folder: JobOutputFolder | null;
-  readonly place: Coordination;
+  readonly place: CoordinationServers;
   /** Null if no traces are sent. */
   readonly traces: TraceSource | null;
 }
@@ -73,11 +73,11 @@ class CronService {
   readonly #stderr: LogSink;
   readonly #log: Log;
   readonly #folder: JobOutputFolder | null;
-  readonly #place: Coordination;
+  readonly #place: CoordinationServers;
   readonly #traces: TraceSource | null;
   readonly #deps: RunDependencies = runDependencies();
   readonly #slots: CronJobSlots;
-  readonly #serversClock = new ServersClock(this.#deps.clock, Date.now);
+  readonly #serversClock = new TickServersClock(this.#deps.clock, Date.now);
   readonly #reloaded = new ListenerSet();
   /** Aborts when the service must take no further tick. */
   readonly #stop = new AbortController();
@@ -105,7 +105,13 @@ class CronService {
     const { quiet } = this.#settings;
     const candidate = new CandidateSession({
       connect: (options) =>
-        openSession(connect, options, { isPatient: true, io: this.#io, clock, quiet, what: `crontab ${this.#file}` }),
+        openCoordinationSession(connect, options, {
+          isPatient: true,
+          io: this.#io,
+          clock,
+          quiet,
+          what: `crontab ${this.#file}`,
+        }),
       options: this.#place.connect,
       clock,
       isPatient: true,
@@ -141,7 +147,11 @@ class CronService {
     const { clock } = this.#deps;
     const guard = startGuard((sentence) => this.#log("error", "guard", sentence));
     guard.setSession(encodeSessionHandle(this.#place.connect, zk.session));
-    using _outage = reportOutages(zk, `crontab ${this.#file}`, { io: this.#io, clock, quiet: this.#settings.quiet });
+    using _outage = reportServerOutages(zk, `crontab ${this.#file}`, {
+      io: this.#io,
+      clock,
+      quiet: this.#settings.quiet,
+    });
     const bug = new AbortController();
     const over = AbortSignal.any([this.#stop.signal, zk.session.ended, bug.signal]);
     const followers = new Map<string, RunningSchedule>();
@@ -180,7 +190,7 @@ class CronService {
   async #askClock(zk: ZooKeeper): Promise<void> {
     const { root, skew } = this.#settings;
     const sentWallMs = Date.now();
-    const serversMs = await serversTime(zk, { root, acl: this.#place.connect.acl ?? zk.acl });
+    const serversMs = await readServersTimeMs(zk, { root, acl: this.#place.connect.acl ?? zk.acl });
     if (Math.abs(serversMs - sentWallMs) <= skew) this.#serversClock.learn(serversMs, sentWallMs);
   }
 
@@ -201,7 +211,7 @@ class CronService {
       slots: this.#slots,
       serversClock: this.#serversClock,
       stopJobs: this.#stopJobs.signal,
-      describe: (command: string) => holderInfo({ command: [command], values: this.#settings }),
+      describe: (command: string) => describeThisHolder({ command: [command], values: this.#settings }),
       runJob: runCronJob,
       onBreach: () => {
         this.#hasBreach = true;
@@ -252,7 +262,7 @@ class CronService {
 
   #onOpened(zk: ZooKeeper, isFirst: boolean): void {
     const values = this.#settings;
-    if (isFirst) warnOfTimeout({ values, quiet: values.quiet }, this.#io, { place: this.#place, zk });
+    if (isFirst) warnOfSessionTimeout({ values, quiet: values.quiet }, this.#io, { place: this.#place, zk });
     const jobs = countWithNoun(this.#jobs.length, "job");
     this.#log("info", "serving", `${this.#file}: ${jobs}, on ${this.#place.servers}`, { jobs: this.#jobs.length });
   }

@@ -2,12 +2,12 @@
  * Follows the schedule of one cron job: wakes up for each tick, and runs the job or leaves the tick to another host.
  */
 import { createHash } from "node:crypto";
-import { acquireTick, type TickLease } from "../tick/acquire_tick.ts";
-import type { ServersClock } from "../tick/servers_clock.ts";
+import { acquireTick, type LockLeaseWithTick } from "../tick/acquire_tick.ts";
+import type { TickServersClock } from "../tick/servers_clock.ts";
 import { TickIsNear, TickSettled } from "../tick/tick_errors.ts";
 import { readTickState } from "../tick/tick_report.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
-import { isTransient } from "../nodes/node_requests.ts";
+import { isTransientFailure } from "../nodes/node_requests.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { resultWithin, sleep } from "../../base/support/deadline.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -33,11 +33,11 @@ export interface FollowScheduleContext extends CronJobContext {
   readonly settings: CronJobSettings & CronScheduleSettings;
   readonly zk: ZooKeeper;
   readonly slots: CronJobSlots;
-  readonly serversClock: ServersClock;
+  readonly serversClock: TickServersClock;
   /** Describes this host and its user to others, with the first word of a command, or all of it. */
   readonly describe: (command: string) => HolderInfo;
   /** Runs the command of a tick. Returns true if a process could not be killed. */
-  readonly runJob: (job: CronJob, tick: TickLease, context: CronJobContext) => Promise<boolean>;
+  readonly runJob: (job: CronJob, tick: LockLeaseWithTick, context: CronJobContext) => Promise<boolean>;
   /** Called when a process of a job could not be killed. */
   readonly onBreach: () => void;
 }
@@ -219,7 +219,7 @@ class ScheduleFollower {
         if (isSkipped) return { kind: "settled", isOpen: true };
         return { kind: "settled", isOpen: thrown.isOpen, againMs: thrown.againMs };
       }
-      if (isTransient(thrown) || zk.session.ended.aborted) return { kind: "failed" };
+      if (isTransientFailure(thrown) || zk.session.ended.aborted) return { kind: "failed" };
       if (this.#refusal !== code) log("error", "tick_refused", message, fields);
       this.#refusal = code;
       return { kind: "refused" };
@@ -241,7 +241,7 @@ class ScheduleFollower {
    * Starts the job of a tick, and returns while it runs. Gives the tick back if the job may not start; then rejects
    * with the signal's reason.
    */
-  async #start(tick: TickLease, slot: CronJobSlot): Promise<void> {
+  async #start(tick: LockLeaseWithTick, slot: CronJobSlot): Promise<void> {
     try {
       this.#signal.throwIfAborted();
       await slot.return(this.#signal);
@@ -256,7 +256,7 @@ class ScheduleFollower {
   }
 
   /** Runs the job, and releases its lock unless a process of the job could not be killed. Rejects only for a bug. */
-  async #run(tick: TickLease, slot: CronJobSlot): Promise<void> {
+  async #run(tick: LockLeaseWithTick, slot: CronJobSlot): Promise<void> {
     const { runJob, onBreach, log } = this.#context;
     const { name, line } = this.#job;
     using _slot = slot;
@@ -275,7 +275,7 @@ class ScheduleFollower {
   }
 
   /** Releases the lock, even if the lease is lost: its session may live on, and would keep the lock. */
-  async #release({ lease }: TickLease): Promise<void> {
+  async #release({ lease }: LockLeaseWithTick): Promise<void> {
     const onFailure = (thrown: unknown) => this.#context.log("warning", "release_unconfirmed", errorMessage(thrown));
     await lease.release().catch(onFailure);
   }

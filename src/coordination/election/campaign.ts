@@ -5,14 +5,14 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { checkLeaderValue, electionStateCodec } from "./election_state.ts";
 import { electionPath } from "../nodes/node_paths.ts";
-import { nameOfHolder, parseNodeInfo, type Revocation, unknownHolder } from "../nodes/holder_info.ts";
+import { type HolderRevocation, nameOfHolder, parseHolderNodeInfo, unknownHolder } from "../nodes/holder_info.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
-import { breakLock, type BreakLockOptions, type BrokenLock, writeRevocation } from "../lock/break_lock.ts";
+import { breakLock, type BreakLockOptions, type BrokenLock, writeHolderRevocation } from "../lock/break_lock.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
-import { childNames, nullIfNoNode } from "../nodes/node_requests.ts";
+import { nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 import { BatonError } from "../../base/errors.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { leaderStatus } from "./leader_status.ts";
@@ -64,7 +64,7 @@ export async function campaign(zk: ZooKeeper, name: string, options: CampaignOpt
 interface StepDownOptions {
   /** Priority of the waiting candidate. */
   readonly priority: number;
-  readonly revocation: Revocation;
+  readonly revocation: HolderRevocation;
   /** Aborts when the candidate no longer waits. */
   readonly signal: AbortSignal;
 }
@@ -81,7 +81,7 @@ async function requestStepDown(zk: ZooKeeper, path: LockPath, options: StepDownO
       session.subscribe((change) => change === "state" && session.state === "connected" && event.set()),
     );
     try {
-      const holders = await childNames(zk, path.holders, { watch: event.set });
+      const holders = await readChildNames(zk, path.holders, { watch: event.set });
       for (const child of holders) await requestIfWorse(zk, `${path.holders}/${child}`, options);
     } catch {
       // A reconnect starts the next read. The wait itself reports an ACL error and the end of the session.
@@ -93,9 +93,9 @@ async function requestStepDown(zk: ZooKeeper, path: LockPath, options: StepDownO
 async function requestIfWorse(zk: ZooKeeper, node: string, { priority, revocation }: StepDownOptions): Promise<void> {
   const found = await nullIfNoNode(zk.getData(node));
   if (found === null) return;
-  const leader = parseNodeInfo(found.data);
+  const leader = parseHolderNodeInfo(found.data);
   if (leader.priority === undefined || leader.priority <= priority || leader.revoke !== null) return;
-  await writeRevocation(zk, node, revocation);
+  await writeHolderRevocation(zk, node, revocation);
 }
 
 export interface ResignOptions extends Omit<BreakLockOptions, "path" | "force"> {

@@ -18,22 +18,22 @@ export interface Grant {
 }
 
 /** Entry of the stored history. */
-export type GrantEntry = Omit<Grant, "token"> & { readonly token: bigint | null };
+export type StoredLeaderGrant = Omit<Grant, "token"> & { readonly token: bigint | null };
 
 /** Maximum number of entries: enough for a watcher to reconnect; 64 values of maximum size fit into a request. */
-export const grantHistoryMax = 64;
+export const leaderGrantsMax = 64;
 
 /** Returns `entries` with their tokens. They were read with `mzxid`. */
-export function withFencingTokens(entries: readonly GrantEntry[], mzxid: bigint): Grant[] {
+export function fillInLeaderTokens(entries: readonly StoredLeaderGrant[], mzxid: bigint): Grant[] {
   return entries.map((entry) => ({ ...entry, token: entry.token ?? mzxid }));
 }
 
 /** Returns the entries that are written with a grant, after `before`. */
-export function appendGrant(
+export function appendLeaderGrant(
   before: readonly Grant[],
   grant: Pick<Grant, "value" | "sinceMs" | "id">,
-  max = grantHistoryMax,
-): GrantEntry[] {
+  max = leaderGrantsMax,
+): StoredLeaderGrant[] {
   const index = (before.at(-1)?.index ?? 0) + 1;
   return [...before, { index, token: null, ...grant }].slice(-max);
 }
@@ -45,7 +45,7 @@ interface NewGrants {
 }
 
 /** Returns the grants after `last`, the newest grant that the caller has seen. */
-export function newGrantsSince(history: readonly Grant[], last: Grant): NewGrants {
+export function leaderGrantsSince(history: readonly Grant[], last: Grant): NewGrants {
   const grants = history.filter((grant) => grant.token > last.token);
   const [first] = grants;
   if (first === undefined) return { missed: 0, grants };
@@ -55,7 +55,7 @@ export function newGrantsSince(history: readonly Grant[], last: Grant): NewGrant
   return { missed: isSameHistory ? first.index - last.index - 1 : null, grants };
 }
 
-export interface LeaderReading {
+export interface ReadLeaderState {
   /** Null when there is no leader. */
   readonly leader: Grant | null;
   /** Last grants, the newest at the end. */
@@ -76,7 +76,7 @@ export class LeaderChanges {
   #isVacant: boolean | null = null;
 
   /** Returns the changes. The first read reports the leader, not the history. */
-  changesAfter({ leader, history }: LeaderReading): LeaderChange[] {
+  changesAfter({ leader, history }: ReadLeaderState): LeaderChange[] {
     const changes = this.#isVacant === null ? [] : this.#grantChanges(history);
     if (this.#isVacant === null && leader !== null) changes.push({ kind: "elected", grant: leader });
     const isNews = this.#isVacant !== true || changes.length > 0;
@@ -89,7 +89,7 @@ export class LeaderChanges {
   #grantChanges(history: readonly Grant[]): LeaderChange[] {
     const { missed, grants } = this.#newest === null
       ? { missed: (history[0]?.index ?? 1) - 1, grants: history }
-      : newGrantsSince(history, this.#newest);
+      : leaderGrantsSince(history, this.#newest);
     const elected = grants.map((grant): LeaderChange => ({ kind: "elected", grant }));
     return missed === 0 ? elected : [{ kind: "missed", count: missed }, ...elected];
   }

@@ -2,7 +2,7 @@
 import { BatonError } from "../../base/errors.ts";
 import { isUnixTimeMs } from "../../base/support/instant.ts";
 import { demandJsonFields } from "../../base/support/json_fields.ts";
-import { appendGrant, type Grant, type GrantEntry, withFencingTokens } from "./election_history.ts";
+import { appendLeaderGrant, fillInLeaderTokens, type Grant, type StoredLeaderGrant } from "./election_history.ts";
 import { formatLockState, type LockStateCodec, type StoredLockState } from "../lock/lock_state.ts";
 
 /** Maximum length of a value in bytes of UTF-8. */
@@ -28,15 +28,15 @@ export function checkLeaderValue(value: string): void {
 
 /** Returns the format of the data that a candidate with `value` writes at `path`. */
 export function electionStateCodec(value: string, path: string): LockStateCodec {
-  const format = (history: readonly GrantEntry[]) => {
+  const format = (history: readonly StoredLeaderGrant[]) => {
     const entries = history.map((entry) => ({ ...entry, token: entry.token?.toString() ?? null }));
     return formatLockState({ limit: null, history: entries });
   };
   return {
     initial: () => format([]),
-    unchanged: (read) => format(parseGrants(read, path)),
+    unchanged: (read) => format(parseLeaderGrants(read, path)),
     afterGrant: (read, { guid }) =>
-      format(appendGrant(parseGrants(read, path), { value, sinceMs: Date.now(), id: guid })),
+      format(appendLeaderGrant(parseLeaderGrants(read, path), { value, sinceMs: Date.now(), id: guid })),
     // If the server removed the node, the indexes would start again, and a watcher could not tell how many grants it
     // missed.
     permanent: true,
@@ -45,11 +45,11 @@ export function electionStateCodec(value: string, path: string): LockStateCodec 
 }
 
 /** Returns the grants, oldest first. Throws CONFIG for data that no baton of this layout has written. */
-export function parseGrants({ data, mzxid }: Pick<StoredLockState, "data" | "mzxid">, path: string): Grant[] {
-  return withFencingTokens(parseHistory(data, path), mzxid);
+export function parseLeaderGrants({ data, mzxid }: Pick<StoredLockState, "data" | "mzxid">, path: string): Grant[] {
+  return fillInLeaderTokens(parseHistory(data, path), mzxid);
 }
 
-function parseHistory(data: Uint8Array, path: string): GrantEntry[] {
+function parseHistory(data: Uint8Array, path: string): StoredLeaderGrant[] {
   if (data.length === 0) return [];
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not an election of this version of baton: ${what}`, { cause });
@@ -62,9 +62,9 @@ function parseHistory(data: Uint8Array, path: string): GrantEntry[] {
   });
 }
 
-function entryOf(value: unknown): GrantEntry | null {
+function entryOf(value: unknown): StoredLeaderGrant | null {
   if (typeof value !== "object" || value === null) return null;
-  const { index, token, value: offered, sinceMs, id } = value as Partial<Record<keyof GrantEntry, unknown>>;
+  const { index, token, value: offered, sinceMs, id } = value as Partial<Record<keyof StoredLeaderGrant, unknown>>;
   if (typeof index !== "number" || !Number.isSafeInteger(index) || index < 1) return null;
   if (typeof offered !== "string" || !isUnixTimeMs(sinceMs) || typeof id !== "string") return null;
   if (token !== null && !(typeof token === "string" && /^\d{1,20}$/.test(token))) return null;

@@ -1,17 +1,17 @@
 /** Reads the leader of an election, and follows the changes. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { type LeaderChange, LeaderChanges, type LeaderReading } from "./election_history.ts";
-import { parseGrants } from "./election_state.ts";
+import { type LeaderChange, LeaderChanges, type ReadLeaderState } from "./election_history.ts";
+import { parseLeaderGrants } from "./election_state.ts";
 import { electionPath } from "../nodes/node_paths.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
-import { parseHolder } from "../lock/lock_nodes.ts";
+import { parseHolderNode } from "../lock/lock_nodes.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
-import { childNames, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../nodes/node_requests.ts";
+import { nullIfNoNode, readAfterSync, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
 import { systemClock } from "../../base/support/clock.ts";
 import type { OneTimeEvent } from "../../base/support/event.ts";
-import { readAgain } from "../nodes/read_again.ts";
+import { readNodesOnChange } from "../nodes/read_nodes_on_change.ts";
 
-export interface LeaderStatus extends LeaderReading {
+export interface LeaderStatus extends ReadLeaderState {
   readonly name: string;
   /** Path of the election's node. */
   readonly path: string;
@@ -36,17 +36,17 @@ const triesMax = 10;
  * Reads the history first, then the holder: if the holder is not the newest grant, it was elected in between, and both
  * are read again. `watch` is called at the next change of either.
  */
-async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LeaderReading> {
+async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<ReadLeaderState> {
   for (let tries = 1;; tries++) {
     const options = watch === undefined ? {} : { watch };
     const [state, holders] = await Promise.all([
       nullIfNoNode(zk.getData(path.lock, options)),
-      childNames(zk, path.holders, options),
+      readChildNames(zk, path.holders, options),
     ]);
-    const history = state === null ? [] : parseGrants({ data: state.data, mzxid: state.stat.mzxid }, path.lock);
+    const history = state === null ? [] : parseLeaderGrants({ data: state.data, mzxid: state.stat.mzxid }, path.lock);
     // A missing node cannot be watched: the first candidate creates it.
     if (state === null && watch !== undefined && await zk.exists(path.lock, options) !== null) continue;
-    const ids = holders.map((child) => parseHolder(child)?.guid);
+    const ids = holders.map((child) => parseHolderNode(child)?.guid);
     if (ids.length === 0) return { leader: null, history };
     const newest = history.at(-1);
     if (newest !== undefined && ids.includes(newest.id)) return { leader: newest, history };
@@ -71,7 +71,7 @@ export async function* watchLeader(
   const { root, signal, changes = new LeaderChanges(), clock = systemClock() } = options;
   const path = electionPath(name, root);
   const pause = (event: OneTimeEvent) => event.wait();
-  for await (const reading of readAgain(zk, (wake) => readLeader(zk, path, wake), { signal, clock, pause })) {
+  for await (const reading of readNodesOnChange(zk, (wake) => readLeader(zk, path, wake), { signal, clock, pause })) {
     yield* changes.changesAfter(reading);
   }
 }

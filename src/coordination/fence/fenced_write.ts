@@ -14,20 +14,20 @@ import { sleep } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { createParents } from "../nodes/create_nodes.ts";
+import { createParentNodes } from "../nodes/create_nodes.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
-import { ancestorPaths, kindFolder } from "../nodes/node_paths.ts";
+import { ancestorNodePaths, coordinationFolderPath } from "../nodes/node_paths.ts";
 import {
-  childNames,
   hiddenIfNoAuth,
-  isRefusal,
-  isTransient,
-  readOutcome,
+  isServerRefusal,
+  isTransientFailure,
+  readChildNames,
+  readWriteOutcome,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import type { ZooKeeperErrorName } from "../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
 
-export interface HeldNode {
+export interface HeldLockNode {
   /** The name of the lock in messages. */
   readonly name: string;
   /** The node of the holder. */
@@ -36,7 +36,7 @@ export interface HeldNode {
 
 interface FencedWriteOptions extends Pick<AcquireOptions, "root" | "acl" | "clock"> {
   /** The nodes that must exist. */
-  readonly held: readonly HeldNode[];
+  readonly held: readonly HeldLockNode[];
 }
 
 export interface FencedWriteResult {
@@ -59,7 +59,7 @@ const batchSize = 100;
  */
 export async function fencedWrite(
   zk: ZooKeeper,
-  operation: FencedOperation,
+  operation: FencedNodeOperation,
   options: FencedWriteOptions,
 ): Promise<FencedWriteResult> {
   return await new FencedWrite(zk, operation, options).run();
@@ -67,22 +67,22 @@ export async function fencedWrite(
 
 class FencedWrite {
   readonly #zk: ZooKeeper;
-  readonly #operation: FencedOperation;
-  readonly #held: readonly HeldNode[];
+  readonly #operation: FencedNodeOperation;
+  readonly #held: readonly HeldLockNode[];
   readonly #acl: Acl[];
   readonly #clock: Clock;
   readonly #mark: string;
   /** Missing parents that are created with the node, outermost first. */
   #parents: readonly string[] = [];
 
-  constructor(zk: ZooKeeper, operation: FencedOperation, options: FencedWriteOptions) {
+  constructor(zk: ZooKeeper, operation: FencedNodeOperation, options: FencedWriteOptions) {
     const { held, root, acl = zk.acl, clock = systemClock() } = options;
     this.#zk = zk;
     this.#operation = operation;
     this.#held = held;
     this.#acl = acl;
     this.#clock = clock;
-    this.#mark = `${kindFolder("fences", root)}/${newGuid()}`;
+    this.#mark = `${coordinationFolderPath("fences", root)}/${newGuid()}`;
   }
 
   async run(): Promise<FencedWriteResult> {
@@ -92,13 +92,13 @@ class FencedWrite {
       } catch (thrown) {
         if (isSessionEndError(thrown)) throw this.#unknownOutcomeError(thrown);
         // The request was not sent or not processed, so nothing was written.
-        if (isRefusal(thrown, "OPERATIONTIMEOUT", "THROTTLEDOP")) throw thrown;
-        if (isTransient(thrown)) {
+        if (isServerRefusal(thrown, "OPERATIONTIMEOUT", "THROTTLEDOP")) throw thrown;
+        if (isTransientFailure(thrown)) {
           const written = await this.#resolveOutcome(thrown);
           if (written !== null) return written;
         } else {
           await this.#repair(thrown).catch((error) => {
-            if (!isTransient(error)) throw error; // a transient error: the next try fails for the same reason
+            if (!isTransientFailure(error)) throw error; // a transient error: the next try fails for the same reason
           });
         }
         if (tries >= triesMax) throw thrown;
@@ -147,15 +147,15 @@ class FencedWrite {
 
   /** Removes the reason for a refusal, so that the write can be repeated, or throws its error. */
   async #repair(thrown: unknown): Promise<void> {
-    if (!isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION", "NOTEMPTY") || thrown.index === undefined) {
+    if (!isServerRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION", "NOTEMPTY") || thrown.index === undefined) {
       throw thrown;
     }
     const { index, reason } = thrown;
     const holder = this.#held[index];
-    if (holder !== undefined) throw staleHolderError(holder, this.#operation);
+    if (holder !== undefined) throw staleLockHolderError(holder, this.#operation);
     const own = this.#held.length + this.#parents.length;
     if (index > own) {
-      if (reason === "NONODE") return await createParents(this.#zk, this.#mark, this.#acl);
+      if (reason === "NONODE") return await createParentNodes(this.#zk, this.#mark, this.#acl);
       throw thrown;
     }
     if (index < own || (this.#operation.do === "create" && reason === "NONODE")) {
@@ -173,7 +173,7 @@ class FencedWrite {
   }
 
   async #missingAncestors(): Promise<string[]> {
-    const above = ancestorPaths(this.#operation.path);
+    const above = ancestorNodePaths(this.#operation.path);
     const stats = await Promise.all(above.map((path) => hiddenIfNoAuth(this.#zk.exists(path))));
     return above.filter((_, index) => stats[index] === null);
   }
@@ -182,7 +182,7 @@ class FencedWrite {
   async #resolveOutcome(cause: unknown): Promise<FencedWriteResult | null> {
     const findOutcome = async () => {
       const reading = () => this.#zk.exists(this.#mark);
-      const mark = await readOutcome(this.#zk, this.#mark, reading, (found) => found !== null);
+      const mark = await readWriteOutcome(this.#zk, this.#mark, reading, (found) => found !== null);
       return mark === null ? null : await this.#findResult(mark.czxid);
     };
     return await retryOnConnectionLoss(this.#zk, findOutcome, { clock: this.#clock }).catch(() => {
@@ -203,7 +203,8 @@ class FencedWrite {
     const slash = prefix.lastIndexOf("/");
     const parent = slash === 0 ? "/" : prefix.slice(0, slash);
     const name = prefix.slice(slash + 1);
-    const children = (await childNames(this.#zk, parent)).filter((child) => child.startsWith(name)).sort().reverse();
+    const children = (await readChildNames(this.#zk, parent)).filter((child) => child.startsWith(name)).sort()
+      .reverse();
     for (let start = 0; start < children.length; start += batchSize) {
       const paths = children.slice(start, start + batchSize).map((child) => `${prefix.slice(0, slash)}/${child}`);
       const stats = await Promise.all(paths.map((path) => hiddenIfNoAuth(this.#zk.exists(path))));
@@ -229,14 +230,14 @@ class FencedWrite {
 }
 
 const past = { set: "set", create: "created", delete: "deleted" } as const satisfies Record<
-  FencedOperation["do"],
+  FencedNodeOperation["do"],
   string
 >;
 
 /** The error for a lock that this job no longer holds. `node` is null if the job has no holder node. */
-export function staleHolderError(
+export function staleLockHolderError(
   { name, node }: { name: string; node: string | null },
-  { path, do: verb }: FencedOperation,
+  { path, do: verb }: FencedNodeOperation,
 ): BatonError {
   const gone = node === null ? "this job is not among its holders" : `the node of its holder, "${node}", is gone`;
   return new BatonError(
@@ -245,7 +246,7 @@ export function staleHolderError(
   );
 }
 
-export type FencedOperation =
+export type FencedNodeOperation =
   /** Version -1 means any version. */
   | { readonly do: "set"; readonly path: string; readonly data: Uint8Array; readonly version: number }
   | {
@@ -263,8 +264,8 @@ export type FencedOperation =
 const reservedFolders = ["locks", "elections", "barriers", "gates", "pools", "fences"] as const;
 
 /** The reserved folder that contains `path`; null if there is none. */
-export function findReservedFolder(path: string, root?: string): string | null {
-  const folders = reservedFolders.map((name) => kindFolder(name, root));
+export function findReservedNodeFolder(path: string, root?: string): string | null {
+  const folders = reservedFolders.map((name) => coordinationFolderPath(name, root));
   return folders.find((folder) => path === folder || path.startsWith(`${folder}/`)) ?? null;
 }
 
@@ -278,7 +279,7 @@ interface OperationRefusal {
 
 /** The error for a node that does not meet the conditions of the operation. Nothing was changed. */
 function refusedOperationError(
-  operation: FencedOperation,
+  operation: FencedNodeOperation,
   { reason, stat = null, missing = [] }: OperationRefusal,
 ): BatonError {
   const cannot = `Cannot ${operation.do} "${operation.path}"`;

@@ -16,7 +16,7 @@ import { type Libc, loadLibc } from "../../base/process/libc.ts";
 import { sendSignal } from "../../base/process/proc/process_table.ts";
 import { runsInForeground } from "../../base/process/supervise/supervise_child.ts";
 import { childEnvironment, type CommandSpawnResult, spawnChild } from "../../base/process/spawn/spawn_child.ts";
-import { type FencedToken, formatTokenSlot, readTokenSlots, slotBytes } from "./token_slots.ts";
+import { formatFencingTokenSlot, readFencingTokenSlots, tokenSlotBytes, type UsedFencingToken } from "./token_slots.ts";
 import { closeSync, fstatSync, fsyncSync, readFileSync, readSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { TaskScope, throwIfAborted } from "../../base/support/abort.ts";
@@ -26,7 +26,7 @@ import { isSameFile } from "../../base/support/one_file.ts";
 
 interface RunFencedOptions {
   readonly storePath: string;
-  readonly token: FencedToken;
+  readonly token: UsedFencingToken;
   /** The maximum wait in milliseconds; undefined: no limit; 0: one try. */
   readonly waitMs: number | undefined;
   readonly command: readonly string[];
@@ -42,7 +42,7 @@ export type FencedCommandEnd = ChildEnd | Exclude<CommandSpawnResult, { kind: "s
  * Returns the end of the command, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT,
  * CANNOT_CREATE, BAD_DATA, USAGE, IO, and with StoppedBySignal after a signal before the start.
  */
-export async function runFenced(options: RunFencedOptions): Promise<FencedCommandEnd> {
+export async function runFencedCommand(options: RunFencedOptions): Promise<FencedCommandEnd> {
   const { storePath, token, clock, waitMs, signals, descriptors } = options;
   const libc = await loadLibc();
   if (libc === null) {
@@ -169,8 +169,8 @@ class TokenStore implements Disposable {
    * Admits `token`, and writes it to disk if it is higher than all earlier ones. Throws STALE_TOKEN for a lower token,
    * BAD_DATA for a file that is no store, IO.
    */
-  admit(token: FencedToken): void {
-    const { highest, next } = readTokenSlots(this.#read(), this.#path);
+  admit(token: UsedFencingToken): void {
+    const { highest, next } = readFencingTokenSlots(this.#read(), this.#path);
     if (highest !== null && token.token < highest.token) {
       throw new BatonError(
         "STALE_TOKEN",
@@ -178,7 +178,7 @@ class TokenStore implements Disposable {
           `${highest.at}; the holder of the old token no longer holds the lock`,
       );
     }
-    if (highest?.token !== token.token) this.#write(formatTokenSlot(token), next * slotBytes);
+    if (highest?.token !== token.token) this.#write(formatFencingTokenSlot(token), next * tokenSlotBytes);
   }
 
   /** A descriptor with the same lock for the command to inherit. Dispose of it after the start of the command. */
@@ -194,7 +194,7 @@ class TokenStore implements Disposable {
 
   #read(): string {
     try {
-      const bytes = new Uint8Array(2 * slotBytes + 1);
+      const bytes = new Uint8Array(2 * tokenSlotBytes + 1);
       const length = readSync(this.#fd, bytes, 0, bytes.length, 0);
       return Buffer.from(bytes.subarray(0, length)).toString("latin1");
     } catch (error) {

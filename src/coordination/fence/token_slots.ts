@@ -4,7 +4,7 @@
  */
 import { BatonError } from "../../base/errors.ts";
 
-export interface FencedToken {
+export interface UsedFencingToken {
   readonly token: bigint;
   /** The process that used the token, for people. */
   readonly by: string;
@@ -12,14 +12,14 @@ export interface FencedToken {
   readonly at: string;
 }
 
-export interface TokenSlots {
-  readonly highest: FencedToken | null;
+export interface FencingTokenSlots {
+  readonly highest: UsedFencingToken | null;
   /** The line to write next, which is not the one with the highest token. */
   readonly next: 0 | 1;
 }
 
 /** The length of a line in bytes, including the line feed. */
-export const slotBytes = 256;
+export const tokenSlotBytes = 256;
 
 /** The number of decimal digits of 64 bits. */
 const digits = 20;
@@ -30,13 +30,13 @@ const beginning = "baton-fence 1 ";
 const linePattern = /^baton-fence 1 (\d{20}) (\S+) (.*?) *(\d{20})\n$/;
 
 /** Throws BAD_DATA for a file that is no fencing store; `path` is for messages. */
-export function readTokenSlots(text: string, path: string): TokenSlots {
-  const slots = [text.slice(0, slotBytes), text.slice(slotBytes, 2 * slotBytes)].map(parseSlot);
+export function readFencingTokenSlots(text: string, path: string): FencingTokenSlots {
+  const slots = [text.slice(0, tokenSlotBytes), text.slice(tokenSlotBytes, 2 * tokenSlotBytes)].map(parseSlot);
   const [first = null, second = null] = slots;
   if (first === null && second === null) {
-    const isStore = [0, slotBytes].some((at) => text.startsWith(beginning, at));
+    const isStore = [0, tokenSlotBytes].some((at) => text.startsWith(beginning, at));
     // The first write was incomplete, so no token was ever acknowledged.
-    if (text.length < slotBytes && (isStore || beginning.startsWith(text))) return { highest: null, next: 0 };
+    if (text.length < tokenSlotBytes && (isStore || beginning.startsWith(text))) return { highest: null, next: 0 };
     if (isStore) {
       const remedy = "delete the file when no process with an older token is left";
       throw new BatonError("BAD_DATA", `Fencing store "${path}" is damaged and its highest token is lost: ${remedy}`);
@@ -47,10 +47,10 @@ export function readTokenSlots(text: string, path: string): TokenSlots {
   return { highest: second, next: 0 };
 }
 
-export function formatTokenSlot({ token, by, at }: FencedToken): string {
+export function formatFencingTokenSlot({ token, by, at }: UsedFencingToken): string {
   const written = token.toString().padStart(digits, "0");
   const head = `${beginning}${written} ${at.replaceAll(/\s/g, "")} `;
-  const room = slotBytes - head.length - digits - 2;
+  const room = tokenSlotBytes - head.length - digits - 2;
   // ASCII only, because the length of the line is fixed.
   const plain = by.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, room);
   return `${head}${plain.padEnd(room)} ${written}\n`;
@@ -63,7 +63,7 @@ export function parseFencingToken(written: string, where: string): bigint {
   throw new BatonError("USAGE", `"${written}" is not a fencing token: expected a whole number up to 2^64-1 (${where})`);
 }
 
-function parseSlot(line: string): FencedToken | null {
+function parseSlot(line: string): UsedFencingToken | null {
   const [, token, at, by, again] = linePattern.exec(line) ?? [];
   if (token === undefined || at === undefined || by === undefined || token !== again) return null;
   return { token: BigInt(token), at, by };

@@ -7,64 +7,64 @@ import type { Clock } from "../../base/support/clock.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { encodeJson } from "../../base/support/json_fields.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
-import { containerRequest, createParents } from "../nodes/create_nodes.ts";
-import { parseHolder } from "../lock/lock_nodes.ts";
-import { kindFolder, type LockPath } from "../nodes/node_paths.ts";
-import { heldGrants } from "../lock/queue_position.ts";
+import { type HolderNodeInfo, parseHolderNodeInfo } from "../nodes/holder_info.ts";
+import { createContainerRequest, createParentNodes } from "../nodes/create_nodes.ts";
+import { parseHolderNode } from "../lock/lock_nodes.ts";
+import { coordinationFolderPath, type LockPath } from "../nodes/node_paths.ts";
+import { holdingLockGrants } from "../lock/queue_position.ts";
 import {
-  childNames,
-  deleteIfThere,
-  isRefusal,
+  deleteNodeIfThere,
+  isServerRefusal,
   nullIfNoNode,
-  readNodes,
+  readChildNames,
+  readExistingNodes,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
-import { clearHistoryShard } from "./clear_history.ts";
+import { clearOldHistoriesInShard } from "./clear_history.ts";
 
-export interface OldestHold {
+export interface OldestLockHold {
   readonly guid: string;
-  readonly info: NodeInfo;
+  readonly info: HolderNodeInfo;
   /** Start on the servers' clock. */
   readonly sinceMs: number;
 }
 
 /** Returns the start of a hold on the servers' clock, from the holder's node. */
-export function holdStartMs(
+export function lockHoldStartMs(
   { data, stat }: {
     readonly data: Uint8Array;
     readonly stat: { readonly version: number; readonly ctime: bigint; readonly mtime: bigint };
   },
 ): number {
   // A holder that was granted in advance writes its node when it begins to hold; a request to stop writes it too.
-  const hasBegun = stat.version > (parseNodeInfo(data).revoke === null ? 0 : 1);
+  const hasBegun = stat.version > (parseHolderNodeInfo(data).revoke === null ? 0 : 1);
   return Number(hasBegun ? stat.mtime : stat.ctime);
 }
 
 /** Returns the oldest hold of a lock; null if it is free. */
-export async function oldestHold(zk: ZooKeeper, path: LockPath): Promise<OldestHold | null> {
-  const grants = (await childNames(zk, path.holders)).map(parseHolder).filter((node) => node !== null);
-  const nodes = await readNodes(zk, path.holders, grants);
+export async function readOldestLockHold(zk: ZooKeeper, path: LockPath): Promise<OldestLockHold | null> {
+  const grants = (await readChildNames(zk, path.holders)).map(parseHolderNode).filter((node) => node !== null);
+  const nodes = await readExistingNodes(zk, path.holders, grants);
   nodes.sort((left, right) => (left.stat.czxid < right.stat.czxid ? -1 : 1));
-  const [oldest] = heldGrants(nodes.map((read) => ({ ...read, mode: read.node.mode })));
+  const [oldest] = holdingLockGrants(nodes.map((read) => ({ ...read, mode: read.node.mode })));
   if (oldest === undefined) return null;
-  return { guid: oldest.node.guid, info: parseNodeInfo(oldest.data), sinceMs: holdStartMs(oldest) };
+  return { guid: oldest.node.guid, info: parseHolderNodeInfo(oldest.data), sinceMs: lockHoldStartMs(oldest) };
 }
 
 /** Returns the servers' time in Unix milliseconds: the creation of a node that is deleted immediately. */
-export async function serversTime(
+export async function readServersTimeMs(
   zk: ZooKeeper,
   { root, acl }: { readonly root: string; readonly acl: Acl[] },
 ): Promise<number> {
-  const folder = kindFolder("notices", root);
+  const folder = coordinationFolderPath("notices", root);
   const create = () => zk.create(`${folder}/t-`, new Uint8Array(), { mode: "ephemeralSequential", acl });
   let made = await nullIfNoNode(create());
   if (made === null) {
-    await createParents(zk, `${folder}/t-`, acl);
+    await createParentNodes(zk, `${folder}/t-`, acl);
     made = await create();
   }
   const stat = made.stat ?? await zk.exists(made.path);
-  await deleteIfThere(zk, made.path);
+  await deleteNodeIfThere(zk, made.path);
   return Number(stat?.ctime ?? 0);
 }
 
@@ -79,20 +79,20 @@ export interface BusyNoticeOptions {
 /** Returns true to the first caller of all for this hold. `nowMs`: the servers' time. */
 export async function claimBusyNotice(
   zk: ZooKeeper,
-  { guid }: Pick<OldestHold, "guid">,
+  { guid }: Pick<OldestLockHold, "guid">,
   { root, acl, clock, random, nowMs }: BusyNoticeOptions & { readonly nowMs: number },
 ): Promise<boolean> {
-  const shard = `${kindFolder("notices", root)}/${guid.slice(0, 2).toLowerCase()}`;
+  const shard = `${coordinationFolderPath("notices", root)}/${guid.slice(0, 2).toLowerCase()}`;
   const path = `${shard}/${guid}`;
   const own = newGuid();
   const create = { type: "create", path, data: encodeJson({ by: own }), acl, flags: createFlag.persistent } as const;
   const isFirst = await retryOnConnectionLoss(zk, async () => {
-    for (const more of [[], [containerRequest(shard, acl)], []]) {
+    for (const more of [[], [createContainerRequest(shard, acl)], []]) {
       try {
         await zk.multi([...more, create]);
         return true;
       } catch (thrown) {
-        if (!isRefusal(thrown, "NONODE", "NODEEXISTS")) throw thrown;
+        if (!isServerRefusal(thrown, "NONODE", "NODEEXISTS")) throw thrown;
         // The own node may be there, from a try whose response was lost.
         const found = await nullIfNoNode(zk.getData(path));
         if (found !== null) return new TextDecoder().decode(found.data).includes(own);
@@ -101,7 +101,7 @@ export async function claimBusyNotice(
     return false;
   }, { clock });
   if (isFirst) {
-    await clearHistoryShard(zk, shard, { nowMs, random, mayClear: () => Promise.resolve(true) }).catch(() => {});
+    await clearOldHistoriesInShard(zk, shard, { nowMs, random, mayClear: () => Promise.resolve(true) }).catch(() => {});
   }
   return isFirst;
 }

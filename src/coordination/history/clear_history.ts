@@ -3,8 +3,14 @@
  * them adds at most one name and clears more than one on average, so that the names do not grow without end.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { childNames, deleteIfThere, isRefusal, nullIfRefused, readTwiceAtMost } from "../nodes/node_requests.ts";
-import { type HistoryKind, historyPath, historyShardPath, readHistoryHead } from "./history_log.ts";
+import {
+  deleteNodeIfThere,
+  isServerRefusal,
+  nullIfRefused,
+  readChildNames,
+  readTwiceAtMost,
+} from "../nodes/node_requests.ts";
+import { type HistoryKind, historyNodePath, historyShardPath, readHistoryHead } from "./history_log.ts";
 
 /** One of this number of writes clears, and looks at this number of names. */
 const oneOf = 16;
@@ -12,7 +18,7 @@ const namesMax = 64;
 /** A name whose history was deleted and is written again at the same time is tried again so often. */
 const forgetTries = 5;
 
-export interface ClearHistoryOptions {
+export interface ClearOldHistoriesOptions {
   readonly kind?: HistoryKind | undefined;
   readonly root?: string | undefined;
   /** The servers' time, in Unix milliseconds. */
@@ -24,21 +30,21 @@ export interface ClearHistoryOptions {
 }
 
 /** Clears the old names of one shard, in one of 16 calls. Never rejects. */
-export async function clearHistoriesSometimes(zk: ZooKeeper, options: ClearHistoryOptions): Promise<void> {
+export async function clearOldHistoriesSometimes(zk: ZooKeeper, options: ClearOldHistoriesOptions): Promise<void> {
   const { kind = "lock", root, random } = options;
   if (random() * oneOf >= 1) return;
   const shard = historyShardPath(kind, Math.floor(random() * 256), root);
   // No server responds, or an ACL refuses it: a later call clears.
-  await clearHistoryShard(zk, shard, options).catch(() => {});
+  await clearOldHistoriesInShard(zk, shard, options).catch(() => {});
 }
 
 /** Clears at most 64 old names of a shard. */
-export async function clearHistoryShard(
+export async function clearOldHistoriesInShard(
   zk: ZooKeeper,
   shard: string,
-  { nowMs, random, mayClear }: Omit<ClearHistoryOptions, "kind" | "root">,
+  { nowMs, random, mayClear }: Omit<ClearOldHistoriesOptions, "kind" | "root">,
 ): Promise<void> {
-  const names = await childNames(zk, shard);
+  const names = await readChildNames(zk, shard);
   const start = Math.floor(random() * names.length);
   const chosen = [...names.slice(start), ...names.slice(0, start)].slice(0, namesMax);
   for (const name of chosen) {
@@ -47,30 +53,30 @@ export async function clearHistoryShard(
     const { maxAgeMs, version } = await readHistoryHead(zk, path);
     // Read again under this version below: a history that is written in between stays.
     if (stat === null || version !== stat.version || Number(stat.mtime) > nowMs - maxAgeMs) continue;
-    const children = await childNames(zk, path);
+    const children = await readChildNames(zk, path);
     const newest = await Promise.all(
       children.map(async (child) => Number((await zk.exists(`${path}/${child}`))?.mtime)),
     );
     if (newest.some((mtime) => mtime > nowMs - maxAgeMs) || !await mayClear(name)) continue;
-    for (const child of children) await deleteIfThere(zk, `${path}/${child}`);
+    for (const child of children) await deleteNodeIfThere(zk, `${path}/${child}`);
     await nullIfRefused(zk.delete(path, version), "BADVERSION", "NONODE", "NOTEMPTY");
   }
 }
 
 /** Deletes a history with its counters. Returns false if there was none. Throws what the servers refuse. */
-export async function forgetHistory(
+export async function deleteLockHistory(
   zk: ZooKeeper,
   name: string,
   where: { readonly kind?: HistoryKind; readonly root?: string | undefined },
 ): Promise<boolean> {
-  const path = historyPath(name, where);
+  const path = historyNodePath(name, where);
   return await readTwiceAtMost(zk, async () => {
     for (let tries = 0;; tries++) {
-      for (const child of await childNames(zk, path)) await deleteIfThere(zk, `${path}/${child}`);
+      for (const child of await readChildNames(zk, path)) await deleteNodeIfThere(zk, `${path}/${child}`);
       try {
-        return await deleteIfThere(zk, path);
+        return await deleteNodeIfThere(zk, path);
       } catch (thrown) {
-        if (tries >= forgetTries || !isRefusal(thrown, "NOTEMPTY")) throw thrown;
+        if (tries >= forgetTries || !isServerRefusal(thrown, "NOTEMPTY")) throw thrown;
       }
     }
   });

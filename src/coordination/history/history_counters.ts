@@ -3,10 +3,20 @@ import { isJsonObject, type JsonFields } from "../../base/support/json_fields.ts
 import { type HistoryRecord, type HistoryResult, historyResults } from "./history_record.ts";
 
 /** Upper bounds of the buckets, in milliseconds; one more bucket has the longer times. */
-export const durationBoundsMs = [10, 100, 1000, 10_000, 60_000, 300_000, 1_800_000, 7_200_000, 21_600_000] as const;
+export const durationBucketBoundsMs = [
+  10,
+  100,
+  1000,
+  10_000,
+  60_000,
+  300_000,
+  1_800_000,
+  7_200_000,
+  21_600_000,
+] as const;
 
 /** How long something took, counted. */
-export interface DurationCounts {
+export interface DurationBuckets {
   readonly sumMs: number;
   /** One number more than there are bounds; not cumulative. Their sum is the number of times. */
   readonly buckets: readonly number[];
@@ -16,15 +26,18 @@ export interface HistoryCounters {
   /** Number of ends and of ticks by result; each tick of a missed range is counted. */
   readonly results: Readonly<Record<HistoryResult, number>>;
   /** The waits of all grants whose end is recorded. */
-  readonly waited: DurationCounts;
-  readonly held: DurationCounts;
+  readonly waited: DurationBuckets;
+  readonly held: DurationBuckets;
   /** Times from a tick to its start. */
-  readonly late: DurationCounts;
+  readonly late: DurationBuckets;
   /** End of the last one that was done, on the servers' clock. */
   readonly lastDoneMs: number | null;
 }
 
-const noDurations: DurationCounts = { sumMs: 0, buckets: new Array<number>(durationBoundsMs.length + 1).fill(0) };
+const noDurations: DurationBuckets = {
+  sumMs: 0,
+  buckets: new Array<number>(durationBucketBoundsMs.length + 1).fill(0),
+};
 
 export const noHistoryCounters: HistoryCounters = {
   results: { done: 0, failed: 0, lost: 0, stopped: 0, skipped: 0, missed: 0 },
@@ -47,17 +60,17 @@ export function countHistoryRecord(counters: HistoryCounters, record: HistoryRec
   };
 }
 
-function countDuration({ sumMs, buckets }: DurationCounts, durationMs: number | null): DurationCounts {
+function countDuration({ sumMs, buckets }: DurationBuckets, durationMs: number | null): DurationBuckets {
   if (durationMs === null) return { sumMs, buckets };
   const ms = Math.max(0, Math.round(durationMs)); // the servers' clock may have been set back
-  const found = durationBoundsMs.findIndex((bound) => ms <= bound);
-  const place = found === -1 ? durationBoundsMs.length : found;
+  const found = durationBucketBoundsMs.findIndex((bound) => ms <= bound);
+  const place = found === -1 ? durationBucketBoundsMs.length : found;
   return { sumMs: sumMs + ms, buckets: buckets.map((count, index) => (index === place ? count + 1 : count)) };
 }
 
 /** Returns the counters of two histories together. */
 export function addHistoryCounters(one: HistoryCounters, other: HistoryCounters): HistoryCounters {
-  const sum = (left: DurationCounts, right: DurationCounts): DurationCounts => ({
+  const sum = (left: DurationBuckets, right: DurationBuckets): DurationBuckets => ({
     sumMs: left.sumMs + right.sumMs,
     buckets: left.buckets.map((count, index) => count + (right.buckets[index] ?? 0)),
   });
@@ -88,7 +101,7 @@ export function parseHistoryCounters(value: unknown): HistoryCounters {
   };
 }
 
-function durationsOf(value: unknown): DurationCounts {
+function durationsOf(value: unknown): DurationBuckets {
   if (!isJsonObject(value)) return noDurations;
   const buckets: readonly unknown[] = Array.isArray(value["buckets"]) ? value["buckets"] : [];
   return { sumMs: countOf(value["sumMs"]), buckets: noDurations.buckets.map((_, index) => countOf(buckets[index])) };

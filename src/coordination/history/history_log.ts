@@ -7,16 +7,16 @@ import { createHash } from "node:crypto";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { encodeLockName, kindFolder } from "../nodes/node_paths.ts";
-import { containerRequest } from "../nodes/create_nodes.ts";
-import { childNames, deleteIfThere, nullIfNoNode } from "../nodes/node_requests.ts";
+import { coordinationFolderPath, encodeLockName } from "../nodes/node_paths.ts";
+import { createContainerRequest } from "../nodes/create_nodes.ts";
+import { deleteNodeIfThere, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 import {
   countHistoryRecord,
   type HistoryCounters,
   noHistoryCounters,
   parseHistoryCounters,
 } from "./history_counters.ts";
-import { type HistoryRecord, packHistoryRecord, parseHistoryRecords } from "./history_record.ts";
+import { type HistoryRecord, historyRecordToStore, parseHistoryRecords } from "./history_record.ts";
 
 export const historyKinds = ["lock", "election", "pool"] as const;
 export type HistoryKind = (typeof historyKinds)[number];
@@ -33,7 +33,7 @@ export interface HistoryLimits {
 }
 
 const dayMs = 24 * 3_600_000;
-export const historyLimitsDefault: HistoryLimits = { keep: 128, maxAgeMs: 30 * dayMs };
+export const defaultHistoryLimits: HistoryLimits = { keep: 128, maxAgeMs: 30 * dayMs };
 
 /** The node with the newest records, as it was read. */
 export interface HistoryHead {
@@ -55,11 +55,11 @@ const blockSize = 8;
 
 /** Returns the path of the shard of a number from 0 to 255. */
 export function historyShardPath(kind: HistoryKind, number: number, root?: string): string {
-  return `${kindFolder("history", root)}/${shardPrefix[kind]}${number.toString(16).padStart(2, "0")}`;
+  return `${coordinationFolderPath("history", root)}/${shardPrefix[kind]}${number.toString(16).padStart(2, "0")}`;
 }
 
 /** Returns the path of a history: no list of names is long, because the hash of the name chooses one of 256 shards. */
-export function historyPath(name: string, { kind = "lock", root }: {
+export function historyNodePath(name: string, { kind = "lock", root }: {
   readonly kind?: HistoryKind | undefined;
   readonly root?: string | undefined;
 } = {}): string {
@@ -68,28 +68,28 @@ export function historyPath(name: string, { kind = "lock", root }: {
   return `${historyShardPath(kind, shard, root)}/${encoded}`;
 }
 
-export const historyFolder = (path: string): string => path.slice(0, path.lastIndexOf("/"));
+export const historyShardOfPath = (path: string): string => path.slice(0, path.lastIndexOf("/"));
 
 /** The head of a history that does not exist. */
-export const noHistory: HistoryHead = {
+export const emptyHistoryHead: HistoryHead = {
   version: null,
   next: 0,
   records: [],
   counters: noHistoryCounters,
   sinceMs: null,
-  maxAgeMs: historyLimitsDefault.maxAgeMs,
+  maxAgeMs: defaultHistoryLimits.maxAgeMs,
 };
 
 export async function readHistoryHead(zk: Pick<ZooKeeper, "getData">, path: string): Promise<HistoryHead> {
   const found = await nullIfNoNode(zk.getData(path));
-  if (found === null) return noHistory;
+  if (found === null) return emptyHistoryHead;
   const { next, records, counters, maxAgeMs } = parseJsonFields(found.data);
   return {
     version: found.stat.version,
     next: typeof next === "number" && Number.isSafeInteger(next) && next >= 0 ? next : 0,
     records: parseHistoryRecords(records),
     counters: parseHistoryCounters(counters),
-    maxAgeMs: typeof maxAgeMs === "number" ? maxAgeMs : historyLimitsDefault.maxAgeMs,
+    maxAgeMs: typeof maxAgeMs === "number" ? maxAgeMs : defaultHistoryLimits.maxAgeMs,
     sinceMs: Number(found.stat.ctime),
   };
 }
@@ -98,29 +98,29 @@ export async function readHistoryHead(zk: Pick<ZooKeeper, "getData">, path: stri
  * Returns the requests that add records: a full block goes into a node of its own. `hasParent`: the shard's node
  * exists. They are refused if the node was written since it was read.
  */
-export function appendHistoryRequests(
+export function appendRecordsRequests(
   path: string,
   head: HistoryHead,
-  { records, acl, hasParent, limits = historyLimitsDefault }: {
+  { records, acl, hasParent, limits = defaultHistoryLimits }: {
     readonly records: readonly HistoryRecord[];
     readonly acl: Acl[];
     readonly hasParent: boolean;
     readonly limits?: HistoryLimits | undefined;
   },
 ): MultiRequest[] {
-  const all = [...head.records, ...records].map(packHistoryRecord);
+  const all = [...head.records, ...records].map(historyRecordToStore);
   const blocks = Math.max(0, Math.ceil(all.length / blockSize) - 1);
   const { maxAgeMs } = limits;
   const data = encodeJson({
     layout,
     next: head.next + blocks,
-    ...(maxAgeMs === historyLimitsDefault.maxAgeMs ? {} : { maxAgeMs }),
+    ...(maxAgeMs === defaultHistoryLimits.maxAgeMs ? {} : { maxAgeMs }),
     counters: records.reduce(countHistoryRecord, head.counters),
     records: all.slice(blocks * blockSize),
   });
   const flags = createFlag.persistent;
   const requests: MultiRequest[] = head.version !== null ? [{ type: "setData", path, data, version: head.version }] : [
-    ...(hasParent ? [] : [containerRequest(historyFolder(path), acl)]),
+    ...(hasParent ? [] : [createContainerRequest(historyShardOfPath(path), acl)]),
     { type: "create", path, data, acl, flags },
   ];
   for (let block = 0; block < blocks; block++) {
@@ -138,7 +138,7 @@ export async function deleteOldHistoryBlocks(
   nowMs: number | null,
 ): Promise<void> {
   try {
-    const numbers = blockNumbers(await childNames(zk, path)).reverse();
+    const numbers = blockNumbers(await readChildNames(zk, path)).reverse();
     const kept = Math.max(0, Math.ceil(keep / blockSize) - 1);
     const over = numbers.slice(kept);
     // A block is written when it is full, so that its creation is the time of its newest record.
@@ -147,7 +147,7 @@ export async function deleteOldHistoryBlocks(
       if (stat === null || nowMs === null || Number(stat.ctime) > nowMs - maxAgeMs) break;
       over.push(number);
     }
-    await Promise.all(over.map((number) => deleteIfThere(zk, `${path}/${number}`)));
+    await Promise.all(over.map((number) => deleteNodeIfThere(zk, `${path}/${number}`)));
   } catch {
     // no server, or an ACL
   }
@@ -159,10 +159,10 @@ function blockNumbers(children: readonly string[]): number[] {
 }
 
 /** Returns all records of a history, oldest first, as the server has them: call it after a sync. */
-export async function readHistory(zk: ZooKeeper, path: string): Promise<readonly HistoryRecord[]> {
+export async function readHistoryRecords(zk: ZooKeeper, path: string): Promise<readonly HistoryRecord[]> {
   // The blocks are read after the head: a block that is filled in between is read twice, and none is missed.
   const head = await readHistoryHead(zk, path);
-  const numbers = blockNumbers(await childNames(zk, path)).filter((number) => number < head.next);
+  const numbers = blockNumbers(await readChildNames(zk, path)).filter((number) => number < head.next);
   const blocks = await Promise.all(numbers.map(async (number) => {
     const found = await nullIfNoNode(zk.getData(`${path}/${number}`));
     return found === null ? [] : parseHistoryRecords(parseJsonFields(found.data)["records"]);

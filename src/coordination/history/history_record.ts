@@ -35,12 +35,12 @@ export interface HistoryRecord {
 }
 
 /** How a command under a lock ended. */
-export type RecordedEnd = Pick<HistoryRecord, "exitCode" | "signal" | "why"> & {
+export type RecordedHoldEnd = Pick<HistoryRecord, "exitCode" | "signal" | "why"> & {
   readonly result: "done" | "failed" | "stopped" | "lost";
 };
 
 /** The reason of a record "lost". */
-export const lostWhy = "its session ended, or its host died: the outcome is unknown";
+export const lostHoldReason = "its session ended, or its host died: the outcome is unknown";
 
 const whyLengthMax = 200;
 
@@ -72,7 +72,7 @@ export function historyRecordTime({ untilMs, endedMs, beganMs }: HistoryRecord):
 }
 
 /** Returns what is stored: fields without a value are left out. */
-export function packHistoryRecord(record: HistoryRecord): object {
+export function historyRecordToStore(record: HistoryRecord): object {
   const why = printable(record.why).slice(0, whyLengthMax);
   return Object.fromEntries(Object.entries({ ...record, why }).filter(([, value]) => value !== null && value !== ""));
 }

@@ -3,9 +3,9 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { electionPath, lockPath } from "../nodes/node_paths.ts";
 import { readTwiceAtMost } from "../nodes/node_requests.ts";
 import { countHistoryRecord, type HistoryCounters } from "./history_counters.ts";
-import { type HistoryKind, historyPath, readHistory, readHistoryHead } from "./history_log.ts";
+import { type HistoryKind, historyNodePath, readHistoryHead, readHistoryRecords } from "./history_log.ts";
 import { type HistoryRecord, historyRecordTime } from "./history_record.ts";
-import { listHolderIds, readOpenHolds } from "./hold_history.ts";
+import { listHolderIds, readOpenHoldMarks } from "./hold_history.ts";
 import { readRefusedCalls, type RefusedCalls } from "./refused_calls.ts";
 
 export interface HistoryReport {
@@ -20,7 +20,7 @@ export interface HistoryReport {
   readonly sinceMs: number | null;
 }
 
-export interface HistoryPlace {
+export interface HistoryLocation {
   readonly kind: HistoryKind;
   readonly root?: string | undefined;
 }
@@ -29,8 +29,8 @@ export interface HistoryPlace {
 const readsMax = 3;
 
 /** Reads what is known now. Reads again if the connection is lost. */
-export async function readHistoryReport(zk: ZooKeeper, name: string, place: HistoryPlace): Promise<HistoryReport> {
-  const path = historyPath(name, place);
+export async function readHistoryReport(zk: ZooKeeper, name: string, place: HistoryLocation): Promise<HistoryReport> {
+  const path = historyNodePath(name, place);
   return await readTwiceAtMost(zk, async () => {
     await zk.sync(path);
     return await readReport(zk, name, place);
@@ -41,9 +41,9 @@ export async function readHistoryReport(zk: ZooKeeper, name: string, place: Hist
 export async function readHistoryCounters(
   zk: Pick<ZooKeeper, "getData" | "getChildren">,
   name: string,
-  place: HistoryPlace,
+  place: HistoryLocation,
 ): Promise<Omit<HistoryReport, "records"> & { readonly over: readonly HistoryRecord[] }> {
-  const path = historyPath(name, place);
+  const path = historyNodePath(name, place);
   const { marks, head } = await readUnchanged(zk, path);
   const refusals = await readRefusedCalls(zk, path);
   // Holders are read after the marks: a mark without a holder is of a hold that is over.
@@ -63,21 +63,21 @@ export async function readHistoryCounters(
 async function readUnchanged(zk: Pick<ZooKeeper, "getData" | "getChildren">, path: string) {
   for (let tries = 0;; tries++) {
     const head = await readHistoryHead(zk, path);
-    const marks = await readOpenHolds(zk, path);
+    const marks = await readOpenHoldMarks(zk, path);
     if (tries >= readsMax || (await readHistoryHead(zk, path)).version === head.version) return { marks, head };
   }
 }
 
-async function readReport(zk: ZooKeeper, name: string, place: HistoryPlace): Promise<HistoryReport> {
+async function readReport(zk: ZooKeeper, name: string, place: HistoryLocation): Promise<HistoryReport> {
   // A mark is deleted with the write of its record: read first, it may be seen twice and is never missed.
   const { over, ...report } = await readHistoryCounters(zk, name, place);
-  const records = await readHistory(zk, historyPath(name, place));
+  const records = await readHistoryRecords(zk, historyNodePath(name, place));
   const known = new Set(records.map(({ token }) => token));
   const others = over.filter(({ token }) => token === "" || !known.has(token));
   const all = [...records, ...others].sort((left, right) => historyRecordTime(left) - historyRecordTime(right));
   return { ...report, records: all };
 }
 
-function holdersPath(name: string, { kind, root }: HistoryPlace): string {
+function holdersPath(name: string, { kind, root }: HistoryLocation): string {
   return (kind === "election" ? electionPath : lockPath)(name, root).lock;
 }

@@ -10,39 +10,39 @@ import type { Clock } from "../../base/support/clock.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 import { encodeJson, isJsonObject, parseJsonFields } from "../../base/support/json_fields.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
-import { createParents } from "../nodes/create_nodes.ts";
-import { parseHolder } from "../lock/lock_nodes.ts";
-import { kindFolder } from "../nodes/node_paths.ts";
+import { createParentNodes } from "../nodes/create_nodes.ts";
+import { parseHolderNode } from "../lock/lock_nodes.ts";
+import { coordinationFolderPath } from "../nodes/node_paths.ts";
 import {
-  childNames,
-  isRefusal,
+  isServerRefusal,
   nullIfNoNode,
   nullIfRefused,
-  readNodes,
+  readChildNames,
+  readExistingNodes,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
-import { clearHistoriesSometimes } from "./clear_history.ts";
+import { clearOldHistoriesSometimes } from "./clear_history.ts";
 import {
-  appendHistoryRequests,
+  appendRecordsRequests,
   deleteOldHistoryBlocks,
-  historyFolder,
   type HistoryHead,
   type HistoryKind,
   type HistoryLimits,
-  historyPath,
+  historyNodePath,
+  historyShardOfPath,
   readHistoryHead,
 } from "./history_log.ts";
 import {
   emptyHistoryRecord,
   type HistoryRecord,
-  lostWhy,
-  packHistoryRecord,
+  historyRecordToStore,
+  lostHoldReason,
   parseHistoryRecord,
-  type RecordedEnd,
+  type RecordedHoldEnd,
 } from "./history_record.ts";
 
-export interface HistoryOptions {
+export interface HoldHistoryOptions {
   readonly kind: HistoryKind;
   readonly limits: HistoryLimits;
   readonly info: HolderInfo;
@@ -54,7 +54,7 @@ export interface HistoryOptions {
 }
 
 /** A hold whose record is not in the head yet. */
-export interface OpenHold {
+export interface OpenHoldMark {
   /** Path of its mark. */
   readonly path: string;
   readonly version: number;
@@ -78,7 +78,7 @@ const clearMsMax = 1000;
 export class HoldHistory {
   readonly #zk: ZooKeeper;
   readonly #lease: ZooKeeperLease;
-  readonly #options: HistoryOptions;
+  readonly #options: HoldHistoryOptions;
   readonly #path: string;
   readonly #mark: string;
   readonly #began: Promise<void>;
@@ -88,11 +88,11 @@ export class HoldHistory {
   #problem: string | null = null;
 
   /** Begins with the hold. Sends its first request before it returns. */
-  constructor(zk: ZooKeeper, lease: ZooKeeperLease, options: HistoryOptions) {
+  constructor(zk: ZooKeeper, lease: ZooKeeperLease, options: HoldHistoryOptions) {
     this.#zk = zk;
     this.#lease = lease;
     this.#options = options;
-    this.#path = historyPath(lease.name, options);
+    this.#path = historyNodePath(lease.name, options);
     this.#mark = `${this.#path}/${markPrefix}${lease.holderId}`;
     this.#began = this.#begin().catch((thrown) => {
       this.#problem = errorMessage(thrown);
@@ -103,7 +103,7 @@ export class HoldHistory {
    * Records the end, and releases the lock in the same transaction if it is still held. Never rejects. Returns the
    * reason if there is no record; then the caller releases the lock.
    */
-  async end(end: RecordedEnd): Promise<string | null> {
+  async end(end: RecordedHoldEnd): Promise<string | null> {
     const { clock } = this.#options;
     const outcome = await resultWithin(clock, endMsMax, this.#end(end).then((problem) => ({ problem })));
     if (outcome === null) return "no server responded in time";
@@ -128,13 +128,13 @@ export class HoldHistory {
         this.#time = { beganMs: Number(beganMs ?? Date.now()), atMs: clock.now() };
         return;
       } catch (thrown) {
-        if (isRefusal(thrown, "NODEEXISTS")) { // by a try whose response was lost
+        if (isServerRefusal(thrown, "NODEEXISTS")) { // by a try whose response was lost
           const stat = await this.#zk.exists(this.#mark);
           if (stat !== null) this.#time = { beganMs: Number(stat.ctime), atMs: clock.now() };
           return;
         }
-        if (!isRefusal(thrown, "NONODE")) throw thrown;
-        await createHistory(this.#zk, this.#path, acl);
+        if (!isServerRefusal(thrown, "NONODE")) throw thrown;
+        await createHistoryNode(this.#zk, this.#path, acl);
       }
     }
   }
@@ -143,7 +143,7 @@ export class HoldHistory {
   async #recordOthers(): Promise<void> {
     for (let tries = 0, folded = 0; tries < refusalsMax && folded < foldedMax;) {
       this.#head = await readHistoryHead(this.#zk, this.#path);
-      const holds = await readOpenHolds(this.#zk, this.#path);
+      const holds = await readOpenHoldMarks(this.#zk, this.#path);
       const others = holds.filter(({ path }) => path !== this.#mark);
       if (others.length === 0) return;
       // Marks are read before holders. An end deletes both in one transaction, or changes the mark before: that refuses
@@ -163,7 +163,7 @@ export class HoldHistory {
     this.#head = await readHistoryHead(this.#zk, this.#path);
   }
 
-  async #end(end: RecordedEnd): Promise<string | null> {
+  async #end(end: RecordedHoldEnd): Promise<string | null> {
     await this.#began;
     if (this.#time === null) return this.#problem ?? "its mark was not created";
     const record = this.#recordOf(end, this.#time);
@@ -182,7 +182,7 @@ export class HoldHistory {
   /** Stores the record in the mark, from which the next holder takes it. */
   async #leaveRecord(record: HistoryRecord): Promise<string | null> {
     const writing = () =>
-      nullIfNoNode(this.#zk.setData(this.#mark, encodeJson({ end: packHistoryRecord(record) }), -1));
+      nullIfNoNode(this.#zk.setData(this.#mark, encodeJson({ end: historyRecordToStore(record) }), -1));
     try {
       // No mark: the transaction whose response was lost has been executed, or another one has recorded this hold.
       await retryOnConnectionLoss(this.#zk, writing, { clock: this.#options.clock, limitMs: endMsMax });
@@ -193,7 +193,10 @@ export class HoldHistory {
     }
   }
 
-  #recordOf(end: RecordedEnd, { beganMs, atMs }: { readonly beganMs: number; readonly atMs: number }): HistoryRecord {
+  #recordOf(
+    end: RecordedHoldEnd,
+    { beganMs, atMs }: { readonly beganMs: number; readonly atMs: number },
+  ): HistoryRecord {
     const { info: { host, pid, user }, clock } = this.#options;
     const { fencingToken, waitedMs } = this.#lease;
     return {
@@ -213,7 +216,7 @@ export class HoldHistory {
 
   #append(head: HistoryHead, records: readonly HistoryRecord[]): MultiRequest[] {
     const { acl, limits } = this.#options;
-    return appendHistoryRequests(this.#path, head, { records, acl, limits, hasParent: true });
+    return appendRecordsRequests(this.#path, head, { records, acl, limits, hasParent: true });
   }
 
   /** Clears what is over the limits; after most ends nothing is. */
@@ -226,30 +229,33 @@ export class HoldHistory {
     }
     // A lock with schedules is cleared by its ticks.
     const mayClear = async (encodedName: string) =>
-      kind !== "lock" || await this.#zk.exists(`${kindFolder("ticks", root)}/${encodedName}`) === null;
-    await clearHistoriesSometimes(this.#zk, { kind, root, nowMs, random, mayClear });
+      kind !== "lock" || await this.#zk.exists(`${coordinationFolderPath("ticks", root)}/${encodedName}`) === null;
+    await clearOldHistoriesSometimes(this.#zk, { kind, root, nowMs, random, mayClear });
   }
 }
 
 /** Creates the node of a history and those above it. */
-export async function createHistory(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
-  await createParents(zk, historyFolder(path), acl);
+export async function createHistoryNode(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
+  await createParentNodes(zk, historyShardOfPath(path), acl);
   const head = await readHistoryHead(zk, path);
   if (head.version !== null) return;
   for (const hasParent of [true, false]) {
-    const creating = zk.multi(appendHistoryRequests(path, head, { records: [], acl, hasParent }));
+    const creating = zk.multi(appendRecordsRequests(path, head, { records: [], acl, hasParent }));
     if (await nullIfRefused(creating, "NONODE", "NODEEXISTS") !== null) return;
   }
 }
 
 /** Returns the holds that have a mark. */
-export async function readOpenHolds(zk: Pick<ZooKeeper, "getChildren" | "getData">, path: string): Promise<OpenHold[]> {
-  const names = (await childNames(zk, path)).filter((name) => name.startsWith(markPrefix));
-  const nodes = await readNodes(zk, path, names.map((name) => ({ name })));
+export async function readOpenHoldMarks(
+  zk: Pick<ZooKeeper, "getChildren" | "getData">,
+  path: string,
+): Promise<OpenHoldMark[]> {
+  const names = (await readChildNames(zk, path)).filter((name) => name.startsWith(markPrefix));
+  const nodes = await readExistingNodes(zk, path, names.map((name) => ({ name })));
   return nodes.map(({ node: { name }, data, stat }) => {
     const fields = parseJsonFields(data);
     const ended = isJsonObject(fields["end"]) ? parseHistoryRecord(fields["end"]) : null;
-    const open = { ...fields, result: "lost", beganMs: Number(stat.ctime), why: lostWhy };
+    const open = { ...fields, result: "lost", beganMs: Number(stat.ctime), why: lostHoldReason };
     const record = ended ?? parseHistoryRecord(open) ?? emptyHistoryRecord("lost");
     return {
       path: `${path}/${name}`,
@@ -263,7 +269,7 @@ export async function readOpenHolds(zk: Pick<ZooKeeper, "getChildren" | "getData
 
 /** Returns the ids of the grants of a lock or an election. `path`: its node. */
 export async function listHolderIds(zk: Pick<ZooKeeper, "getChildren">, path: string): Promise<string[]> {
-  return (await childNames(zk, `${path}/h`)).flatMap((name) => parseHolder(name)?.guid ?? []);
+  return (await readChildNames(zk, `${path}/h`)).flatMap((name) => parseHolderNode(name)?.guid ?? []);
 }
 
 const deletion = (path: string, version: number): MultiRequest => ({ type: "delete", path, version });

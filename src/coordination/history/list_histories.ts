@@ -1,7 +1,7 @@
 /** Reads the counters of all histories below a root. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { decodeLockName, kindFolder } from "../nodes/node_paths.ts";
-import { childNames, hiddenIfNoAuth, mapInBatches } from "../nodes/node_requests.ts";
+import { coordinationFolderPath, decodeLockName } from "../nodes/node_paths.ts";
+import { hiddenIfNoAuth, mapInBatches, readChildNames } from "../nodes/node_requests.ts";
 import { type HistoryKind, historyKinds, historyShardPath } from "./history_log.ts";
 import { type HistoryReport, readHistoryCounters } from "./history_report.ts";
 
@@ -15,8 +15,8 @@ export type CountedHistory = Pick<HistoryReport, "counters" | "refusals"> & {
 };
 
 /** Returns the counters of all histories that this client may read, in no order. */
-export async function listHistories(zk: ZooKeeper, root?: string): Promise<CountedHistory[]> {
-  const existing = new Set(await childNames(zk, kindFolder("history", root)));
+export async function listHistoryCounters(zk: ZooKeeper, root?: string): Promise<CountedHistory[]> {
+  const existing = new Set(await readChildNames(zk, coordinationFolderPath("history", root)));
   const all = historyKinds.flatMap((kind) => Array.from({ length: shards }, (_, number) => ({ kind, number })));
   const folders = all.map(({ kind, number }) => ({ kind, path: historyShardPath(kind, number, root) }))
     .filter(({ path }) => existing.has(path.slice(path.lastIndexOf("/") + 1)));
@@ -24,7 +24,7 @@ export async function listHistories(zk: ZooKeeper, root?: string): Promise<Count
     folders,
     batchSize,
     async ({ kind, path }) => {
-      const children = await hiddenIfNoAuth(childNames(zk, path));
+      const children = await hiddenIfNoAuth(readChildNames(zk, path));
       return children === "hidden" ? [] : children.map((child) => ({ kind, name: decodeLockName(child) }));
     },
   )).flat();

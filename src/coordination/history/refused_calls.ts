@@ -3,8 +3,8 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 import { encodeJson, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { nullIfNoNode, nullIfRefused } from "../nodes/node_requests.ts";
-import { historyPath } from "./history_log.ts";
-import { createHistory, type HistoryOptions } from "./hold_history.ts";
+import { historyNodePath } from "./history_log.ts";
+import { createHistoryNode, type HoldHistoryOptions } from "./hold_history.ts";
 
 /** Callers that did not get a lock. */
 export interface RefusedCalls {
@@ -27,14 +27,14 @@ const refusedNode = (path: string): string => `${path}/refused`;
 export async function countRefusedCall(
   zk: ZooKeeper,
   name: string,
-  { kind, root, info: { host, pid, user }, acl, clock }: Omit<HistoryOptions, "limits" | "random">,
+  { kind, root, info: { host, pid, user }, acl, clock }: Omit<HoldHistoryOptions, "limits" | "random">,
 ): Promise<void> {
-  const path = historyPath(name, { kind, root });
+  const path = historyNodePath(name, { kind, root });
   const data = encodeJson({ host, pid, user });
   const writing = () => nullIfNoNode(zk.setData(refusedNode(path), data, -1));
   const counting = async () => {
     if (await writing() !== null) return;
-    await createHistory(zk, path, acl);
+    await createHistoryNode(zk, path, acl);
     const made = await nullIfRefused(zk.create(refusedNode(path), data, { acl }), "NODEEXISTS");
     if (made === null) await writing();
   };

@@ -5,12 +5,12 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
-import { isRefusal } from "../nodes/node_requests.ts";
-import { serversTime } from "./busy_notice.ts";
-import { clearHistoriesSometimes } from "./clear_history.ts";
-import { appendHistoryRequests, deleteOldHistoryBlocks, historyPath, readHistoryHead } from "./history_log.ts";
-import { emptyHistoryRecord, type RecordedEnd } from "./history_record.ts";
-import { createHistory, type HistoryOptions } from "./hold_history.ts";
+import { isServerRefusal } from "../nodes/node_requests.ts";
+import { readServersTimeMs } from "./busy_notice.ts";
+import { clearOldHistoriesSometimes } from "./clear_history.ts";
+import { appendRecordsRequests, deleteOldHistoryBlocks, historyNodePath, readHistoryHead } from "./history_log.ts";
+import { emptyHistoryRecord, type RecordedHoldEnd } from "./history_record.ts";
+import { createHistoryNode, type HoldHistoryOptions } from "./hold_history.ts";
 
 /** Calls that end at the same time refuse each other's writes. */
 const refusalsMax = 20;
@@ -18,23 +18,27 @@ const recordMsMax = 2000;
 
 export interface PoolRunEnd {
   readonly name: string;
-  readonly end: RecordedEnd;
+  readonly end: RecordedHoldEnd;
   /** Duration of the run, in milliseconds. */
   readonly tookMs: number;
 }
 
 /** Never rejects. Returns the reason if there is no record. */
-export async function recordRun(zk: ZooKeeper, run: PoolRunEnd, options: HistoryOptions): Promise<string | null> {
+export async function recordPoolRunEnd(
+  zk: ZooKeeper,
+  run: PoolRunEnd,
+  options: HoldHistoryOptions,
+): Promise<string | null> {
   const recording = writeRecord(zk, run, options).catch((thrown: unknown) => errorMessage(thrown))
     .then((problem) => ({ problem }));
   const outcome = await resultWithin(options.clock, recordMsMax, recording);
   return outcome === null ? "no server responded in time" : outcome.problem;
 }
 
-async function writeRecord(zk: ZooKeeper, { name, end, tookMs }: PoolRunEnd, options: HistoryOptions) {
+async function writeRecord(zk: ZooKeeper, { name, end, tookMs }: PoolRunEnd, options: HoldHistoryOptions) {
   const { kind, root = "/baton", acl, limits, random, info: { host, pid, user } } = options;
-  const path = historyPath(name, { kind, root });
-  const endedMs = await serversTime(zk, { root, acl });
+  const path = historyNodePath(name, { kind, root });
+  const endedMs = await readServersTimeMs(zk, { root, acl });
   const record = {
     ...emptyHistoryRecord(end.result),
     ...end,
@@ -47,17 +51,17 @@ async function writeRecord(zk: ZooKeeper, { name, end, tookMs }: PoolRunEnd, opt
   for (let tries = 0; tries < refusalsMax; tries++) {
     const head = await readHistoryHead(zk, path);
     if (head.version === null) {
-      await createHistory(zk, path, acl);
+      await createHistoryNode(zk, path, acl);
       continue;
     }
     try {
-      await zk.multi(appendHistoryRequests(path, head, { records: [record], acl, limits, hasParent: true }));
+      await zk.multi(appendRecordsRequests(path, head, { records: [record], acl, limits, hasParent: true }));
     } catch (thrown) {
-      if (isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) continue;
+      if (isServerRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) continue;
       throw thrown;
     }
     if (head.records.length >= 8 || random() * 16 < 1) await deleteOldHistoryBlocks(zk, path, limits, endedMs);
-    await clearHistoriesSometimes(zk, { kind, root, nowMs: endedMs, random, mayClear: () => Promise.resolve(true) });
+    await clearOldHistoriesSometimes(zk, { kind, root, nowMs: endedMs, random, mayClear: () => Promise.resolve(true) });
     return null;
   }
   return "many calls ended at the same time";

@@ -26,7 +26,7 @@ interface FoundHold {
 }
 
 /** The nearest ancestor's come last; of one ancestor, the latest. */
-export function holdsOfAncestors(pid: number): HeldLocks[] {
+export function findLocksHeldByAncestors(pid: number): HeldLocks[] {
   const ancestors = new Map<number, { readonly distance: number; readonly startTicks: number }>();
   for (let row = readProcess(pid); row !== null && !ancestors.has(row.pid); row = readProcess(row.parent)) {
     ancestors.set(row.pid, { distance: ancestors.size, startTicks: row.startTicks });

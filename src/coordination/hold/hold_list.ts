@@ -14,7 +14,7 @@ export interface HeldLocks {
 }
 
 /** Words of another form are left out: another program's variable of that name holds no lock. */
-export function parseHolds(text: string | undefined): HeldLocks[] {
+export function parseHeldLocks(text: string | undefined): HeldLocks[] {
   return (text ?? "").split(" ").flatMap((word) => {
     const [, names = "", ids = "", path = ""] = /^([^=@]+)=([0-9a-f.]+)@(\/\S+)$/.exec(word) ?? [];
     const [first, ...others] = ids.split(".").filter(Boolean);
@@ -28,13 +28,13 @@ export function parseHolds(text: string | undefined): HeldLocks[] {
   });
 }
 
-export function formatHolds(holds: readonly HeldLocks[]): string {
+export function formatHeldLocks(holds: readonly HeldLocks[]): string {
   return holds.map(({ names, ids, path }) => `${names.map(encodeURIComponent).join("+")}=${ids.join(".")}@${path}`)
     .join(" ");
 }
 
 /** Removes the marks of `ended` from the list in `text`: a script that takes a lock repeatedly keeps a short list. */
-export function removeEndedHolds(ended: readonly HeldLocks[], text: string | undefined): string {
+export function removeEndedHoldMarks(ended: readonly HeldLocks[], text: string | undefined): string {
   const removed = new Set(ended.flatMap(({ ids }) => ids));
   return (text ?? "").split(":").filter((cookie) => cookie !== "" && !removed.has(cookie)).join(":");
 }

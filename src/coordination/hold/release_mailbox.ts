@@ -14,7 +14,7 @@ import { BatonError, errorReason } from "../../base/errors.ts";
 import { openThroughProc, openUnnamedFile } from "../../base/process/spawn/unnamed_file.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
-export interface ReleaseRequest {
+export interface HolderReleaseRequest {
   /** Random; the response repeats it. */
   readonly id: string;
   readonly requester: ScriptProcess;
@@ -22,7 +22,7 @@ export interface ReleaseRequest {
   readonly stopsProcesses: boolean;
 }
 
-export interface ReleaseResponse {
+export interface HolderReleaseResponse {
   readonly id: string;
   /**
    * `released`: durably. `unknown`: no server has responded. `not_stopped`: a process could not be stopped, and the
@@ -47,9 +47,9 @@ const responseBytesMax = 64 * 1024;
 const fileBytes = 8192;
 
 /** The holder's side. */
-export type HolderMailbox = Pick<ReleaseMailbox, "path" | "nextRequest" | "respond" | typeof Symbol.dispose>;
+export type OwnHolderMailbox = Pick<HolderReleaseMailbox, "path" | "nextRequest" | "respond" | typeof Symbol.dispose>;
 
-export class ReleaseMailbox implements Disposable {
+export class HolderReleaseMailbox implements Disposable {
   readonly #fd: number;
   /** Valid while this process lives. */
   readonly path: string;
@@ -62,7 +62,7 @@ export class ReleaseMailbox implements Disposable {
   }
 
   /** Throws CANNOT_CREATE where no such file can be made. */
-  static open(holderId: string, script: ScriptProcess): ReleaseMailbox {
+  static open(holderId: string, script: ScriptProcess): HolderReleaseMailbox {
     const content = new Uint8Array(fileBytes);
     content.set(new TextEncoder().encode(ownerLine(holderId)));
     content.set(new TextEncoder().encode(`script ${script.pid} ${script.startTicks}\n`), scriptOffset);
@@ -74,20 +74,20 @@ export class ReleaseMailbox implements Disposable {
           "in /tmp: no O_TMPFILE there, disk full, or ulimit -f",
       );
     }
-    return new ReleaseMailbox(fd);
+    return new HolderReleaseMailbox(fd);
   }
 
   /** The request that has no response yet, or null; each is returned once. */
-  nextRequest(): ReleaseRequest | null {
+  nextRequest(): HolderReleaseRequest | null {
     if (this.#isClosed) return null;
-    const request = readJson(this.#fd, requestOffset, requestBytesMax) as ReleaseRequest | null;
+    const request = readJson(this.#fd, requestOffset, requestBytesMax) as HolderReleaseRequest | null;
     if (request === null || request.id === this.#lastRequestId) return null;
     this.#lastRequestId = request.id;
     return request;
   }
 
   /** Does nothing after it was closed: the descriptor's number may be another file's. */
-  respond(response: ReleaseResponse): void {
+  respond(response: HolderReleaseResponse): void {
     if (!this.#isClosed) writeAt(this.#fd, JSON.stringify(response) + "\n", responseOffset);
   }
 
@@ -99,7 +99,7 @@ export class ReleaseMailbox implements Disposable {
 }
 
 /** The requester's side. It stays readable when the holder has ended. */
-export class ReleaseClient implements Disposable {
+export class HolderReleaseClient implements Disposable {
   readonly #fd: number;
   /** The holder process, from the path. */
   readonly holderPid: number;
@@ -110,7 +110,7 @@ export class ReleaseClient implements Disposable {
   }
 
   /** Null when the holder has ended or released. Throws REFUSED when it is another user's. */
-  static open(path: string, holderId: string): ReleaseClient | null {
+  static open(path: string, holderId: string): HolderReleaseClient | null {
     let fd: number | null;
     try {
       fd = openThroughProc(path, constants.O_RDWR);
@@ -120,7 +120,7 @@ export class ReleaseClient implements Disposable {
       });
     }
     if (fd === null) return null;
-    const client = new ReleaseClient(fd, path);
+    const client = new HolderReleaseClient(fd, path);
     if (client.#belongsTo(holderId)) return client;
     client[Symbol.dispose]();
     return null;
@@ -136,13 +136,13 @@ export class ReleaseClient implements Disposable {
     }
   }
 
-  send(request: ReleaseRequest): void {
+  send(request: HolderReleaseRequest): void {
     writeAt(this.#fd, JSON.stringify(request) + "\n", requestOffset);
   }
 
   /** The last response, to any requester; null when there is none, or it is only partly written. */
-  readResponse(): ReleaseResponse | null {
-    return readJson(this.#fd, responseOffset, responseBytesMax) as ReleaseResponse | null;
+  readResponse(): HolderReleaseResponse | null {
+    return readJson(this.#fd, responseOffset, responseBytesMax) as HolderReleaseResponse | null;
   }
 
   [Symbol.dispose](): void {

@@ -19,14 +19,14 @@ export interface ScriptProcess {
   readonly startTicks: number;
 }
 
-export function isScriptAlive(script: ScriptProcess): boolean {
+export function isScriptProcessAlive(script: ScriptProcess): boolean {
   const row = probeProcess(script.pid);
   if (row === "unknown") return true; // others would be given the lock while it may run
   return row !== null && !row.dead && row.startTicks === script.startTicks;
 }
 
 /** The script that has started `pid`, also from a subshell: `$(…)`, `(…)` and a pipe run in a copy of the shell. */
-export function enclosingScript(pid: number): ProcessRow | null {
+export function findEnclosingScript(pid: number): ProcessRow | null {
   let row = readProcess(pid);
   while (row?.isCopy) {
     const parent = readProcess(row.parent);
@@ -92,7 +92,7 @@ export class ScriptWatch implements Disposable {
   }
 
   #check(): void {
-    if (!isScriptAlive(this.#script)) return this.#end.resolve();
+    if (!isScriptProcessAlive(this.#script)) return this.#end.resolve();
     this.#cancel = this.#clock.startTimer(this.#intervalMs, () => this.#check());
     this.#onCheck();
   }

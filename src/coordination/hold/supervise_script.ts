@@ -24,8 +24,13 @@ import {
   reportEndToGuard,
   type SuperviseOptions,
 } from "../../base/process/supervise/supervise_child.ts";
-import { formatHolds, type HeldLocks } from "./hold_list.ts";
-import { type HolderMailbox, ReleaseMailbox, type ReleaseRequest, type ReleaseResponse } from "./release_mailbox.ts";
+import { formatHeldLocks, type HeldLocks } from "./hold_list.ts";
+import {
+  HolderReleaseMailbox,
+  type HolderReleaseRequest,
+  type HolderReleaseResponse,
+  type OwnHolderMailbox,
+} from "./release_mailbox.ts";
 import { type CopiesOfScript, copiesOfScript } from "../../base/process/proc/forked_subshells.ts";
 import { type ScriptProcess, ScriptWatch } from "./script_process.ts";
 import { sleep } from "../../base/support/deadline.ts";
@@ -44,8 +49,8 @@ export interface ScriptHold {
   onHeld(variables: Readonly<Record<string, string | undefined>>): void;
   /** Aborts when `baton hold` has ended before the script has received the variables. */
   readonly abandoned: AbortSignal;
-  /** Default: ReleaseMailbox.open. */
-  readonly openMailbox?: (holderId: string, script: ScriptProcess) => HolderMailbox;
+  /** Default: HolderReleaseMailbox.open. */
+  readonly openMailbox?: (holderId: string, script: ScriptProcess) => OwnHolderMailbox;
 }
 
 /** The number of processes that a response lists; the others are counted. */
@@ -64,14 +69,14 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
   // Opened before the guard watches: a failure here must not kill the script.
-  using mailbox = (hold.openMailbox ?? ReleaseMailbox.open)(cookie, script);
+  using mailbox = (hold.openMailbox ?? HolderReleaseMailbox.open)(cookie, script);
   const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
   // Read here: the script may have ended when a guard looks at it.
   const copies = copiesOfScript(script.pid, sinceTicks);
   const obstacle = await letGuardWatchCommand(options, cookie, guardKills, { ...script, ownGroup: false, copies });
   if (obstacle !== null) return finish(obstacle);
 
-  const processes = new ScriptProcesses({ script, cookie, copies });
+  const processes = new ProcessesOfScript({ script, cookie, copies });
   const end = Promise.withResolvers<ChildEnd>();
   const onReleased = () => end.resolve({ kind: "exited", code: 0 });
   const releases = new ReleaseHandler({ options, mailbox, processes, onReleased });
@@ -99,7 +104,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   hold.onHeld({
     ...options.env,
     ...jobCookieEnvironment(cookie, options.env[jobCookieVariable]),
-    BATON_HOLD: formatHolds([...hold.otherHolds, { names: hold.names, ids: hold.ids, path: mailbox.path }]),
+    BATON_HOLD: formatHeldLocks([...hold.otherHolds, { names: hold.names, ids: hold.ids, path: mailbox.path }]),
   });
   const ending = await run.finished;
   const outcome = finish(ending);
@@ -109,8 +114,8 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
 
 interface ReleaseHandlerOptions {
   readonly options: SuperviseOptions;
-  readonly mailbox: HolderMailbox;
-  readonly processes: ScriptProcesses;
+  readonly mailbox: OwnHolderMailbox;
+  readonly processes: ProcessesOfScript;
   /** The lock may be released. */
   readonly onReleased: () => void;
 }
@@ -123,7 +128,7 @@ class ReleaseHandler {
   /** The processes are stopped until the servers respond. */
   #isFrozen = false;
   /** The response to the request that was accepted; its result follows from the release. */
-  #accepted: Omit<ReleaseResponse, "result"> | null = null;
+  #accepted: Omit<HolderReleaseResponse, "result"> | null = null;
 
   constructor(options: ReleaseHandlerOptions) {
     this.#options = options;
@@ -157,7 +162,7 @@ class ReleaseHandler {
     }
   }
 
-  async #handle(request: ReleaseRequest): Promise<void> {
+  async #handle(request: HolderReleaseRequest): Promise<void> {
     const { mailbox, processes, options, onReleased } = this.#options;
     const find = processes.finderFor(request.requester);
     if (find === null) return; // no process waits for a response
@@ -181,15 +186,15 @@ class ReleaseHandler {
   }
 }
 
-function emptyResponse({ id }: ReleaseRequest) {
+function emptyResponse({ id }: HolderReleaseRequest) {
   return { id, running: [], more: 0 };
 }
 
-function resultOf(ending: ChildEnding): ReleaseResponse["result"] {
+function resultOf(ending: ChildEnding): HolderReleaseResponse["result"] {
   return ending.kind === "revoked" || ending.kind === "time_limit" ? ending.kind : "lost";
 }
 
-function resultOfStop(reason: StopReason): ReleaseResponse["result"] {
+function resultOfStop(reason: StopReason): HolderReleaseResponse["result"] {
   return reason === "leftovers" ? "lost" : reason;
 }
 
@@ -212,7 +217,7 @@ interface ScriptProcessesOptions {
  * signalled. Processes are found by descent from the script, by the mark in their environment, and as copies of the
  * script whose parents have ended.
  */
-export class ScriptProcesses extends CommandProcesses {
+export class ProcessesOfScript extends CommandProcesses {
   readonly #script: ScriptProcess;
   readonly #known: KnownProcesses;
   #isStopped = false;

@@ -6,39 +6,39 @@ import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeepe
 import { BatonError } from "../../base/errors.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { AttemptWaits } from "../nodes/session_waits.ts";
-import { containerRequest } from "../nodes/create_nodes.ts";
-import { ancestorPaths } from "../nodes/node_paths.ts";
-import type { CommonContenderOptions, ContenderOutcome, GrantedContender } from "../lock/lock_contender.ts";
-import { formatNewNodeInfo, parseNodeInfo, type Revocation } from "../nodes/holder_info.ts";
+import { SessionWaits } from "../nodes/session_waits.ts";
+import { createContainerRequest } from "../nodes/create_nodes.ts";
+import { ancestorNodePaths } from "../nodes/node_paths.ts";
+import type { CommonLockContenderOptions, GrantedLockContender, LockContenderOutcome } from "../lock/lock_contender.ts";
+import { formatNewHolderNodeInfo, type HolderRevocation, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import {
-  childNames,
-  deleteIfThere,
+  deleteNodeIfThere,
   nullIfNoNode,
   nullIfRefused,
   readAfterOwnWrites,
+  readChildNames,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import {
+  interopLockPath,
   interopNodeNaming,
-  interopPath,
   type InteropRecipe,
   isCuratorRevocation,
   parseInteropNode,
 } from "./interop_node_names.ts";
-import { type InteropPosition, interopPosition, interopQueue } from "./interop_queue_position.ts";
-import { acquireByProtocol, type CommonAcquireOptions } from "../lock/acquire_lock.ts";
+import { type InteropQueuePosition, interopQueuePosition, parseInteropQueue } from "./interop_queue_position.ts";
+import { acquireLockByProtocol, type CommonAcquireLockOptions } from "../lock/acquire_lock.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
-import { interopStatus } from "./interop_status.ts";
+import { readInteropLockStatus } from "./interop_status.ts";
 
-interface InteropContenderOptions extends CommonContenderOptions {
+interface InteropContenderOptions extends CommonLockContenderOptions {
   readonly recipe: InteropRecipe;
 }
 
 class InteropContender {
   readonly #zk: ZooKeeper;
   readonly #options: InteropContenderOptions;
-  readonly #waits: AttemptWaits;
+  readonly #waits: SessionWaits;
   #guid = "";
   /** Own node in the queue, once it was seen there. */
   #node: string | null = null;
@@ -50,7 +50,7 @@ class InteropContender {
   constructor(zk: ZooKeeper, options: InteropContenderOptions) {
     this.#zk = zk;
     this.#options = options;
-    this.#waits = new AttemptWaits(zk.session, options.clock);
+    this.#waits = new SessionWaits(zk.session, options.clock);
     this.#nodePrefix(""); // throws
   }
 
@@ -64,7 +64,7 @@ class InteropContender {
   }
 
   /** Runs until granted, busy or stopped. Rejects CONFIG, a server's permanent refusal, and the end of the session. */
-  async run(): Promise<ContenderOutcome> {
+  async run(): Promise<LockContenderOutcome> {
     const outcome = await this.#waits.repeat(async () => {
       if (this.#guid === "") await this.#contend();
       return await this.#advance();
@@ -82,13 +82,13 @@ class InteropContender {
     await retryOnConnectionLoss(this.#zk, async () => {
       const children = await this.#listChildrenAfterOwnWrites();
       const own = children.find((name) => parseInteropNode(this.#options.recipe, name)?.guid === guid) ?? this.#node;
-      if (own !== null) await deleteIfThere(this.#zk, this.#childPath(own));
+      if (own !== null) await deleteNodeIfThere(this.#zk, this.#childPath(own));
     }, { clock: this.#options.clock, limitMs: Infinity })
       .catch(() => {}); // the session has ended, or the ACL has changed: no retry can help
   }
 
   /** Reads the queue once and acts on it. Returns null when it has to be read again. */
-  async #advance(): Promise<ContenderOutcome | null> {
+  async #advance(): Promise<LockContenderOutcome | null> {
     const children = this.#mustSettle ? await this.#listChildrenAfterOwnWrites() : await this.#listChildren();
     this.#mustSettle = false;
     const position = this.#positionIn(children);
@@ -96,7 +96,7 @@ class InteropContender {
     switch (position.kind) {
       case "gone":
         // Servers of an ensemble may differ: another one may still have the node.
-        if (this.#node !== null) await deleteIfThere(this.#zk, this.#childPath(this.#node));
+        if (this.#node !== null) await deleteNodeIfThere(this.#zk, this.#childPath(this.#node));
         this.#guid = "";
         return null;
       case "held":
@@ -112,13 +112,13 @@ class InteropContender {
     return null;
   }
 
-  #positionIn(children: readonly string[]): InteropPosition {
+  #positionIn(children: readonly string[]): InteropQueuePosition {
     const { recipe, path } = this.#options;
-    return interopPosition({ recipe, path: path.lock, children }, this.#guid);
+    return interopQueuePosition({ recipe, path: path.lock, children }, this.#guid);
   }
 
   /** Returns the grant of the first node. Its token, the zxid that created the own node, grows along the queue. */
-  async #claim(node: string): Promise<GrantedContender | null> {
+  async #claim(node: string): Promise<GrantedLockContender | null> {
     const stat = await this.#zk.exists(this.#childPath(node));
     if (stat === null) return null;
     if (stat.ephemeralOwner !== this.#zk.session.id) {
@@ -142,11 +142,11 @@ class InteropContender {
   /** Reads the children before it creates a node, which could disturb other programs. Throws CONFIG. */
   async #contend(): Promise<void> {
     const { recipe, path, acl, info } = this.#options;
-    interopQueue({ recipe, path: path.lock, children: await this.#listChildren() });
+    parseInteropQueue({ recipe, path: path.lock, children: await this.#listChildren() });
     this.#guid = newGuid();
     this.#node = null;
     const prefix = this.#childPath(this.#nodePrefix(this.#guid));
-    const data = formatNewNodeInfo(info, this.#zk.session);
+    const data = formatNewHolderNodeInfo(info, this.#zk.session);
     for (let tries = 0; !this.#waits.isStopped; tries++) {
       if (interopNodeNaming(this.#options.recipe).makesContainers) this.#zk.usesContainer?.(this.#options.path.lock);
       const creating = this.#zk.create(prefix, data, { mode: "ephemeralSequential", acl });
@@ -166,18 +166,18 @@ class InteropContender {
   async #makeFirst(): Promise<void> {
     const { path, recipe, acl } = this.#options;
     const mode = interopNodeNaming(recipe).makesContainers ? "container" : "persistent";
-    const first = ancestorPaths(path.lock)[0] ?? path.lock;
+    const first = ancestorNodePaths(path.lock)[0] ?? path.lock;
     await nullIfRefused(this.#zk.create(first, new Uint8Array(), { mode, acl }), "NODEEXISTS");
   }
 
   /** Returns the requests that create the lock's node and the nodes above it as the recipe's own library does. */
   async #createMissingRequests(): Promise<MultiRequest[]> {
     const { path, recipe, acl } = this.#options;
-    const above = [...ancestorPaths(path.lock), path.lock];
+    const above = [...ancestorNodePaths(path.lock), path.lock];
     const stats = await Promise.all(above.map((node) => this.#zk.exists(node)));
     return above.filter((_, index) => stats[index] === null).map((node) =>
       interopNodeNaming(recipe).makesContainers
-        ? containerRequest(node, acl)
+        ? createContainerRequest(node, acl)
         : { type: "create", path: node, data: new Uint8Array(), acl, flags: createFlag.persistent }
     );
   }
@@ -195,7 +195,7 @@ class InteropContender {
   }
 
   #listChildren(): Promise<readonly string[]> {
-    return childNames(this.#zk, this.#options.path.lock);
+    return readChildNames(this.#zk, this.#options.path.lock);
   }
 
   #listChildrenAfterOwnWrites(): Promise<readonly string[]> {
@@ -203,7 +203,7 @@ class InteropContender {
   }
 }
 
-export interface AcquireInteropOptions extends CommonAcquireOptions {
+export interface AcquireInteropOptions extends CommonAcquireLockOptions {
   /** The recipe of the other programs. Mode "shared" is for recipes with readers; there are no permits. */
   readonly recipe: InteropRecipe;
 }
@@ -217,14 +217,14 @@ export async function acquireInteropLock(
   path: string,
   { recipe, ...options }: AcquireInteropOptions,
 ): Promise<ZooKeeperLease> {
-  return await acquireByProtocol(zk, path, {
-    path: interopPath(path),
+  return await acquireLockByProtocol(zk, path, {
+    path: interopLockPath(path),
     newContender: (settings) => new InteropContender(zk, { ...settings, recipe }),
-    readStatus: () => interopStatus(zk, path, { recipe, detailsMax }),
+    readStatus: () => readInteropLockStatus(zk, path, { recipe, detailsMax }),
     parseRevocation,
   }, options);
 }
 
-function parseRevocation(data: Uint8Array): Revocation | null {
-  return isCuratorRevocation(data) ? { by: "Curator's Revoker", reason: "" } : parseNodeInfo(data).revoke;
+function parseRevocation(data: Uint8Array): HolderRevocation | null {
+  return isCuratorRevocation(data) ? { by: "Curator's Revoker", reason: "" } : parseHolderNodeInfo(data).revoke;
 }

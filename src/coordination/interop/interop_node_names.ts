@@ -76,7 +76,7 @@ export function parseInteropNode(recipe: InteropRecipe, name: string): InteropNo
 }
 
 /** Returns the id in the name of a contender of any recipe; empty for other names. */
-export function guidOfInteropNode(name: string): string {
+export function readInteropNodeGuid(name: string): string {
   const recipe = findInteropRecipe(name);
   return recipe === null ? "" : (parseInteropNode(recipe, name)?.guid ?? "");
 }
@@ -94,7 +94,7 @@ export function isCuratorRevocation(data: Uint8Array): boolean {
 }
 
 /** Returns paths where contenders and holders are children of the lock's node. Throws USAGE for no path or the root. */
-export function interopPath(name: string): LockPath {
+export function interopLockPath(name: string): LockPath {
   try {
     if (name === "/") throw new Error("the root is not allowed");
     validateNodePath(name);

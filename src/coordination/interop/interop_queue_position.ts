@@ -12,7 +12,7 @@ import {
   parseInteropNode,
 } from "./interop_node_names.ts";
 
-export interface InteropView {
+export interface InteropQueueView {
   readonly recipe: InteropRecipe;
   /** Path of the lock's node, for messages. */
   readonly path: string;
@@ -20,7 +20,7 @@ export interface InteropView {
   readonly children: readonly string[];
 }
 
-export type InteropPosition =
+export type InteropQueuePosition =
   /** Own node does not exist. */
   | { readonly kind: "gone" }
   | { readonly kind: "held"; readonly node: string }
@@ -34,7 +34,7 @@ const sequenceEnd = 0x7fffffff;
  * Returns the contenders in the order of the queue. Throws CONFIG when that order is not reliable: for a child that the
  * recipe does not know, and for a counter at its end.
  */
-export function interopQueue({ recipe, path, children }: InteropView): InteropNode[] {
+export function parseInteropQueue({ recipe, path, children }: InteropQueueView): InteropNode[] {
   const queue = children.map((name) => parseInteropNode(recipe, name) ?? refuseChild(name, recipe, path));
   queue.sort((left, right) => left.sequence - right.sequence);
   for (const { name, sequence } of queue) {
@@ -61,9 +61,9 @@ export function interopHolderId({ guid, name }: InteropNode): string {
   return guid === "" ? name : guid;
 }
 
-/** Throws CONFIG as `interopQueue` does. */
-export function interopPosition(view: InteropView, guid: string): InteropPosition {
-  const queue = interopQueue(view);
+/** Throws CONFIG as `parseInteropQueue` does. */
+export function interopQueuePosition(view: InteropQueueView, guid: string): InteropQueuePosition {
+  const queue = parseInteropQueue(view);
   const at = queue.findIndex((node) => node.guid === guid);
   const mine = queue[at];
   if (mine === undefined) return { kind: "gone" };
@@ -74,7 +74,7 @@ export function interopPosition(view: InteropView, guid: string): InteropPositio
 }
 
 /** Returns the holders: the first contender, or all readers before the first writer. */
-export function interopHolders(queue: readonly InteropNode[]): InteropNode[] {
+export function interopQueueHolders(queue: readonly InteropNode[]): InteropNode[] {
   const writer = queue.findIndex((node) => !node.isShared);
   return writer === 0 ? queue.slice(0, 1) : queue.slice(0, writer === -1 ? queue.length : writer);
 }

@@ -5,19 +5,24 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { printable } from "../../base/support/text.ts";
-import { type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
+import { type HolderNodeInfo, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
-import { childNames, nullIfNoNode, readAfterSync, readNodes } from "../nodes/node_requests.ts";
-import { curatorRevocation, type InteropNode, interopPath, type InteropRecipe } from "./interop_node_names.ts";
-import { interopHolderId, interopHolders, interopQueue, knownInteropContenders } from "./interop_queue_position.ts";
+import { nullIfNoNode, readAfterSync, readChildNames, readExistingNodes } from "../nodes/node_requests.ts";
+import { curatorRevocation, interopLockPath, type InteropNode, type InteropRecipe } from "./interop_node_names.ts";
+import {
+  interopHolderId,
+  interopQueueHolders,
+  knownInteropContenders,
+  parseInteropQueue,
+} from "./interop_queue_position.ts";
 import { BatonError } from "../../base/errors.ts";
 import {
-  anonymousRevocation,
+  anonymousHolderRevocation,
   type BreakLockOptions,
   type BrokenLock,
-  findHolder,
-  requestRelease,
-  writeRevocation,
+  findLockHolder,
+  requestLockRelease,
+  writeHolderRevocation,
 } from "../lock/break_lock.ts";
 
 /** Maximum length of another program's node data in a display. */
@@ -30,17 +35,17 @@ interface InteropStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
 }
 
 /** Leaves out children that the recipe does not know. A lock that does not exist has neither holders nor waiters. */
-export async function interopStatus(
+export async function readInteropLockStatus(
   zk: ZooKeeper,
   name: string,
   { recipe, detailsMax = Number.POSITIVE_INFINITY, refusesOthers = false }: InteropStatusOptions,
 ): Promise<LockStatus> {
-  const path = interopPath(name).lock;
-  const children = await readAfterSync(zk, path, () => childNames(zk, path));
+  const path = interopLockPath(name).lock;
+  const children = await readAfterSync(zk, path, () => readChildNames(zk, path));
   const queue = knownInteropContenders(recipe, children);
-  if (refusesOthers && queue.length === 0) interopQueue({ recipe, path, children });
-  const holders = new Set(interopHolders(queue));
-  const nodes = (await readNodes(zk, path, queue.slice(0, detailsMax))).map(({ node, data, stat }) => ({
+  if (refusesOthers && queue.length === 0) parseInteropQueue({ recipe, path, children });
+  const holders = new Set(interopQueueHolders(queue));
+  const nodes = (await readExistingNodes(zk, path, queue.slice(0, detailsMax))).map(({ node, data, stat }) => ({
     ...infoOf(node, data),
     isHolder: holders.has(node),
     holderId: interopHolderId(node),
@@ -62,8 +67,8 @@ export async function interopStatus(
 }
 
 /** Returns the description in baton's own nodes; for other nodes only the name and the data, if it is text. */
-function infoOf(node: InteropNode, data: Uint8Array): NodeInfo {
-  const info = parseNodeInfo(data);
+function infoOf(node: InteropNode, data: Uint8Array): HolderNodeInfo {
+  const info = parseHolderNodeInfo(data);
   if (info.host !== "" || info.user !== "") return info;
   const text = new TextDecoder().decode(data.subarray(0, dataCharsMax));
   const isText = text !== "" && !/[\p{Cc}\ufffd]/u.test(text);
@@ -84,9 +89,9 @@ export async function breakInteropLock(
   holderId: string,
   options: BreakInteropOptions,
 ): Promise<BrokenLock> {
-  const { recipe, force = false, revocation = anonymousRevocation } = options;
-  const holder = findHolder(await interopStatus(zk, path, { recipe, refusesOthers: true }), holderId);
-  const children = await childNames(zk, path);
+  const { recipe, force = false, revocation = anonymousHolderRevocation } = options;
+  const holder = findLockHolder(await readInteropLockStatus(zk, path, { recipe, refusesOthers: true }), holderId);
+  const children = await readChildNames(zk, path);
   const name = knownInteropContenders(recipe, children).find((node) => interopHolderId(node) === holder.holderId)?.name;
   if (name === undefined) return { holder, outcome: "released" };
   const node = `${path}/${name}`;
@@ -99,10 +104,10 @@ export async function breakInteropLock(
     );
   }
   const ask = async () => {
-    if (isBaton) return await writeRevocation(zk, node, revocation);
+    if (isBaton) return await writeHolderRevocation(zk, node, revocation);
     return recipe === "kazoo" ? await zk.exists(node) !== null : await revokeAsCurator(zk, node);
   };
-  return await requestRelease(zk, { holder, node, ask }, options);
+  return await requestLockRelease(zk, { holder, node, ask }, options);
 }
 
 /** Returns false when the holder's node is gone. */

@@ -9,7 +9,7 @@ import { decodeSessionHandle, endSession } from "../../protocols/zookeeper/end_s
 import { isSessionResumable } from "../../protocols/zookeeper/handshake.ts";
 import { connect, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { formatNodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
+import { formatHolderNodeInfo, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import { nullIfNoNode } from "../nodes/node_requests.ts";
 
 /** The interval between two looks at the records, in milliseconds. */
@@ -84,9 +84,9 @@ class ResumedSession implements GuardKeptSession {
   async #showIn(zk: ZooKeeper, node: string, warning: string): Promise<boolean> {
     const found = await nullIfNoNode(zk.getData(node));
     if (found === null || found.stat.ephemeralOwner !== zk.session.id) return false;
-    const info = parseNodeInfo(found.data);
+    const info = parseHolderNodeInfo(found.data);
     if (info.sessionTimeoutMs === 0 || info.warning === warning) return true; // 0: another library's format
-    await zk.setData(node, formatNodeInfo({ ...info, warning }), found.stat.version);
+    await zk.setData(node, formatHolderNodeInfo({ ...info, warning }), found.stat.version);
     return true;
   }
 

@@ -5,11 +5,11 @@ import type { SuperviseOptions } from "../../base/process/supervise/supervise_ch
 import type { Io } from "../../base/terminal/io.ts";
 import type { SettingValues } from "../../base/config/setting.ts";
 import type { LockCommandEnvironment } from "../../base/config/child_variables.ts";
-import { type lockSettings, secretVariables } from "../settings/coordination_settings.ts";
+import { connectionSecretVariables, type lockSettings } from "../settings/coordination_settings.ts";
 import type { BarrierMembership } from "../barrier/barrier_membership.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
-import type { Coordination } from "../connect/coordination_servers.ts";
+import type { CoordinationServers } from "../connect/coordination_servers.ts";
 import { connect, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { JobTrace } from "./job_trace.ts";
@@ -65,7 +65,7 @@ export interface CommandRunFacts {
   /** The leases in the order of their names; at least one. */
   readonly leases: readonly Lease[];
   readonly waitedMs: number;
-  readonly place: Coordination;
+  readonly place: CoordinationServers;
   /** Null on systems without lease notes. */
   readonly note: LeaseNote | null;
   /** Whether the command inherits the credentials in baton's environment. */
@@ -128,7 +128,7 @@ export function commandEnvironment({ env }: Io, facts: CommandRunFacts): Record<
     ...(tick === undefined ? ["BATON_TICK", "BATON_TICK_UNIX", "BATON_TICK_ATTEMPT"] : []),
   ];
   return {
-    ...Object.fromEntries((facts.passAuth ? [] : secretVariables()).map((name) => [name, undefined])),
+    ...Object.fromEntries((facts.passAuth ? [] : connectionSecretVariables()).map((name) => [name, undefined])),
     ...variables,
     ...Object.fromEntries(outer.map((name) => [name, env[name]])),
     ...facts.trace?.startCommand(facts),

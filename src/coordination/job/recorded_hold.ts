@@ -2,10 +2,10 @@
 import type { ChildEnding } from "../../base/process/spawn/child_outcome.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
 import type { HistoryKind, HistoryLimits } from "../history/history_log.ts";
-import type { RecordedEnd } from "../history/history_record.ts";
-import { type HistoryOptions, HoldHistory } from "../history/hold_history.ts";
+import type { RecordedHoldEnd } from "../history/history_record.ts";
+import { HoldHistory, type HoldHistoryOptions } from "../history/hold_history.ts";
 import type { TickEnd } from "../tick/tick_claim.ts";
-import { type PoolRunEnd, recordRun } from "../history/run_history.ts";
+import { type PoolRunEnd, recordPoolRunEnd } from "../history/run_history.ts";
 import { countRefusedCall } from "../history/refused_calls.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import type { historySettings } from "../settings/coordination_settings.ts";
@@ -40,7 +40,7 @@ export interface HoldRecordingOptions {
 
 export class HoldRecorder {
   readonly #zk: ZooKeeper;
-  readonly #options: HistoryOptions;
+  readonly #options: HoldHistoryOptions;
 
   constructor(zk: ZooKeeper, { kind, values, info, acl = zk.acl, clock }: HoldRecordingOptions) {
     this.#zk = zk;
@@ -86,12 +86,20 @@ export async function recordPoolRun(
   { kind, values, info, acl = zk.acl, clock }: HoldRecordingOptions,
 ): Promise<string | null> {
   const limits = readHistoryLimits(values);
-  const problem = await recordRun(zk, run, { kind, info, acl, clock, root: values.root, limits, random: Math.random });
+  const problem = await recordPoolRunEnd(zk, run, {
+    kind,
+    info,
+    acl,
+    clock,
+    root: values.root,
+    limits,
+    random: Math.random,
+  });
   return problem === null ? null : `the run of pool "${run.name}" is not in its history: ${problem}`;
 }
 
 /** Converts the end of a command for the history. Returns null if the command may still run. */
-export function toRecordedEnd(ending: ChildEnding): RecordedEnd | null {
+export function toRecordedEnd(ending: ChildEnding): RecordedHoldEnd | null {
   const nothing = { exitCode: null, signal: null };
   switch (ending.kind) {
     case "exited":

@@ -2,7 +2,7 @@
 import type { Io } from "../../base/terminal/io.ts";
 import { ErasableLine } from "../../base/terminal/progress_line.ts";
 import type { AcquireOptions, WaitingStatus } from "../lock/acquire_lock.ts";
-import { describeHolders } from "../lock/lock_status.ts";
+import { describeLockHolders } from "../lock/lock_status.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 
 export interface LockWaitDisplayOptions {
@@ -34,7 +34,7 @@ export function showLockWait(
 }
 
 function describeWait(name: string, { place, waitedMs, status }: WaitingStatus): string {
-  const holders = describeHolders(status, Date.now());
+  const holders = describeLockHolders(status, Date.now());
   const waited = formatDuration(waitedMs);
   return `waiting for "${name}" for ${waited}, place ${place} of ${status.waiters.length}: ${holders}`;
 }

@@ -10,22 +10,22 @@ import { type Deadline, startCallDeadline, WaitTimeout } from "../../base/suppor
 import { formatDuration } from "../../base/support/duration.ts";
 import type { GrantClaim } from "./grant_claim.ts";
 import {
-  type CommonContenderOptions,
-  type ContenderOutcome,
-  type GrantedContender,
-  type LimitPolicy,
-  QueueContender,
+  type CommonLockContenderOptions,
+  type GrantedLockContender,
+  type LockContenderOutcome,
+  type LockLimitPolicy,
+  LockQueueContender,
 } from "./lock_contender.ts";
 import { isLockLimit, lockLimitMax, type LockStateCodec } from "./lock_state.ts";
-import { type HolderInfo, type Revocation, unknownHolder } from "../nodes/holder_info.ts";
+import { type HolderInfo, type HolderRevocation, unknownHolder } from "../nodes/holder_info.ts";
 import type { LockMode } from "../../base/process/lease.ts";
-import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../nodes/session_waits.ts";
+import { type LeaveReason, waitForFreshSessionLease, withinLeaveTime } from "../nodes/session_waits.ts";
 import { describeLock, type LockStatus, lockStatus } from "./lock_status.ts";
 import { type LockPath, lockPath } from "../nodes/node_paths.ts";
 import { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
 /** Options of every lock, whatever protocol its contenders follow. */
-export interface CommonAcquireOptions {
+export interface CommonAcquireLockOptions {
   /** "exclusive" when left out. */
   readonly mode?: LockMode;
   /**
@@ -53,14 +53,14 @@ export interface CommonAcquireOptions {
   readonly clock?: Clock;
 }
 
-export interface AcquireOptions extends CommonAcquireOptions {
+export interface AcquireOptions extends CommonAcquireLockOptions {
   /** Number of permits, for mode "permit". */
   readonly limit?: number;
   /**
    * Action when the stored limit differs: fail (the default), adopt it, replace it, or replace it while the lock is
    * free.
    */
-  readonly limitPolicy?: LimitPolicy;
+  readonly limitPolicy?: LockLimitPolicy;
   /** 0 (first) to 999; 100 when left out. */
   readonly priority?: number;
   /** Parent node of all objects: "/baton" when left out. */
@@ -95,17 +95,17 @@ export interface LockContender {
   readonly isBusy: boolean;
   /** Whether a claim has to be given back. */
   readonly hasClaimed?: boolean;
-  run(): Promise<ContenderOutcome>;
+  run(): Promise<LockContenderOutcome>;
   leave(): Promise<void>;
 }
 
 /** The protocol that the contenders of a lock follow: baton's own, or that of another library. */
 export interface LockProtocol {
   readonly path: LockPath;
-  newContender(settings: CommonContenderOptions): LockContender;
+  newContender(settings: CommonLockContenderOptions): LockContender;
   readStatus(): Promise<LockStatus>;
   /** Reads from the holder's node that its lock is asked back; baton's own format when left out. */
-  readonly parseRevocation?: (data: Uint8Array) => Revocation | null;
+  readonly parseRevocation?: (data: Uint8Array) => HolderRevocation | null;
 }
 
 /**
@@ -125,20 +125,20 @@ export async function acquireLock(
   }
   const path = options.path ?? lockPath(name, options.root);
   const codec = state === undefined ? {} : { state };
-  return await acquireByProtocol(zk, name, {
+  return await acquireLockByProtocol(zk, name, {
     path,
     newContender: (settings) =>
-      new QueueContender(zk, { ...settings, limit, limitPolicy, priority, isNew, claim, ...codec }),
+      new LockQueueContender(zk, { ...settings, limit, limitPolicy, priority, isNew, claim, ...codec }),
     readStatus: () => lockStatus(zk, name, { path, detailsMax }),
   }, options);
 }
 
 /** Acquires a lock by any protocol. Rejects as `acquireLock` does. */
-export async function acquireByProtocol(
+export async function acquireLockByProtocol(
   zk: ZooKeeper,
   name: string,
   protocol: LockProtocol,
-  options: CommonAcquireOptions,
+  options: CommonAcquireLockOptions,
 ): Promise<ZooKeeperLease> {
   return await new LockAcquisition(zk, name, protocol, options).run();
 }
@@ -147,7 +147,7 @@ class LockAcquisition {
   readonly #zk: ZooKeeper;
   readonly #name: string;
   readonly #protocol: LockProtocol;
-  readonly #options: CommonAcquireOptions;
+  readonly #options: CommonAcquireLockOptions;
   readonly #clock: Clock;
   readonly #mode: LockMode;
   readonly #startedMs: number;
@@ -156,7 +156,7 @@ class LockAcquisition {
   #isOver = false;
   #leaving: Promise<string> | null = null;
 
-  constructor(zk: ZooKeeper, name: string, protocol: LockProtocol, options: CommonAcquireOptions) {
+  constructor(zk: ZooKeeper, name: string, protocol: LockProtocol, options: CommonAcquireLockOptions) {
     const { mode = "exclusive", info = unknownHolder, acl = zk.acl } = options;
     this.#zk = zk;
     this.#name = name;
@@ -203,7 +203,11 @@ class LockAcquisition {
       // A grant and a request to stop may arrive in the same turn of the event loop: the request to stop wins.
       throwIfAborted(stop.signal);
       if (outcome.do === "granted") {
-        await waitForFreshLease(session, { clock: this.#clock, signal: stop.signal, isPatient: !this.#isImpatient });
+        await waitForFreshSessionLease(session, {
+          clock: this.#clock,
+          signal: stop.signal,
+          isPatient: !this.#isImpatient,
+        });
         return this.#toLease(outcome);
       }
       throw await this.#busyError("LOCK_BUSY", { state: "is busy", why: "responded" });
@@ -232,7 +236,7 @@ class LockAcquisition {
     return this.#options.wait === "none" || this.#options.wait === 0;
   }
 
-  #toLease(granted: GrantedContender): ZooKeeperLease {
+  #toLease(granted: GrantedLockContender): ZooKeeperLease {
     return new ZooKeeperLease(this.#zk, {
       name: this.#name,
       kind: this.#kind,

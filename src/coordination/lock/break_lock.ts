@@ -6,12 +6,17 @@ import { BatonError } from "../../base/errors.ts";
 import { onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
-import { formatNodeInfo, nameOfHolder, parseNodeInfo, type Revocation } from "../nodes/holder_info.ts";
+import {
+  formatHolderNodeInfo,
+  type HolderRevocation,
+  nameOfHolder,
+  parseHolderNodeInfo,
+} from "../nodes/holder_info.ts";
 import type { AcquireOptions } from "./acquire_lock.ts";
-import { holderNodeName, parseContender } from "./lock_nodes.ts";
+import { holderNodeName, parseContenderNode } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "../nodes/node_paths.ts";
-import { type HolderStatus, type LockStatus, lockStatus } from "./lock_status.ts";
-import { childNames, deleteIfThere, isRefusal, nullIfNoNode } from "../nodes/node_requests.ts";
+import { type LockHolderStatus, type LockStatus, lockStatus } from "./lock_status.ts";
+import { deleteNodeIfThere, isServerRefusal, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 
 export interface BreakLockOptions extends Pick<AcquireOptions, "root" | "path" | "signal" | "clock"> {
   /** Deletes the holder's node when the holder has not released the lock within its T. Its command may still run. */
@@ -19,11 +24,11 @@ export interface BreakLockOptions extends Pick<AcquireOptions, "root" | "path" |
   /** Time to wait for the release when `force` is false, in milliseconds; 0 when left out. */
   readonly waitMs?: number;
   /** Name and reason of the caller; the holder's error contains them. */
-  readonly revocation?: Revocation;
+  readonly revocation?: HolderRevocation;
 }
 
 export interface BrokenLock {
-  readonly holder: HolderStatus;
+  readonly holder: LockHolderStatus;
   /**
    * - asked: the holder was asked and had not released the lock when the wait was over
    * - released: the holder released it
@@ -40,11 +45,11 @@ export async function breakLock(
   options: BreakLockOptions = {},
 ): Promise<BrokenLock> {
   const path = options.path ?? lockPath(name, options.root);
-  const holder = findHolder(await lockStatus(zk, name, { path }), holderId);
+  const holder = findLockHolder(await lockStatus(zk, name, { path }), holderId);
   const node = `${path.holders}/${holderNodeName({ ...holder, guid: holder.holderId })}`;
-  const broken = await requestRelease(
+  const broken = await requestLockRelease(
     zk,
-    { holder, node, ask: () => writeRevocation(zk, node, options.revocation ?? anonymousRevocation) },
+    { holder, node, ask: () => writeHolderRevocation(zk, node, options.revocation ?? anonymousHolderRevocation) },
     options,
   );
   if (broken.outcome === "deleted") await deletePlace(zk, path, holder.holderId);
@@ -56,17 +61,17 @@ export async function breakLock(
  * others.
  */
 async function deletePlace(zk: ZooKeeper, path: LockPath, holderId: string): Promise<void> {
-  const places = (await childNames(zk, path.queue)).filter((name) => parseContender(name)?.guid === holderId);
-  await Promise.all(places.map((name) => deleteIfThere(zk, `${path.queue}/${name}`)));
+  const places = (await readChildNames(zk, path.queue)).filter((name) => parseContenderNode(name)?.guid === holderId);
+  await Promise.all(places.map((name) => deleteNodeIfThere(zk, `${path.queue}/${name}`)));
 }
 
-export const anonymousRevocation: Revocation = { by: "", reason: "" };
+export const anonymousHolderRevocation: HolderRevocation = { by: "", reason: "" };
 
 /** Runs `ask`, waits for the release, and deletes the node with `force`. `ask` returns whether the node exists. */
-export async function requestRelease(
+export async function requestLockRelease(
   zk: ZooKeeper,
   { holder, node, ask }: {
-    readonly holder: HolderStatus;
+    readonly holder: LockHolderStatus;
     readonly node: string;
     readonly ask: () => Promise<boolean>;
   },
@@ -77,11 +82,11 @@ export async function requestRelease(
   const waitMs = options.force ? Math.max(holder.sessionTimeoutMs, zk.session.timeoutMs) : (options.waitMs ?? 0);
   if (await isGoneWithin(zk, node, waitMs, clock, options.signal)) return { holder, outcome: "released" };
   if (!options.force) return { holder, outcome: "asked" };
-  return { holder, outcome: await deleteIfThere(zk, node) ? "deleted" : "released" };
+  return { holder, outcome: await deleteNodeIfThere(zk, node) ? "deleted" : "released" };
 }
 
 /** Finds the holder by its id, or by a unique beginning of it. Throws NOT_FOUND and USAGE. */
-export function findHolder({ name, holders, waiters }: LockStatus, holderId: string): HolderStatus {
+export function findLockHolder({ name, holders, waiters }: LockStatus, holderId: string): LockHolderStatus {
   const isMeant = (one: { holderId: string }) => holderId !== "" && one.holderId.startsWith(holderId);
   const whole = holders.filter((one) => one.holderId === holderId);
   const found = whole.length > 0 ? whole : holders.filter(isMeant);
@@ -103,17 +108,21 @@ export function findHolder({ name, holders, waiters }: LockStatus, holderId: str
 const triesMax = 5;
 
 /** Writes the request into the holder's node. False when the node is gone. An earlier request counts as this one. */
-export async function writeRevocation(zk: ZooKeeper, node: string, revocation: Revocation): Promise<boolean> {
+export async function writeHolderRevocation(
+  zk: ZooKeeper,
+  node: string,
+  revocation: HolderRevocation,
+): Promise<boolean> {
   for (let tries = 1;; tries++) {
     const found = await nullIfNoNode(zk.getData(node));
     if (found === null) return false;
-    const info = parseNodeInfo(found.data);
+    const info = parseHolderNodeInfo(found.data);
     if (tries > 1 && info.revoke !== null) return true;
     try {
-      const data = formatNodeInfo({ ...info, revoke: revocation });
+      const data = formatHolderNodeInfo({ ...info, revoke: revocation });
       return await nullIfNoNode(zk.setData(node, data, found.stat.version)) !== null;
     } catch (thrown) {
-      if (!isRefusal(thrown, "BADVERSION") || tries === triesMax) throw thrown;
+      if (!isServerRefusal(thrown, "BADVERSION") || tries === triesMax) throw thrown;
     }
   }
 }

@@ -11,7 +11,7 @@ export interface GrantClaim {
    * Decides after both reads. Returns the requests that belong into the transaction of the grant, "wait" for a lock
    * that is not free, or "again" after a write of its own. Throws if the call is to end without the lock.
    */
-  decide(lock: ClaimedLock): Promise<readonly MultiRequest[] | "wait" | "again">;
+  decide(lock: LockSeenByClaim): Promise<readonly MultiRequest[] | "wait" | "again">;
   /** Whether the refusal of the transaction is of a part that the claim can do without: then it is decided again. */
   isRefusedHistory(thrown: unknown): boolean;
   /**
@@ -21,7 +21,7 @@ export interface GrantClaim {
   giveBack(grant: { readonly guid: string; readonly holderPath: string }): Promise<void>;
 }
 
-export interface ClaimedLock {
+export interface LockSeenByClaim {
   /** True if this contender may request the grant. */
   readonly isFree: boolean;
   /** Ids of the grants. */

@@ -9,38 +9,43 @@ import { TaskScope } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { type ArmedWatch, AttemptWaits } from "../nodes/session_waits.ts";
+import { type ArmedNodeWatch, SessionWaits } from "../nodes/session_waits.ts";
 import type { GrantClaim } from "./grant_claim.ts";
-import { containerRequest, createMemberNode, createParents, type MissingNodes } from "../nodes/create_nodes.ts";
-import { limitStateCodec, type LockStateCodec, type LockView, readLock } from "./lock_state.ts";
-import { formatNewNodeInfo, type HolderInfo } from "../nodes/holder_info.ts";
+import {
+  createContainerRequest,
+  createMemberNode,
+  createParentNodes,
+  type MissingContainers,
+} from "../nodes/create_nodes.ts";
+import { lockLimitStateCodec, type LockStateCodec, type LockView, readLockView } from "./lock_state.ts";
+import { formatNewHolderNodeInfo, type HolderInfo } from "../nodes/holder_info.ts";
 import type { LockMode } from "../../base/process/lease.ts";
-import { contenderPrefix, holderNodeName, parseContender, parseHolder } from "./lock_nodes.ts";
+import { contenderNodePrefix, holderNodeName, parseContenderNode, parseHolderNode } from "./lock_nodes.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 import {
-  childNames,
-  deleteIfThere,
+  deleteNodeIfThere,
   nullIfNoNode,
   nullIfRefused,
   readAfterOwnWrites,
-  readOutcome,
+  readChildNames,
+  readWriteOutcome,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import {
   freePermitSlot,
-  isCompatibleMode,
-  isSettledPosition,
-  type OutrankedGrants,
-  type QueuePosition,
-  queuePosition,
-  requestAfterGrantChange,
+  isCompatibleLockMode,
+  isSettledQueuePosition,
+  type LockQueuePosition,
+  lockQueuePosition,
+  lockRequestAfterGrantChange,
+  type OutrankedLockGrants,
 } from "./queue_position.ts";
 
 /** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */
-export type LimitPolicy = "fail" | "adopt" | "set" | "set-when-free";
+export type LockLimitPolicy = "fail" | "adopt" | "set" | "set-when-free";
 
 /** Options of a contender of any protocol. */
-export interface CommonContenderOptions {
+export interface CommonLockContenderOptions {
   readonly path: LockPath;
   readonly mode: LockMode;
   readonly info: HolderInfo;
@@ -51,10 +56,10 @@ export interface CommonContenderOptions {
   readonly onQueued: () => void;
 }
 
-interface ContenderOptions extends CommonContenderOptions {
+interface ContenderOptions extends CommonLockContenderOptions {
   /** Number of permits, for mode "permit". */
   readonly limit: number;
-  readonly limitPolicy: LimitPolicy;
+  readonly limitPolicy: LockLimitPolicy;
   readonly priority: number;
   /** Format of the data of the lock's node; only the limit when left out. */
   readonly state?: LockStateCodec;
@@ -64,7 +69,7 @@ interface ContenderOptions extends CommonContenderOptions {
   readonly claim?: GrantClaim | undefined;
 }
 
-export interface GrantedContender {
+export interface GrantedLockContender {
   readonly do: "granted";
   readonly guid: string;
   /** Name of the holder's node. */
@@ -80,20 +85,20 @@ export interface GrantedContender {
   readonly token: bigint;
 }
 
-export type ContenderOutcome = GrantedContender | { readonly do: "busy" } | { readonly do: "stopped" };
+export type LockContenderOutcome = GrantedLockContender | { readonly do: "busy" } | { readonly do: "stopped" };
 
 type ContenderStep =
   | { readonly do: "contend" | "recover" }
   | { readonly do: "read"; readonly watch: boolean }
-  | { readonly do: "decide"; readonly view: LockView | null; readonly armed: ArmedWatch | null }
+  | { readonly do: "decide"; readonly view: LockView | null; readonly armed: ArmedNodeWatch | null }
   | { readonly do: "grant"; readonly view: LockView; readonly claimed?: readonly MultiRequest[] }
   | { readonly do: "advance"; readonly view: LockView }
   /** The own grant exists; those in `others` may be older, or gone. */
   | ({ readonly do: "await older" } & OwnGrant)
-  | ContenderOutcome;
+  | LockContenderOutcome;
 
 interface FollowedGrants {
-  readonly armed: ArmedWatch;
+  readonly armed: ArmedNodeWatch;
   readonly grants: OlderGrants;
 }
 
@@ -110,11 +115,11 @@ const readOnly: ContenderStep = { do: "read", watch: false };
 /** A contender whose predecessor has gone is probably the first now, and will wait for the holders. */
 const readAndWatch: ContenderStep = { do: "read", watch: true };
 
-export class QueueContender {
+export class LockQueueContender {
   readonly #zk: ZooKeeper;
   readonly #options: ContenderOptions;
   readonly #state: LockStateCodec;
-  readonly #waits: AttemptWaits;
+  readonly #waits: SessionWaits;
   #guid = "";
   /** Own node in the queue; null until a response has contained its name. */
   #node: string | null = null;
@@ -124,15 +129,15 @@ export class QueueContender {
   #requestedGrant: string | null = null;
   /** Time of the last request for a grant in advance, on the clock. */
   #advancedAtMs: number | null = null;
-  #missing: MissingNodes = "nothing";
+  #missing: MissingContainers = "nothing";
   #hasAnnounced = false;
   #isBusy = false;
 
   constructor(zk: ZooKeeper, options: ContenderOptions) {
     this.#zk = zk;
     this.#options = options;
-    this.#state = options.state ?? limitStateCodec;
-    this.#waits = new AttemptWaits(zk.session, options.clock);
+    this.#state = options.state ?? lockLimitStateCodec;
+    this.#waits = new SessionWaits(zk.session, options.clock);
     if (options.isNew === true) this.#missing = "outer";
   }
 
@@ -151,8 +156,8 @@ export class QueueContender {
   }
 
   /** Runs until granted, busy or stopped. Rejects a permanent refusal of the server, and the end of the session. */
-  async run(): Promise<ContenderOutcome> {
-    let step: Exclude<ContenderStep, ContenderOutcome> = { do: "contend" };
+  async run(): Promise<LockContenderOutcome> {
+    let step: Exclude<ContenderStep, LockContenderOutcome> = { do: "contend" };
     const outcome = await this.#waits.repeat(async () => {
       const next = await this.#runStep(step);
       if (next.do === "granted" || next.do === "busy" || next.do === "stopped") return next;
@@ -181,12 +186,12 @@ export class QueueContender {
       const leaving = [`${path.queue}/${this.#node}`];
       // The grant is a write of the same session: both deletions are executed after it.
       if (this.#requestedGrant !== null) leaving.push(`${path.holders}/${this.#requestedGrant}`);
-      await Promise.all(leaving.map((node) => deleteIfThere(this.#zk, node)));
+      await Promise.all(leaving.map((node) => deleteNodeIfThere(this.#zk, node)));
     }, { clock: this.#options.clock, limitMs: Infinity })
       .catch(() => {}); // the session has ended, or the ACL has changed: no retry can help
   }
 
-  #runStep(step: Exclude<ContenderStep, ContenderOutcome>): Promise<ContenderStep> {
+  #runStep(step: Exclude<ContenderStep, LockContenderOutcome>): Promise<ContenderStep> {
     switch (step.do) {
       case "contend":
         return this.#contend();
@@ -211,19 +216,19 @@ export class QueueContender {
     this.#node = null;
     this.#requestedGrant = null;
     this.#hasAnnounced = false;
-    const prefix = `${path.queue}/${contenderPrefix(priority, mode, this.#guid)}`;
+    const prefix = `${path.queue}/${contenderNodePrefix(priority, mode, this.#guid)}`;
     const state = this.#state.initial(mode === "permit" ? this.#options.limit : null);
     const lock: MultiRequest = this.#state.permanent
       ? { type: "create", path: path.lock, data: state, acl, flags: createFlag.persistent }
-      : containerRequest(path.lock, acl, state);
-    const containers = [lock, containerRequest(path.queue, acl)] as const;
-    const data = this.#nodeData = formatNewNodeInfo(info, this.#zk.session);
+      : createContainerRequest(path.lock, acl, state);
+    const containers = [lock, createContainerRequest(path.queue, acl)] as const;
+    const data = this.#nodeData = formatNewHolderNodeInfo(info, this.#zk.session);
     this.#zk.usesContainer?.(path.holders);
     this.#options.claim?.queue();
     for (let tries = 0;; tries++) {
       if (this.#waits.isStopped) return { do: "stopped" };
       // All requests go in one packet and are executed in order: the queue that is read contains the own node.
-      const parents = this.#missing === "parents" ? createParents(this.#zk, path.lock, acl) : Promise.resolve();
+      const parents = this.#missing === "parents" ? createParentNodes(this.#zk, path.lock, acl) : Promise.resolve();
       parents.catch(() => {}); // awaited below, if the node was not created
       const creating = createMemberNode(this.#zk, { missing: this.#missing, containers, prefix, acl, data });
       const reading = this.#readLock();
@@ -244,8 +249,8 @@ export class QueueContender {
     const { mode, path, claim } = this.#options;
     const hasAsked = this.#requestedGrant !== null || claim !== undefined;
     const isEnough = (view: LockView | null) =>
-      view !== null && isSettledPosition(this.#positionIn(view), { mode, grants: view.grants, hasAsked });
-    const view = await readOutcome(this.#zk, path.lock, () => this.#readLock(), isEnough);
+      view !== null && isSettledQueuePosition(this.#positionIn(view), { mode, grants: view.grants, hasAsked });
+    const view = await readWriteOutcome(this.#zk, path.lock, () => this.#readLock(), isEnough);
     return { do: "decide", view, armed: null };
   }
 
@@ -258,12 +263,12 @@ export class QueueContender {
   /** Reads what a claim needs first: a claim that was made between the two reads makes the own one fail. */
   async #readLock(watch?: () => void): Promise<LockView | null> {
     const { claim, path } = this.#options;
-    if (claim === undefined) return await readLock(this.#zk, path, watch);
-    const [, view] = await Promise.all([claim.read(), readLock(this.#zk, path, watch)]);
+    if (claim === undefined) return await readLockView(this.#zk, path, watch);
+    const [, view] = await Promise.all([claim.read(), readLockView(this.#zk, path, watch)]);
     return view;
   }
 
-  async #decide(view: LockView | null, armed: ArmedWatch | null, oldest?: string): Promise<ContenderStep> {
+  async #decide(view: LockView | null, armed: ArmedNodeWatch | null, oldest?: string): Promise<ContenderStep> {
     if (view === null) {
       this.#missing = "parents"; // those that exist cost nothing: all are created in one packet
       return { do: "contend" };
@@ -272,13 +277,13 @@ export class QueueContender {
     const limit = this.#limitIn(view);
     const { mode, waits, claim } = this.#options;
     const position = this.#positionIn(view, oldest);
-    this.#node ??= queue.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
+    this.#node ??= queue.find((name) => parseContenderNode(name)?.guid === this.#guid) ?? null;
     this.#isBusy = position.kind !== "gone" && position.kind !== "granted" && position.kind !== "eligible";
     switch (position.kind) {
       case "gone":
         // An ensemble whose servers differ may still have a node that this server has not: it would stay in front of
         // all others.
-        if (this.#node !== null) await deleteIfThere(this.#zk, `${this.#options.path.queue}/${this.#node}`);
+        if (this.#node !== null) await deleteNodeIfThere(this.#zk, `${this.#options.path.queue}/${this.#node}`);
         return { do: "contend" };
       case "granted": {
         const { grant } = position;
@@ -289,7 +294,7 @@ export class QueueContender {
     if (claim !== undefined) {
       const claimed = await claim.decide({
         isFree: position.kind === "eligible",
-        holders: grants.flatMap((name) => parseHolder(name)?.guid ?? []),
+        holders: grants.flatMap((name) => parseHolderNode(name)?.guid ?? []),
         guid: this.#guid,
         queueNode: `${this.#options.path.queue}/${this.#node}`,
       });
@@ -307,9 +312,9 @@ export class QueueContender {
       : await this.#awaitChange(view, limit, armed);
   }
 
-  #positionIn(view: LockView, oldest?: string): QueuePosition {
+  #positionIn(view: LockView, oldest?: string): LockQueuePosition {
     const { mode, waits, claim } = this.#options;
-    return queuePosition({
+    return lockQueuePosition({
       ...view,
       guid: this.#guid,
       mode,
@@ -340,20 +345,20 @@ export class QueueContender {
     return readAndWatch;
   }
 
-  async #awaitChange(view: LockView, limit: number, armed: ArmedWatch | null): Promise<ContenderStep> {
+  async #awaitChange(view: LockView, limit: number, armed: ArmedNodeWatch | null): Promise<ContenderStep> {
     const { mode, path } = this.#options;
     let { grants } = view;
     if (armed === null) {
       armed = this.#waits.arm();
       const list = await nullIfNoNode(this.#zk.getChildren(path.holders, { watch: armed.event.set }));
-      this.#isBusy = list !== null && !isCompatibleMode(mode, list.children, limit);
+      this.#isBusy = list !== null && !isCompatibleLockMode(mode, list.children, limit);
       if (list === null || !this.#isBusy) return readOnly;
       if (list.children.length !== grants.length) return readAndWatch;
       grants = list.children;
     }
     const changed = await this.#waits.waitFor(armed);
-    // Saves one round trip per handoff, see requestAfterGrantChange. A claim is decided with a new read.
-    const request = changed && this.#options.claim === undefined ? requestAfterGrantChange(mode, grants) : null;
+    // Saves one round trip per handoff, see lockRequestAfterGrantChange. A claim is decided with a new read.
+    const request = changed && this.#options.claim === undefined ? lockRequestAfterGrantChange(mode, grants) : null;
     if (request === null) return readOnly;
     return request === "next"
       ? { do: "advance", view: { ...view, grants } }
@@ -375,7 +380,7 @@ export class QueueContender {
    * Withdraws grants that later contenders have in advance; they are still in the queue. The holder's own grant must
    * exist: if it is gone, one of the others holds the lock.
    */
-  async #withdraw(view: LockView, { grants, oldest }: OutrankedGrants): Promise<ContenderStep> {
+  async #withdraw(view: LockView, { grants, oldest }: OutrankedLockGrants): Promise<ContenderStep> {
     const { path } = this.#options;
     const withdrawing = this.#zk.multi([
       { type: "setData", path: path.lock, data: this.#state.unchanged(view), version: view.version },
@@ -403,7 +408,7 @@ export class QueueContender {
     ];
     // The container belongs to the transaction: the server would never remove one that a crash had left without a
     // child.
-    if (!view.hasGrantsNode) multi.splice(1, 0, containerRequest(path.holders, acl));
+    if (!view.hasGrantsNode) multi.splice(1, 0, createContainerRequest(path.holders, acl));
     const made = await nullIfRefused(this.#zk.multi(multi), "BADVERSION", "NONODE", "NODEEXISTS").catch((thrown) => {
       if (this.#options.claim?.isRefusedHistory(thrown) === true) return null;
       throw thrown;
@@ -434,7 +439,7 @@ export class QueueContender {
 
   #creationOf(grant: string): MultiRequest {
     const { path, acl, info } = this.#options;
-    const data = formatNewNodeInfo(info, this.#zk.session);
+    const data = formatNewHolderNodeInfo(info, this.#zk.session);
     return { type: "create", path: `${path.holders}/${grant}`, data, acl, flags: createFlag.ephemeral };
   }
 
@@ -475,9 +480,9 @@ export class QueueContender {
 
   #toGranted(
     node: string,
-    { limit, ...grant }: Pick<GrantedContender, "token" | "limit" | "queueNode" | "aheadMs">,
-  ): GrantedContender {
-    const slot = parseHolder(node)?.slot ?? null;
+    { limit, ...grant }: Pick<GrantedLockContender, "token" | "limit" | "queueNode" | "aheadMs">,
+  ): GrantedLockContender {
+    const slot = parseHolderNode(node)?.slot ?? null;
     return { do: "granted", guid: this.#guid, node, slot, limit: slot === null ? null : limit, ...grant };
   }
 
@@ -497,8 +502,8 @@ export class QueueContender {
 
   async #findNode(): Promise<string | null> {
     const { path } = this.#options;
-    const queue = await readAfterOwnWrites(this.#zk, path.lock, () => childNames(this.#zk, path.queue));
-    return queue.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
+    const queue = await readAfterOwnWrites(this.#zk, path.lock, () => readChildNames(this.#zk, path.queue));
+    return queue.find((name) => parseContenderNode(name)?.guid === this.#guid) ?? null;
   }
 }
 

@@ -22,7 +22,7 @@ export interface HolderNode {
 }
 
 /** Maximum priority; 0 is served first. Three digits keep a sorted list in order. */
-export const priorityMax = 999;
+export const lockPriorityMax = 999;
 
 const letters = { exclusive: "x", shared: "s", permit: "p" } as const satisfies Record<LockMode, string>;
 const modes: Record<string, LockMode> = { x: "exclusive", s: "shared", p: "permit" };
@@ -32,9 +32,12 @@ const contenderPattern = /^(\d{3})-([xsp])-([0-9a-z]+)-(-?\d{10})$/;
 const holderPattern = /^(?:([xs])|p(\d{1,6}))-([0-9a-z]+)$/;
 
 /** Returns the name to which the server appends a sequence. Throws USAGE for a priority outside 0 to 999. */
-export function contenderPrefix(priority: number, mode: LockMode, guid: string): string {
-  if (!Number.isInteger(priority) || priority < 0 || priority > priorityMax) {
-    throw new BatonError("USAGE", `Priority ${priority} is not a whole number from 0 (first) to ${priorityMax} (last)`);
+export function contenderNodePrefix(priority: number, mode: LockMode, guid: string): string {
+  if (!Number.isInteger(priority) || priority < 0 || priority > lockPriorityMax) {
+    throw new BatonError(
+      "USAGE",
+      `Priority ${priority} is not a whole number from 0 (first) to ${lockPriorityMax} (last)`,
+    );
   }
   return `${String(priority).padStart(3, "0")}-${letters[mode]}-${guid}-`;
 }
@@ -44,7 +47,7 @@ export function holderNodeName({ mode, slot, guid }: Omit<HolderNode, "name">): 
 }
 
 /** Returns null for a name that is not a contender's. */
-export function parseContender(name: string): ContenderNode | null {
+export function parseContenderNode(name: string): ContenderNode | null {
   const [, priority, letter, guid, sequence] = contenderPattern.exec(name) ?? [];
   if (priority === undefined || guid === undefined || sequence === undefined) return null;
   const mode = modes[letter ?? ""];
@@ -52,7 +55,7 @@ export function parseContender(name: string): ContenderNode | null {
 }
 
 /** Returns null for a name that is not a holder's. */
-export function parseHolder(name: string): HolderNode | null {
+export function parseHolderNode(name: string): HolderNode | null {
   const [, letter, digits, guid] = holderPattern.exec(name) ?? [];
   const mode = digits === undefined ? modes[letter ?? ""] : "permit";
   if (mode === undefined || guid === undefined) return null;

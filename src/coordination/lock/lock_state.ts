@@ -6,7 +6,7 @@ import { BatonError } from "../../base/errors.ts";
 import { demandJsonFields, encodeJson } from "../../base/support/json_fields.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
-import { childNames, nullIfNoNode } from "../nodes/node_requests.ts";
+import { nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 
 interface LockState {
   /** Number of permits; null until the first request for a permit. */
@@ -62,7 +62,7 @@ export interface LockStateCodec {
   readonly mayAdvance: boolean;
 }
 
-export const limitStateCodec: LockStateCodec = {
+export const lockLimitStateCodec: LockStateCodec = {
   initial: (limit) => formatLockState({ limit }),
   unchanged: ({ state }) => formatLockState(state),
   afterGrant: (_, { limit }) => formatLockState({ limit }),
@@ -90,11 +90,11 @@ export interface LockView {
  * the server removes it when no process waits. The version is read first: a grant between the two reads makes the
  * version stale, but never the list of grants too short. All three requests go in one packet and are executed in order.
  */
-export async function readLock(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LockView | null> {
+export async function readLockView(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LockView | null> {
   const [lock, grants, queue] = await Promise.all([
     nullIfNoNode(zk.getData(path.lock)),
     nullIfNoNode(zk.getChildren(path.holders, watch === undefined ? {} : { watch })),
-    childNames(zk, path.queue),
+    readChildNames(zk, path.queue),
   ]);
   if (lock === null) return null;
   return {

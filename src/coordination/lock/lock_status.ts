@@ -1,16 +1,16 @@
 /** Reads the holders and waiters of a lock, for display and for messages about a busy lock. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
+import { type HolderNodeInfo, nameOfHolder, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import type { LockMode } from "../../base/process/lease.ts";
-import { parseContender, parseHolder } from "./lock_nodes.ts";
+import { parseContenderNode, parseHolderNode } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "../nodes/node_paths.ts";
-import { readLock } from "./lock_state.ts";
-import { readAfterSync, readNodes, readTwiceAtMost } from "../nodes/node_requests.ts";
-import { contenderComesBefore, grantsMax, heldGrants } from "./queue_position.ts";
+import { readLockView } from "./lock_state.ts";
+import { readAfterSync, readExistingNodes, readTwiceAtMost } from "../nodes/node_requests.ts";
+import { contenderComesBefore, exclusiveLockGrantsMax, holdingLockGrants } from "./queue_position.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 
-export interface HolderStatus extends NodeInfo {
+export interface LockHolderStatus extends HolderNodeInfo {
   /** Id for `break --holder`. */
   readonly holderId: string;
   readonly mode: LockMode;
@@ -20,7 +20,7 @@ export interface HolderStatus extends NodeInfo {
   readonly sessionId: bigint;
 }
 
-interface WaiterStatus extends NodeInfo {
+interface WaiterStatus extends HolderNodeInfo {
   readonly holderId: string;
   readonly mode: LockMode;
   readonly priority: number;
@@ -35,7 +35,7 @@ export interface LockStatus {
   /** Number of permits; null until the first request for a permit. */
   readonly limit: number | null;
   /** Sorted by the order of the grants. */
-  readonly holders: readonly HolderStatus[];
+  readonly holders: readonly LockHolderStatus[];
   /** Sorted by the order of the queue. */
   readonly waiters: readonly WaiterStatus[];
 }
@@ -55,20 +55,20 @@ export async function lockStatus(zk: ZooKeeper, name: string, options: LockStatu
 
 async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOptions): Promise<LockStatus> {
   const path = options.path ?? lockPath(name, options.root);
-  const view = await readAfterSync(zk, path.lock, () => readLock(zk, path));
+  const view = await readAfterSync(zk, path.lock, () => readLockView(zk, path));
   const detailsMax = options.detailsMax ?? Number.POSITIVE_INFINITY;
-  const contenders = (view?.queue ?? []).map(parseContender).filter((node) => node !== null);
+  const contenders = (view?.queue ?? []).map(parseContenderNode).filter((node) => node !== null);
   contenders.sort((left, right) => (contenderComesBefore(left, right) ? -1 : 1));
-  const grants = (view?.grants ?? []).map(parseHolder).filter((node) => node !== null);
+  const grants = (view?.grants ?? []).map(parseHolderNode).filter((node) => node !== null);
   const [granted, queued] = await Promise.all([
     // Ages tell which of several exclusive grants holds the lock.
-    readNodes(zk, path.holders, grants.slice(0, Math.max(detailsMax, grantsMax))),
-    readNodes(zk, path.queue, contenders.slice(0, detailsMax)),
+    readExistingNodes(zk, path.holders, grants.slice(0, Math.max(detailsMax, exclusiveLockGrantsMax))),
+    readExistingNodes(zk, path.queue, contenders.slice(0, detailsMax)),
   ]);
   granted.sort((left, right) => (left.stat.czxid < right.stat.czxid ? -1 : 1));
-  const held = heldGrants(granted.map(({ node: { guid: holderId, mode, slot }, data, stat }) => {
+  const held = holdingLockGrants(granted.map(({ node: { guid: holderId, mode, slot }, data, stat }) => {
     return {
-      ...parseNodeInfo(data),
+      ...parseHolderNodeInfo(data),
       holderId,
       mode,
       slot,
@@ -87,7 +87,7 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
     waiters: queued.filter(({ node }) => waiting.includes(node)).map(({ node, data, stat: { ephemeralOwner } }) => {
       const { guid: holderId, mode, priority } = node;
       const place = waiting.indexOf(node) + 1;
-      return { ...parseNodeInfo(data), holderId, mode, priority, place, sessionId: ephemeralOwner };
+      return { ...parseHolderNodeInfo(data), holderId, mode, priority, place, sessionId: ephemeralOwner };
     }),
   };
 }
@@ -105,18 +105,18 @@ export function describeLock(
 ): string {
   const others = status.waiters.filter((waiter) => waiter.holderId !== guid).length;
   const waiting = others === 0 ? "" : others === 1 ? "; 1 other is waiting" : `; ${others} others are waiting`;
-  return `${describeHolders(status, nowMs)}${waiting}`;
+  return `${describeLockHolders(status, nowMs)}${waiting}`;
 }
 
 /** Returns the part of `describeLock` that names the holders. */
-export function describeHolders({ holders }: LockStatus, nowMs: number): string {
+export function describeLockHolders({ holders }: LockStatus, nowMs: number): string {
   const named = holders.slice(0, holdersNamedMax).map((holder) => describeHolder(holder, nowMs));
   const more = holders.length - named.length;
   if (more > 0) named.push(`by ${more} more`);
   return named.length === 0 ? "no process holds it at the moment" : `held ${named.join(", ")}`;
 }
 
-function describeHolder(holder: HolderStatus, nowMs: number): string {
+function describeHolder(holder: LockHolderStatus, nowMs: number): string {
   // The start time is from another machine's wall clock and may be in the future.
   const heldMs = Math.max(0, nowMs - holder.sinceMs);
   const since = holder.sinceMs === 0 ? "" : `for ${formatDuration(heldMs)} `;

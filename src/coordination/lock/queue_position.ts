@@ -7,12 +7,12 @@
  * lock, so that it keeps its place when a better contender withdraws the grant.
  */
 import type { LockMode } from "../../base/process/lease.ts";
-import { type ContenderNode, parseContender, parseHolder } from "./lock_nodes.ts";
+import { type ContenderNode, parseContenderNode, parseHolderNode } from "./lock_nodes.ts";
 
 /** Maximum number of exclusive grants of one lock: the holder's, and one in advance. */
-export const grantsMax = 2;
+export const exclusiveLockGrantsMax = 2;
 
-export interface QueueView {
+export interface LockQueueView {
   /** Children of `h`; empty when `h` does not exist. */
   readonly grants: readonly string[];
   /** Children of `q`. */
@@ -27,13 +27,13 @@ export interface QueueView {
   readonly mayAdvance?: boolean;
 }
 
-export interface OutrankedGrants {
+export interface OutrankedLockGrants {
   readonly grants: readonly string[];
   /** The holder's grant. */
   readonly oldest: string;
 }
 
-export type QueuePosition =
+export type LockQueuePosition =
   /** Own node is among the grants; the lock is held when no older grant is left. */
   | { readonly kind: "granted"; readonly grant: string }
   /** Neither granted nor queued: the own node was deleted. */
@@ -45,19 +45,19 @@ export type QueuePosition =
   /** Contenders behind this one have grants; one of them may hold the lock: read the ages of all grants. */
   | { readonly kind: "unclear" }
   /** Contenders behind this one have grants in advance: withdraw them. */
-  | { readonly kind: "outranks" } & OutrankedGrants
+  | { readonly kind: "outranks" } & OutrankedLockGrants
   /** Contenders are ahead: wait until the nearest one, `watch`, is gone or granted. */
   | { readonly kind: "queued"; readonly watch: string; readonly ahead: number; readonly passed: boolean }
   /** First of those without a grant, but no grant is possible: wait until the grants change. */
   | { readonly kind: "blocked"; readonly passed: boolean };
 
-export function queuePosition(view: QueueView): QueuePosition {
+export function lockQueuePosition(view: LockQueueView): LockQueuePosition {
   const { mode, limit } = view;
-  const grants = view.grants.map((name) => ({ name, guid: parseHolder(name)?.guid }));
+  const grants = view.grants.map((name) => ({ name, guid: parseHolderNode(name)?.guid }));
   const own = grants.find(({ guid }) => guid === view.guid);
   if (own !== undefined) return { kind: "granted", grant: own.name };
 
-  const contenders = view.queue.map(parseContender).filter((node) => node !== null);
+  const contenders = view.queue.map(parseContenderNode).filter((node) => node !== null);
   const mine = contenders.find((node) => node.guid === view.guid);
   if (mine === undefined) return { kind: "gone" };
 
@@ -65,7 +65,7 @@ export function queuePosition(view: QueueView): QueuePosition {
   const before = contenders.filter((node) => contenderComesBefore(node, mine) && !granted.has(node.guid));
   const passed = contenders.some((node) => node.sequence < mine.sequence && contenderComesBefore(mine, node));
   const inTurn = mode === "shared" ? before.every((node) => node.mode === "shared") : before.length === 0;
-  if (inTurn && isCompatibleMode(mode, view.grants, limit)) return { kind: "eligible", passed };
+  if (inTurn && isCompatibleLockMode(mode, view.grants, limit)) return { kind: "eligible", passed };
 
   const nearest = before.reduce<ContenderNode | null>(
     (last, node) => (last === null || contenderComesBefore(last, node) ? node : last),
@@ -82,7 +82,8 @@ export function queuePosition(view: QueueView): QueuePosition {
     if (withdrawn.length > 0) return { kind: "outranks", grants: withdrawn, oldest };
   }
   const { mayAdvance = true } = view;
-  const isNext = mayAdvance && mode === "exclusive" && areExclusive(view.grants) && grants.length < grantsMax;
+  const isNext = mayAdvance && mode === "exclusive" && areExclusive(view.grants) &&
+    grants.length < exclusiveLockGrantsMax;
   return { kind: isNext ? "next" : "blocked", passed };
 }
 
@@ -91,8 +92,8 @@ export function queuePosition(view: QueueView): QueuePosition {
  * outcome. It may ask for a grant, which checks the version, if it has not asked before; and it holds with a grant that
  * is alone. A wait needs a server that is not behind.
  */
-export function isSettledPosition(
-  position: QueuePosition,
+export function isSettledQueuePosition(
+  position: LockQueuePosition,
   { mode, grants, hasAsked }: {
     readonly mode: LockMode;
     readonly grants: readonly string[];
@@ -104,9 +105,9 @@ export function isSettledPosition(
 }
 
 /** True if one more process may hold in `mode` beside `grants`. An unknown name is compatible with no mode. */
-export function isCompatibleMode(mode: LockMode, grants: readonly string[], limit: number): boolean {
+export function isCompatibleLockMode(mode: LockMode, grants: readonly string[], limit: number): boolean {
   if (mode === "exclusive") return grants.length === 0;
-  if (grants.some((name) => parseHolder(name)?.mode !== mode)) return false;
+  if (grants.some((name) => parseHolderNode(name)?.mode !== mode)) return false;
   return mode === "shared" || grants.length < limit;
 }
 
@@ -123,21 +124,21 @@ export function contenderComesBefore(left: ContenderNode, right: ContenderNode):
  * The only grant is gone: the lock is free. One of several exclusive grants is gone: there is room for one in advance.
  * Of several other grants it is unknown how many are left.
  */
-export function requestAfterGrantChange(mode: LockMode, grants: readonly string[]): "eligible" | "next" | null {
+export function lockRequestAfterGrantChange(mode: LockMode, grants: readonly string[]): "eligible" | "next" | null {
   if (grants.length === 1) return "eligible";
   return mode === "exclusive" && areExclusive(grants) ? "next" : null;
 }
 
 /** Returns the grants that hold the lock: of exclusive ones only the oldest. `grants` are sorted, the oldest first. */
-export function heldGrants<G extends { readonly mode: LockMode }>(grants: readonly G[]): readonly G[] {
+export function holdingLockGrants<G extends { readonly mode: LockMode }>(grants: readonly G[]): readonly G[] {
   return grants[0]?.mode === "exclusive" ? grants.slice(0, 1) : grants;
 }
 
-const areExclusive = (grants: readonly string[]) => grants.every((name) => parseHolder(name)?.mode === "exclusive");
+const areExclusive = (grants: readonly string[]) => grants.every((name) => parseHolderNode(name)?.mode === "exclusive");
 
 /** Returns the lowest slot that no holder has; it is below the limit while there are fewer holders than permits. */
 export function freePermitSlot(grants: readonly string[]): number {
-  const taken = new Set(grants.map((name) => parseHolder(name)?.slot));
+  const taken = new Set(grants.map((name) => parseHolderNode(name)?.slot));
   let slot = 0;
   while (taken.has(slot)) slot++;
   return slot;

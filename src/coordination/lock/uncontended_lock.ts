@@ -8,13 +8,19 @@ import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.t
 import type { Clock } from "../../base/support/clock.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "../nodes/create_nodes.ts";
-import { limitStateCodec } from "./lock_state.ts";
-import { formatNewNodeInfo, type HolderInfo } from "../nodes/holder_info.ts";
+import { createContainerRequest, createParentNodes } from "../nodes/create_nodes.ts";
+import { lockLimitStateCodec } from "./lock_state.ts";
+import { formatNewHolderNodeInfo, type HolderInfo } from "../nodes/holder_info.ts";
 import { holderNodeName } from "./lock_nodes.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
-import { waitForFreshLease } from "../nodes/session_waits.ts";
-import { deleteIfThere, isRefusal, isTransient, readOutcome, retryOnConnectionLoss } from "../nodes/node_requests.ts";
+import { waitForFreshSessionLease } from "../nodes/session_waits.ts";
+import {
+  deleteNodeIfThere,
+  isServerRefusal,
+  isTransientFailure,
+  readWriteOutcome,
+  retryOnConnectionLoss,
+} from "../nodes/node_requests.ts";
 import { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
 export interface UncontendedLockOptions {
@@ -26,11 +32,11 @@ export interface UncontendedLockOptions {
   readonly kind: string;
   /** See ZooKeeperLeaseOptions. */
   readonly watchDelayMs?: number;
-  readonly bundled?: BundledRequests;
+  readonly bundled?: RequestsWithLockGrant;
 }
 
 /** Requests that belong to the transaction of the grant. */
-export interface BundledRequests {
+export interface RequestsWithLockGrant {
   /** Returns the requests. `holder` is the name of the holder's node. */
   requests(holder: string): readonly MultiRequest[];
   /** Called when a request was refused. True if the next `requests` are different and worth a try. */
@@ -62,7 +68,7 @@ export async function acquireUncontendedLock(
   if (granted === null) return null;
   const holderPath = `${path.holders}/${node}`;
   try {
-    await waitForFreshLease(zk.session, { clock, signal: zk.session.ended, isPatient: false });
+    await waitForFreshSessionLease(zk.session, { clock, signal: zk.session.ended, isPatient: false });
   } catch (thrown) {
     void deleteLater(zk, holderPath, clock);
     throw thrown;
@@ -97,21 +103,21 @@ async function requestGrant(
       const [made] = await createHeldLock(zk, node, { ...options, requests });
       if (made !== undefined && "stat" in made) return { token: made.stat.czxid, isDirect };
     } catch (thrown) {
-      if (isRefusal(thrown, "NODEEXISTS", "NONODE") && (thrown.index ?? 0) >= requestsOfLock) {
+      if (isServerRefusal(thrown, "NODEEXISTS", "NONODE") && (thrown.index ?? 0) >= requestsOfLock) {
         const request = requests[(thrown.index ?? 0) - requestsOfLock];
         if (tries < triesMax && request !== undefined && options.bundled?.canRetry(thrown, request) === true) continue;
         return null;
       }
-      if (isRefusal(thrown, "NODEEXISTS")) return null;
-      if (isRefusal(thrown, "NONODE") && tries < triesMax) {
-        await retryOnConnectionLoss(zk, () => createParents(zk, path.lock, acl), { clock });
+      if (isServerRefusal(thrown, "NODEEXISTS")) return null;
+      if (isServerRefusal(thrown, "NONODE") && tries < triesMax) {
+        await retryOnConnectionLoss(zk, () => createParentNodes(zk, path.lock, acl), { clock });
         continue;
       }
-      if (!isTransient(thrown)) throw thrown;
+      if (!isTransientFailure(thrown)) throw thrown;
     }
     // The outcome is unknown.
     const holder = `${path.holders}/${node}`;
-    const reading = () => readOutcome(zk, path.lock, () => zk.exists(holder), (stat) => stat !== null);
+    const reading = () => readWriteOutcome(zk, path.lock, () => zk.exists(holder), (stat) => stat !== null);
     try {
       const stat = await retryOnConnectionLoss(zk, reading, { clock });
       return stat?.ephemeralOwner === zk.session.id ? { token: stat.czxid, isDirect: false } : null;
@@ -127,7 +133,7 @@ async function requestGrant(
  * holds. Ends when that is done or the session has ended.
  */
 async function deleteLater(zk: ZooKeeper, holder: string, clock: Clock): Promise<void> {
-  const deleting = () => deleteIfThere(zk, holder);
+  const deleting = () => deleteNodeIfThere(zk, holder);
   // If this fails, the session has ended, and its nodes with it.
   await retryOnConnectionLoss(zk, deleting, { clock, limitMs: Infinity }).catch(() => {});
 }
@@ -141,10 +147,10 @@ function createHeldLock(
   node: string,
   { path, acl, info, requests }: UncontendedLockOptions & { readonly requests: readonly MultiRequest[] },
 ) {
-  const data = formatNewNodeInfo(info, zk.session);
+  const data = formatNewHolderNodeInfo(info, zk.session);
   return zk.multi([
-    containerRequest(path.lock, acl, limitStateCodec.initial(null)),
-    containerRequest(path.holders, acl),
+    createContainerRequest(path.lock, acl, lockLimitStateCodec.initial(null)),
+    createContainerRequest(path.holders, acl),
     { type: "create", path: `${path.holders}/${node}`, data, acl, flags: createFlag.ephemeral },
     ...requests,
   ]);

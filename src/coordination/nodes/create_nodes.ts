@@ -3,17 +3,17 @@
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { ancestorPaths } from "./node_paths.ts";
-import { isRefusal, nullIfRefused } from "./node_requests.ts";
+import { ancestorNodePaths } from "./node_paths.ts";
+import { isServerRefusal, nullIfRefused } from "./node_requests.ts";
 
 /**
  * Nodes that the caller believes to be missing above the new one: the inner container, both of them, or also the nodes
  * above these.
  */
-export type MissingNodes = "nothing" | "inner" | "outer" | "parents";
+export type MissingContainers = "nothing" | "inner" | "outer" | "parents";
 
-export interface CreateMemberOptions {
-  readonly missing: MissingNodes;
+export interface CreateMemberNodeOptions {
+  readonly missing: MissingContainers;
   /** The requests that create the outer and the inner container. */
   readonly containers: readonly [MultiRequest, MultiRequest];
   /** Path of the new node without the sequence that the server appends. */
@@ -29,8 +29,8 @@ export interface CreateMemberOptions {
  */
 export async function createMemberNode(
   zk: ZooKeeper,
-  { missing, containers, prefix, data, acl }: CreateMemberOptions,
-): Promise<{ readonly node: string } | { readonly missing: MissingNodes }> {
+  { missing, containers, prefix, data, acl }: CreateMemberNodeOptions,
+): Promise<{ readonly node: string } | { readonly missing: MissingContainers }> {
   for (const { path } of containers) zk.usesContainer?.(path);
   try {
     if (missing === "nothing") {
@@ -43,10 +43,10 @@ export async function createMemberNode(
     ])).at(-1);
     return { node: nameOf(made?.type === "create" ? made.path : "") };
   } catch (thrown) {
-    if (isRefusal(thrown, "NONODE")) {
+    if (isServerRefusal(thrown, "NONODE")) {
       return { missing: missing === "nothing" || missing === "inner" ? "outer" : "parents" };
     }
-    if (isRefusal(thrown, "NODEEXISTS")) return { missing: missing === "inner" ? "nothing" : "inner" };
+    if (isServerRefusal(thrown, "NODEEXISTS")) return { missing: missing === "inner" ? "nothing" : "inner" };
     throw thrown;
   }
 }
@@ -55,19 +55,19 @@ export async function createMemberNode(
  * Creates a node that the server deletes some time after its last child is gone. Belongs into the transaction that
  * creates the first child: the server never deletes a container that has had no child.
  */
-export function containerRequest(path: string, acl: Acl[], data: Uint8Array = new Uint8Array()): MultiRequest {
+export function createContainerRequest(path: string, acl: Acl[], data: Uint8Array = new Uint8Array()): MultiRequest {
   return { type: "createContainer", path, data, acl, flags: createFlag.container };
 }
 
 /** Creates the missing nodes above a path. The requests go in one packet: a slow disk flushes once for all of them. */
-export async function createParents(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
+export async function createParentNodes(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
   const create = (parent: string) => nullIfRefused(zk.create(parent, new Uint8Array(), { acl }), "NODEEXISTS");
-  const creations = ancestorPaths(path).map((parent) => ({ parent, creation: create(parent) }));
+  const creations = ancestorNodePaths(path).map((parent) => ({ parent, creation: create(parent) }));
   for (const { creation } of creations) creation.catch(() => {}); // the first failure explains the others
   for (const { parent, creation } of creations) {
     await creation.catch((thrown) => {
       // The client creates the root of a new chroot when it creates the first node: the others came too early.
-      if (isRefusal(thrown, "NONODE")) return create(parent);
+      if (isServerRefusal(thrown, "NONODE")) return create(parent);
       throw thrown;
     });
   }

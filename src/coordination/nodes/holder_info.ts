@@ -22,7 +22,7 @@ export interface HolderInfo {
   readonly isChoosing?: boolean;
 }
 
-export interface NodeInfo extends HolderInfo {
+export interface HolderNodeInfo extends HolderInfo {
   /** Start of the wait, or of the hold, by the wall clock of its host, in Unix milliseconds. */
   readonly sinceMs: number;
   /** Timeout T of its session: the time that `break --force` waits. */
@@ -30,10 +30,10 @@ export interface NodeInfo extends HolderInfo {
   /** Warning for an operator: the holder's command cannot be stopped, or runs without a guard. */
   readonly warning?: string;
   /** Request to give the lock back, if there is one. */
-  readonly revoke: Revocation | null;
+  readonly revoke: HolderRevocation | null;
 }
 
-export interface Revocation {
+export interface HolderRevocation {
   readonly by: string;
   readonly reason: string;
 }
@@ -41,7 +41,7 @@ export interface Revocation {
 export const unknownHolder: HolderInfo = { host: "", pid: 0, user: "", argv0: "", reason: "" };
 
 /** Describes this process, or the script that it holds for, to other contenders. */
-export function holderInfo({ command, values, script }: {
+export function describeThisHolder({ command, values, script }: {
   readonly command: readonly [string, ...string[]];
   /** A script that is not a child of this process. */
   readonly script?: { readonly pid: number };
@@ -63,17 +63,17 @@ function shortenCommand(command: string): string {
   return command.length <= commandLengthMax ? command : `${command.slice(0, commandLengthMax)}…`;
 }
 
-export function formatNodeInfo(info: NodeInfo): Uint8Array {
+export function formatHolderNodeInfo(info: HolderNodeInfo): Uint8Array {
   return encodeJson(info);
 }
 
 /** Formats the data of a node that a contender or holder creates now. */
-export function formatNewNodeInfo(info: HolderInfo, session: { readonly timeoutMs: number }): Uint8Array {
-  return formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null });
+export function formatNewHolderNodeInfo(info: HolderInfo, session: { readonly timeoutMs: number }): Uint8Array {
+  return formatHolderNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null });
 }
 
 /** Reads the known fields of `data`; the others are empty. Never throws. */
-export function parseNodeInfo(data: Uint8Array): NodeInfo {
+export function parseHolderNodeInfo(data: Uint8Array): HolderNodeInfo {
   const fields = parseJsonFields(data);
   const { revoke, value, priority, isChoosing, warning } = fields;
   return {

@@ -4,7 +4,7 @@
  */
 import { BatonError } from "../../base/errors.ts";
 
-export const defaultRoot = "/baton";
+export const defaultRootNode = "/baton";
 
 export interface LockPath {
   /** Container whose data is the lock's state; its version guards every grant. */
@@ -17,21 +17,21 @@ export interface LockPath {
 const kinds = { locks: "a lock", elections: "an election", barriers: "a barrier", gates: "a barrier" } as const;
 
 /** `root` is a ZooKeeper path without a slash at its end. Throws USAGE for an invalid name. */
-export function objectPath(folder: keyof typeof kinds, name: string, root?: string): string {
-  return `${kindFolder(folder, root)}/${encodeLockName(name, kinds[folder])}`;
+export function coordinationObjectPath(folder: keyof typeof kinds, name: string, root?: string): string {
+  return `${coordinationFolderPath(folder, root)}/${encodeLockName(name, kinds[folder])}`;
 }
 
 export function lockPath(name: string, root?: string): LockPath {
-  return lockPathAt(objectPath("locks", name, root));
+  return lockPathAt(coordinationObjectPath("locks", name, root));
 }
 
 /** Returns the path of an election, with the same nodes as a lock. */
 export function electionPath(name: string, root?: string): LockPath {
-  return lockPathAt(objectPath("elections", name, root));
+  return lockPathAt(coordinationObjectPath("elections", name, root));
 }
 
 /** Returns the node whose children are the objects of a kind: one of `kinds`, "pools" or "fences". */
-export function kindFolder(kind: string, root: string = defaultRoot): string {
+export function coordinationFolderPath(kind: string, root: string = defaultRootNode): string {
   return `${root === "/" ? "" : root}/${kind}`;
 }
 
@@ -41,13 +41,13 @@ export function lockPathAt(lock: string): LockPath {
 }
 
 /** Returns the nodes above a path, outermost first, without the root. */
-export function ancestorPaths(path: string): string[] {
+export function ancestorNodePaths(path: string): string[] {
   const names = path.split("/").slice(1, -1);
   return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
 }
 
 /** Maximum length of a name in bytes of UTF-8. With every byte as %XX the path is still short. */
-export const nameBytesMax = 255;
+export const lockNameBytesMax = 255;
 
 /** Matches the usual names: they are valid, and only their slashes are encoded. */
 const plainName = /^[A-Za-z0-9_,:@+=-][A-Za-z0-9_,:@+=./-]{0,254}$/;
@@ -61,7 +61,7 @@ export function encodeLockName(name: string, kind = "a lock"): string {
     new BatonError("USAGE", `${JSON.stringify(name)} cannot be the name of ${kind}: ${why}`);
   if (name === "") throw refuse("it is empty");
   const bytes = utf8.encode(name).length;
-  if (bytes > nameBytesMax) throw refuse(`it has ${bytes} bytes, the maximum is ${nameBytesMax}`);
+  if (bytes > lockNameBytesMax) throw refuse(`it has ${bytes} bytes, the maximum is ${lockNameBytesMax}`);
   // Lists print one name per line, and a name must not move the cursor.
   // deno-lint-ignore no-control-regex
   if (/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(name)) throw refuse("it contains a control character");

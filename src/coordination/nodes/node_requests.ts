@@ -16,12 +16,12 @@ const transient: readonly (ZooKeeperErrorName | number)[] = [
   "THROTTLEDOP",
 ];
 
-export function isTransient(thrown: unknown): boolean {
+export function isTransientFailure(thrown: unknown): boolean {
   return thrown instanceof ZooKeeperError && transient.includes(thrown.reason);
 }
 
 /** True when the server refused the request for one of these reasons. */
-export function isRefusal(thrown: unknown, ...reasons: ZooKeeperErrorName[]): thrown is ZooKeeperError {
+export function isServerRefusal(thrown: unknown, ...reasons: ZooKeeperErrorName[]): thrown is ZooKeeperError {
   return thrown instanceof ZooKeeperError && reasons.some((reason) => reason === thrown.reason);
 }
 
@@ -30,7 +30,7 @@ export async function readTwiceAtMost<T>({ session }: Pick<ZooKeeper, "session">
   try {
     return await read();
   } catch (thrown) {
-    if (!isTransient(thrown) || session.ended.aborted) throw thrown;
+    if (!isTransientFailure(thrown) || session.ended.aborted) throw thrown;
     return await read();
   }
 }
@@ -56,7 +56,7 @@ export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidde
   try {
     return await reading;
   } catch (thrown) {
-    if (isRefusal(thrown, "NOAUTH")) return "hidden";
+    if (isServerRefusal(thrown, "NOAUTH")) return "hidden";
     throw thrown;
   }
 }
@@ -66,7 +66,7 @@ export async function nullIfRefused<T>(request: Promise<T>, ...reasons: ZooKeepe
   try {
     return await request;
   } catch (thrown) {
-    if (isRefusal(thrown, ...reasons)) return null;
+    if (isServerRefusal(thrown, ...reasons)) return null;
     throw thrown;
   }
 }
@@ -75,12 +75,12 @@ export async function nullIfRefused<T>(request: Promise<T>, ...reasons: ZooKeepe
 export const nullIfNoNode = <T>(reading: Promise<T>): Promise<T | null> => nullIfRefused(reading, "NONODE");
 
 /** Deletes a node of any version. Returns false when it does not exist. */
-export async function deleteIfThere(zk: Pick<ZooKeeper, "delete">, path: string): Promise<boolean> {
+export async function deleteNodeIfThere(zk: Pick<ZooKeeper, "delete">, path: string): Promise<boolean> {
   return await nullIfNoNode(zk.delete(path, -1).then(() => true)) ?? false;
 }
 
 /** Returns the names of the children; none when the node does not exist. */
-export async function childNames(
+export async function readChildNames(
   zk: Pick<ZooKeeper, "getChildren">,
   path: string,
   options: NodeReadOptions = {},
@@ -89,7 +89,7 @@ export async function childNames(
 }
 
 /** Reads those of the nodes below `folder` that still exist. */
-export async function readNodes<N extends { readonly name: string }>(
+export async function readExistingNodes<N extends { readonly name: string }>(
   zk: Pick<ZooKeeper, "getData">,
   folder: string,
   nodes: readonly N[],
@@ -115,7 +115,7 @@ export function readAfterSync<T>(zk: ZooKeeper, path: string, read: () => Promis
  * has. A write needs a quorum, even one that changes nothing or is refused, and the writes of a session are executed in
  * their order.
  */
-export async function settleWrites(zk: ZooKeeper, path: string): Promise<void> {
+export async function settleEarlierWrites(zk: ZooKeeper, path: string): Promise<void> {
   await nullIfRefused(zk.multi([{ type: "check", path, version: -1 }]), "NONODE", "NOAUTH");
 }
 
@@ -123,7 +123,7 @@ export async function settleWrites(zk: ZooKeeper, path: string): Promise<void> {
  * Reads the outcome of an own write whose response was lost. What is there is there, and no write is needed, which
  * takes long on a slow disk. What is missing may still come, until a later write of this session has been executed.
  */
-export async function readOutcome<T>(
+export async function readWriteOutcome<T>(
   zk: ZooKeeper,
   path: string,
   read: () => Promise<T>,
@@ -135,7 +135,7 @@ export async function readOutcome<T>(
 
 /** Reads after a lost response: shows every earlier write of this session. */
 export function readAfterOwnWrites<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
-  return readAfter(settleWrites(zk, path), read);
+  return readAfter(settleEarlierWrites(zk, path), read);
 }
 
 /** Sends both requests in one packet. */
@@ -165,6 +165,6 @@ export async function retryOnConnectionLoss<T>(
 ): Promise<T> {
   const lastMs = clock.now() + limitMs;
   const mayRetry = (thrown: unknown) =>
-    isTransient(thrown) && !session.ended.aborted && clock.now() < lastMs && isWanted();
+    isTransientFailure(thrown) && !session.ended.aborted && clock.now() < lastMs && isWanted();
   return await retryWithBackoff(send, { clock, backoff: requestBackoff, signal, mayRetry });
 }

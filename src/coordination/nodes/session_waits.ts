@@ -7,16 +7,16 @@ import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
-import { isTransient } from "./node_requests.ts";
+import { isTransientFailure } from "./node_requests.ts";
 
 /** A watch and the number of the connection it was armed on. */
-export interface ArmedWatch {
+export interface ArmedNodeWatch {
   readonly event: OneTimeEvent;
   readonly connections: number;
 }
 
 /** Waits of one contender: for a watch to fire, or for a pause to end. `stop` ends them all. */
-export class AttemptWaits {
+export class SessionWaits {
   readonly #session: ZooKeeperSession;
   readonly #clock: Clock;
   #isStopped = false;
@@ -53,7 +53,7 @@ export class AttemptWaits {
         if (result !== null && !this.#isStopped) return result;
         failures = 0;
       } catch (thrown) {
-        if (!isTransient(thrown)) throw thrown;
+        if (!isTransientFailure(thrown)) throw thrown;
         recover();
         if (failures > 0) await this.pause(failures);
         failures++;
@@ -63,12 +63,12 @@ export class AttemptWaits {
   }
 
   /** Returns a new watch. The caller arms it before it sends the request that sets the watch on the server. */
-  arm(): ArmedWatch {
+  arm(): ArmedNodeWatch {
     return { event: new OneTimeEvent(), connections: this.#session.connections };
   }
 
   /** True when the watch fired; false when its connection is lost, or after `stop`. */
-  async waitFor({ event, connections }: ArmedWatch): Promise<boolean> {
+  async waitFor({ event, connections }: ArmedNodeWatch): Promise<boolean> {
     let changed = true;
     const giveUp = () => {
       changed = false;
@@ -118,7 +118,7 @@ export async function withinLeaveTime<T>(
  * ZooKeeper leader. Rejects with the signal's reason, and UNREACHABLE when `isPatient` is false and no response arrives
  * within T.
  */
-export async function waitForFreshLease(session: ZooKeeperSession, { clock, signal, isPatient }: {
+export async function waitForFreshSessionLease(session: ZooKeeperSession, { clock, signal, isPatient }: {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly isPatient: boolean;

@@ -10,9 +10,15 @@ import type { Clock } from "../../base/support/clock.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 import { printable } from "../../base/support/text.ts";
 import { ListenerSet } from "../../base/support/event.ts";
-import { formatNodeInfo, parseNodeInfo, type Revocation } from "./holder_info.ts";
+import { formatHolderNodeInfo, type HolderRevocation, parseHolderNodeInfo } from "./holder_info.ts";
 import type { Lease, LockMode } from "../../base/process/lease.ts";
-import { deleteIfThere, isRefusal, isTransient, nullIfNoNode, retryOnConnectionLoss } from "./node_requests.ts";
+import {
+  deleteNodeIfThere,
+  isServerRefusal,
+  isTransientFailure,
+  nullIfNoNode,
+  retryOnConnectionLoss,
+} from "./node_requests.ts";
 
 export interface ZooKeeperLeaseOptions
   extends Pick<Lease, "name" | "path" | "holderId" | "mode" | "slot" | "limit" | "fencingToken" | "waitedMs"> {
@@ -35,7 +41,7 @@ export interface ZooKeeperLeaseOptions
    */
   readonly watchDelayMs?: number | undefined;
   /** Reads from the node's data that the lock is asked back; baton's own format when left out. */
-  readonly parseRevocation?: ((data: Uint8Array) => Revocation | null) | undefined;
+  readonly parseRevocation?: ((data: Uint8Array) => HolderRevocation | null) | undefined;
 }
 
 const watchDelayMsDefault = 50;
@@ -63,7 +69,7 @@ export class ZooKeeperLease implements Lease {
   readonly #holderPath: string;
   readonly #queueNode: string | null;
   readonly #kind: string;
-  readonly #parseRevocation: (data: Uint8Array) => Revocation | null;
+  readonly #parseRevocation: (data: Uint8Array) => HolderRevocation | null;
   readonly #lost = new AbortController();
   readonly #changes = new ListenerSet();
   readonly #subscriptions = new TaskScope();
@@ -89,7 +95,7 @@ export class ZooKeeperLease implements Lease {
     this.#queueNode = options.queueNode ?? null;
     this.#sinceMs = (options.aheadMs ?? 0) > aheadMsMax ? Date.now() : null;
     this.#kind = options.kind;
-    this.#parseRevocation = options.parseRevocation ?? ((data) => parseNodeInfo(data).revoke);
+    this.#parseRevocation = options.parseRevocation ?? ((data) => parseHolderNodeInfo(data).revoke);
     this.name = options.name;
     this.path = options.path;
     this.holderId = options.holderId;
@@ -175,7 +181,7 @@ export class ZooKeeperLease implements Lease {
     try {
       await this.#zk.multi([{ type: "delete", path: this.#holderPath, version: -1 }, ...requests]);
     } catch (thrown) {
-      this.#isReleasing = isTransient(thrown); // the node may be gone
+      this.#isReleasing = isTransientFailure(thrown); // the node may be gone
       throw thrown;
     }
     this.#released = Promise.resolve();
@@ -211,17 +217,17 @@ export class ZooKeeperLease implements Lease {
 
   /** Deletes the holder's node and, in the same commit, the one in the queue. */
   async #deleteNodes(): Promise<unknown> {
-    if (this.#queueNode === null) return await deleteIfThere(this.#zk, this.#holderPath);
+    if (this.#queueNode === null) return await deleteNodeIfThere(this.#zk, this.#holderPath);
     const paths = [this.#holderPath, this.#queueNode];
     const requests = paths.map((path) => ({ type: "delete", path, version: -1 }) as const);
     const done = await nullIfNoNode(this.#zk.multi(requests));
-    return done ?? await Promise.all(paths.map((path) => deleteIfThere(this.#zk, path)));
+    return done ?? await Promise.all(paths.map((path) => deleteNodeIfThere(this.#zk, path)));
   }
 
   /** Deletes the node in the queue alone: a contender without a grant would be in front of all others. */
   #deleteQueueNode(): void {
     const path = this.#queueNode;
-    if (path !== null) void this.#retryDeletion(() => deleteIfThere(this.#zk, path)).catch(() => {});
+    if (path !== null) void this.#retryDeletion(() => deleteNodeIfThere(this.#zk, path)).catch(() => {});
   }
 
   /** Deletes nodes of the lease. A node that is gone, or a session that has ended, is a lock released. */
@@ -229,7 +235,7 @@ export class ZooKeeperLease implements Lease {
     try {
       await retryOnConnectionLoss(this.#zk, remove, { clock: this.#clock, limitMs: Infinity });
     } catch (thrown) {
-      if (!this.#zk.session.ended.aborted && !isRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
+      if (!this.#zk.session.ended.aborted && !isServerRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
     }
   }
 
@@ -275,8 +281,8 @@ export class ZooKeeperLease implements Lease {
       this.#notify();
     } catch (thrown) {
       // The clock and the session's end are watched independently.
-      if (isTransient(thrown)) this.#watchNodeIn(rereadMs);
-      else if (!isRefusal(thrown, "SESSIONEXPIRED")) this.#lose(errorMessage(thrown), thrown);
+      if (isTransientFailure(thrown)) this.#watchNodeIn(rereadMs);
+      else if (!isServerRefusal(thrown, "SESSIONEXPIRED")) this.#lose(errorMessage(thrown), thrown);
     }
   }
 
@@ -285,12 +291,12 @@ export class ZooKeeperLease implements Lease {
    * one is repeated.
    */
   #correctNode({ data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
-    const info = parseNodeInfo(data);
+    const info = parseHolderNodeInfo(data);
     if (info.sessionTimeoutMs === 0) return; // another library's format
     const sinceMs = Math.max(info.sinceMs, this.#sinceMs ?? 0);
     const warning = Object.values(this.#warnings).filter(Boolean).join("; ");
     if (sinceMs === info.sinceMs && warning === (info.warning ?? "")) return;
-    const corrected = formatNodeInfo({ ...info, sinceMs, warning });
+    const corrected = formatHolderNodeInfo({ ...info, sinceMs, warning });
     this.#zk.setData(this.#holderPath, corrected, stat.version).catch(() => {});
   }
 

@@ -7,7 +7,7 @@ import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeepe
 import { BatonError } from "../../base/errors.ts";
 import { acquireLock } from "../lock/acquire_lock.ts";
 import { holderNodeName } from "../lock/lock_nodes.ts";
-import { acquireUncontendedLock, type BundledRequests } from "../lock/uncontended_lock.ts";
+import { acquireUncontendedLock, type RequestsWithLockGrant } from "../lock/uncontended_lock.ts";
 import type { PoolItemRecords } from "./item_records.ts";
 import type { PoolWorkList } from "./work_list.ts";
 import type { ItemResultStore } from "./item_result_store.ts";
@@ -224,7 +224,7 @@ export class PoolItemClaimer {
     const { component, path, info, acl, clock, records } = this.#options;
     const name = itemLockName(component, item);
     const options = { path: path.item(item), info, acl, clock, kind: "item", watchDelayMs };
-    const bundled: BundledRequests = {
+    const bundled: RequestsWithLockGrant = {
       requests: (holder) => records.createRequests(item, holder),
       canRetry: (refusal, request) => records.correctCache(refusal, request),
     };

@@ -8,13 +8,13 @@ import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zoo
 import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "../nodes/create_nodes.ts";
+import { createContainerRequest, createParentNodes } from "../nodes/create_nodes.ts";
 import {
-  childNames,
-  deleteIfThere,
-  isRefusal,
+  deleteNodeIfThere,
+  isServerRefusal,
   nullIfNoNode,
   readAfterOwnWrites,
+  readChildNames,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import {
@@ -174,8 +174,8 @@ export class PoolItemRecords {
     const shard = this.#tree.shardOf(item);
     for (const path of [this.#tree.root, shard]) this.#zk.usesContainer?.(path);
     return [
-      ...(this.#hasTree ? [] : [containerRequest(this.#tree.root, this.#acl)]),
-      ...(this.#hasTree && this.#shards.has(shard) ? [] : [containerRequest(shard, this.#acl)]),
+      ...(this.#hasTree ? [] : [createContainerRequest(this.#tree.root, this.#acl)]),
+      ...(this.#hasTree && this.#shards.has(shard) ? [] : [createContainerRequest(shard, this.#acl)]),
       { type: "create", path: this.#tree.nodeOf(item), data, acl: this.#acl, flags: createFlag.persistent },
     ];
   }
@@ -188,13 +188,13 @@ export class PoolItemRecords {
         this.onRecordCreated(item);
         return this.deleteRequest(item);
       } catch (thrown) {
-        if (tries === triesMax || !isRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
+        if (tries === triesMax || !isServerRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
         const refused = requests[thrown.index ?? -1];
         if (refused !== undefined && this.correctCache(thrown, refused)) continue;
-        if (isRefusal(thrown, "NONODE")) await createParents(this.#zk, this.#tree.root, this.#acl);
+        if (isServerRefusal(thrown, "NONODE")) await createParentNodes(this.#zk, this.#tree.root, this.#acl);
       }
       const claimed = await this.#updateRecord(this.#tree.nodeOf(item), holder).catch((thrown: unknown) => {
-        if (tries === triesMax || !isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
+        if (tries === triesMax || !isServerRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
         return undefined; // another run deleted it, or recorded the end for a killed run
       });
       if (claimed !== undefined) return claimed;
@@ -325,7 +325,7 @@ class PoolLists {
   async end(): Promise<void> {
     if (this.#listedAt === null) return;
     const node = `${this.#runs}/${itemListNodeName(this.#guid)}`;
-    const deleting = retryOnConnectionLoss(this.#zk, () => deleteIfThere(this.#zk, node), {
+    const deleting = retryOnConnectionLoss(this.#zk, () => deleteNodeIfThere(this.#zk, node), {
       clock: this.#clock,
     });
     const within = { session: this.#zk.session, clock: this.#clock, why: "responded" } as const;
@@ -333,7 +333,7 @@ class PoolLists {
   }
 
   async #otherLists(): Promise<string[]> {
-    return findOtherItemLists(await childNames(this.#zk, this.#runs), this.#guid);
+    return findOtherItemLists(await readChildNames(this.#zk, this.#runs), this.#guid);
   }
 
   /** Creates or rewrites this run's own node and increases the version of `runs`, in one transaction. */
@@ -346,7 +346,7 @@ class PoolLists {
     let isThere = this.#listedAt !== null;
     let hasRuns = true;
     for (let tries = 1;; tries++) {
-      const parents = hasRuns ? [] : [containerRequest(this.#runs, this.#acl)];
+      const parents = hasRuns ? [] : [createContainerRequest(this.#runs, this.#acl)];
       const showing = this.#zk.multi([...parents, isThere ? touch : make, raise]);
       const looking = this.#otherLists();
       looking.catch(() => {}); // handled below
@@ -354,14 +354,14 @@ class PoolLists {
         const raised = (await showing).at(-1);
         if (raised?.type === "setData") return { listed: raised.stat, looked: await looking };
       } catch (thrown) {
-        if (tries === triesMax || !isRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
-        if (isRefusal(thrown, "NODEEXISTS")) {
+        if (tries === triesMax || !isServerRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
+        if (isServerRefusal(thrown, "NODEEXISTS")) {
           isThere = hasRuns;
           hasRuns = true;
         } else if (isThere) isThere = false;
         else {
           // The node with the shared settings was deleted, and the server removed the empty parents.
-          if (!hasRuns) await createParents(this.#zk, this.#runs, this.#acl);
+          if (!hasRuns) await createParentNodes(this.#zk, this.#runs, this.#acl);
           hasRuns = false;
         }
       }

@@ -7,8 +7,8 @@ import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zoo
 import { isUnixTimeMs, latestUnixTimeMs } from "../../base/support/instant.ts";
 import { encodeJson, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "../nodes/create_nodes.ts";
-import { isRefusal, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
+import { createContainerRequest, createParentNodes } from "../nodes/create_nodes.ts";
+import { isServerRefusal, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
 import { PoolItemTree } from "./item_tree.ts";
 import type { PoolPath } from "./pool_path.ts";
 
@@ -94,16 +94,16 @@ export class ItemResultStore {
     for (let missing: "nothing" | "shard" | "parents" = "nothing";;) {
       try {
         const tree = this.#trees[ended.result];
-        if (missing === "parents") await createParents(this.#zk, tree.shardPath(0), this.#acl);
+        if (missing === "parents") await createParentNodes(this.#zk, tree.shardPath(0), this.#acl);
         await this.#zk.multi(
-          missing === "nothing" ? [create] : [containerRequest(tree.shardOf(item), this.#acl), create],
+          missing === "nothing" ? [create] : [createContainerRequest(tree.shardOf(item), this.#acl), create],
         );
         return;
       } catch (thrown) {
-        if (isRefusal(thrown, "NODEEXISTS")) {
+        if (isServerRefusal(thrown, "NODEEXISTS")) {
           if (await nullIfNoNode(this.#zk.setData(create.path, data, -1)) !== null) return;
           missing = "nothing"; // the shard was created meanwhile, or the node was deleted
-        } else if (isRefusal(thrown, "NONODE") && missing !== "parents") {
+        } else if (isServerRefusal(thrown, "NONODE") && missing !== "parents") {
           missing = missing === "nothing" ? "shard" : "parents";
         } else throw thrown;
       }

@@ -3,7 +3,7 @@
  */
 import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { decodeLockName, encodeLockName } from "../nodes/node_paths.ts";
-import { childNames, mapInBatches, nullIfNoNode, nullIfRefused } from "../nodes/node_requests.ts";
+import { mapInBatches, nullIfNoNode, nullIfRefused, readChildNames } from "../nodes/node_requests.ts";
 
 export interface PoolItemNode {
   readonly item: string;
@@ -49,11 +49,11 @@ export class PoolItemTree {
   }
 
   async listItems(shard: string): Promise<string[]> {
-    return (await childNames(this.#zk, shard)).map(decodeLockName);
+    return (await readChildNames(this.#zk, shard)).map(decodeLockName);
   }
 
   async readRows(shard: string): Promise<PoolItemNode[]> {
-    const names = await childNames(this.#zk, shard);
+    const names = await readChildNames(this.#zk, shard);
     const rows = await mapInBatches(names, batchSize, async (name): Promise<PoolItemNode | null> => {
       const path = `${shard}/${name}`;
       const found = await nullIfNoNode(this.#zk.getData(path));

@@ -11,7 +11,7 @@ import type { Lease } from "../../base/process/lease.ts";
 import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "./pool_run_options.ts";
 import { abortable } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import type { Coordination } from "../connect/coordination_servers.ts";
+import type { CoordinationServers } from "../connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../base/exit_codes.ts";
 import { commandEnvironment, type CommandRunOptions, toSuperviseOptions } from "../job/leased_command.ts";
 import type { ItemTrace, JobTrace } from "../job/job_trace.ts";
@@ -44,7 +44,7 @@ export interface PoolCommandRunnerContext {
   readonly signals: PoolSignals;
   readonly guard: CommandGuard;
   readonly beside: JobTable;
-  readonly place: Coordination;
+  readonly place: CoordinationServers;
   readonly trace?: JobTrace | undefined;
   prepare(options: SuperviseOptions): Pick<PreparedChild, "run" | "drop">;
 }

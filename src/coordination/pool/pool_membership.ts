@@ -8,15 +8,20 @@ import { abortable, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import { newGuid } from "../../base/support/guid.ts";
-import { containerRequest, createMemberNode, createParents, type MissingNodes } from "../nodes/create_nodes.ts";
+import {
+  createContainerRequest,
+  createMemberNode,
+  createParentNodes,
+  type MissingContainers,
+} from "../nodes/create_nodes.ts";
 import { withinLeaveTime } from "../nodes/session_waits.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import {
-  childNames,
-  deleteIfThere,
-  isTransient,
+  deleteNodeIfThere,
+  isTransientFailure,
   nullIfNoNode,
-  readOutcome,
+  readChildNames,
+  readWriteOutcome,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import { decidePoolAdmission, poolRunNodePrefix } from "./pool_admission.ts";
@@ -121,7 +126,7 @@ export class PoolMembership {
 
   async #deleteOwnNode(): Promise<void> {
     const name = this.#name ?? this.#ownNameIn(await this.#listRunsAfterOwnWrites());
-    if (name !== null) await deleteIfThere(this.#zk, `${this.#options.path.runs}/${name}`);
+    if (name !== null) await deleteNodeIfThere(this.#zk, `${this.#options.path.runs}/${name}`);
   }
 
   /** Rejects, unless the conflicting run has left meanwhile. */
@@ -134,9 +139,9 @@ export class PoolMembership {
   /** Announces the shared settings. Returns the names of all announced runs, including this one. */
   async #announce(): Promise<readonly string[]> {
     const { path, acl } = this.#options;
-    for (let missing: MissingNodes = "nothing", tries = 0;; tries++) {
+    for (let missing: MissingContainers = "nothing", tries = 0;; tries++) {
       if (tries > triesWithoutPause) await this.#pause(tries);
-      if (missing === "parents") await this.#retryPatiently(() => createParents(this.#zk, path.own, acl));
+      if (missing === "parents") await this.#retryPatiently(() => createParentNodes(this.#zk, path.own, acl));
       this.#guid = newGuid();
       this.#name = null;
       // The requests are processed in this order, so the list contains the own node and all earlier ones.
@@ -148,7 +153,7 @@ export class PoolMembership {
         if ("node" in created) return this.#findOwn(await looking);
         missing = created.missing;
       } catch (thrown) {
-        if (!isTransient(thrown)) throw thrown;
+        if (!isTransientFailure(thrown)) throw thrown;
         const names = this.#findOwn(await this.#retryPatiently(() => this.#listRunsAfterOwnWrites()));
         if (this.#name !== null) return names;
         missing = "nothing";
@@ -156,11 +161,11 @@ export class PoolMembership {
     }
   }
 
-  #create(missing: MissingNodes): ReturnType<typeof createMemberNode> {
+  #create(missing: MissingContainers): ReturnType<typeof createMemberNode> {
     const { path, total, info, acl } = this.#options;
     return createMemberNode(this.#zk, {
       missing,
-      containers: [containerRequest(path.own, acl), containerRequest(path.runs, acl)],
+      containers: [createContainerRequest(path.own, acl), createContainerRequest(path.runs, acl)],
       prefix: `${path.runs}/${poolRunNodePrefix(poolSettingsHash(path, total), this.#guid)}`,
       data: formatPoolRunInfo({ ...this.#settings, info }, Date.now()),
       acl,
@@ -177,13 +182,13 @@ export class PoolMembership {
   }
 
   #listRuns(): Promise<readonly string[]> {
-    return childNames(this.#zk, this.#options.path.runs);
+    return readChildNames(this.#zk, this.#options.path.runs);
   }
 
   /** Reads the names of all announced runs after a lost response. */
   #listRunsAfterOwnWrites(): Promise<readonly string[]> {
     const isThere = (names: readonly string[]) => this.#ownNameIn(names) !== null;
-    return readOutcome(this.#zk, this.#options.path.runs, () => this.#listRuns(), isThere);
+    return readWriteOutcome(this.#zk, this.#options.path.runs, () => this.#listRuns(), isThere);
   }
 
   /** Retries without a time limit, like the wait for the component. */

@@ -5,7 +5,13 @@
  */
 import { validateNodePath } from "../../protocols/zookeeper/node_path.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { defaultRoot, encodeLockName, kindFolder, type LockPath, lockPathAt } from "../nodes/node_paths.ts";
+import {
+  coordinationFolderPath,
+  defaultRootNode,
+  encodeLockName,
+  type LockPath,
+  lockPathAt,
+} from "../nodes/node_paths.ts";
 
 export interface PoolTemplates {
   /** The template of the component, with `{root}` and `{component}`. */
@@ -54,14 +60,14 @@ export function itemLockName(component: string, item: string): string {
 /** Returns the paths of a pool. Throws USAGE for an invalid component, and CONFIG for an invalid template. */
 export function poolPath(
   component: string,
-  { root = defaultRoot, templates = defaultPoolTemplates }: {
+  { root = defaultRootNode, templates = defaultPoolTemplates }: {
     readonly root?: string | undefined;
     readonly templates?: PoolTemplates;
   } = {},
 ): PoolPath {
   const base = root === "/" ? "" : root;
   const name = encodeLockName(component, "a component");
-  const own = `${kindFolder("pools", root)}/${name}`;
+  const own = `${coordinationFolderPath("pools", root)}/${name}`;
   const fixed = new Map([["root", base], ["component", name]]);
   const itemTemplate = expand(
     "item",

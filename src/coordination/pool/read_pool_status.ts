@@ -1,8 +1,8 @@
 /** Reads the status of a pool: its running items and the results of items. Changes nothing. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { type HolderStatus, lockStatus } from "../lock/lock_status.ts";
+import { type LockHolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
-import { childNames, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
+import { mapInBatches, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 import { type ItemResult, ItemResultStore } from "./item_result_store.ts";
 import { parseRunSettingsHash } from "./pool_admission.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
@@ -12,7 +12,7 @@ export interface PoolItemStatus {
   readonly item: string;
   readonly state: "free" | "running" | "done" | "failed";
   /** The call that processes the item. */
-  readonly holder: HolderStatus | null;
+  readonly holder: LockHolderStatus | null;
   /** The result of the last run, if it is still stored. */
   readonly lastResult: ItemResult | null;
 }
@@ -20,7 +20,7 @@ export interface PoolItemStatus {
 export interface PoolStatus {
   readonly component: string;
   /** The holder of the component's lock: a call that chooses items, or another program. */
-  readonly componentHolder: HolderStatus | null;
+  readonly componentHolder: LockHolderStatus | null;
   readonly items: readonly PoolItemStatus[];
   /** A run that uses other lock paths; its items are not in `items`. */
   readonly conflictingRun: PoolRunInfo | null;
@@ -61,13 +61,13 @@ async function readItemHolders(
   zk: ZooKeeper,
   component: string,
   { path, listing }: { readonly path: PoolPath; readonly listing: readonly string[] | Promise<readonly string[]> },
-): Promise<Map<string, HolderStatus | null>> {
+): Promise<Map<string, LockHolderStatus | null>> {
   const holder = (item: string) => readItemHolder(zk, itemLockName(component, item), path.item(item));
   return new Map(await mapInBatches(await listing, batchSize, async (item) => [item, await holder(item)] as const));
 }
 
 /** Reads the holder of an item. Most items are not locked, which one request shows. */
-async function readItemHolder(zk: ZooKeeper, name: string, path: LockPath): Promise<HolderStatus | null> {
+async function readItemHolder(zk: ZooKeeper, name: string, path: LockPath): Promise<LockHolderStatus | null> {
   const holders = await zk.exists(path.holders);
   if (holders === null || holders.numChildren === 0) return null;
   return (await lockStatus(zk, name, { path })).holders[0] ?? null;
@@ -85,7 +85,7 @@ function hasLock(path: PoolPath, item: string): boolean {
 
 /** Returns the items that have a lock node. The server removes the nodes of free locks only after some time. */
 async function lockedItems(zk: ZooKeeper, items: NonNullable<PoolPath["items"]>): Promise<string[]> {
-  const children = await childNames(zk, items.parent);
+  const children = await readChildNames(zk, items.parent);
   return children.map((child) => items.itemOf(child)).filter((item) => item !== null);
 }
 
@@ -94,7 +94,7 @@ const termsMax = 16;
 
 /** Returns the data of a run that uses other lock paths, or null. */
 async function findConflictingRun(zk: ZooKeeper, path: PoolPath): Promise<PoolRunInfo | null> {
-  const names = await childNames(zk, path.runs);
+  const names = await readChildNames(zk, path.runs);
   const runs = new Map(names.map((name) => [parseRunSettingsHash(name), name]));
   for (const [hash, name] of [...runs].slice(0, termsMax)) {
     const found = hash === null ? null : await nullIfNoNode(zk.getData(`${path.runs}/${name}`));

@@ -20,7 +20,7 @@ import { PoolMembership } from "./pool_membership.ts";
 import { type ClaimedPoolItem, PoolItemClaimer, releaseUnstartedItem } from "./item_claimer.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { isRefusal, isTransient, retryOnConnectionLoss } from "../nodes/node_requests.ts";
+import { isServerRefusal, isTransientFailure, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 import { withinLeaveTime } from "../nodes/session_waits.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 
@@ -444,7 +444,7 @@ class PoolCleanup {
       await this.#records.clearOneShard(Math.random());
       await this.#resultStore?.clearExpired(Math.floor(Math.random() * 16), Date.now());
     } catch (thrown) {
-      if (!isTransient(thrown) && !isRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
+      if (!isTransientFailure(thrown) && !isServerRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
     }
   }
 
@@ -526,7 +526,7 @@ class ItemResults {
       try {
         return await retryOnConnectionLoss(this.#zk, () => lease.releaseWith(endRequests), { clock, isWanted });
       } catch (thrown) {
-        const isRefused = isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
+        const isRefused = isServerRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
         const refused = isRefused ? endRequests[(thrown.index ?? 0) - 1] : undefined;
         if (!isRefused || refused === undefined) break; // the lock is released already, or cannot be released now
         if (refused.type === "check") this.#records.lists.onOtherListBegun(refused);

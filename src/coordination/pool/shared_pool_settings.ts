@@ -5,7 +5,7 @@
 import { BatonError } from "../../base/errors.ts";
 import { encodeJson, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { printable } from "../../base/support/text.ts";
-import { type HolderInfo, nameOfHolder, parseNodeInfo } from "../nodes/holder_info.ts";
+import { type HolderInfo, nameOfHolder, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import type { PoolPath, PoolTemplates } from "./pool_path.ts";
 
 export interface SharedPoolSettings {
@@ -39,7 +39,7 @@ export function parsePoolRunInfo(data: Uint8Array): PoolRunInfo {
   return {
     templates: { component: stringOrEmpty(componentPath), item: stringOrEmpty(itemPath) },
     total: typeof total === "number" ? total : null,
-    info: parseNodeInfo(data),
+    info: parseHolderNodeInfo(data),
   };
 }
 

@@ -20,9 +20,9 @@ import {
   toggleType,
 } from "../../base/config/value_types.ts";
 
-export const scopes = ["user", "machine", "cluster"] as const;
+export const lockScopes = ["user", "machine", "cluster"] as const;
 /** The processes that share a lock: those of this user, of this machine, or of all machines with the same servers. */
-export type Scope = (typeof scopes)[number];
+export type LockScope = (typeof lockScopes)[number];
 
 const topLevel = settingsInSection("");
 const lock = settingsInSection("lock.");
@@ -106,7 +106,7 @@ export const connectionSettings = groupSettings("connection", {
 
 /** Settings of `baton lock`. */
 export const lockSettings = {
-  scope: topLevel("scope", choiceType(scopes), {
+  scope: topLevel("scope", choiceType(lockScopes), {
     help: "minimum scope of the lock; exit 78 if the servers do not provide it",
     unset: "any scope",
   }),
@@ -189,7 +189,7 @@ export function wantsTraces(
 let secrets: readonly string[] | undefined;
 
 /** Returns the variables with secrets, which a command does not inherit without --pass-auth. */
-export function secretVariables(): readonly string[] {
+export function connectionSecretVariables(): readonly string[] {
   return secrets ??= Object.values<SettingTable[string]>(connectionSettings).flatMap(({ key, secret }) =>
     key !== undefined && secret === true ? [toVariableName(key)] : []
   );

@@ -11,7 +11,7 @@ import { TickClaim, type TickEnd, type TickOptions } from "./tick_claim.ts";
 import { TickFoundBusy, TickIsNear } from "./tick_errors.ts";
 import type { TickAttempt } from "./tick_decision.ts";
 
-export interface TickLease {
+export interface LockLeaseWithTick {
   readonly lease: ZooKeeperLease;
   readonly run: TickAttempt;
   /**
@@ -43,7 +43,7 @@ export async function acquireTick(
     /** True: reject with TickIsNear instead of waiting for a tick that is near. */
     readonly leavesEarly?: boolean;
   },
-): Promise<TickLease> {
+): Promise<LockLeaseWithTick> {
   const { signal } = options;
   let waits = 0;
   for (let tries = 0;; tries++) {

@@ -3,12 +3,12 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { matchesTimeZoneFingerprint } from "../../base/schedule/zone_print.ts";
 import { printable } from "../../base/support/text.ts";
-import { decodeLockName, kindFolder } from "../nodes/node_paths.ts";
-import { childNames, hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
+import { coordinationFolderPath, decodeLockName } from "../nodes/node_paths.ts";
+import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 import { parseTickState, type TickState } from "./tick_state.ts";
 
 /** A finding of `baton doctor`. */
-export interface ScheduleFinding {
+export interface TickScheduleFinding {
   /** warning: it works, but may stop working. problem: it does not work correctly. */
   readonly kind: "warning" | "problem";
   readonly where: string;
@@ -21,28 +21,28 @@ const aheadMsMax = 5 * 60_000;
 /** Number of locks that are read at the same time. */
 const batchSize = 200;
 
-export async function diagnoseSchedules(
+export async function diagnoseTickSchedules(
   zk: ZooKeeper,
   { root, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
-): Promise<ScheduleFinding[]> {
-  const folder = kindFolder("ticks", root);
-  const names = [...await childNames(zk, folder)].sort();
+): Promise<TickScheduleFinding[]> {
+  const folder = coordinationFolderPath("ticks", root);
+  const names = [...await readChildNames(zk, folder)].sort();
   const findings = await mapInBatches(names, batchSize, async (name) => {
     const lock = `lock ${JSON.stringify(decodeLockName(name))}`;
-    const hidden: ScheduleFinding = {
+    const hidden: TickScheduleFinding = {
       kind: "warning",
       where: lock,
       what: "an ACL hides a schedule of it from this client, so that it was not checked",
     };
-    const ids = await hiddenIfNoAuth(childNames(zk, `${folder}/${name}`));
+    const ids = await hiddenIfNoAuth(readChildNames(zk, `${folder}/${name}`));
     if (ids === "hidden") return [hidden];
-    const found = await Promise.all(ids.map(async (id): Promise<ScheduleFinding[]> => {
+    const found = await Promise.all(ids.map(async (id): Promise<TickScheduleFinding[]> => {
       const path = `${folder}/${name}/${id}`;
       const read = await hiddenIfNoAuth(nullIfNoNode(zk.getData(path)));
       if (read === "hidden") return [hidden];
       if (read === null) return [];
       try {
-        return diagnoseSchedule(lock, parseTickState(read.data, path), nowMs);
+        return diagnoseTickSchedule(lock, parseTickState(read.data, path), nowMs);
       } catch (thrown) {
         if (!(thrown instanceof BatonError)) throw thrown;
         return [{ kind: "problem", where: lock, what: printable(thrown.message) }];
@@ -54,13 +54,13 @@ export async function diagnoseSchedules(
 }
 
 /** Returns the findings for one schedule; `nowMs`: the wall clock. Throws USAGE for a zone unknown to this machine. */
-export function diagnoseSchedule(
+export function diagnoseTickSchedule(
   lock: string,
   { schedule, zone, zonePrint, uptoMs }: TickState,
   nowMs: number,
-): ScheduleFinding[] {
+): TickScheduleFinding[] {
   const where = printable(`schedule "${schedule}" of ${lock}`);
-  const findings: ScheduleFinding[] = [];
+  const findings: TickScheduleFinding[] = [];
   if (!matchesTimeZoneFingerprint(zone, zonePrint)) {
     const what = `this machine has other rules for the time zone ${zone} than the host that ran the last tick, ` +
       "so that their ticks may differ: install the same version of the tz database, and of baton, on all hosts";

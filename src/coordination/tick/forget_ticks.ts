@@ -1,16 +1,16 @@
 /** Deletes the schedules of a lock that no host has any longer, so that they are no longer overdue. */
 import { isKnownTimeZone } from "../../base/schedule/civil_time.ts";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { appendHistoryRequests, historyFolder, historyPath, readHistoryHead } from "../history/history_log.ts";
-import { emptyHistoryRecord, type HistoryRecord, lostWhy } from "../history/history_record.ts";
-import { createParents } from "../nodes/create_nodes.ts";
-import { parseHolder } from "../lock/lock_nodes.ts";
+import { appendRecordsRequests, historyNodePath, historyShardOfPath, readHistoryHead } from "../history/history_log.ts";
+import { emptyHistoryRecord, type HistoryRecord, lostHoldReason } from "../history/history_record.ts";
+import { createParentNodes } from "../nodes/create_nodes.ts";
+import { parseHolderNode } from "../lock/lock_nodes.ts";
 import { lockPath } from "../nodes/node_paths.ts";
-import { childNames, nullIfNoNode, nullIfRefused, readTwiceAtMost } from "../nodes/node_requests.ts";
-import { firstTickAfter, tickOverdueAfterMs } from "./tick_report.ts";
-import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
+import { nullIfNoNode, nullIfRefused, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
+import { firstStoredTickAfter, tickOverdueAfterMs } from "./tick_report.ts";
+import { parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
 
-export interface ForgottenSchedule {
+export interface ForgottenTickSchedule {
   /** Canonical text. */
   readonly schedule: string;
   readonly zone: string;
@@ -33,17 +33,17 @@ const triesMax = 20;
  * Returns all schedules of a lock. One that is used stays: its next tick is not overdue, or its command runs. Throws
  * CONFIG for another layout.
  */
-export async function forgetSchedules(
+export async function forgetTickSchedules(
   zk: ZooKeeper,
   name: string,
   options: ForgetOptions,
-): Promise<ForgottenSchedule[]> {
-  const folder = ticksFolder(name, options.root);
+): Promise<ForgottenTickSchedule[]> {
+  const folder = tickSchedulesFolder(name, options.root);
   const ids = await readTwiceAtMost(zk, async () => {
     await zk.sync(folder);
-    return await childNames(zk, folder);
+    return await readChildNames(zk, folder);
   });
-  const results: ForgottenSchedule[] = [];
+  const results: ForgottenTickSchedule[] = [];
   for (const id of ids) {
     const result = await forgetSchedule(zk, name, { ...options, id, path: `${folder}/${id}` });
     if (result !== null) results.push(result);
@@ -56,14 +56,14 @@ async function forgetSchedule(
   zk: ZooKeeper,
   name: string,
   { id, path, root, acl }: ForgetOptions & { readonly id: string; readonly path: string },
-): Promise<ForgottenSchedule | null> {
-  let known: Omit<ForgottenSchedule, "stays"> | null = null;
+): Promise<ForgottenTickSchedule | null> {
+  let known: Omit<ForgottenTickSchedule, "stays"> | null = null;
   for (let tries = 0; tries < triesMax; tries++) {
     const found = await nullIfNoNode(zk.getData(path));
     if (found === null) return null;
     const state = parseTickState(found.data, path);
     const { schedule, zone, uptoMs } = state;
-    const nextMs = firstTickAfter(state, uptoMs);
+    const nextMs = firstStoredTickAfter(state, uptoMs);
     known = { schedule, zone, uptoMs, nextMs };
     // The time of an unchanged write is the servers' time.
     const touched = await nullIfRefused(zk.setData(path, found.data, found.stat.version), "BADVERSION", "NONODE");
@@ -74,12 +74,12 @@ async function forgetSchedule(
       holders: lockPath(name, root).holders,
     });
     if (stays !== null) return { ...known, stays };
-    const history = historyPath(name, { root });
+    const history = historyNodePath(name, { root });
     const records = recordsOf(state, id);
-    if (records.length > 0) await createParents(zk, historyFolder(history), acl);
+    if (records.length > 0) await createParentNodes(zk, historyShardOfPath(history), acl);
     const recording: MultiRequest[] = records.length === 0
       ? []
-      : appendHistoryRequests(history, await readHistoryHead(zk, history), { records, acl, hasParent: true });
+      : appendRecordsRequests(history, await readHistoryHead(zk, history), { records, acl, hasParent: true });
     const deleting = zk.multi([{ type: "delete", path, version: touched.version }, ...recording]);
     if (await nullIfRefused(deleting, "BADVERSION", "NONODE", "NODEEXISTS") !== null) return { ...known, stays: null };
   }
@@ -95,7 +95,7 @@ async function reasonToStay(
   if (!isKnownTimeZone(zone)) return "this machine does not know its time zone, and so not whether a tick is overdue";
   if (nextMs !== null && nextMs > nowMs - tickOverdueAfterMs) return "no tick of it is overdue";
   if (open === null) return null;
-  const granted = (await childNames(zk, holders)).map((grant) => parseHolder(grant)?.guid);
+  const granted = (await readChildNames(zk, holders)).map((grant) => parseHolderNode(grant)?.guid);
   return granted.includes(open.guid) ? `its command runs on ${open.host || "an unknown host"}` : null;
 }
 
@@ -103,7 +103,7 @@ async function reasonToStay(
 function recordsOf({ open, retry }: TickState, id: string): HistoryRecord[] {
   if (open !== null) {
     const { tickMs, attempt, host, pid, beganMs } = open;
-    return [{ ...emptyHistoryRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostWhy }];
+    return [{ ...emptyHistoryRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostHoldReason }];
   }
   if (retry?.attempt !== 1) return [];
   return [{

@@ -3,10 +3,10 @@
  * claimed.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { childNames, nullIfNoNode, nullIfRefused, readTwiceAtMost } from "../nodes/node_requests.ts";
-import { formatTickState, parseTickState, ticksFolder } from "./tick_state.ts";
+import { nullIfNoNode, nullIfRefused, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
+import { formatTickState, parseTickState, tickSchedulesFolder } from "./tick_state.ts";
 
-export interface ResetSchedule {
+export interface ResetTickSchedule {
   /** Canonical text. */
   readonly schedule: string;
   readonly zone: string;
@@ -22,13 +22,13 @@ const triesMax = 20;
  * Returns all schedules of a lock. A mark in the past stays: ticks after it would be left out. Throws CONFIG for
  * another layout.
  */
-export async function resetFutureTicks(zk: ZooKeeper, name: string, root?: string): Promise<ResetSchedule[]> {
-  const folder = ticksFolder(name, root);
+export async function resetFutureTicks(zk: ZooKeeper, name: string, root?: string): Promise<ResetTickSchedule[]> {
+  const folder = tickSchedulesFolder(name, root);
   const ids = await readTwiceAtMost(zk, async () => {
     await zk.sync(folder);
-    return await childNames(zk, folder);
+    return await readChildNames(zk, folder);
   });
-  const results: ResetSchedule[] = [];
+  const results: ResetTickSchedule[] = [];
   for (const id of ids) {
     const result = await resetSchedule(zk, `${folder}/${id}`);
     if (result !== null) results.push(result);
@@ -37,7 +37,7 @@ export async function resetFutureTicks(zk: ZooKeeper, name: string, root?: strin
 }
 
 /** Null: the node is gone, or other calls changed it at each try. */
-async function resetSchedule(zk: ZooKeeper, path: string): Promise<ResetSchedule | null> {
+async function resetSchedule(zk: ZooKeeper, path: string): Promise<ResetTickSchedule | null> {
   for (let tries = 0; tries < triesMax; tries++) {
     const found = await nullIfNoNode(zk.getData(path));
     if (found === null) return null;

@@ -10,7 +10,7 @@ const askedMs = 10_000;
 /** The servers are asked again soon if the error is larger. Milliseconds. */
 const errorMsMax = 100;
 
-export class ServersClock {
+export class TickServersClock {
   readonly #clock: Clock;
   /** The wall clock of this host, in Unix milliseconds. */
   readonly wallMs: () => number;

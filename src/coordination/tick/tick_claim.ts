@@ -12,47 +12,52 @@ import { isSameTimeZone } from "../../base/schedule/civil_time.ts";
 import { timeZoneFingerprint } from "../../base/schedule/zone_print.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
-import type { ClaimedLock, GrantClaim } from "../lock/grant_claim.ts";
-import { containerRequest, createParents } from "../nodes/create_nodes.ts";
+import type { GrantClaim, LockSeenByClaim } from "../lock/grant_claim.ts";
+import { createContainerRequest, createParentNodes } from "../nodes/create_nodes.ts";
 import {
-  childNames,
-  isRefusal,
-  isTransient,
+  isServerRefusal,
+  isTransientFailure,
   nullIfNoNode,
   nullIfRefused,
   readAfterOwnWrites,
+  readChildNames,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
-import { parseHolder } from "../lock/lock_nodes.ts";
-import { kindFolder, lockPath } from "../nodes/node_paths.ts";
+import { parseHolderNode } from "../lock/lock_nodes.ts";
+import { coordinationFolderPath, lockPath } from "../nodes/node_paths.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
-import { clearHistoriesSometimes } from "../history/clear_history.ts";
+import { clearOldHistoriesSometimes } from "../history/clear_history.ts";
 import {
   decideTick,
-  type FurtherTries,
-  type SettledTicks,
+  type SettledTickRecord,
   type TickAttempt,
   type TickCalendar,
   type TickDecision,
   type TickProgress,
   tickProgressAfterEnd,
+  type TickRetryRules,
 } from "./tick_decision.ts";
 import {
-  appendHistoryRequests,
+  appendRecordsRequests,
+  defaultHistoryLimits,
   deleteOldHistoryBlocks,
-  historyFolder,
+  emptyHistoryHead,
   type HistoryHead,
   type HistoryLimits,
-  historyLimitsDefault,
-  historyPath,
-  noHistory,
+  historyNodePath,
+  historyShardOfPath,
   readHistoryHead,
 } from "../history/history_log.ts";
-import { emptyHistoryRecord, type HistoryRecord, lostWhy, type RecordedEnd } from "../history/history_record.ts";
-import type { ServersClock } from "./servers_clock.ts";
+import {
+  emptyHistoryRecord,
+  type HistoryRecord,
+  lostHoldReason,
+  type RecordedHoldEnd,
+} from "../history/history_record.ts";
+import type { TickServersClock } from "./servers_clock.ts";
 import { formatTickTime, TickFoundBusy, TickIsNear, type TickSettled, tickSettledError } from "./tick_errors.ts";
-import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
-import { firstTickAfter } from "./tick_report.ts";
+import { formatTickState, parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
+import { firstStoredTickAfter } from "./tick_report.ts";
 
 /** A tick without a limit of its own begins at most this long after its time and the clock skew, in milliseconds. */
 export const tickLateMsDefault = 60_000;
@@ -93,13 +98,13 @@ export interface TickOptions {
   /** The wall clock of this host, in Unix milliseconds. */
   readonly wallMs: () => number;
   /** The servers' clock as this host knows it; each call that asks them updates it. */
-  readonly serversClock?: ServersClock;
+  readonly serversClock?: TickServersClock;
   /** Returns a number below 1. */
   readonly random: () => number;
 }
 
 /** How the command of a tick ended. The next call records that it was lost. */
-export type TickEnd = RecordedEnd & { readonly result: "done" | "failed" | "stopped" };
+export type TickEnd = RecordedHoldEnd & { readonly result: "done" | "failed" | "stopped" };
 
 interface ReadNodes {
   /** Null: the node does not exist. */
@@ -137,9 +142,9 @@ export class TickClaim implements GrantClaim {
     this.#zk = zk;
     this.#name = name;
     this.#options = options;
-    this.#folder = ticksFolder(name, options.root);
+    this.#folder = tickSchedulesFolder(name, options.root);
     this.#path = `${this.#folder}/${options.schedule.id}`;
-    this.#history = historyPath(name, { root: options.root });
+    this.#history = historyNodePath(name, { root: options.root });
   }
 
   /** The tick of the last request for a grant. */
@@ -175,11 +180,11 @@ export class TickClaim implements GrantClaim {
     const [found, head, folder, shard] = await Promise.all([
       nullIfNoNode(this.#zk.getData(this.#path)),
       readHistoryHead(this.#zk, this.#history).catch((thrown: unknown) => {
-        if (this.isRefusedHistory(thrown)) return noHistory;
+        if (this.isRefusedHistory(thrown)) return emptyHistoryHead;
         throw thrown;
       }),
       this.#zk.exists(this.#folder),
-      this.#zk.exists(historyFolder(this.#history)),
+      this.#zk.exists(historyShardOfPath(this.#history)),
     ]);
     this.#read = {
       state: found === null ? null : parseTickState(found.data, this.#path),
@@ -190,7 +195,7 @@ export class TickClaim implements GrantClaim {
     };
   }
 
-  async decide(lock: ClaimedLock): Promise<readonly MultiRequest[] | "wait" | "again"> {
+  async decide(lock: LockSeenByClaim): Promise<readonly MultiRequest[] | "wait" | "again"> {
     const nowMs = await this.#serverNow(lock);
     if (nowMs === null || this.#read === null) return "again";
     const { state } = this.#read;
@@ -228,8 +233,8 @@ export class TickClaim implements GrantClaim {
 
   /** The history decides nothing: what an ACL or a quota refuses is left out from now on; it does not stop the tick. */
   isRefusedHistory(thrown: unknown): boolean {
-    if (!isRefusal(thrown, "NOAUTH", "QUOTAEXCEEDED", "INVALIDACL")) return false;
-    if (!thrown.path.startsWith(kindFolder("history", this.#options.root))) return false;
+    if (!isServerRefusal(thrown, "NOAUTH", "QUOTAEXCEEDED", "INVALIDACL")) return false;
+    if (!thrown.path.startsWith(coordinationFolderPath("history", this.#options.root))) return false;
     this.#unrecorded ??= thrown.message;
     return true;
   }
@@ -269,12 +274,12 @@ export class TickClaim implements GrantClaim {
         return null;
       } catch (thrown) {
         if (this.isRefusedHistory(thrown)) continue;
-        if (isTransient(thrown) && !this.#zk.session.ended.aborted) {
+        if (isTransientFailure(thrown) && !this.#zk.session.ended.aborted) {
           if (await this.#hasEnded(lease)) return null;
           continue;
         }
-        const isOwnGrant = isRefusal(thrown, "NONODE") && thrown.index === 0;
-        if (isOwnGrant || !isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return errorMessage(thrown);
+        const isOwnGrant = isServerRefusal(thrown, "NONODE") && thrown.index === 0;
+        if (isOwnGrant || !isServerRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return errorMessage(thrown);
         refusals++;
       }
     }
@@ -283,14 +288,14 @@ export class TickClaim implements GrantClaim {
 
   /** Clears what is over the limits; after most ends nothing is. */
   async #clear(written: readonly MultiRequest[]): Promise<void> {
-    const { root, clock, random, limits = historyLimitsDefault } = this.#options;
+    const { root, clock, random, limits = defaultHistoryLimits } = this.#options;
     const nowMs = this.#nowMs();
     const isBlockFull = written.some(({ path }) => path.startsWith(`${this.#history}/`));
     const clearing = async () => {
       if (isBlockFull || random() * 16 < 1) await deleteOldHistoryBlocks(this.#zk, this.#history, limits, nowMs);
       if (nowMs === null) return;
-      const mayClear = schedulesCleaner(this.#zk, { root, nowMs });
-      await clearHistoriesSometimes(this.#zk, { root, nowMs, random, mayClear });
+      const mayClear = createTickSchedulesCleaner(this.#zk, { root, nowMs });
+      await clearOldHistoriesSometimes(this.#zk, { root, nowMs, random, mayClear });
     };
     await resultWithin(clock, clearMsMax, clearing());
   }
@@ -343,7 +348,7 @@ export class TickClaim implements GrantClaim {
 
   async #claimRequests(
     { run, uptoMs, settled }: Extract<TickDecision, { readonly do: "claim" }>,
-    { guid }: ClaimedLock,
+    { guid }: LockSeenByClaim,
     nowMs: number,
   ): Promise<MultiRequest[]> {
     const { info: { host, pid }, schedule: { id, zone } } = this.#options;
@@ -356,7 +361,7 @@ export class TickClaim implements GrantClaim {
 
   async #skip(
     { uptoMs, settled }: Extract<TickDecision, { readonly do: "skip" }>,
-    lock: ClaimedLock,
+    lock: LockSeenByClaim,
   ): Promise<"again"> {
     const { open = null, retry = null } = this.#read?.state ?? {};
     const running = open !== null && lock.holders.includes(open.guid) ? open : null;
@@ -389,14 +394,14 @@ export class TickClaim implements GrantClaim {
     const { acl, limits } = this.#options;
     const data = formatTickState(state);
     const ticks: MultiRequest[] = before !== null ? [{ type: "setData", path: this.#path, data, version }] : [
-      ...(hasFolder ? [] : [containerRequest(this.#folder, acl)]),
+      ...(hasFolder ? [] : [createContainerRequest(this.#folder, acl)]),
       { type: "create", path: this.#path, data, acl, flags: createFlag.persistent },
     ];
     const of = `${version} ${head.version}`; // a write of another call is no sign that the history cannot be written
     this.#refusals = { of, count: this.#refusals.of === of ? this.#refusals.count + 1 : 0 };
     const isHistoryWritten = records.length > 0 && this.#refusals.count < refusalsMax && this.#unrecorded === null;
     return isHistoryWritten
-      ? [...ticks, ...appendHistoryRequests(this.#history, head, { records, acl, limits, hasParent: hasShard })]
+      ? [...ticks, ...appendRecordsRequests(this.#history, head, { records, acl, limits, hasParent: hasShard })]
       : ticks;
   }
 
@@ -404,9 +409,9 @@ export class TickClaim implements GrantClaim {
   async #createMissingParents(): Promise<void> {
     const { hasFolder, hasShard } = this.#read as ReadNodes;
     const { acl } = this.#options;
-    if (!hasFolder) await createParents(this.#zk, this.#folder, acl);
+    if (!hasFolder) await createParentNodes(this.#zk, this.#folder, acl);
     if (hasShard || this.#unrecorded !== null) return;
-    await createParents(this.#zk, historyFolder(this.#history), acl).catch((thrown: unknown) => {
+    await createParentNodes(this.#zk, historyShardOfPath(this.#history), acl).catch((thrown: unknown) => {
       if (!this.isRefusedHistory(thrown)) throw thrown;
     });
   }
@@ -430,7 +435,7 @@ export class TickClaim implements GrantClaim {
    * Returns the time of the servers, which is never ahead of it: the time of the own node, and what has passed since it
    * was known. Null: the node is gone. Throws CLOCK_DISAGREES.
    */
-  async #serverNow({ guid, queueNode }: ClaimedLock): Promise<number | null> {
+  async #serverNow({ guid, queueNode }: LockSeenByClaim): Promise<number | null> {
     const { clock, skewMs, wallMs } = this.#options;
     if (this.#serverTime?.guid !== guid) {
       const stat = await this.#zk.exists(queueNode);
@@ -473,7 +478,7 @@ export class TickClaim implements GrantClaim {
     );
   }
 
-  get #furtherTries(): FurtherTries {
+  get #furtherTries(): TickRetryRules {
     const { schedule, retriesMax, retryDelayMs = 0, lateMsMax } = this.#options;
     return { calendar: schedule, retriesMax, retryDelayMs, lateMsMax };
   }
@@ -485,8 +490,8 @@ export class TickClaim implements GrantClaim {
     await this.read();
     const { open = null, retry = null } = this.#read?.state ?? {};
     if (open === null) return retry !== null && retry.fromMs <= (this.#nowMs() ?? 0);
-    const grants = await childNames(this.#zk, lockPath(this.#name, root).holders);
-    return !grants.some((grant) => parseHolder(grant)?.guid === open.guid);
+    const grants = await readChildNames(this.#zk, lockPath(this.#name, root).holders);
+    return !grants.some((grant) => parseHolderNode(grant)?.guid === open.guid);
   }
 
   #leaving({ isRunning, againMs }: Extract<TickDecision, { readonly do: "leave" }>, nowMs: number): Error {
@@ -499,7 +504,7 @@ export class TickClaim implements GrantClaim {
   }
 
   #settledError(nowMs: number, more: { readonly isRunning?: boolean; readonly againMs?: number | null }): TickSettled {
-    const { state = null, head = noHistory } = this.#read ?? {};
+    const { state = null, head = emptyHistoryHead } = this.#read ?? {};
     return tickSettledError(this.#subject, {
       calendar: this.#options.schedule,
       state,
@@ -527,21 +532,21 @@ export class TickClaim implements GrantClaim {
 const keptMs = 90 * 24 * 3_600_000;
 
 /** Returns what clears the schedules of a lock whose history is old; it returns false if one of them is in use. */
-export function schedulesCleaner(
+export function createTickSchedulesCleaner(
   zk: ZooKeeper,
   { root, nowMs }: { readonly root?: string | undefined; readonly nowMs: number },
 ): (encodedName: string) => Promise<boolean> {
-  return (encodedName) => clearSchedules(zk, `${kindFolder("ticks", root)}/${encodedName}`, nowMs);
+  return (encodedName) => clearSchedules(zk, `${coordinationFolderPath("ticks", root)}/${encodedName}`, nowMs);
 }
 
 /** Deletes the schedules of a lock if all of them are old. Returns false if one is in use. */
 async function clearSchedules(zk: ZooKeeper, folder: string, nowMs: number): Promise<boolean> {
-  for (const id of await childNames(zk, folder)) {
+  for (const id of await readChildNames(zk, folder)) {
     const path = `${folder}/${id}`;
     const found = await nullIfNoNode(zk.getData(path));
     if (found === null) continue;
     const state = parseTickState(found.data, path);
-    const next = firstTickAfter(state, state.uptoMs);
+    const next = firstStoredTickAfter(state, state.uptoMs);
     if (next === null || next > nowMs - keptMs) return false;
     if (await nullIfRefused(zk.delete(path, found.stat.version), "BADVERSION", "NONODE") === null) return false;
   }
@@ -550,13 +555,13 @@ async function clearSchedules(zk: ZooKeeper, folder: string, nowMs: number): Pro
 
 /** The records of ticks that are settled together with a decision. `why`: the reason of a skip. */
 function settledRecords(
-  settled: readonly SettledTicks[],
+  settled: readonly SettledTickRecord[],
   { id, nowMs, why = "" }: { readonly id: string; readonly nowMs: number; readonly why?: string },
 ): HistoryRecord[] {
   return settled.map((one) => {
     if (one.result === "lost") {
       const { tickMs, attempt, host, pid, beganMs } = one.run;
-      return { ...emptyHistoryRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostWhy };
+      return { ...emptyHistoryRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostHoldReason };
     }
     const record = emptyHistoryRecord(one.result, id, one.tickMs);
     if (one.result === "skipped") return { ...record, why };

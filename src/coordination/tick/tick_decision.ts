@@ -11,13 +11,13 @@ export interface TickAttempt {
 }
 
 /** A try that has not begun. */
-export interface NextAttempt extends TickAttempt {
+export interface NextTickAttempt extends TickAttempt {
   /** The earliest time of its begin; 0: any call takes it. */
   readonly fromMs: number;
 }
 
 /** A try that was claimed and whose end is not recorded. */
-export interface OpenAttempt extends TickAttempt {
+export interface OpenTickAttempt extends TickAttempt {
   /** Id of its holder: its command may run as long as the lock has a grant with this id. */
   readonly guid: string;
   readonly host: string;
@@ -28,9 +28,9 @@ export interface OpenAttempt extends TickAttempt {
 export interface TickProgress {
   /** Every tick up to this one is settled: it was claimed, skipped, or missed. */
   readonly uptoMs: number;
-  readonly open: OpenAttempt | null;
+  readonly open: OpenTickAttempt | null;
   /** The next try of a tick that failed; its first try, if the call that had claimed it ended before it began. */
-  readonly retry: NextAttempt | null;
+  readonly retry: NextTickAttempt | null;
 }
 
 /** The times of a schedule; `Schedule` is one. */
@@ -44,7 +44,7 @@ export interface TickCalendar {
 }
 
 /** The rules for further tries of a tick. */
-export interface FurtherTries {
+export interface TickRetryRules {
   readonly calendar: TickCalendar;
   /** Maximum number of further tries of a tick. */
   readonly retriesMax: number;
@@ -54,7 +54,7 @@ export interface FurtherTries {
   readonly lateMsMax: number;
 }
 
-export interface TickFacts extends FurtherTries {
+export interface TickDecisionFacts extends TickRetryRules {
   /** Null: the schedule was never used, or its node was cleared. Read before the lock. */
   readonly progress: TickProgress | null;
   readonly nowMs: number;
@@ -67,10 +67,10 @@ export interface TickFacts extends FurtherTries {
 }
 
 /** Ticks that are settled together with a decision. */
-export type SettledTicks =
+export type SettledTickRecord =
   | { readonly result: "missed"; readonly tickMs: number; readonly untilMs: number; readonly count: number }
   | { readonly result: "skipped"; readonly tickMs: number }
-  | { readonly result: "lost"; readonly run: OpenAttempt };
+  | { readonly result: "lost"; readonly run: OpenTickAttempt };
 
 export type TickDecision =
   /**
@@ -80,21 +80,21 @@ export type TickDecision =
   | { readonly do: "leave"; readonly isRunning: boolean; readonly againMs: number | null }
   | { readonly do: "wait" }
   /** Record that the tick is left out, because the lock is busy. */
-  | { readonly do: "skip"; readonly uptoMs: number; readonly settled: readonly SettledTicks[] }
+  | { readonly do: "skip"; readonly uptoMs: number; readonly settled: readonly SettledTickRecord[] }
   /** Take the lock and the tick in one transaction. */
   | {
     readonly do: "claim";
     readonly run: TickAttempt;
     readonly uptoMs: number;
-    readonly settled: readonly SettledTicks[];
+    readonly settled: readonly SettledTickRecord[];
   }
   /**
    * Record that a claimed try has ended without a record, or that a tick was given back and not run in time. `retry`:
    * the next try.
    */
-  | { readonly do: "settle"; readonly settled: readonly SettledTicks[]; readonly retry: NextAttempt | null };
+  | { readonly do: "settle"; readonly settled: readonly SettledTickRecord[]; readonly retry: NextTickAttempt | null };
 
-export function decideTick(facts: TickFacts): TickDecision {
+export function decideTick(facts: TickDecisionFacts): TickDecision {
   const { progress, calendar, nowMs, isFree, waits, retriesMax, lateMsMax } = facts;
   const { open = null, retry = null, uptoMs = -Infinity } = progress ?? {};
   const isInTime = (tickMs: number) => nowMs - tickMs <= lateMsMax;
@@ -110,8 +110,8 @@ export function decideTick(facts: TickFacts): TickDecision {
     return { do: "skip", uptoMs: due, settled: [...missed, { result: "skipped", tickMs: due }] };
   }
   // The lock is free, so that a command under it has ended; its end was not recorded.
-  const lost: SettledTicks[] = open === null ? [] : [{ result: "lost", run: open }];
-  const unused: SettledTicks[] = retry?.attempt === 1
+  const lost: SettledTickRecord[] = open === null ? [] : [{ result: "lost", run: open }];
+  const unused: SettledTickRecord[] = retry?.attempt === 1
     ? [{ result: "missed", tickMs: retry.tickMs, untilMs: retry.tickMs, count: 1 }]
     : [];
   // A newer tick goes before another try of an older one, which would leave the newer one unaccounted for.
@@ -140,8 +140,8 @@ export function decideTick(facts: TickFacts): TickDecision {
 function attemptAfter(
   { tickMs, attempt }: TickAttempt,
   nowMs: number,
-  { calendar, retriesMax, retryDelayMs, lateMsMax }: FurtherTries,
-): NextAttempt | null {
+  { calendar, retriesMax, retryDelayMs, lateMsMax }: TickRetryRules,
+): NextTickAttempt | null {
   if (attempt > retriesMax) return null;
   const toNextMs = (calendar.next(nowMs) ?? Infinity) - nowMs;
   const waitMs = Math.min(retryDelayMs, 0.9 * (tickMs + lateMsMax - nowMs), 2 / 3 * toNextMs);
@@ -152,7 +152,7 @@ function attemptAfter(
  * The ticks between the last settled one and the one that is settled now: no host called in their time. They may be
  * those of years.
  */
-function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): SettledTicks[] {
+function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): SettledTickRecord[] {
   const count = calendar.count(uptoMs, dueMs - 1);
   if (count <= 0) return [];
   const first = calendar.next(uptoMs);
@@ -171,7 +171,7 @@ export function tickProgressAfterEnd(
     readonly guid: string;
     readonly result: TickResult;
     readonly nowMs: number;
-    readonly rules: FurtherTries;
+    readonly rules: TickRetryRules;
   },
 ): TickProgress {
   if (progress.open?.guid !== guid) return progress; // another call took it for lost

@@ -4,10 +4,10 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import { isKnownTimeZone } from "../../base/schedule/civil_time.ts";
 import { Schedule } from "../../base/schedule/schedule.ts";
 import { lockPath } from "../nodes/node_paths.ts";
-import { parseHolder } from "../lock/lock_nodes.ts";
-import { childNames, nullIfNoNode, readTwiceAtMost } from "../nodes/node_requests.ts";
-import type { OpenAttempt } from "./tick_decision.ts";
-import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
+import { parseHolderNode } from "../lock/lock_nodes.ts";
+import { nullIfNoNode, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
+import type { OpenTickAttempt } from "./tick_decision.ts";
+import { parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
 
 /**
  * Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin.
@@ -15,7 +15,7 @@ import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
  */
 export const tickOverdueAfterMs = 90_000;
 
-export interface ScheduleReport {
+export interface TickScheduleReport {
   readonly id: string;
   /** Canonical text. */
   readonly schedule: string;
@@ -26,21 +26,25 @@ export interface ScheduleReport {
   /** False: this machine does not know the time zone. */
   readonly isZoneKnown: boolean;
   /** The try that is claimed and whose end is not recorded; `isHeld`: its holder still has the lock. */
-  readonly open: (OpenAttempt & { readonly isHeld: boolean }) | null;
+  readonly open: (OpenTickAttempt & { readonly isHeld: boolean }) | null;
 }
 
 /** Reads again if the connection is lost. Throws CONFIG for nodes of another layout. */
-export async function readSchedules(zk: ZooKeeper, name: string, root?: string): Promise<readonly ScheduleReport[]> {
+export async function readTickSchedules(
+  zk: ZooKeeper,
+  name: string,
+  root?: string,
+): Promise<readonly TickScheduleReport[]> {
   return await readTwiceAtMost(zk, async () => {
-    const folder = ticksFolder(name, root);
+    const folder = tickSchedulesFolder(name, root);
     await zk.sync(folder);
-    const found = await Promise.all((await childNames(zk, folder)).map(async (id) => {
+    const found = await Promise.all((await readChildNames(zk, folder)).map(async (id) => {
       const read = await nullIfNoNode(zk.getData(`${folder}/${id}`));
       return read === null ? [] : [{ id, ...parseTickState(read.data, `${folder}/${id}`) }];
     }));
     // The grants are read after the schedules: a claim that was read, and has no grant now, has ended.
-    const grants = await childNames(zk, lockPath(name, root).holders);
-    const holders = grants.map((grant) => parseHolder(grant)?.guid);
+    const grants = await readChildNames(zk, lockPath(name, root).holders);
+    const holders = grants.map((grant) => parseHolderNode(grant)?.guid);
     return found.flat().map(({ id, schedule, zone, uptoMs, open }) => ({
       id,
       schedule,
@@ -58,21 +62,21 @@ export async function readTickState(
   name: string,
   { id, root }: { readonly id: string; readonly root?: string | undefined },
 ): Promise<TickState | null> {
-  const path = `${ticksFolder(name, root)}/${id}`;
+  const path = `${tickSchedulesFolder(name, root)}/${id}`;
   const read = await nullIfNoNode(zk.getData(path));
   return read === null ? null : parseTickState(read.data, path);
 }
 
 /** A host with another tz database may have written the zone. */
-function nextOf(schedule: string, zone: string, uptoMs: number): Pick<ScheduleReport, "nextMs" | "isZoneKnown"> {
-  return { nextMs: firstTickAfter({ schedule, zone }, uptoMs), isZoneKnown: isKnownTimeZone(zone) };
+function nextOf(schedule: string, zone: string, uptoMs: number): Pick<TickScheduleReport, "nextMs" | "isZoneKnown"> {
+  return { nextMs: firstStoredTickAfter({ schedule, zone }, uptoMs), isZoneKnown: isKnownTimeZone(zone) };
 }
 
 /**
  * Returns the first tick of a stored schedule after a time; null: there is none, or this machine does not know the
  * zone. Throws CONFIG.
  */
-export function firstTickAfter(
+export function firstStoredTickAfter(
   { schedule, zone }: Pick<TickState, "schedule" | "zone">,
   afterMs: number,
 ): number | null {

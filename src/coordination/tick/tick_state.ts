@@ -8,8 +8,8 @@ import {
   type JsonFields,
   stringOrEmpty,
 } from "../../base/support/json_fields.ts";
-import { encodeLockName, kindFolder } from "../nodes/node_paths.ts";
-import type { NextAttempt, OpenAttempt, TickAttempt, TickProgress } from "./tick_decision.ts";
+import { coordinationFolderPath, encodeLockName } from "../nodes/node_paths.ts";
+import type { NextTickAttempt, OpenTickAttempt, TickAttempt, TickProgress } from "./tick_decision.ts";
 
 export interface TickState extends TickProgress {
   /** Canonical text. */
@@ -26,8 +26,8 @@ export interface TickState extends TickProgress {
 const layout = 1;
 
 /** Returns the container of the schedules of a lock. Throws USAGE for an invalid name. */
-export function ticksFolder(name: string, root?: string): string {
-  return `${kindFolder("ticks", root)}/${encodeLockName(name)}`;
+export function tickSchedulesFolder(name: string, root?: string): string {
+  return `${coordinationFolderPath("ticks", root)}/${encodeLockName(name)}`;
 }
 
 export function formatTickState(state: TickState): Uint8Array {
@@ -63,14 +63,14 @@ function attemptOf(value: unknown): TickAttempt | null {
     : null;
 }
 
-function nextOf(value: unknown): NextAttempt | null {
+function nextOf(value: unknown): NextTickAttempt | null {
   const run = attemptOf(value);
   if (run === null || !isJsonObject(value)) return null;
   const { fromMs } = value;
   return { ...run, fromMs: isUnixTimeMs(fromMs) ? fromMs : 0 };
 }
 
-function openOf(value: unknown): OpenAttempt | null {
+function openOf(value: unknown): OpenTickAttempt | null {
   const run = attemptOf(value);
   if (run === null || !isJsonObject(value)) return null;
   const { guid, host, pid, beganMs } = value;

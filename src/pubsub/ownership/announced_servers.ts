@@ -5,7 +5,7 @@
 import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../../coordination/nodes/node_requests.ts";
+import { isServerRefusal, nullIfNoNode, retryOnConnectionLoss } from "../../coordination/nodes/node_requests.ts";
 import { parseAnnouncement, type ProcessAnnouncement } from "./announcements.ts";
 import { makeParentNodes } from "./topic_nodes.ts";
 import { ListenerSet } from "../../base/support/event.ts";
@@ -92,7 +92,7 @@ export class AnnouncedServers implements Disposable {
       try {
         return await this.#zk.getChildren(this.#path, { watch: this.#onChange });
       } catch (thrown) {
-        if (!isRefusal(thrown, "NONODE")) throw thrown;
+        if (!isServerRefusal(thrown, "NONODE")) throw thrown;
         await makeParentNodes(this.#zk, `${this.#path}/-`);
       }
     }

@@ -4,7 +4,7 @@ import { BatonError } from "../../base/errors.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { isRefusal, nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
+import { isServerRefusal, nullIfNoNode, settleEarlierWrites } from "../../coordination/nodes/node_requests.ts";
 import { attemptNodeWrite, createNodeWithParents } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
@@ -120,7 +120,7 @@ export async function readAnnouncements(zk: ZooKeeper, parent: string): Promise<
 /** Returns false if a node exists, or may exist because the response was lost. */
 async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
   const outcome = await attemptNodeWrite(() => createNodeWithParents(zk, path, data, { mode: "ephemeral" }));
-  if (outcome === "unknown") await settleWrites(zk, path);
+  if (outcome === "unknown") await settleEarlierWrites(zk, path);
   return outcome === "written";
 }
 
@@ -144,7 +144,7 @@ export async function setServerDraining(
       return true;
     } catch (thrown) {
       // The announcement has changed or the server has stopped.
-      if (!isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
+      if (!isServerRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
     }
   }
 }

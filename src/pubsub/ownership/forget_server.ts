@@ -16,7 +16,7 @@ import {
 import type { PubsubPath } from "./pubsub_path.ts";
 import { chooseTopicSuccessor } from "./topic_router.ts";
 import { forgottenTopicNode, returnedTopicNode, takenOverTopicNode, type TopicNode } from "./topic_node.ts";
-import { isRefusal } from "../../coordination/nodes/node_requests.ts";
+import { isServerRefusal } from "../../coordination/nodes/node_requests.ts";
 import { type ProcessAnnouncement, readAnnouncement, readAnnouncements } from "./announcements.ts";
 import { encodeJson } from "../../base/support/json_fields.ts";
 
@@ -113,7 +113,7 @@ export async function holdServerName<T>(
   try {
     await createNodeWithParents(zk, name, data, { mode: "ephemeral" });
   } catch (thrown) {
-    if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
+    if (!isServerRefusal(thrown, "NODEEXISTS")) throw thrown;
     const at = await readAnnouncement(zk, name);
     throw new BatonError(
       "LOCK_BUSY",

@@ -8,7 +8,7 @@ import { backoffMs, outageBackoff, retryWithBackoff, serverBackoff } from "../..
 import { sleep } from "../../base/support/deadline.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { newGuid } from "../../base/support/guid.ts";
-import { isTransient } from "../../coordination/nodes/node_requests.ts";
+import { isTransientFailure } from "../../coordination/nodes/node_requests.ts";
 import type { ContentName, IncomingContent, TopicCopy } from "../store/operations/owned_store.ts";
 import {
   decideTopic,
@@ -215,7 +215,7 @@ export class OwnedTopic {
       if (reply?.kind === "refused") this.#whyKept = reply.why;
       return reply;
     } catch (thrown) {
-      if (this.permit === null || !isTransient(thrown)) throw thrown;
+      if (this.permit === null || !isTransientFailure(thrown)) throw thrown;
       this.#whyKept = errorMessage(thrown);
       return null;
     }
@@ -266,7 +266,7 @@ export class OwnedTopic {
     let hasCaughtUp = false;
     const mayRetry = (thrown: unknown) => {
       this.knownNode = undefined;
-      return isTransient(thrown);
+      return isTransientFailure(thrown);
     };
     try {
       await retryWithBackoff(async (succeeded) => {
@@ -342,7 +342,7 @@ export class OwnedTopic {
       return await work();
     } catch (thrown) {
       const { sharedStore, onProblem, signal } = this.#context;
-      const isExpected = thrown instanceof BatonError && thrown.code !== "INTERNAL" && !isTransient(thrown);
+      const isExpected = thrown instanceof BatonError && thrown.code !== "INTERNAL" && !isTransientFailure(thrown);
       if (sharedStore === null || !isExpected || signal.aborted) throw thrown;
       this.state = topicStateAfterFailure(this.state, errorMessage(thrown));
       onProblem(thrown);

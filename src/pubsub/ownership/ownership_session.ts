@@ -6,7 +6,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { isTransient } from "../../coordination/nodes/node_requests.ts";
+import { isTransientFailure } from "../../coordination/nodes/node_requests.ts";
 import { announceProcess, readAnnouncement } from "./announcements.ts";
 import { checkStoreIsNotEmpty } from "./empty_store_check.ts";
 import { OwnedTopic } from "./owned_topic.ts";
@@ -220,7 +220,7 @@ export class OwnershipSession {
     const again = () => {
       this.#advancing = generation.advance().catch((thrown) => {
         if (thrown instanceof BatonError && thrown.code === "CONFIG") this.end(thrown);
-        else if (!isTransient(thrown) && !this.#ended.signal.aborted) this.#reportOnce(thrown);
+        else if (!isTransientFailure(thrown) && !this.#ended.signal.aborted) this.#reportOnce(thrown);
       }).finally(() => this.#ended.signal.aborted || this.#scheduleAdvance());
     };
     this.#cancelAdvance = this.#options.clock.startTimer(storeGenerationAdvanceMs, again);

@@ -14,7 +14,7 @@
 import { createHash } from "node:crypto";
 import { BatonError } from "../../base/errors.ts";
 import { tokenBytesMax } from "../wire/message_limits.ts";
-import { defaultRoot } from "../../coordination/nodes/node_paths.ts";
+import { defaultRootNode } from "../../coordination/nodes/node_paths.ts";
 
 /** Longer node names are replaced by their hash. */
 const nodeNameLengthMax = 200;
@@ -28,7 +28,7 @@ export class PubsubPath {
   readonly topics: string;
 
   /** `root` is a ZooKeeper path without a slash at its end. */
-  constructor(root: string = defaultRoot) {
+  constructor(root: string = defaultRootNode) {
     this.base = root === "/" ? "/pubsub" : `${root}/pubsub`;
     this.servers = `${this.base}/servers`;
     this.proxies = `${this.base}/proxies`;

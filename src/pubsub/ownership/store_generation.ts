@@ -10,7 +10,7 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
-import { nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
+import { nullIfNoNode, settleEarlierWrites } from "../../coordination/nodes/node_requests.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { attemptNodeWrite, createNodeWithParents } from "./topic_nodes.ts";
@@ -50,7 +50,7 @@ export class StoreGeneration {
 
   /** Returns the newest recorded generation, or 0 if there is none. Throws CONFIG for a node in an unknown format. */
   async readRecorded(): Promise<number> {
-    await settleWrites(this.#zk, this.#path);
+    await settleEarlierWrites(this.#zk, this.#path);
     const found = await nullIfNoNode(this.#zk.getData(this.#path));
     this.#version = found?.stat.version ?? null;
     this.#recorded = found === null ? 0 : parseMark(this.#path, found.data).generation;

@@ -5,7 +5,12 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { demandJsonFields, encodeJson } from "../../base/support/json_fields.ts";
-import { isRefusal, isTransient, nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
+import {
+  isServerRefusal,
+  isTransientFailure,
+  nullIfNoNode,
+  settleEarlierWrites,
+} from "../../coordination/nodes/node_requests.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { TopicContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
 
@@ -88,7 +93,7 @@ export class TopicNodes {
 
   /** Ensures, after a write with an unknown outcome, that the next read shows the write if it is ever executed. */
   async settle(topic: string): Promise<void> {
-    await settleWrites(this.#zk, this.#path.topic(topic));
+    await settleEarlierWrites(this.#zk, this.#path.topic(topic));
   }
 
   /** Creates the node of a topic; refused if it exists. */
@@ -126,8 +131,8 @@ export async function attemptNodeWrite(write: () => Promise<unknown>): Promise<N
     await write();
     return "written";
   } catch (thrown) {
-    if (isRefusal(thrown, "NODEEXISTS", "BADVERSION", "NONODE")) return "refused";
-    if (isTransient(thrown)) return "unknown";
+    if (isServerRefusal(thrown, "NODEEXISTS", "BADVERSION", "NONODE")) return "refused";
+    if (isTransientFailure(thrown)) return "unknown";
     throw thrown;
   }
 }
@@ -144,7 +149,7 @@ export async function createNodeWithParents(
       await zk.create(path, data, options);
       return;
     } catch (thrown) {
-      if (!isRefusal(thrown, "NONODE")) throw thrown;
+      if (!isServerRefusal(thrown, "NONODE")) throw thrown;
       await makeParentNodes(zk, path);
     }
   }
@@ -157,7 +162,7 @@ export async function makeParentNodes(zk: ZooKeeper, path: string): Promise<void
   try {
     await createNodeWithParents(zk, parent, nothing);
   } catch (thrown) {
-    if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
+    if (!isServerRefusal(thrown, "NODEEXISTS")) throw thrown;
   }
 }
 

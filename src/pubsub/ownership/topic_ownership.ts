@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { onAbort, TaskScope, whenAborted } from "../../base/support/abort.ts";
 import { BatonError } from "../../base/errors.ts";
-import { isTransient } from "../../coordination/nodes/node_requests.ts";
+import { isTransientFailure } from "../../coordination/nodes/node_requests.ts";
 import { serveOwnershipSessions } from "./serve_sessions.ts";
 import type { TopicDeleteResult } from "./topic_decision.ts";
 import type { ContentName, IncomingContent } from "../store/operations/owned_store.ts";
@@ -50,7 +50,7 @@ export class TopicOwnership {
     try {
       return await session.availability(topic, epoch);
     } catch (thrown) {
-      if (session.ended.aborted || isTransient(thrown)) return { kind: "away" };
+      if (session.ended.aborted || isTransientFailure(thrown)) return { kind: "away" };
       throw thrown;
     }
   }

@@ -10,15 +10,15 @@ import { connect } from "../../protocols/zookeeper/zookeeper_client.ts";
 import { isSessionEndError } from "../../protocols/zookeeper/zookeeper_error.ts";
 import { errorMessage } from "../../base/errors.ts";
 import { campaign, type Leadership } from "../../coordination/election/campaign.ts";
-import { type HolderInfo, holderInfo, nameOfHolder } from "../../coordination/nodes/holder_info.ts";
+import { describeThisHolder, type HolderInfo, nameOfHolder } from "../../coordination/nodes/holder_info.ts";
 import type { WaitingStatus } from "../../coordination/lock/acquire_lock.ts";
 import { whenAborted } from "../../base/support/abort.ts";
 import type { Dial } from "../../base/sockets/connection.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { sleep } from "../../base/support/deadline.ts";
-import { connectWithNotice } from "../../coordination/connect/command_session.ts";
+import { connectAndReportDelay } from "../../coordination/connect/command_session.ts";
 import { CandidateSession } from "../../coordination/connect/candidate_session.ts";
-import { type Coordination, scopeText } from "../../coordination/connect/coordination_servers.ts";
+import { type CoordinationServers, lockScopeTexts } from "../../coordination/connect/coordination_servers.ts";
 import type { Log } from "../../base/support/log.ts";
 
 /** Milliseconds after stepping down on request, so that a waiting candidate is elected first. */
@@ -27,7 +27,7 @@ const standAgainMs = 1000;
 export interface ProcessorElectionOptions {
   /** The random name of the store, which is unique. */
   readonly storeName: string;
-  readonly place: Coordination;
+  readonly place: CoordinationServers;
   readonly clock: Clock;
   readonly log: Log;
   /** The description of this process for others; the real one when left out. */
@@ -40,7 +40,7 @@ export interface ProcessorElectionOptions {
 function ownCandidate() {
   return {
     value: `${hostname()}:${process.pid}`,
-    info: holderInfo({ command: ["baton retry-processor"], values: { publishCommand: false } }),
+    info: describeThisHolder({ command: ["baton retry-processor"], values: { publishCommand: false } }),
   };
 }
 
@@ -57,7 +57,10 @@ export class ProcessorElection {
     this.#session = new CandidateSession({
       connect: (to, isRetry) => {
         const say = (sentence: string) => isRetry || log("warning", "election_unreachable", sentence);
-        return connectWithNotice(connect, { ...to, clock, ...(dial === undefined ? {} : { dial }) }, { clock, say });
+        return connectAndReportDelay(connect, { ...to, clock, ...(dial === undefined ? {} : { dial }) }, {
+          clock,
+          say,
+        });
       },
       options: { ...place.connect, onSlow: (sentence) => log("warning", "election_slow", sentence) },
       clock,
@@ -84,7 +87,7 @@ export class ProcessorElection {
   async run(): Promise<void> {
     const { signal } = this.#stopping;
     const { clock, log, place } = this.#options;
-    log("info", "standing", `standing for election ${this.#name} among ${scopeText[place.scope]}`, {
+    log("info", "standing", `standing for election ${this.#name} among ${lockScopeTexts[place.scope]}`, {
       election: this.#name,
     });
     try {

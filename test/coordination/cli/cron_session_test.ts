@@ -8,9 +8,9 @@ import { backends, describeBackend } from "../../support/backends.ts";
 import { BatonSession, killKeeper } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { canMountDisk, SmallDisk } from "../../support/small_disk.ts";
-import { createParents } from "../../../src/coordination/nodes/create_nodes.ts";
-import type { OpenAttempt } from "../../../src/coordination/tick/tick_decision.ts";
-import { formatTickState, ticksFolder } from "../../../src/coordination/tick/tick_state.ts";
+import { createParentNodes } from "../../../src/coordination/nodes/create_nodes.ts";
+import type { OpenTickAttempt } from "../../../src/coordination/tick/tick_decision.ts";
+import { formatTickState, tickSchedulesFolder } from "../../../src/coordination/tick/tick_state.ts";
 import { Schedule } from "../../../src/base/schedule/schedule.ts";
 import { findHomeFolder } from "../../../src/base/support/home_folder.ts";
 import { openAcl } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -152,13 +152,13 @@ for (const kind of backends) {
     });
 
     /** A schedule whose last tick was ten minutes ago, and which is settled up to an hour ago: its tick is due. */
-    async function due(name: string, open: OpenAttempt | null = null): Promise<string> {
+    async function due(name: string, open: OpenTickAttempt | null = null): Promise<string> {
       const tickMs = Math.floor(Date.now() / 60_000 - 10) * 60_000;
       const time = new Date(tickMs);
       const schedule = new Schedule(`${time.getUTCMinutes()} ${time.getUTCHours()} * * *`, "UTC");
-      const path = `${ticksFolder(name)}/${schedule.id}`;
+      const path = `${tickSchedulesFolder(name)}/${schedule.id}`;
       await using zk = await connect({ servers: parseServers(session.backend.servers), connectTimeoutMs: 10_000 });
-      await createParents(zk, path, openAcl);
+      await createParentNodes(zk, path, openAcl);
       const progress = { uptoMs: tickMs - 3_000_000, open, retry: null };
       const data = formatTickState({
         ...progress,

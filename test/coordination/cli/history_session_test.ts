@@ -1,7 +1,7 @@
 /** Holds that are recorded with --history, and `baton history`, on the keeper and on ZooKeeper. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { historyPath, readHistoryHead } from "../../../src/coordination/history/history_log.ts";
+import { historyNodePath, readHistoryHead } from "../../../src/coordination/history/history_log.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BackendSession } from "../../support/backend_session.ts";
@@ -224,7 +224,7 @@ for (const kind of backends) {
       service.child.kill("SIGTERM");
       expect((await service.ended).code).toBe(0);
       await using zk = await connect({ servers: parseServers(session.backend.servers) });
-      expect((await readHistoryHead(zk, historyPath("limited"))).maxAgeMs).toBe(90 * 86_400_000);
+      expect((await readHistoryHead(zk, historyNodePath("limited"))).maxAgeMs).toBe(90 * 86_400_000);
     });
   });
 }

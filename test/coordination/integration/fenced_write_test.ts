@@ -2,8 +2,8 @@
  * Over a real connection: the loss of each request and each reply of a fenced write, one after the other: done once.
  */
 import { expect, test } from "bun:test";
-import { type FencedOperation, fencedWrite } from "../../../src/coordination/fence/fenced_write.ts";
-import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
+import { type FencedNodeOperation, fencedWrite } from "../../../src/coordination/fence/fenced_write.ts";
+import { findOwnHolderNode } from "../../../src/coordination/admin/own_holder.ts";
 import { backends, describeBackend, type ServerNode } from "../../support/backends.ts";
 import { ChaosProxy, type Direction } from "../../support/chaos_proxy.ts";
 import { LockCrew } from "../../support/lock_crew.ts";
@@ -30,8 +30,8 @@ for (const kind of backends) {
             const zk = await crew.client({ servers: proxy.servers });
             const at = `/${direction}-${nth}`;
             void proxy.onFrame({ direction, nth, action: "drop" }).then(() => happened++);
-            const write = async (deed: FencedOperation) => {
-              const holder = await ownHolder(zk, lease.path, [lease.holderId]);
+            const write = async (deed: FencedNodeOperation) => {
+              const holder = await findOwnHolderNode(zk, lease.path, [lease.holderId]);
               expect(holder?.token).toBe(lease.fencingToken);
               const held = [{ name: lease.name, node: holder?.node ?? "" }];
               return await fencedWrite(zk, deed, { held, root: `${crew.root}/${direction}${nth}` });
@@ -67,9 +67,9 @@ for (const kind of backends) {
         const proxy = await ChaosProxy.start((rig.backend.nodes[0] as ServerNode).address);
         try {
           const zk = await crew.client({ servers: proxy.servers, sessionTimeoutMs: 2000 });
-          const holder = await ownHolder(zk, lease.path, [lease.holderId]);
+          const holder = await findOwnHolderNode(zk, lease.path, [lease.holderId]);
           const held = [{ name: lease.name, node: holder?.node ?? "" }];
-          const make: FencedOperation = {
+          const make: FencedNodeOperation = {
             do: "create",
             path: "/unknown",
             data: text(""),
@@ -78,7 +78,7 @@ for (const kind of backends) {
           };
           await fencedWrite(zk, make, { held, root: crew.root });
           void proxy.onFrame({ direction: "replies", nth: 0, action: "drop" }).then(() => proxy.refuse());
-          const set: FencedOperation = { do: "set", path: "/unknown", data: text("x"), version: -1 };
+          const set: FencedNodeOperation = { do: "set", path: "/unknown", data: text("x"), version: -1 };
           const startMs = performance.now();
           const failure = await fencedWrite(zk, set, { held, root: crew.root }).catch((error) => error);
           expect([failure.code, performance.now() - startMs < 6000]).toEqual(["OUTCOME_UNKNOWN", true]);
@@ -95,10 +95,16 @@ for (const kind of backends) {
       await using crew = new LockCrew(rig.backend.servers);
       const lease = await crew.acquire(await crew.client(), "late");
       const zk = await crew.client();
-      const holder = await ownHolder(zk, lease.path, [lease.holderId]);
+      const holder = await findOwnHolderNode(zk, lease.path, [lease.holderId]);
       await lease.release();
       const held = [{ name: lease.name, node: holder?.node ?? "" }];
-      const deed: FencedOperation = { do: "create", path: "/late", data: text(""), parents: false, sequential: false };
+      const deed: FencedNodeOperation = {
+        do: "create",
+        path: "/late",
+        data: text(""),
+        parents: false,
+        sequential: false,
+      };
       const written = fencedWrite(zk, deed, { held, root: crew.root });
       expect(await written.catch((error) => error.code)).toBe("STALE_TOKEN");
       expect(await rig.observer.exists("/late")).toBeNull();

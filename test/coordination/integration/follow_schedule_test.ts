@@ -3,12 +3,12 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { followSchedule, type FollowScheduleContext } from "../../../src/coordination/cron/follow_schedule.ts";
 import type { CronJob } from "../../../src/coordination/cron/crontab.ts";
 import { CronJobSlots } from "../../../src/coordination/cron/cron_job_slots.ts";
-import { acquireTick, type TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
-import { readSchedules } from "../../../src/coordination/tick/tick_report.ts";
-import { historyPath, readHistory } from "../../../src/coordination/history/history_log.ts";
-import { createParents } from "../../../src/coordination/nodes/create_nodes.ts";
-import { formatTickState, ticksFolder } from "../../../src/coordination/tick/tick_state.ts";
-import { ServersClock } from "../../../src/coordination/tick/servers_clock.ts";
+import { acquireTick, type LockLeaseWithTick } from "../../../src/coordination/tick/acquire_tick.ts";
+import { readTickSchedules } from "../../../src/coordination/tick/tick_report.ts";
+import { historyNodePath, readHistoryRecords } from "../../../src/coordination/history/history_log.ts";
+import { createParentNodes } from "../../../src/coordination/nodes/create_nodes.ts";
+import { formatTickState, tickSchedulesFolder } from "../../../src/coordination/tick/tick_state.ts";
+import { TickServersClock } from "../../../src/coordination/tick/servers_clock.ts";
 import { unknownHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -39,7 +39,7 @@ class CronHost {
   readonly events: string[] = [];
   readonly stop = new AbortController();
   /** Of the last run. */
-  lease: TickLease["lease"] | null = null;
+  lease: LockLeaseWithTick["lease"] | null = null;
   /** The clock of its leases is ahead: they are lost, and the session lives on. */
   aheadMs = 0;
   readonly #root: string;
@@ -73,11 +73,11 @@ class CronHost {
   get #context(): FollowScheduleContext {
     const clock = systemClock();
     const context = {
-      serversClock: new ServersClock(clock, Date.now),
+      serversClock: new TickServersClock(clock, Date.now),
       ...{ zk: this.zk, slots: this.slots, onBreach() {}, place: { connect: {} }, describe: () => unknownHolder },
       log: (_level: string, event: string) => void this.events.push(event),
       settings: { splay: 0, skew: skewMs, root: this.#root, publishCommand: false },
-      runJob: async (_job: CronJob, tick: TickLease) => {
+      runJob: async (_job: CronJob, tick: LockLeaseWithTick) => {
         this.started.push(tick.run.tickMs);
         this.lease = tick.lease;
         await this.#finish.wait();
@@ -109,7 +109,7 @@ for (const kind of backends) {
     });
 
     const recordsOf = async (name: string) => {
-      const records = await readHistory(await crew.client(), historyPath(name, { root: crew.root }));
+      const records = await readHistoryRecords(await crew.client(), historyNodePath(name, { root: crew.root }));
       return records.flatMap(({ result, tickMs, count }) => ({ result, tickMs, count }));
     };
     const whenRecorded = async (name: string, result: string, count = 1) =>
@@ -170,9 +170,9 @@ for (const kind of backends) {
         void host.follow(jobOf("busy", 300));
         await eventually(() => host.started.length === 1, { what: "the job that has the only slot" });
         void host.follow(jobOf("late", 700, { catchUpMs: hourMs }));
-        const registered = async () => (await readSchedules(host.zk, "late", crew.root)).length === 1;
+        const registered = async () => (await readTickSchedules(host.zk, "late", crew.root)).length === 1;
         await eventually(registered, { what: "the registration" });
-        const [{ uptoMs = 0 } = {}] = await readSchedules(host.zk, "late", crew.root);
+        const [{ uptoMs = 0 } = {}] = await readTickSchedules(host.zk, "late", crew.root);
         await eventually(() => Date.now() > uptoMs + 1500, { what: "two ticks" });
         expect(host.started).toHaveLength(1);
         host.finish();
@@ -187,7 +187,7 @@ for (const kind of backends) {
       const retire = new AbortController();
       const job = jobOf("slotless", 24 * hourMs, { overlap: "wait", catchUpMs: 2 * 24 * hourMs });
       const tickMs = job.schedule.last(Date.now()) ?? 0;
-      const claimed = async () => (await readSchedules(busy.zk, "slotless", crew.root))[0]?.open;
+      const claimed = async () => (await readTickSchedules(busy.zk, "slotless", crew.root))[0]?.open;
       await seed(job, tickMs - 1);
       const following = busy.follow(job, retire.signal);
       const queued = async () => (await busy.zk.getChildren(`${crew.root}/locks/slotless/q`)).children.length > 0;
@@ -218,7 +218,7 @@ for (const kind of backends) {
       expect(host.started).toEqual([tick.run.tickMs]);
     }, 30_000);
 
-    async function claim({ name, schedule }: CronJob): Promise<TickLease> {
+    async function claim({ name, schedule }: CronJob): Promise<LockLeaseWithTick> {
       const zk = await crew.client();
       const { root } = crew;
       const fixed = { lateMsMax: 2 * 24 * hourMs, retriesMax: 0, skewMs, waits: false, replaces: false };
@@ -230,8 +230,8 @@ for (const kind of backends) {
     /** The schedule as another host has left it. */
     async function seed({ name, schedule }: CronJob, uptoMs: number): Promise<void> {
       const zk = await crew.client();
-      const path = `${ticksFolder(name, crew.root)}/${schedule.id}`;
-      await createParents(zk, path, zk.acl);
+      const path = `${tickSchedulesFolder(name, crew.root)}/${schedule.id}`;
+      await createParentNodes(zk, path, zk.acl);
       const progress = { uptoMs, open: null, retry: null };
       await zk.create(
         path,

@@ -2,11 +2,15 @@
  * Records of holds by many holders at the same time, on the keeper, on ZooKeeper and on an ensemble whose servers lag.
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { forgetHistory } from "../../../src/coordination/history/clear_history.ts";
-import { historyLimitsDefault, historyPath } from "../../../src/coordination/history/history_log.ts";
-import type { RecordedEnd } from "../../../src/coordination/history/history_record.ts";
+import { deleteLockHistory } from "../../../src/coordination/history/clear_history.ts";
+import { defaultHistoryLimits, historyNodePath } from "../../../src/coordination/history/history_log.ts";
+import type { RecordedHoldEnd } from "../../../src/coordination/history/history_record.ts";
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
-import { type HistoryOptions, HoldHistory, readOpenHolds } from "../../../src/coordination/history/hold_history.ts";
+import {
+  HoldHistory,
+  type HoldHistoryOptions,
+  readOpenHoldMarks,
+} from "../../../src/coordination/history/hold_history.ts";
 import { countRefusedCall } from "../../../src/coordination/history/refused_calls.ts";
 import { unknownHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { acquireLock, type AcquireOptions } from "../../../src/coordination/lock/acquire_lock.ts";
@@ -16,12 +20,12 @@ import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } fro
 import { eventually } from "../../support/eventually.ts";
 import { LockCrew } from "../../support/lock_crew.ts";
 
-const done: RecordedEnd = { result: "done", exitCode: 0, signal: null, why: "" };
+const done: RecordedHoldEnd = { result: "done", exitCode: 0, signal: null, why: "" };
 
 class HistoryCrew extends LockCrew {
-  options(zk: ZooKeeper): HistoryOptions {
+  options(zk: ZooKeeper): HoldHistoryOptions {
     return {
-      ...{ kind: "lock", limits: historyLimitsDefault, info: { ...unknownHolder, host: "db1", pid: 7 } },
+      ...{ kind: "lock", limits: defaultHistoryLimits, info: { ...unknownHolder, host: "db1", pid: 7 } },
       ...{ root: this.root, acl: zk.acl, clock: systemClock(), random: () => 0.5 },
     };
   }
@@ -62,7 +66,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       expect(running).toEqual([]);
       for (let round = 0; round < 3; round++) await crew.recorded(zk, "gpu", permits);
       expect((await crew.report(zk, "gpu")).counters.results).toMatchObject({ done: 63, lost: 0 });
-      expect(await readOpenHolds(zk, historyPath("gpu", { root: crew.root }))).toEqual([]);
+      expect(await readOpenHoldMarks(zk, historyNodePath("gpu", { root: crew.root }))).toEqual([]);
     }, 60_000);
 
     test("a chain of holders that are granted in advance: each that dies is lost, each other one is done", async () => {
@@ -71,8 +75,9 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       await Promise.all(clients.map(async (zk, index) => {
         const { history, lease } = await crew.begin(zk, "chain");
         if (index % 3 > 0) return expect(await history.end(done)).toBeNull();
-        const path = historyPath("chain", { root: crew.root });
-        const hasMark = async () => (await readOpenHolds(zk, path)).some(({ guid }) => guid === lease.holderId) || null;
+        const path = historyNodePath("chain", { root: crew.root });
+        const hasMark = async () =>
+          (await readOpenHoldMarks(zk, path)).some(({ guid }) => guid === lease.holderId) || null;
         await eventually(hasMark, { what: "the mark of the hold" });
         await zk.close();
       }));
@@ -92,7 +97,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       expect((await crew.report(zk, "busy")).refusals).toMatchObject({ count: 20, host: "db1", pid: 7 });
       await crew.recorded(zk, "busy");
       const { lease, history } = await crew.begin(zk, "busy");
-      expect(await forgetHistory(zk, "busy", { root: crew.root })).toBe(true);
+      expect(await deleteLockHistory(zk, "busy", { root: crew.root })).toBe(true);
       await history.end(done);
       await lease.release();
       await crew.recorded(zk, "busy");

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { kindFolder } from "../../../src/coordination/nodes/node_paths.ts";
+import { coordinationFolderPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
 import { backends, describeBackend, type RunningBackend, type ServerNode } from "../../support/backends.ts";
 import { ChaosProxy } from "../../support/chaos_proxy.ts";
@@ -26,7 +26,8 @@ for (const kind of backends) {
           const first = await crew.acquire(observer, "one");
           const holding = (await crew.clients(waiters)).map((zk) => crew.hold(zk, "one"));
           await eventually(
-            async () => (await observer.exists(`${kindFolder("locks", crew.root)}/one/q`))?.numChildren === waiters,
+            async () =>
+              (await observer.exists(`${coordinationFolderPath("locks", crew.root)}/one/q`))?.numChildren === waiters,
             { withinMs: 20_000 },
           );
           const before = { ...proxy.counts };
@@ -56,7 +57,7 @@ for (const kind of backends) {
         while (next < names) await (await crew.acquire(zk, `item/${next++}`)).release();
       }));
       const observer = await crew.client();
-      const left = async () => (await observer.exists(kindFolder("locks", crew.root)))?.numChildren === 0;
+      const left = async () => (await observer.exists(coordinationFolderPath("locks", crew.root)))?.numChildren === 0;
       const withinMs = dose({ gate: 12_000, full: 120_000 });
       await eventually(left, { withinMs, everyMs: 50, what: "the names to be reaped" });
     }, dose({ gate: 30_000, full: 600_000 }));

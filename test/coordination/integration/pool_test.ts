@@ -1,7 +1,7 @@
 /** The pool on real servers, with jobs that end when the test says so. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { limitStateCodec } from "../../../src/coordination/lock/lock_state.ts";
+import { lockLimitStateCodec } from "../../../src/coordination/lock/lock_state.ts";
 import { breakLock } from "../../../src/coordination/lock/break_lock.ts";
 import { acquireLock } from "../../../src/coordination/lock/acquire_lock.ts";
 import { clearPoolResults } from "../../../src/coordination/pool/clear_pool_results.ts";
@@ -334,8 +334,8 @@ for (const kind of backends) {
       if (!a || !b) throw new Error("no clients");
       const held = await acquireLock(b, "c/other", { root: crew.root }); // what is above is there
       const { item } = pathIn(crew);
-      await b.create(item("1").lock, limitStateCodec.initial(null));
-      await b.create(item("2").lock, limitStateCodec.initial(null));
+      await b.create(item("1").lock, lockLimitStateCodec.initial(null));
+      await b.create(item("2").lock, lockLimitStateCodec.initial(null));
       await b.create(item("2").queue, new Uint8Array());
       for (const rememberMs of [null, 60_000]) {
         const work = new PoolWork();

@@ -3,11 +3,11 @@
  * another.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { listInUse } from "../../../src/coordination/admin/list_in_use.ts";
+import { listObjectsInUse } from "../../../src/coordination/admin/list_in_use.ts";
 import { findOtherUses } from "../../../src/coordination/admin/use_status.ts";
 import { fencedWrite } from "../../../src/coordination/fence/fenced_write.ts";
 import { acquireLock } from "../../../src/coordination/lock/acquire_lock.ts";
-import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
+import { findOwnHolderNode } from "../../../src/coordination/admin/own_holder.ts";
 import type { Acl } from "../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import { Barrier, connect, Election, Lock, parseServers, Pool, setGate } from "../../../src/library/baton.ts";
 import { backends, describeBackend } from "../../support/backends.ts";
@@ -67,7 +67,7 @@ for (const kind of backends) {
       expect([mine.isHeld(), held.isHeld()]).toEqual([true, true]);
       // ZooKeeper 3.8.0 counts what cannot be read.
       const hidden = kind.release === "debian" ? 1 : null;
-      const { lock } = await listInUse(open, { root });
+      const { lock } = await listObjectsInUse(open, { root });
       expect(lock).toEqual([
         { name: "mine", holders: 1, waiters: 0 },
         { name: "theirs", holders: hidden, waiters: hidden === null ? null : 0 },
@@ -78,7 +78,7 @@ for (const kind of backends) {
 
       // A folder that can be written into, and not read.
       await owner.create("/drop", new Uint8Array(), { acl: [{ perms: 4 | 8, id: everyone }] });
-      const holder = await ownHolder(open, mine.path, [mine.holderId]);
+      const holder = await findOwnHolderNode(open, mine.path, [mine.holderId]);
       const fence = { held: [{ name: "mine", node: holder?.node ?? "" }], root };
       const data = new Uint8Array([1]);
       const create = { do: "create", data, sequential: false } as const;

@@ -1,13 +1,17 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { acquireTick } from "../../../src/coordination/tick/acquire_tick.ts";
-import { clearHistoryShard } from "../../../src/coordination/history/clear_history.ts";
-import { schedulesCleaner } from "../../../src/coordination/tick/tick_claim.ts";
+import { clearOldHistoriesInShard } from "../../../src/coordination/history/clear_history.ts";
+import { createTickSchedulesCleaner } from "../../../src/coordination/tick/tick_claim.ts";
 import type { TickOptions, TickSchedule } from "../../../src/coordination/tick/tick_claim.ts";
-import { historyFolder, historyPath, readHistory } from "../../../src/coordination/history/history_log.ts";
+import {
+  historyNodePath,
+  historyShardOfPath,
+  readHistoryRecords,
+} from "../../../src/coordination/history/history_log.ts";
 import {
   formatTickState,
   parseTickState,
-  ticksFolder,
+  tickSchedulesFolder,
   type TickState,
 } from "../../../src/coordination/tick/tick_state.ts";
 import { unknownHolder } from "../../../src/coordination/nodes/holder_info.ts";
@@ -68,7 +72,7 @@ class TickCrew extends LockCrew {
   }
 
   path(schedule: TickSchedule = daily): string {
-    return `${ticksFolder("backup", this.root)}/${schedule.id}`;
+    return `${tickSchedulesFolder("backup", this.root)}/${schedule.id}`;
   }
 
   async state(zk: ZooKeeper): Promise<TickState> {
@@ -80,7 +84,7 @@ class TickCrew extends LockCrew {
   }
 
   async history(zk: ZooKeeper): Promise<string[]> {
-    const records = await readHistory(zk, historyPath("backup", { root: this.root }));
+    const records = await readHistoryRecords(zk, historyNodePath("backup", { root: this.root }));
     return records.map(({ result, attempt, count, tickMs: of }) =>
       `${result} ${Math.round(((of ?? 0) - tickMs) / dayMs)} x${count} #${attempt}`
     );
@@ -110,7 +114,7 @@ for (const kind of backends) {
       expect(await got[0]?.end(done)).toBeNull();
       expect(await crew.refusal(zk)).toMatch(/^TICK_DONE_ELSEWHERE: .*the tick .* is done on db1; the next tick is /);
       expect(await crew.history(zk)).toEqual(["done 0 x1 #1"]);
-      const [record] = await readHistory(zk, historyPath("backup", { root: crew.root }));
+      const [record] = await readHistoryRecords(zk, historyNodePath("backup", { root: crew.root }));
       expect(record).toMatchObject({
         host: "db1",
         pid: 812,
@@ -127,9 +131,9 @@ for (const kind of backends) {
         await using crew = new TickCrew(backend.servers);
         const zk = await crew.client();
         const lost = { tickMs: tickMs - dayMs, attempt: 1, guid: "0".repeat(32), host: "db0", pid: 1, beganMs: tickMs };
-        const path = historyPath("backup", { root: crew.root });
+        const path = historyNodePath("backup", { root: crew.root });
         const anyone = { scheme: "world", id: "anyone" };
-        for (const [node, perms] of [[historyFolder(path), 17], [path, 17], [path, 16]] as const) {
+        for (const [node, perms] of [[historyShardOfPath(path), 17], [path, 17], [path, 16]] as const) {
           await (await crew.tick(zk, { random: () => 1 }).catch(() => null))?.end(done); // makes the nodes
           await crew.change(zk, { uptoMs: tickMs - dayMs, open: lost });
           await zk.setAcl(node, [{ perms, id: anyone }], -1);
@@ -248,7 +252,7 @@ for (const kind of backends) {
         const { run, end } = await crew.tick(zk, { schedule });
         expect(Date.now() - run.tickMs).toBeWithin(0, 2 * 60_000);
         await end(done);
-        const records = await readHistory(zk, historyPath("backup", { root: crew.root }));
+        const records = await readHistoryRecords(zk, historyNodePath("backup", { root: crew.root }));
         const missed = records.find(({ result }) => result === "missed");
         const tickBefore = run.tickMs - 60_000;
         expect(missed).toMatchObject({
@@ -334,7 +338,7 @@ for (const kind of backends) {
       expect(new Set(started).size).toBe(started.length);
       expect(started.length).toBeGreaterThan(8);
       const [zk] = clients;
-      const records = await readHistory(zk as ZooKeeper, historyPath("backup", { root: crew.root }));
+      const records = await readHistoryRecords(zk as ZooKeeper, historyNodePath("backup", { root: crew.root }));
       const all = records.flatMap(({ tickMs: of, count }) =>
         Array.from({ length: count }, (_, index) => (of ?? 0) + index * 250)
       );
@@ -351,15 +355,15 @@ for (const kind of backends) {
         await (await crew.tick(zk)).end(done);
         await crew.change(zk, { uptoMs: tickMs - dayMs });
       }
-      const history = historyPath("backup", { root: crew.root });
+      const history = historyNodePath("backup", { root: crew.root });
       const { children } = await zk.getChildren(history);
       expect(children.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 15 }, (_, index) => index + 3));
-      expect(await readHistory(zk, historyPath("backup", { root: crew.root }))).toHaveLength(121);
+      expect(await readHistoryRecords(zk, historyNodePath("backup", { root: crew.root }))).toHaveLength(121);
       const clear = (days: number) =>
-        clearHistoryShard(zk, historyFolder(history), {
+        clearOldHistoriesInShard(zk, historyShardOfPath(history), {
           random: () => 0,
           nowMs: Date.now() + days * dayMs,
-          mayClear: schedulesCleaner(zk, { root: crew.root, nowMs: Date.now() + days * dayMs }),
+          mayClear: createTickSchedulesCleaner(zk, { root: crew.root, nowMs: Date.now() + days * dayMs }),
         });
       await clear(29);
       await clear(85); // the schedule is still in its time

@@ -3,21 +3,21 @@
  * rightly or with a mistake.
  */
 import {
+  addSeenParticipants,
   type BarrierDecision,
-  barrierDecision,
   type BarrierObservation,
   barrierStateAfterLeaving,
   brokenBarrierState,
+  decideBarrierStep,
   openedBarrierState,
-  participantsSeen,
   startedBarrierState,
 } from "../../../src/coordination/barrier/barrier_decision.ts";
 import {
   barrierResponseName,
   type BarrierState,
   initialBarrierState,
-  parseParticipant,
-  participantPrefix,
+  parseParticipantNode,
+  participantNodePrefix,
 } from "../../../src/coordination/barrier/barrier_state.ts";
 import { judgeEnd, judgeStart } from "./barrier_judge.ts";
 import * as servers from "./barrier_server_model.ts";
@@ -136,7 +136,7 @@ export class PartyModel {
       label: "enters",
       server: servers.withParty(
         base,
-        participantPrefix({ epoch, generation, parties, onLost, guid }),
+        participantNodePrefix({ epoch, generation, parties, onLost, guid }),
         this.#world.session(who, p),
       ),
       change: { ...lookAgain, isKnown: true, hasEntered: true },
@@ -149,10 +149,12 @@ export class PartyModel {
     let children = names;
     let state = barrier;
     if (this.#world.has("starts while others are still leaving")) {
-      children = names.filter((name) => (parseParticipant(name)?.generation ?? state.generation) === state.generation);
+      children = names.filter((name) =>
+        (parseParticipantNode(name)?.generation ?? state.generation) === state.generation
+      );
     }
     if (this.#world.has("lets a late party answer an open round") && state.round !== null) {
-      const all = names.map(parseParticipant).filter((node) => node !== null).map((node) => node.guid);
+      const all = names.map(parseParticipantNode).filter((node) => node !== null).map((node) => node.guid);
       state = { ...state, round: { ...state.round, members: all } };
     }
     const seen = this.#world.has("forgets whom it has seen") ? [] : p.seen;
@@ -161,7 +163,7 @@ export class PartyModel {
 
   #decision(who: number, p: Party, state: BarrierState, names: readonly string[]): BarrierDecision {
     const look = this.#look(who, p, state, names);
-    const decision = barrierDecision(look);
+    const decision = decideBarrierStep(look);
     if (this.#world.has("goes by any start") && state.started !== null && decision.do === "wait") {
       return { do: "run", rank: 0, isThere: true };
     }
@@ -186,7 +188,7 @@ export class PartyModel {
     // Only of the own gathering, and only where it matters.
     const isIn = ["wait", "respond", "open", "start", "break"].includes(decision.do);
     const remembers = isIn && this.#world.options.onLost === "fail";
-    const seen = remembers ? participantsSeen({ state: p.state, children: names, seen: p.seen }).sort() : p.seen;
+    const seen = remembers ? addSeenParticipants({ state: p.state, children: names, seen: p.seen }).sort() : p.seen;
     const isKnown = p.isKnown || this.#world.own(who, p, names) !== "";
     const label = `reads the names: ${decision.do}`;
     const known = { names, decision, seen, isKnown, impatient: false };
@@ -306,18 +308,24 @@ export class PartyModel {
         return done(next, judgeStart(state, this.#world, decision.members));
       }
       case "break":
-        return this.#world.write(this.#world.broken(state, parseParticipant(own)), who, { ...p, isBroken: true }, out, {
-          label,
-          server: set(brokenBarrierState(barrier, nobody)),
-          change: lookAgain,
-          lost: recover,
-        });
+        return this.#world.write(
+          this.#world.broken(state, parseParticipantNode(own)),
+          who,
+          { ...p, isBroken: true },
+          out,
+          {
+            label,
+            server: set(brokenBarrierState(barrier, nobody)),
+            change: lookAgain,
+            lost: recover,
+          },
+        );
       case "move": {
         const { parties, onLost } = this.#world.options;
         const { epoch, generation } = barrier;
         const moved = servers.withParty(
           servers.without(server, this.#ownNodes(who, p, server)),
-          participantPrefix({ epoch, generation, parties, onLost, guid }),
+          participantNodePrefix({ epoch, generation, parties, onLost, guid }),
           this.#world.session(who, p),
         );
         return this.#world.write(state, who, p, out, {
@@ -332,7 +340,9 @@ export class PartyModel {
 
   #ownNodes(who: number, p: Party, server: BarrierServer): string[] {
     const guid = this.#world.guid(who, p);
-    return servers.namesOf(server).filter((name) => parseParticipant(name)?.guid === guid || name.endsWith(`-${guid}`));
+    return servers.namesOf(server).filter((name) =>
+      parseParticipantNode(name)?.guid === guid || name.endsWith(`-${guid}`)
+    );
   }
 
   /**
@@ -341,7 +351,7 @@ export class PartyModel {
   #quit(state: BarrierWorldState, who: number, p: Party, out: Out): void {
     const { server } = state;
     const own = this.#world.own(who, p, servers.namesOf(server));
-    const mine = parseParticipant(own);
+    const mine = parseParticipantNode(own);
     const blind = this.#world.has("goes when it gives up, whatever it reads");
     if (server.version === null || mine === null || p.state === null || (!blind && server.version !== p.version)) {
       return this.#world.write(state, who, p, out, {

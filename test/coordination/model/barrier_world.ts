@@ -2,8 +2,8 @@
 import type { BarrierDecision } from "../../../src/coordination/barrier/barrier_decision.ts";
 import {
   type BarrierState,
-  type OnMemberLost,
-  parseParticipant,
+  type MemberLossPolicy,
+  parseParticipantNode,
   type ParticipantNode,
 } from "../../../src/coordination/barrier/barrier_state.ts";
 import { type BarrierServer, namesOf } from "./barrier_server_model.ts";
@@ -36,7 +36,7 @@ export interface BarrierModelOptions {
   /** How many processes come, and how many times each. */
   readonly turns: readonly number[];
   readonly parties: number;
-  readonly onLost: OnMemberLost;
+  readonly onLost: MemberLossPolicy;
   readonly faults: readonly Fault[];
   /** How many faults there may be in one history. */
   readonly faultsMax: number;
@@ -209,7 +209,7 @@ export class BarrierWorld {
   broken(state: BarrierWorldState, mine: ParticipantNode | null): BarrierWorldState {
     const names = namesOf(state.server);
     const parties = state.parties.map((party, who) => {
-      const node = parseParticipant(this.own(who, party, names));
+      const node = parseParticipantNode(this.own(who, party, names));
       const isIn = node?.generation === mine?.generation && node?.epoch === mine?.epoch;
       return node !== null && isIn ? { ...party, isBroken: true } : party;
     });
@@ -233,11 +233,11 @@ export class BarrierWorld {
   /** The own node, or "". */
   own(who: number, p: Party, names: readonly string[]): string {
     const guid = this.guid(who, p);
-    return names.find((name) => parseParticipant(name)?.guid === guid) ?? "";
+    return names.find((name) => parseParticipantNode(name)?.guid === guid) ?? "";
   }
 
   hasEntered(guid: string, server: BarrierServer): boolean {
-    return namesOf(server).some((name) => parseParticipant(name)?.guid === guid);
+    return namesOf(server).some((name) => parseParticipantNode(name)?.guid === guid);
   }
 
   /**

@@ -1,14 +1,14 @@
 /**
  * The line of a lock that Curator's or kazoo's programs take too (docs/protocol/lock.md) as an explicit-state model,
- * deciding with the recipe's own interopPosition. A session sees a prefix of the history that only grows, so that a
- * stale read is the same read done earlier, except after a lost reply: then the next connection may be behind the
+ * deciding with the recipe's own interopQueuePosition. A session sees a prefix of the history that only grows, so that
+ * a stale read is the same read done earlier, except after a lost reply: then the next connection may be behind the
  * session's own write, until a write of its own. That is what `view` is for.
  *
  * Models: docs/protocol/lock.md, src/coordination/interop/interop_contender.ts,
  * src/coordination/interop/interop_node_names.ts, src/coordination/interop/interop_queue_position.ts
  */
 import { interopNodeNaming, parseInteropNode } from "../../../src/coordination/interop/interop_node_names.ts";
-import { interopPosition } from "../../../src/coordination/interop/interop_queue_position.ts";
+import { interopQueuePosition } from "../../../src/coordination/interop/interop_queue_position.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 
 export type InteropQueueFault = "lost reply" | "crash" | "gives up" | "node deleted";
@@ -226,7 +226,7 @@ export class InteropQueueModel implements Model<InteropQueueState> {
   #position(who: number, m: Member, children: readonly string[]) {
     const writer = !this.#options.readers[who] && this.#has("a writer does not wait for readers");
     const isSeen = (name: string) => !writer || parseInteropNode(recipe, name)?.isShared === false;
-    return interopPosition({ recipe, path, children: children.filter(isSeen) }, guidOf(who, m));
+    return interopQueuePosition({ recipe, path, children: children.filter(isSeen) }, guidOf(who, m));
   }
 
   #own(who: number, m: Member, nodes: readonly Node[]): string | undefined {

@@ -2,8 +2,8 @@
  * What a contender of the lock's model does: one step of src/coordination/lock/lock_contender.ts at a time, rightly or
  * with a mistake.
  */
-import { contenderPrefix, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
-import { isSettledPosition, requestAfterGrantChange } from "../../../src/coordination/lock/queue_position.ts";
+import { contenderNodePrefix, parseHolderNode } from "../../../src/coordination/lock/lock_nodes.ts";
+import { isSettledQueuePosition, lockRequestAfterGrantChange } from "../../../src/coordination/lock/queue_position.ts";
 import type { Transition } from "../../support/explore.ts";
 import { withGrantOf, withTelling } from "./ledger_model.ts";
 import * as servers from "./lock_server_model.ts";
@@ -158,7 +158,7 @@ export class ContenderModel {
       ? state.server.grants === null
       : state.server.version === null;
     if (takesNew && isNew) return this.#takeNew(state, who, c, out);
-    const prefix = contenderPrefix(priority, mode, this.#world.guid(who, c));
+    const prefix = contenderNodePrefix(priority, mode, this.#world.guid(who, c));
     const made = servers.withContender(
       state.server,
       prefix,
@@ -300,7 +300,7 @@ export class ContenderModel {
     if (deaf || now.join() === c.grants.join()) return;
     const guesses = this.#world.has("guesses which slot has become free");
     const left = guesses ? c.grants.slice(1) : [];
-    const request = guesses ? "eligible" : requestAfterGrantChange(this.#world.contender(who).mode, c.grants);
+    const request = guesses ? "eligible" : lockRequestAfterGrantChange(this.#world.contender(who).mode, c.grants);
     const asked = this.#world.grantName(who, c, left);
     const change: Partial<Contender> = request === null
       ? { step: this.#world.firstRead }
@@ -414,7 +414,7 @@ export class ContenderModel {
       ...(this.#counts ? { zxid, token: Math.max(token, server.token) } : {}),
       ledger: server.ledger && withGrantOf(server.ledger, c.read ?? server.ledger, { id: c.asked, zxid }),
     };
-    const slot = parseHolder(c.asked)?.slot ?? 0;
+    const slot = parseHolderNode(c.asked)?.slot ?? 0;
     const wrong = slot >= this.#world.limitOf(who)
       ? `Slot ${slot} of ${this.#world.limitOf(who)}`
       : token > server.token
@@ -441,7 +441,7 @@ export class ContenderModel {
     });
     const { mode } = this.#world.contender(who);
     const seen = { mode, grants: servers.namesOf(server.grants), hasAsked: c.asked !== "" };
-    const isEnough = isSettledPosition(position, seen);
+    const isEnough = isSettledQueuePosition(position, seen);
     const asks = { node: this.#world.own(who, c, server), step: this.#world.firstRead };
     const acts: Partial<Contender> = { ...(this.#ownGrant(who, c, server) ?? asks), view: null };
     const found: Partial<Contender> = isEnough ? acts : { step: "recover" };

@@ -1,5 +1,6 @@
 /**
- * The lock protocol of docs/protocol/lock.md as an explicit-state model, deciding with the recipe's own queuePosition.
+ * The lock protocol of docs/protocol/lock.md as an explicit-state model, deciding with the recipe's own
+ * lockQueuePosition.
  *
  * Stale reads: a session sees a prefix of the history that only grows, so a stale read is the same read done earlier,
  * and interleaving covers it, except after a lost reply: then the new connection may be behind the session's own write
@@ -10,8 +11,8 @@
  * src/coordination/lock/grant_claim.ts, src/coordination/lock/lock_nodes.ts, src/coordination/lock/queue_position.ts,
  * src/coordination/election/election_history.ts, src/base/process/lease.ts
  */
-import { grantsMax, isCompatibleMode } from "../../../src/coordination/lock/queue_position.ts";
-import { parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
+import { exclusiveLockGrantsMax, isCompatibleLockMode } from "../../../src/coordination/lock/queue_position.ts";
+import { parseHolderNode } from "../../../src/coordination/lock/lock_nodes.ts";
 import type { Model, Transition } from "../../support/explore.ts";
 import { ContenderModel } from "./lock_contender_model.ts";
 import { Interned } from "../../support/interned.ts";
@@ -87,7 +88,9 @@ export class LockModel implements Model<LockState> {
       const own = state.server.grants?.find((node) => node.owner === session)?.name ?? "";
       if (contender.step === "holding") {
         if (own === "") return `${session} believes to hold and does not`;
-        if (parseHolder(own)?.mode === "exclusive" && own !== names[0]) return `${session} holds beside ${names[0]}`;
+        if (parseHolderNode(own)?.mode === "exclusive" && own !== names[0]) {
+          return `${session} holds beside ${names[0]}`;
+        }
       }
       if (contender.step === "ended" && (own !== "" || owns(state.server.queue))) {
         return `${session} has ended and left an orphan`;
@@ -100,15 +103,15 @@ export class LockModel implements Model<LockState> {
   #incompatibleGrants(names: readonly string[]): string | null {
     for (const name of names) {
       const others = names.filter((other) => other !== name);
-      const { mode = "exclusive", slot = null } = parseHolder(name) ?? {};
-      if (slot !== null && others.some((other) => parseHolder(other)?.slot === slot)) {
+      const { mode = "exclusive", slot = null } = parseHolderNode(name) ?? {};
+      if (slot !== null && others.some((other) => parseHolderNode(other)?.slot === slot)) {
         return `Two holders share slot ${slot}: ${names.join(", ")}`;
       }
-      const isExclusive = names.every((other) => parseHolder(other)?.mode === "exclusive");
-      if (!isExclusive && !isCompatibleMode(mode, others, this.#world.limitMax)) {
+      const isExclusive = names.every((other) => parseHolderNode(other)?.mode === "exclusive");
+      if (!isExclusive && !isCompatibleLockMode(mode, others, this.#world.limitMax)) {
         return `Incompatible grants: ${names.join(", ")}`;
       }
-      if (isExclusive && names.length > grantsMax) return `Too many grants: ${names.join(", ")}`;
+      if (isExclusive && names.length > exclusiveLockGrantsMax) return `Too many grants: ${names.join(", ")}`;
     }
     return null;
   }
@@ -144,7 +147,7 @@ export class LockModel implements Model<LockState> {
     const [now] = state.server.grants ?? [];
     if (now === undefined || state.wrong !== null || now.name === before.server.grants?.[0]?.name) return transition;
     if (!servers.namesOf(before.server.grants).includes(now.name)) return transition;
-    if (parseHolder(now.name)?.mode !== "exclusive") return transition;
+    if (parseHolderNode(now.name)?.mode !== "exclusive") return transition;
     const who = before.contenders.findIndex((contender, at) => this.#world.session(at, contender) === now.owner);
     const node = before.contenders[who]?.node ?? "";
     const isQueued = servers.namesOf(before.server.queue).includes(node);

@@ -1,11 +1,11 @@
 /** What every part of the lock's model knows: its options, its states, and how one state follows from another. */
 import type { LockMode } from "../../../src/base/process/lease.ts";
-import { holderNodeName, parseContender, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
+import { holderNodeName, parseContenderNode, parseHolderNode } from "../../../src/coordination/lock/lock_nodes.ts";
 import {
   contenderComesBefore,
   freePermitSlot,
-  type QueuePosition,
-  queuePosition,
+  type LockQueuePosition,
+  lockQueuePosition,
 } from "../../../src/coordination/lock/queue_position.ts";
 import type { Transition, TransitionKind } from "../../support/explore.ts";
 import * as servers from "./lock_server_model.ts";
@@ -283,11 +283,11 @@ export class LockWorld {
     who: number,
     c: Contender,
     { grants, queue, oldest }: { grants: readonly string[]; queue: readonly string[]; oldest?: string },
-  ): QueuePosition {
+  ): LockQueuePosition {
     const { mode } = this.contender(who);
     const mayAdvance = !(this.options.history ?? false);
     const known = oldest === undefined ? {} : { oldest };
-    return queuePosition({
+    return lockQueuePosition({
       grants,
       queue,
       guid: this.guid(who, c),
@@ -300,17 +300,17 @@ export class LockWorld {
 
   /** Whether the contender with this queue node has a grant. */
   hasGrant(server: Server, queueNode: string): boolean {
-    const guid = parseContender(queueNode)?.guid;
-    return server.grants?.some(({ name }) => parseHolder(name)?.guid === guid) ?? false;
+    const guid = parseContenderNode(queueNode)?.guid;
+    return server.grants?.some(({ name }) => parseHolderNode(name)?.guid === guid) ?? false;
   }
 
   /** Who stands before the contender with `node`, has told so and waits for the grants, must not be passed. */
   passedOver(state: LockState, who: number, node: string): string | null {
-    const mine = parseContender(node);
+    const mine = parseContenderNode(node);
     for (const [other, contender] of state.contenders.entries()) {
       if (other === who || contender.step !== "await grants" || mine === null) continue;
       const isQueued = servers.namesOf(state.server.queue).includes(contender.node);
-      const theirs = isQueued ? parseContender(contender.node) : null;
+      const theirs = isQueued ? parseContenderNode(contender.node) : null;
       if (theirs === null || this.options.sequenceSticks || this.contender(who).mode === "shared") continue;
       if (contenderComesBefore(theirs, mine)) return `${node} passed ${contender.node}`;
     }
@@ -319,7 +319,7 @@ export class LockWorld {
 
   own(who: number, c: Contender, server: Server): string {
     const guid = this.guid(who, c);
-    return server.queue?.find((node) => parseContender(node.name)?.guid === guid)?.name ?? "";
+    return server.queue?.find((node) => parseContenderNode(node.name)?.guid === guid)?.name ?? "";
   }
 
   contender(who: number): ContenderKind {
@@ -344,7 +344,7 @@ export class LockWorld {
   /** Its own node among the grants, or "". */
   granted(who: number, c: Contender, server: Server): string {
     const guid = this.guid(who, c);
-    return server.grants?.find((node) => parseHolder(node.name)?.guid === guid)?.name ?? "";
+    return server.grants?.find((node) => parseHolderNode(node.name)?.guid === guid)?.name ?? "";
   }
 
   limitOf(who: number): number {

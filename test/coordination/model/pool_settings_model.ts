@@ -1,8 +1,8 @@
 /**
  * The settings that runs of a pool show each other (docs/protocol/pool.md) as an explicit-state model, deciding with
- * the recipe's own decidePoolAdmission. A session sees a prefix of the history that only grows, so that a stale list is the
- * same list read earlier: what was read is kept here, and acted on later. After a lost reply the next connection may be
- * behind the session's own write, until a write is answered: that is what `view` is for.
+ * the recipe's own decidePoolAdmission. A session sees a prefix of the history that only grows, so that a stale list is
+ * the same list read earlier: what was read is kept here, and acted on later. After a lost reply the next connection
+ * may be behind the session's own write, until a write is answered: that is what `view` is for.
  *
  * Models: docs/protocol/pool.md, src/coordination/pool/pool_admission.ts, src/coordination/pool/pool_membership.ts,
  * src/coordination/pool/shared_pool_settings.ts

@@ -9,10 +9,10 @@
  */
 import {
   decideTick,
-  type SettledTicks,
+  type SettledTickRecord,
   type TickAttempt,
   type TickDecision,
-  type TickFacts,
+  type TickDecisionFacts,
   tickProgressAfterEnd,
 } from "../../../src/coordination/tick/tick_decision.ts";
 import type { Model, Transition } from "../../support/explore.ts";
@@ -303,7 +303,7 @@ export class TickModel implements Model<TickWorld> {
   }
 
   /** The decision, with the mistakes that change it. */
-  #mistaken(facts: TickFacts): TickDecision {
+  #mistaken(facts: TickDecisionFacts): TickDecision {
     const { progress, isFree } = facts;
     const { open = null, retry = null, uptoMs = 0 } = progress ?? {};
     if (this.#has("skipsBehind") && !isFree) return decideTick({ ...facts, holders: ["another"] });
@@ -314,7 +314,7 @@ export class TickModel implements Model<TickWorld> {
       const { retriesMax } = facts;
       const again = open === null ? retry : { tickMs: open.tickMs, attempt: open.attempt + 1 };
       if (isFree && again !== null && (this.#has("alwaysRetry") || again.attempt <= retriesMax + 1)) {
-        const settled: SettledTicks[] = open === null ? [] : [{ result: "lost", run: open }];
+        const settled: SettledTickRecord[] = open === null ? [] : [{ result: "lost", run: open }];
         return { do: "claim", run: again, uptoMs: Math.max(uptoMs, again.tickMs), settled };
       }
     }
@@ -453,7 +453,7 @@ function addRecord(world: TickWorld, record: string): void {
   world.records.sort();
 }
 
-function addRecords(world: TickWorld, settled: readonly SettledTicks[]): void {
+function addRecords(world: TickWorld, settled: readonly SettledTickRecord[]): void {
   for (const one of settled) {
     if (one.result === "lost") addRecord(world, `${one.run.tickMs}:lost${one.run.attempt}`);
     else if (one.result === "skipped") addRecord(world, `${one.tickMs}:skipped`);

@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { historyPath } from "../../../src/coordination/history/history_log.ts";
-import { ticksFolder } from "../../../src/coordination/tick/tick_state.ts";
+import { historyNodePath } from "../../../src/coordination/history/history_log.ts";
+import { tickSchedulesFolder } from "../../../src/coordination/tick/tick_state.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BackendSession } from "../../support/backend_session.ts";
@@ -39,9 +39,9 @@ for (const kind of backends) {
       );
       expect((await session.run(calls.join("; "))).code).toBe(0);
       await using zk = await connect({ servers: parseServers(session.backend.servers), connectTimeoutMs: 10_000 });
-      const folder = ticksFolder("hidden");
+      const folder = tickSchedulesFolder("hidden");
       const [id = ""] = (await zk.getChildren(folder)).children;
-      for (const path of [historyPath("hidden"), `${folder}/${id}`]) {
+      for (const path of [historyNodePath("hidden"), `${folder}/${id}`]) {
         await zk.setAcl(path, [{ perms: 16, id: { scheme: "world", id: "anyone" } }], -1);
       }
       const { code, stdout } = await session.run('"$baton" metrics');

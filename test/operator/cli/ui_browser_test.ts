@@ -8,7 +8,7 @@ import { join } from "node:path";
 import process from "node:process";
 import type { Browser, Page } from "playwright-core";
 import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
-import { parseNodeInfo } from "../../../src/coordination/nodes/holder_info.ts";
+import { parseHolderNodeInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
@@ -150,7 +150,7 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
           const watch = () => {
             zk.getData(node).then(async ({ data }) => {
               await zk.delete(node, -1);
-              resolve(parseNodeInfo(data).revoke?.by ?? "");
+              resolve(parseHolderNodeInfo(data).revoke?.by ?? "");
             }).catch(reject);
           };
           zk.getData(node, { watch }).catch(reject);
@@ -178,7 +178,8 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await dialog("").getByRole("button", { name: "Ask to release" }).click();
         await dialog("The page is old").waitFor();
         expect(await nightlyHolders()).toEqual([next]);
-        expect(parseNodeInfo((await zk.getData(`${lockPath("nightly").holders}/${next}`)).data).revoke).toBeNull();
+        expect(parseHolderNodeInfo((await zk.getData(`${lockPath("nightly").holders}/${next}`)).data).revoke)
+          .toBeNull();
         await page.keyboard.press("Escape");
         const askedBy = releaseWhenAsked();
         // By keyboard alone, when the row has the next holder: the button, the reason, the name of the button.

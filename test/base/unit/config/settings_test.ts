@@ -19,14 +19,14 @@ import {
   poolSettings,
 } from "../../../../src/coordination/settings/command_settings.ts";
 import { keeperTimingDefaults } from "../../../../src/coordination/keeper/lifecycle/keeper_server.ts";
-import { partiesMax } from "../../../../src/coordination/barrier/barrier_state.ts";
+import { barrierParticipantsMax } from "../../../../src/coordination/barrier/barrier_state.ts";
 import { retrySettings } from "../../../../src/retry/settings/retry_settings.ts";
 import { loadProductSettings } from "../../../../commands/products.ts";
 import {
+  connectionSecretVariables,
   connectionSettings,
   historySettings,
   lockSettings,
-  secretVariables,
   traceSettings,
 } from "../../../../src/coordination/settings/coordination_settings.ts";
 
@@ -79,7 +79,7 @@ test("the variables that a command does not inherit are those of all secrets", (
   const secrets = settings.flatMap(({ key, secret }) =>
     secret === true && key !== undefined ? [toVariableName(key)] : []
   );
-  expect(secretVariables()).toEqual(secrets);
+  expect(connectionSecretVariables()).toEqual(secrets);
 });
 
 test("a secret has no flag", () => {
@@ -102,7 +102,7 @@ test("the defaults and bounds of commands are those of what they set", () => {
     sessionTimeoutMaxMs: keeperSessionTimeoutMax.default,
     containerCheckMs: keeperContainerCheck.default,
   }).toEqual({ ...keeperTimingDefaults });
-  expect(barrierPartiesMax).toBe(partiesMax);
+  expect(barrierPartiesMax).toBe(barrierParticipantsMax);
 });
 
 test("--max-body is at most what a message store takes: more is refused, not lowered", () => {

@@ -9,7 +9,7 @@ import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 import { readHistoryReport } from "../../../../src/coordination/history/history_report.ts";
-import { readSchedules, type ScheduleReport } from "../../../../src/coordination/tick/tick_report.ts";
+import { readTickSchedules, type TickScheduleReport } from "../../../../src/coordination/tick/tick_report.ts";
 import { serversThatEnded } from "../../../support/backend.ts";
 import type { RunningBackend } from "../../../support/backends.ts";
 import { eventually } from "../../../support/eventually.ts";
@@ -79,7 +79,7 @@ interface Place {
 }
 
 interface TickReport {
-  readonly schedules: readonly ScheduleReport[];
+  readonly schedules: readonly TickScheduleReport[];
   readonly records: readonly HistoryRecord[];
 }
 
@@ -157,7 +157,7 @@ class Round {
     await using zk = await connect({ servers: parseServers(backend.servers), connectTimeoutMs: patienceMs });
     return new Map(
       await Promise.all(items.names.map(async (name) => {
-        const schedules = await readSchedules(zk, name);
+        const schedules = await readTickSchedules(zk, name);
         return [name, { schedules, records: (await readHistoryReport(zk, name, { kind: "lock" })).records }] as const;
       })),
     );

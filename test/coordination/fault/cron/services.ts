@@ -12,7 +12,7 @@ import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { readHistoryReport } from "../../../../src/coordination/history/history_report.ts";
 import { emptyHistoryRecord } from "../../../../src/coordination/history/history_record.ts";
-import { readSchedules } from "../../../../src/coordination/tick/tick_report.ts";
+import { readTickSchedules } from "../../../../src/coordination/tick/tick_report.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { resultWithin, sleep } from "../../../../src/base/support/deadline.ts";
 import { type Backend, serversThatEnded } from "../../../support/backend.ts";
@@ -202,7 +202,7 @@ class ServicesRun {
       const marks = sections.filter(({ text }) => text !== "").map((section) => markOf(section, 0, 0));
       const history = await readHistoryReport(zk, name, { kind: "lock" });
       // The last tick of all has no later call that records it as lost; `baton history` shows it from here.
-      const open = (await readSchedules(zk, name)).flatMap((schedule) => schedule.open ?? []);
+      const open = (await readTickSchedules(zk, name)).flatMap((schedule) => schedule.open ?? []);
       const lost = open.map(({ tickMs, attempt }) => ({ ...emptyHistoryRecord("lost", "", tickMs), attempt }));
       const records = [...history.records, ...lost];
       const found = judgeTicks({ marks, records, due, retriesMax: index % 2 === 0 ? 1 : 0 });

@@ -3,9 +3,9 @@
  * clock is stepped, calls whose replies are lost, sessions that end at any request, hosts that die or are cut off while
  * their job runs, and times at which no host is up. The product's own code runs on a tree in memory; a job is a mark.
  */
-import { acquireTick, type TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
+import { acquireTick, type LockLeaseWithTick } from "../../../../src/coordination/tick/acquire_tick.ts";
 import { resetFutureTicks } from "../../../../src/coordination/tick/reset_ticks.ts";
-import { historyPath, readHistory } from "../../../../src/coordination/history/history_log.ts";
+import { historyNodePath, readHistoryRecords } from "../../../../src/coordination/history/history_log.ts";
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
@@ -200,7 +200,7 @@ class Simulation {
    * The job, until it ends, or its host dies or is cut off. The command of a host without a lease is stopped before its
    * session ends.
    */
-  async #work(zk: FakeZooKeeper, { lease, run, end }: TickLease, { host, index, renewing, isFaultless }: {
+  async #work(zk: FakeZooKeeper, { lease, run, end }: LockLeaseWithTick, { host, index, renewing, isFaultless }: {
     readonly host: string;
     readonly index: number;
     readonly renewing: Renewal;
@@ -254,7 +254,7 @@ class Simulation {
   /** The servers keep the newest records only. */
   async #readHistory(): Promise<void> {
     const zk = new FakeZooKeeper(this.#tree, this.#clock);
-    for (const record of await readHistory(zk, historyPath(name))) {
+    for (const record of await readHistoryRecords(zk, historyNodePath(name))) {
       this.#records.set(
         `${record.result} ${record.tickMs} ${record.untilMs} ${record.attempt} ${record.token}`,
         record,

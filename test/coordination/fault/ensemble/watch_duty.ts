@@ -1,6 +1,10 @@
 /** Thousands of one-shot watches of one session, and somebody who changes what they watch: each change is told once. */
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
-import { isRefusal, mapInBatches, retryOnConnectionLoss } from "../../../../src/coordination/nodes/node_requests.ts";
+import {
+  isServerRefusal,
+  mapInBatches,
+  retryOnConnectionLoss,
+} from "../../../../src/coordination/nodes/node_requests.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { shuffled } from "../../../support/random.ts";
@@ -126,7 +130,7 @@ export class WatchDuty {
         await act();
       } catch (thrown) {
         // Done already, by a request whose answer was lost.
-        if (!isRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
+        if (!isServerRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
       }
       return true;
     }, { withinMs: changeMsMax, what: `${path} to be changed`, everyMs: 20 });

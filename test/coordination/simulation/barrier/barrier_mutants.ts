@@ -10,7 +10,7 @@ export const barrierMutants: readonly Mutant[] = [
       from: "const responded = candidates.filter((node) => there.has(barrierResponseName(round.id, node.guid)));",
       to: "const responded = candidates;",
     }, {
-      in: "barrier_decision:requestsOfDecision",
+      in: "barrier_decision:barrierDecisionRequests",
       from: "...nodes.map(there), ...decision.responses.map(gone)];",
       to: "...nodes.map(there)];",
     }],
@@ -33,7 +33,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a member leaves without waiting for the others",
     world: "barrier",
     changes: [{
-      in: "barrier_membership:ZooKeeperMembership.#haveAllLeft",
+      in: "barrier_membership:ZooKeeperBarrierMembership.#haveAllLeft",
       from: "if (next === undefined) return true;",
       to: 'if (next !== "") return true;',
     }],
@@ -56,7 +56,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a barrier changes its state without a version",
     world: "barrier",
     changes: [{
-      in: "barrier_decision:requestsOfDecision",
+      in: "barrier_decision:barrierDecisionRequests",
       from: "    data: formatBarrierState(next),\n    version,",
       to: "    data: formatBarrierState(next),\n    version: -1,",
     }],
@@ -68,7 +68,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a start checks neither the nodes of the members nor their responses",
     world: "barrier",
     changes: [{
-      in: "barrier_decision:requestsOfDecision",
+      in: "barrier_decision:barrierDecisionRequests",
       from: "return [set(next), ...nodes.map(there), ...decision.responses.map(gone)];",
       to: "return [set(next), ...nodes.slice(nodes.length).map(there)];",
     }],
@@ -133,8 +133,8 @@ export const barrierMutants: readonly Mutant[] = [
     world: "barrier",
     changes: [{
       in: "barrier_participant:BarrierParticipant.#decide",
-      from: "this.#seen = participantsSeen({ state, children, seen: this.#seen });",
-      to: "this.#seen = participantsSeen({ state, children: [], seen: [] });",
+      from: "this.#seen = addSeenParticipants({ state, children, seen: this.#seen });",
+      to: "this.#seen = addSeenParticipants({ state, children: [], seen: [] });",
     }],
     kinds: ["started after a loss"],
     from: 3,

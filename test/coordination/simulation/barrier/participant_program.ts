@@ -4,9 +4,9 @@
  */
 import { liftGate, setGate, waitGate } from "../../../../src/coordination/barrier/barrier_gate.ts";
 import type { BarrierMembership } from "../../../../src/coordination/barrier/barrier_membership.ts";
-import type { OnMemberLost } from "../../../../src/coordination/barrier/barrier_state.ts";
+import type { MemberLossPolicy } from "../../../../src/coordination/barrier/barrier_state.ts";
 import { enterBarrier } from "../../../../src/coordination/barrier/enter_barrier.ts";
-import { objectPath } from "../../../../src/coordination/nodes/node_paths.ts";
+import { coordinationObjectPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { BatonError, errorMessage } from "../../../../src/base/errors.ts";
 import { onAbort, TaskScope } from "../../../../src/base/support/abort.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
@@ -19,7 +19,7 @@ import type { BarrierOracle, MembershipInUse } from "./barrier_oracle.ts";
 export interface ParticipantSettings {
   readonly slowCommitMs?: number;
   readonly parties: number;
-  readonly onLost: OnMemberLost;
+  readonly onLost: MemberLossPolicy;
   /** Some participants have other options. */
   readonly hasMismatches: boolean;
   readonly hasGate: boolean;
@@ -154,7 +154,7 @@ class SimParticipant extends RecipeClient {
 
   /** An operator deletes the next response to a round. */
   async #deleteResponse(zk: ZooKeeper, signal: AbortSignal): Promise<void> {
-    const path = objectPath("barriers", barrierName);
+    const path = coordinationObjectPath("barriers", barrierName);
     try {
       for (let reads = 0; reads < 20 && !signal.aborted; reads++) {
         const changed = Promise.withResolvers<unknown>();
@@ -223,7 +223,7 @@ class SimParticipant extends RecipeClient {
   async #useGate(zk: ZooKeeper): Promise<void> {
     const { oracle } = this.#shared;
     const { clock, world, name } = this.process;
-    const path = objectPath("gates", gateName);
+    const path = coordinationObjectPath("gates", gateName);
     const isQuiet = this.#shared.isQuiet();
     const act = isQuiet ? "lift" : this.chance.oneOf(["set", "lift", "wait", "wait"] as const);
     const sinceMs = world.nowMs;

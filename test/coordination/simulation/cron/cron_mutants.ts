@@ -30,8 +30,8 @@ export const cronMutants: readonly Mutant[] = [
     world: "cron",
     changes: [{
       in: "tick_decision:decideTick",
-      from: 'const lost: SettledTicks[] = open === null ? [] : [{ result: "lost", run: open }];',
-      to: "const lost: SettledTicks[] = [];",
+      from: 'const lost: SettledTickRecord[] = open === null ? [] : [{ result: "lost", run: open }];',
+      to: "const lost: SettledTickRecord[] = [];",
     }],
     kinds: ["ticks"],
     seeds: 20,
@@ -42,7 +42,7 @@ export const cronMutants: readonly Mutant[] = [
     changes: [{
       in: "tick_decision:decideTick",
       from: "const missed = due === null || progress === null ? [] : missedTicks(calendar, uptoMs, due);",
-      to: "const missed: SettledTicks[] = [];",
+      to: "const missed: SettledTickRecord[] = [];",
     }],
     kinds: ["ticks"],
     seeds: 20,
@@ -99,7 +99,7 @@ export const cronMutants: readonly Mutant[] = [
     world: "cron",
     changes: [
       {
-        in: "servers_clock:ServersClock.nowMs",
+        in: "servers_clock:TickServersClock.nowMs",
         from: "return this.wallMs() + (this.#current()?.aheadMs ?? 0);",
         to: "return this.wallMs();",
       },

@@ -1,5 +1,5 @@
 /** Judges ticks: what the jobs did, and what the history says of it. Knows what is on the keeper's disk. */
-import type { TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
+import type { LockLeaseWithTick } from "../../../../src/coordination/tick/acquire_tick.ts";
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 import { parseTickState } from "../../../../src/coordination/tick/tick_state.ts";
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
@@ -100,7 +100,7 @@ export class CronOracle implements TreeObserver {
     {
       lease,
       run,
-    }: TickLease,
+    }: LockLeaseWithTick,
     { latestMs, session }: { readonly latestMs: number | null; readonly session: SessionFacts },
   ): RunningJob {
     const { nowMs } = this.#world;

@@ -5,10 +5,14 @@
 import type { CronJob } from "../../../../src/coordination/cron/crontab.ts";
 import { followSchedule, type FollowScheduleContext } from "../../../../src/coordination/cron/follow_schedule.ts";
 import { CronJobSlots } from "../../../../src/coordination/cron/cron_job_slots.ts";
-import { ServersClock } from "../../../../src/coordination/tick/servers_clock.ts";
+import { TickServersClock } from "../../../../src/coordination/tick/servers_clock.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
-import { historyLimitsDefault, historyPath, readHistory } from "../../../../src/coordination/history/history_log.ts";
-import type { TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
+import {
+  defaultHistoryLimits,
+  historyNodePath,
+  readHistoryRecords,
+} from "../../../../src/coordination/history/history_log.ts";
+import type { LockLeaseWithTick } from "../../../../src/coordination/tick/acquire_tick.ts";
 import { resetFutureTicks } from "../../../../src/coordination/tick/reset_ticks.ts";
 import { scheduleId } from "../../../../src/base/schedule/schedule_text.ts";
 import { abortable, whenAborted } from "../../../../src/base/support/abort.ts";
@@ -61,13 +65,13 @@ interface Following {
 
 class SimCronHost extends RecipeClient {
   readonly #shared: CronWorld;
-  readonly #serversClock: ServersClock;
+  readonly #serversClock: TickServersClock;
   #session: SessionFacts = { id: 0n, fromMs: 0 };
 
   constructor(process: SimProcess, shared: CronWorld) {
     super(process, shared);
     this.#shared = shared;
-    this.#serversClock = new ServersClock(process.clock, Date.now);
+    this.#serversClock = new TickServersClock(process.clock, Date.now);
   }
 
   protected override get pausesMs(): readonly number[] {
@@ -132,7 +136,7 @@ class SimCronHost extends RecipeClient {
   async #readHistories(zk: ZooKeeper): Promise<void> {
     const { oracle, settings } = this.#shared;
     for (const name of namesIn(settings)) {
-      oracle.read(name, await readHistory(zk, historyPath(name)));
+      oracle.read(name, await readHistoryRecords(zk, historyNodePath(name)));
     }
   }
 
@@ -149,15 +153,15 @@ class SimCronHost extends RecipeClient {
       },
       settings: {
         ...{ splay: settings.splayMs, skew: settings.skewMs, publishCommand: false },
-        ...{ historyKeep: historyLimitsDefault.keep, historyMaxAge: historyLimitsDefault.maxAgeMs },
+        ...{ historyKeep: defaultHistoryLimits.keep, historyMaxAge: defaultHistoryLimits.maxAgeMs },
       },
-      runJob: (job: CronJob, tick: TickLease) => this.#runJob(job, tick, stopJobs),
+      runJob: (job: CronJob, tick: LockLeaseWithTick) => this.#runJob(job, tick, stopJobs),
     };
     return context as unknown as FollowScheduleContext;
   }
 
   /** The command, until it ends, or loses its lock, or is stopped. */
-  async #runJob(job: CronJob, tick: TickLease, stopJobs: AbortSignal): Promise<boolean> {
+  async #runJob(job: CronJob, tick: LockLeaseWithTick, stopJobs: AbortSignal): Promise<boolean> {
     const { oracle, settings, isQuiet, latestServersMs } = this.#shared;
     const { chance, process } = this;
     const { clock, world } = process;

@@ -2,7 +2,7 @@
  * A `baton lock` as a simulated process, with its guard as another one: what commands/coordination/locked_job.ts does,
  * again and again.
  */
-import { closeSession } from "../../../../src/coordination/connect/command_session.ts";
+import { closeCoordinationSession } from "../../../../src/coordination/connect/command_session.ts";
 import { acquireLock, type AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
 import type { Lease, LockMode } from "../../../../src/base/process/lease.ts";
 import { type CommandGuard, startGuard } from "../../../../src/base/process/guard/guard.ts";
@@ -166,7 +166,7 @@ class LockCall {
     } finally {
       script?.giveUp();
       if (!isGuarded) guard.end();
-      if (zk !== null) await closeSession(zk, clock, stop.signal);
+      if (zk !== null) await closeCoordinationSession(zk, clock, stop.signal);
     }
   }
 

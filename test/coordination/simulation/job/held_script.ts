@@ -3,9 +3,9 @@
  * release`.
  */
 import type {
-  HolderMailbox,
-  ReleaseRequest,
-  ReleaseResponse,
+  HolderReleaseRequest,
+  HolderReleaseResponse,
+  OwnHolderMailbox,
 } from "../../../../src/coordination/hold/release_mailbox.ts";
 import type { ScriptProcess } from "../../../../src/coordination/hold/script_process.ts";
 import type { Chance } from "../../../world/chance.ts";
@@ -17,22 +17,22 @@ import { JobProgram, programOf } from "./job_programs.ts";
 const scriptProgram: Program = { exe: "/bin/dash", args: ["sh", "nightly.sh"], environ: "HOME=/\0PATH=/bin\0" };
 
 /** The memory that a holder process and `baton release` share. */
-class SimMailbox implements HolderMailbox {
+class SimMailbox implements OwnHolderMailbox {
   readonly path: string;
-  request: ReleaseRequest | null = null;
-  response: ReleaseResponse | null = null;
+  request: HolderReleaseRequest | null = null;
+  response: HolderReleaseResponse | null = null;
 
   constructor(holder: OsProcess) {
     this.path = `/proc/${holder.pid}/fd/9`;
   }
 
-  nextRequest(): ReleaseRequest | null {
+  nextRequest(): HolderReleaseRequest | null {
     const { request } = this;
     this.request = null;
     return request;
   }
 
-  respond(response: ReleaseResponse): void {
+  respond(response: HolderReleaseResponse): void {
     this.response = response;
   }
 
@@ -73,7 +73,7 @@ export class HeldScript {
     return this.own;
   }
 
-  readonly openMailbox = (): HolderMailbox => this.#mailbox;
+  readonly openMailbox = (): OwnHolderMailbox => this.#mailbox;
 
   /** The lock is granted: supervision begins. */
   granted(truth: JobTruth): void {

@@ -319,7 +319,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "what a script leaves running is left",
     world: "hold",
     changes: [{
-      in: "supervise_script:ScriptProcesses.find",
+      in: "supervise_script:ProcessesOfScript.find",
       from: "!this.hasEnded || this.#isStopped || !this.#known.isOlder(pid);",
       to: "!this.hasEnded || this.#isStopped;",
     }],

@@ -6,7 +6,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a grant does not check the version",
     world: "lock",
     changes: [{
-      in: "lock_contender:QueueContender.#grant",
+      in: "lock_contender:LockQueueContender.#grant",
       from: "data: state, version: view.version },",
       to: "data: state, version: -1 },",
     }],
@@ -18,7 +18,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a grant in advance does not check the version",
     world: "lock",
     changes: [{
-      in: "lock_contender:QueueContender.#advance",
+      in: "lock_contender:LockQueueContender.#advance",
       from: `    const requesting = this.#zk.multi([
       { type: "setData", path: path.lock, data: this.#state.unchanged(view), version: view.version },`,
       to: `    const requesting = this.#zk.multi([
@@ -32,7 +32,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a withdrawal does not check that the holder's grant is there",
     world: "lock",
     changes: [{
-      in: "lock_contender:QueueContender.#withdraw",
+      in: "lock_contender:LockQueueContender.#withdraw",
       from: '      { type: "check", path: `${path.holders}/${oldest}`, version: -1 },\n',
       to: "",
     }],
@@ -44,7 +44,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a contender holds with a grant in advance while an older one is there",
     world: "lock",
     changes: [{
-      in: "lock_contender:QueueContender.#awaitOlder",
+      in: "lock_contender:LockQueueContender.#awaitOlder",
       from: "      if (isCurrent && grants.isOldest) {",
       to: "      if (isCurrent) {",
     }],
@@ -137,7 +137,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a reader passes a writer that waits",
     world: "lock",
     changes: [{
-      in: "queue_position:queuePosition",
+      in: "queue_position:lockQueuePosition",
       from: 'mode === "shared" ? before.every((node) => node.mode === "shared") : before.length === 0;',
       to: 'mode === "shared" ? true : before.length === 0;',
     }],
@@ -148,7 +148,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a contender that does not wait takes a free lock for a busy one",
     world: "lock",
     changes: [{
-      in: "lock_contender:QueueContender.#decide",
+      in: "lock_contender:LockQueueContender.#decide",
       from: '    } else if (position.kind === "eligible") return { do: "grant", view };',
       to: '    } else if (waits && position.kind === "eligible") return { do: "grant", view };',
     }],
@@ -303,8 +303,8 @@ export const lockMutants: readonly Mutant[] = [
     world: "lock",
     changes: [{
       in: "zookeeper_lease:ZooKeeperLease.#deleteNodes",
-      from: "    if (this.#queueNode === null) return await deleteIfThere(this.#zk, this.#holderPath);\n",
-      to: '    if (this.#holderPath !== "") return await deleteIfThere(this.#zk, this.#holderPath);\n',
+      from: "    if (this.#queueNode === null) return await deleteNodeIfThere(this.#zk, this.#holderPath);\n",
+      to: '    if (this.#holderPath !== "") return await deleteNodeIfThere(this.#zk, this.#holderPath);\n',
     }],
     kinds: ["passed in the queue", "never served"],
     seeds: 60,
@@ -313,7 +313,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a contender that lost a response joins the queue a second time",
     world: "lock",
     changes: [{
-      in: "lock_contender:QueueContender.run",
+      in: "lock_contender:LockQueueContender.run",
       from: '      step = { do: "recover" };\n',
       to: '      step = { do: "contend" };\n',
     }],
@@ -324,11 +324,11 @@ export const lockMutants: readonly Mutant[] = [
     name: "a leak: the real wall clock reaches the nodes of a lock",
     world: "lock",
     changes: [{
-      in: "holder_info:formatNewNodeInfo",
-      from: "export function formatNewNodeInfo(",
-      to: "const savedNow = Date.now;\nexport function formatNewNodeInfo(",
+      in: "holder_info:formatNewHolderNodeInfo",
+      from: "export function formatNewHolderNodeInfo(",
+      to: "const savedNow = Date.now;\nexport function formatNewHolderNodeInfo(",
     }, {
-      in: "holder_info:formatNewNodeInfo",
+      in: "holder_info:formatNewHolderNodeInfo",
       from: "sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null",
       to: "sinceMs: savedNow(), sessionTimeoutMs: session.timeoutMs, revoke: null",
     }],

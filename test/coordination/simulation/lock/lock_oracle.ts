@@ -2,8 +2,8 @@
  * Knows the truth about the locks of a simulated world: what is on the keeper's disk. Judges what the contenders
  * believe by it. A grant is in force while its node is on the disk; of exclusive grants, only the oldest.
  */
-import { parseNodeInfo } from "../../../../src/coordination/nodes/holder_info.ts";
-import { holderNodeName, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
+import { parseHolderNodeInfo } from "../../../../src/coordination/nodes/holder_info.ts";
+import { holderNodeName, parseHolderNode } from "../../../../src/coordination/lock/lock_nodes.ts";
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
 import { errorMessage } from "../../../../src/base/errors.ts";
 import { isLeaseRevoked, type Lease } from "../../../../src/base/process/lease.ts";
@@ -132,7 +132,7 @@ export class LockOracle implements TreeObserver {
 
   /** Whether an operator has deleted the grant of a contender, which may still be in the queue. */
   wasDeleted(guid: string): boolean {
-    return [...this.#deletedAtMs.keys()].some((path) => parseHolder(nameOf(path))?.guid === guid);
+    return [...this.#deletedAtMs.keys()].some((path) => parseHolderNode(nameOf(path))?.guid === guid);
   }
 
   /**
@@ -162,7 +162,7 @@ export class LockOracle implements TreeObserver {
     const lock = path.slice(0, at);
     const { nowMs } = this.#world;
     if (after === undefined && this.#breakable.has(path)) this.#deletedAtMs.set(path, nowMs);
-    else if (after?.data?.length && !this.#askedAtMs.has(path) && parseNodeInfo(after.data).revoke !== null) {
+    else if (after?.data?.length && !this.#askedAtMs.has(path) && parseHolderNodeInfo(after.data).revoke !== null) {
       this.#askedAtMs.set(path, nowMs);
     }
     this.#changed.add(lock);
@@ -192,7 +192,7 @@ export class LockOracle implements TreeObserver {
   #checkLimits(lock: string): void {
     const slots = new Set<number>();
     for (const { path } of this.#tree.childrenOf(`${lock}/h`)) {
-      const slot = parseHolder(nameOf(path))?.slot ?? null;
+      const slot = parseHolderNode(nameOf(path))?.slot ?? null;
       if (slot === null) continue;
       if (slots.has(slot)) this.#world.fail("slot given twice", `${lock} ${slot}`);
       slots.add(slot);
@@ -227,7 +227,7 @@ function pathOfGrant({ path, mode, slot, holderId }: Lease): string {
 export function isInForce(own: ZNode, grants: readonly ZNode[], lease: Lease): boolean {
   const [oldest] = grants;
   if (lease.mode === "exclusive") return oldest === own;
-  const modes = grants.map((node) => parseHolder(nameOf(node.path))?.mode);
+  const modes = grants.map((node) => parseHolderNode(nameOf(node.path))?.mode);
   if (modes.some((mode) => mode !== lease.mode)) return false;
   return lease.mode === "shared" || lease.limit === null || grants.length <= lease.limit;
 }

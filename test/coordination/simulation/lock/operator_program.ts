@@ -7,7 +7,7 @@ import { holderNodeName } from "../../../../src/coordination/lock/lock_nodes.ts"
 import { electionPath, lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { lockStatus } from "../../../../src/coordination/lock/lock_status.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
-import { deleteIfThere } from "../../../../src/coordination/nodes/node_requests.ts";
+import { deleteNodeIfThere } from "../../../../src/coordination/nodes/node_requests.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { clientProgram, isExpected, RecipeClient } from "../../../world/recipe_client.ts";
 import type { SimProcess, SimProgram } from "../../../world/sim_process.ts";
@@ -55,7 +55,7 @@ class SimOperator extends RecipeClient {
     oracle.takesBack(node);
     if (this.chance.is(0.5)) {
       world.log(() => `the operator deletes ${node}`);
-      if (await deleteIfThere(zk, node)) world.count("mark grant deleted");
+      if (await deleteNodeIfThere(zk, node)) world.count("mark grant deleted");
       return;
     }
     const force = this.chance.is(0.5);

@@ -2,7 +2,11 @@
  * Judges the order of the grants of a lock by the nodes on the keeper's disk: a contender is granted the lock when no
  * other one that it knows of comes before it. Judges, too, that a lock is said to be busy only if it is.
  */
-import { type ContenderNode, parseContender, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
+import {
+  type ContenderNode,
+  parseContenderNode,
+  parseHolderNode,
+} from "../../../../src/coordination/lock/lock_nodes.ts";
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
 import { nameOf, type StoredTree, type TreeObserver } from "../../../world/stored_tree.ts";
 import type { LockOracle } from "./lock_oracle.ts";
@@ -77,12 +81,12 @@ export class QueueOracle implements TreeObserver {
 
   #judge(lock: string, grant: ZNode): void {
     const known = this.#changed.get(lock);
-    const guid = parseHolder(nameOf(grant.path))?.guid;
-    const own = known?.queue.map((node) => parseContender(nameOf(node.path))).find((one) => one?.guid === guid);
+    const guid = parseHolderNode(nameOf(grant.path))?.guid;
+    const own = known?.queue.map((node) => parseContenderNode(nameOf(node.path))).find((one) => one?.guid === guid);
     if (known === undefined || own === null || own === undefined) return;
-    const holders = new Set(this.#tree.childrenOf(`${lock}/h`).map((node) => parseHolder(nameOf(node.path))?.guid));
+    const holders = new Set(this.#tree.childrenOf(`${lock}/h`).map((node) => parseHolderNode(nameOf(node.path))?.guid));
     for (const node of this.#tree.childrenOf(`${lock}/q`)) {
-      const other = parseContender(nameOf(node.path));
+      const other = parseContenderNode(nameOf(node.path));
       if (other === null || holders.has(other.guid) || !comesBefore(other, own)) continue;
       if (own.mode === "shared" && other.mode === "shared") continue;
       if (!isKnown(other, own, node.czxid < known.versionZxid) || this.#locks.wasDeleted(other.guid)) continue;

@@ -2,7 +2,7 @@
  * The watches of one session: each fires at most once, only after a change, and before any response of the session
  * shows that change.
  */
-import { isRefusal } from "../../../../src/coordination/nodes/node_requests.ts";
+import { isServerRefusal } from "../../../../src/coordination/nodes/node_requests.ts";
 import type { Watcher, ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import type { NodeOracle } from "./node_oracle.ts";
 
@@ -11,7 +11,7 @@ const looks = {
     try {
       return (await zk.getData(path, watching(watch))).stat.mzxid;
     } catch (error) {
-      if (isRefusal(error, "NONODE")) return null;
+      if (isServerRefusal(error, "NONODE")) return null;
       throw error;
     }
   },

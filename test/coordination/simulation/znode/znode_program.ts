@@ -1,5 +1,5 @@
 /** A client of the world `znode` as a simulated process. */
-import { isRefusal } from "../../../../src/coordination/nodes/node_requests.ts";
+import { isServerRefusal } from "../../../../src/coordination/nodes/node_requests.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import type { HistoryOperation } from "../../../checker/operation.ts";
@@ -101,7 +101,7 @@ class ZnodeClient extends RecipeClient {
     const wasQuiet = this.#shared.isQuiet();
     const { clock } = this.process;
     await zk.create(queue, new Uint8Array(0)).catch((error) => {
-      if (!isRefusal(error, "NODEEXISTS")) throw error;
+      if (!isServerRefusal(error, "NODEEXISTS")) throw error;
     });
     const calls = this.chance.whole(1, wasQuiet ? 5 : 200);
     for (let call = 0; call < calls && !zk.session.ended.aborted; call++) {
@@ -144,7 +144,7 @@ class ZnodeClient extends RecipeClient {
       () => zk.delete(path, -1),
     ]);
     await change().catch((error) => {
-      if (!isRefusal(error, "NODEEXISTS", "NONODE")) throw error;
+      if (!isServerRefusal(error, "NODEEXISTS", "NONODE")) throw error;
     });
   }
 

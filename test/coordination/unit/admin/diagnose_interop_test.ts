@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
-import { diagnoseInterop, diagnoseInteropLock } from "../../../../src/coordination/admin/list_interop.ts";
+import { diagnoseInteropLock, diagnoseInteropLocks } from "../../../../src/coordination/admin/list_interop.ts";
 
 const lock = (sequence: number, ...names: string[]) => ({
   path: "/a",
@@ -40,8 +40,8 @@ test("a node without children is looked at and counts as no lock; none is read t
       return Promise.resolve({ children, stat: { cversion } });
     },
   } as unknown as ZooKeeper;
-  const found = await diagnoseInterop(zk, "/app", "kazoo");
+  const found = await diagnoseInteropLocks(zk, "/app", "kazoo");
   expect([found?.locks, found?.findings.map(({ where }) => where)]).toEqual([1, ['lock "/app/worn"']]);
   expect(read.sort()).toEqual(Object.keys(tree).sort());
-  expect((await diagnoseInterop(zk, "/app/worn", "kazoo"))?.findings.length).toBe(1);
+  expect((await diagnoseInteropLocks(zk, "/app/worn", "kazoo"))?.findings.length).toBe(1);
 });

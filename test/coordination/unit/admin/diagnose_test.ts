@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import {
   diagnoseLock,
+  type LockNodeSnapshot,
+  lockQueueSequenceMax,
   type LockSnapshot,
-  type NodeSnapshot,
-  queueSequenceMax,
 } from "../../../../src/coordination/admin/diagnose.ts";
 import { formatLockState } from "../../../../src/coordination/lock/lock_state.ts";
 
@@ -18,7 +18,7 @@ const info = {
   sessionTimeoutMs: 10_000,
   revoke: null,
 };
-const node = (name: string, more: Partial<NodeSnapshot["info"]> = {}): NodeSnapshot => ({
+const node = (name: string, more: Partial<LockNodeSnapshot["info"]> = {}): LockNodeSnapshot => ({
   name,
   isEphemeral: true,
   info: { ...info, ...more },
@@ -60,7 +60,7 @@ describe("what is said of", () => {
       { queue: [{ ...node("100-x-b-0000000007"), isEphemeral: false }] },
       /wait forever/,
     ],
-    ["a counter near its end", { sequence: queueSequenceMax - 5 }, /^warning: its counter is at 2147483642/],
+    ["a counter near its end", { sequence: lockQueueSequenceMax - 5 }, /^warning: its counter is at 2147483642/],
     ["a counter at its end", { queue: [node("100-x-b-2147483647")] }, /^warning: its counter has reached its end/],
     [
       "more holders than the limit",

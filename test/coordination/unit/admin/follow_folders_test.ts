@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import {
-  type FolderRound,
-  followFolders,
-  withWatchedLists,
+  type FollowedFoldersRound,
+  followObjectFolders,
+  watchListsOfNodes,
 } from "../../../../src/coordination/admin/follow_folders.ts";
-import { childNames } from "../../../../src/coordination/nodes/node_requests.ts";
+import { readChildNames } from "../../../../src/coordination/nodes/node_requests.ts";
 import { refuse } from "../../../support/fake_tree.ts";
 import type { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
@@ -24,18 +24,22 @@ const folder = "/baton/locks";
 function follow(zk: FakeZooKeeper = bench.client(), objectsMax = 100) {
   const end = new AbortController();
   const shown = new Map<string, number>();
-  const rounds: FolderRound<number>[] = [];
+  const rounds: FollowedFoldersRound<number>[] = [];
   const ended = (async () => {
     const folders = [{
       path: folder,
       read: async (client: typeof zk, name: string, watch: () => void) => {
-        const lists = withWatchedLists(client, watch);
+        const lists = watchListsOfNodes(client, watch);
         await lists.getChildren(`${folder}/${name}`);
-        return (await childNames(lists, `${folder}/${name}/h`)).length;
+        return (await readChildNames(lists, `${folder}/${name}/h`)).length;
       },
     }];
     for await (
-      const round of followFolders<number>(zk, folders as never, { signal: end.signal, clock: bench.clock, objectsMax })
+      const round of followObjectFolders<number>(zk, folders as never, {
+        signal: end.signal,
+        clock: bench.clock,
+        objectsMax,
+      })
     ) {
       rounds.push(round);
       for (const { name, value } of round.changes) {
@@ -177,13 +181,15 @@ describe("with a recursive watch", () => {
     const end = new AbortController();
     const shown = new Map<string, string>();
     const read = async (client: FakeZooKeeper, name: string) => {
-      const names = await childNames(client, `${folder}/${name}/h`);
+      const names = await readChildNames(client, `${folder}/${name}/h`);
       const found = await Promise.all(names.map((child) => client.getData(`${folder}/${name}/h/${child}`)));
       return found.map(({ data }) => text(data)).sort().join();
     };
     const folders = [{ path: folder, keepsReads: true, read }] as never;
     const ended = (async () => {
-      for await (const { changes } of followFolders<string>(zk, folders, { signal: end.signal, clock: bench.clock })) {
+      for await (
+        const { changes } of followObjectFolders<string>(zk, folders, { signal: end.signal, clock: bench.clock })
+      ) {
         for (const { name, value } of changes) shown.set(name, value ?? "gone");
       }
     })();

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { followReads } from "../../../../src/coordination/admin/follow_reads.ts";
-import { listInUse } from "../../../../src/coordination/admin/list_in_use.ts";
+import { followNodeReads } from "../../../../src/coordination/admin/follow_reads.ts";
+import { listObjectsInUse } from "../../../../src/coordination/admin/list_in_use.ts";
 import { readUseStatus } from "../../../../src/coordination/admin/use_status.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import type { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
@@ -21,7 +21,7 @@ function follow<T>(read: (zk: ZooKeeper) => Promise<T>, zk: FakeZooKeeper = benc
   const seen: T[] = [];
   const ended = (async () => {
     const options = { signal: controller.signal, clock: bench.clock, everyMs };
-    for await (const value of followReads(zk, read, options)) seen.push(value);
+    for await (const value of followNodeReads(zk, read, options)) seen.push(value);
   })();
   ended.catch(() => {});
   return { zk, seen, ended, end: () => controller.abort(new Error("enough")) };
@@ -63,7 +63,7 @@ describe("who", () => {
 
 describe("ls", () => {
   test("counts change with the children of the lock", async () => {
-    const { seen, end } = follow(async (zk) => (await listInUse(zk)).lock);
+    const { seen, end } = follow(async (zk) => (await listObjectsInUse(zk)).lock);
     await bench.clock.advance(1000);
     const { lease } = await bench.take();
     await bench.clock.advance(1000);

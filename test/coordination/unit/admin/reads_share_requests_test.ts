@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import { ReadBatch } from "../../../../src/coordination/admin/follow_folders.ts";
+import { NodeReadBatch } from "../../../../src/coordination/admin/follow_folders.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 import { refuse } from "../../../support/fake_tree.ts";
 
@@ -9,7 +9,7 @@ beforeEach(() => void (bench = new LockBench()));
 const nodes = ["/a", "/b", "/c"];
 
 /** Reads the nodes at the same time. Returns the text or the error of each. */
-async function readAll(batch: ReadBatch, paths: readonly string[]): Promise<string[]> {
+async function readAll(batch: NodeReadBatch, paths: readonly string[]): Promise<string[]> {
   const reading = Promise.all(paths.map((path) =>
     batch.client.getData(path).then(
       ({ data }) => new TextDecoder().decode(data),
@@ -19,10 +19,10 @@ async function readAll(batch: ReadBatch, paths: readonly string[]): Promise<stri
   return await bench.clock.within(reading, { withinMs: 1000, state: () => "" });
 }
 
-async function batchOf(): Promise<{ batch: ReadBatch; zk: ReturnType<LockBench["client"]> }> {
+async function batchOf(): Promise<{ batch: NodeReadBatch; zk: ReturnType<LockBench["client"]> }> {
   for (const path of nodes) await bench.client().create(path, new TextEncoder().encode(path.slice(1)));
   const zk = bench.client().knowRecursiveWatches();
-  return { batch: new ReadBatch(zk, bench.clock), zk };
+  return { batch: new NodeReadBatch(zk, bench.clock), zk };
 }
 
 test("reads of one time are one request after join, and a missing node is the error of its read alone", async () => {

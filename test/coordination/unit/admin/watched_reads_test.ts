@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "bun:test";
-import { WatchedReads } from "../../../../src/coordination/admin/watched_reads.ts";
-import { childNames, nullIfNoNode } from "../../../../src/coordination/nodes/node_requests.ts";
+import { WatchedNodeReads } from "../../../../src/coordination/admin/watched_reads.ts";
+import { nullIfNoNode, readChildNames } from "../../../../src/coordination/nodes/node_requests.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 
 let bench: LockBench;
@@ -12,7 +12,7 @@ const put = (path: string, text = "") => bench.client().create(path, new TextEnc
 function watched(options: { readonly watchesData?: boolean } = {}) {
   const zk = bench.client();
   const changed: string[] = [];
-  const reads = new WatchedReads(zk, ({ path }) => changed.push(path), options);
+  const reads = new WatchedNodeReads(zk, ({ path }) => changed.push(path), options);
   let before = zk.sent.length;
   const count = () => {
     const sent = zk.sent.length - before;
@@ -20,7 +20,7 @@ function watched(options: { readonly watchesData?: boolean } = {}) {
     return sent;
   };
   const text = async (path: string) => new TextDecoder().decode((await reads.client.getData(path)).data);
-  const names = (path: string) => childNames(reads.client, path);
+  const names = (path: string) => readChildNames(reads.client, path);
   return { reads, changed, count, text, names };
 }
 

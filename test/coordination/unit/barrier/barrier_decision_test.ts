@@ -1,27 +1,27 @@
 import { describe, expect, test } from "bun:test";
 import {
-  barrierDecision,
+  addSeenParticipants,
   type BarrierObservation,
-  participantsSeen,
+  decideBarrierStep,
 } from "../../../../src/coordination/barrier/barrier_decision.ts";
 import {
   barrierResponseName,
   type BarrierState,
   formatBarrierState,
   initialBarrierState,
-  type OnMemberLost,
+  type MemberLossPolicy,
   parseBarrierState,
-  parseParticipant,
-  participantPrefix,
+  parseParticipantNode,
+  participantNodePrefix,
 } from "../../../../src/coordination/barrier/barrier_state.ts";
 
 let sequence = 0;
 function party(
   guid: string,
-  wants: { generation?: number; parties?: number; onLost?: OnMemberLost; epoch?: string } = {},
+  wants: { generation?: number; parties?: number; onLost?: MemberLossPolicy; epoch?: string } = {},
 ) {
   const { generation = 1, parties = 2, onLost = "fail", epoch = "e" } = wants;
-  return participantPrefix({ epoch, generation, parties, onLost, guid }) + String(sequence++).padStart(10, "0");
+  return participantNodePrefix({ epoch, generation, parties, onLost, guid }) + String(sequence++).padStart(10, "0");
 }
 const fresh = initialBarrierState("e");
 const asking: BarrierState = { ...fresh, round: { id: "a.0", members: ["a", "b"] } };
@@ -31,7 +31,7 @@ const started: BarrierState = {
   started: { generation: 1, members: ["b", "a"], token: 7n },
 };
 const decide = (state: BarrierState, children: string[], more: Partial<BarrierObservation> = {}) =>
-  barrierDecision({ state, children, guid: "a", seen: [], impatient: false, ...more });
+  decideBarrierStep({ state, children, guid: "a", seen: [], impatient: false, ...more });
 
 describe("a party of a barrier", () => {
   test("waits as long as there are not enough, the first without a predecessor", () => {
@@ -95,19 +95,19 @@ describe("a party of a barrier", () => {
     const children = [party("b", { parties: 3 }), party("a")];
     expect(decide(fresh, children)).toMatchObject({ do: "disagree", first: { parties: 3 } });
     expect(decide(fresh, children, { guid: "b" })).toMatchObject({ do: "wait", gathered: [{ guid: "b" }] });
-    expect(participantsSeen({ state: fresh, children, seen: ["z"] })).toEqual(["z", "b"]);
+    expect(addSeenParticipants({ state: fresh, children, seen: ["z"] })).toEqual(["z", "b"]);
   });
 });
 
 test("a barrier's names and state are read as they were written", () => {
-  expect(parseParticipant(party("a", { generation: 12, parties: 1000, onLost: "wait" }))).toMatchObject({
+  expect(parseParticipantNode(party("a", { generation: 12, parties: 1000, onLost: "wait" }))).toMatchObject({
     epoch: "e",
     generation: 12,
     parties: 1000,
     onLost: "wait",
     guid: "a",
   });
-  for (const name of ["r-x.0-a", "p-e.1-2x-a-0000000000", "q"]) expect(parseParticipant(name)).toBeNull();
+  for (const name of ["r-x.0-a", "p-e.1-2x-a-0000000000", "q"]) expect(parseParticipantNode(name)).toBeNull();
   const broken = { generation: 3, lost: ["root@db1:1"], why: "it went" };
   const state = { ...started, round: asking.round, broken };
   expect(parseBarrierState(formatBarrierState(state), "/b")).toEqual(state);

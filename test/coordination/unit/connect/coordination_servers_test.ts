@@ -4,12 +4,12 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  type Coordination,
-  keeperHint,
-  parseAcl,
-  parseCredentials,
+  type CoordinationServers,
+  parseAclEntries,
+  parseServerCredentials,
   readCoordinationServers,
-  requireScope,
+  requireLockScope,
+  unreachableKeeperHint,
 } from "../../../../src/coordination/connect/coordination_servers.ts";
 import { parseConfigFile } from "../../../support/parse_config_file.ts";
 import { resolveSettings } from "../../../../src/base/config/resolve_settings.ts";
@@ -27,14 +27,14 @@ const keeperDir = join(folder, "keeper");
 
 const pem = (name: string) => tlsFixture(name, folder);
 
-function placeOf(flags: Record<string, string>, env: Record<string, string> = {}): Coordination {
+function placeOf(flags: Record<string, string>, env: Record<string, string> = {}): CoordinationServers {
   const sources = { flags: new Map(Object.entries(flags)), env: { BATON_KEEPER_DIR: keeperDir, ...env }, files: [] };
   return readCoordinationServers(resolveSettings(connectionSettings, sources), sources);
 }
 
 describe("where to coordinate, and how far that reaches", () => {
   const socket = `unix:${keeperDir}/keeper.sock`;
-  const rows: [servers: string | undefined, expected: Partial<Coordination>, startsKeeper: boolean][] = [
+  const rows: [servers: string | undefined, expected: Partial<CoordinationServers>, startsKeeper: boolean][] = [
     [undefined, { servers: socket, scope: "user", assumed: true }, true],
     ["embedded", { servers: socket, scope: "user", assumed: false }, true],
     [socket, { servers: socket, scope: "user", assumed: false }, true],
@@ -53,9 +53,9 @@ describe("where to coordinate, and how far that reaches", () => {
   test("a scope is required as the least", () => {
     const cluster = placeOf({ servers: "zk1" });
     const user = placeOf({});
-    for (const scope of ["user", "machine", "cluster", undefined] as const) requireScope(scope, cluster);
-    requireScope("user", user);
-    expect(() => requireScope("machine", user)).toThrow(
+    for (const scope of ["user", "machine", "cluster", undefined] as const) requireLockScope(scope, cluster);
+    requireLockScope("user", user);
+    expect(() => requireLockScope("machine", user)).toThrow(
       /--scope machine is required, but the scope of a lock at unix:/,
     );
   });
@@ -140,7 +140,7 @@ describe("secrets and certificates come from files and the environment", () => {
   });
 
   test("a secret is not quoted when it is not understood", () => {
-    expect(() => parseCredentials("good:x\nsecret", (line) => `FILE, line ${line}`)).toThrow(
+    expect(() => parseServerCredentials("good:x\nsecret", (line) => `FILE, line ${line}`)).toThrow(
       "FILE, line 2: this is not scheme:credentials",
     );
   });
@@ -223,16 +223,16 @@ describe("a value that cannot be used is reported with where it stands", () => {
 });
 
 test("an ACL is written as zkCli writes it", () => {
-  expect(parseAcl(["open"])).toBeUndefined();
-  expect(parseAcl(["creator", "digest:ann:x=:cdrwa", "ip:::1:r"])).toEqual([
+  expect(parseAclEntries(["open"])).toBeUndefined();
+  expect(parseAclEntries(["creator", "digest:ann:x=:cdrwa", "ip:::1:r"])).toEqual([
     { perms: 31, id: { scheme: "auth", id: "" } },
     { perms: 31, id: { scheme: "digest", id: "ann:x=" } },
     { perms: 1, id: { scheme: "ip", id: "::1" } },
   ]);
-  expect(() => parseAcl(["world:anyone:x"])).toThrow('"world:anyone:x" is not open, creator or scheme:id:perms');
+  expect(() => parseAclEntries(["world:anyone:x"])).toThrow('"world:anyone:x" is not open, creator or scheme:id:perms');
 });
 
 test("a keeper that does not respond: its log is named, or the service that root has set up", () => {
-  expect(keeperHint({ dir: "/own/keeper" })).toBe("see /own/keeper/keeper.log");
-  expect(keeperHint({ dir: null })).toContain("systemctl status baton-keeper");
+  expect(unreachableKeeperHint({ dir: "/own/keeper" })).toBe("see /own/keeper/keeper.log");
+  expect(unreachableKeeperHint({ dir: null })).toContain("systemctl status baton-keeper");
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { openSession } from "../../../../src/coordination/connect/command_session.ts";
+import { openCoordinationSession } from "../../../../src/coordination/connect/command_session.ts";
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeperConnectOptions } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
@@ -20,7 +20,7 @@ test.each([[false, 1], [true, 0]])(
     const clock = new FakeClock(0);
     const io = fakeIo();
     const options = { servers: parseServers("zk1,zk2") };
-    void openSession(connectWithoutEnd, options, { isPatient: true, io, clock, quiet, what: 'lock "x"' });
+    void openCoordinationSession(connectWithoutEnd, options, { isPatient: true, io, clock, quiet, what: 'lock "x"' });
     await clock.advance(1999);
     expect(io.stderr()).toBe("");
     await clock.advance(60_000);
@@ -36,7 +36,7 @@ test.each([['lock "x"', 'still waiting for lock "x"'], ["", "still trying"]])(
     const clock = new FakeClock(0);
     const io = fakeIo();
     const options = { servers: parseServers("zk1"), connectTimeoutMs: 10_000 };
-    void openSession(connectWithoutEnd, options, { isPatient: false, io, clock, quiet: false, what });
+    void openCoordinationSession(connectWithoutEnd, options, { isPatient: false, io, clock, quiet: false, what });
     await clock.advance(2000);
     expect(io.stderr()).toEndWith(`; ${goal}\n`);
   },
@@ -46,7 +46,13 @@ test("where the names of the servers have no addresses yet it says that", async 
   const clock = new FakeClock(0);
   const io = fakeIo();
   const options = { servers: parseServers("zk1") };
-  void openSession(() => new Promise(() => {}), options, { isPatient: true, io, clock, quiet: false, what: '"x"' });
+  void openCoordinationSession(() => new Promise(() => {}), options, {
+    isPatient: true,
+    io,
+    clock,
+    quiet: false,
+    what: '"x"',
+  });
   await clock.advance(2000);
   expect(io.stderr()).toContain("(no address was found for their names); still waiting");
 });

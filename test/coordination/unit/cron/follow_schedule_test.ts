@@ -4,9 +4,9 @@ import type { CronJob } from "../../../../src/coordination/cron/crontab.ts";
 import { followSchedule, type FollowScheduleContext } from "../../../../src/coordination/cron/follow_schedule.ts";
 import { CronJobSlots } from "../../../../src/coordination/cron/cron_job_slots.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
-import { historyPath, readHistory } from "../../../../src/coordination/history/history_log.ts";
-import type { TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
-import { ServersClock } from "../../../../src/coordination/tick/servers_clock.ts";
+import { historyNodePath, readHistoryRecords } from "../../../../src/coordination/history/history_log.ts";
+import type { LockLeaseWithTick } from "../../../../src/coordination/tick/acquire_tick.ts";
+import { TickServersClock } from "../../../../src/coordination/tick/servers_clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 import { every } from "../../../support/short_schedule.ts";
@@ -50,16 +50,16 @@ class CronBench extends LockBench {
       onBreach() {},
       place: { connect: {} },
       log() {},
-      serversClock: new ServersClock(clock, () => startMs + clock.now() + wall.aheadMs),
+      serversClock: new TickServersClock(clock, () => startMs + clock.now() + wall.aheadMs),
       describe: () => ({ ...unknownHolder, host: "container" }), // all have one name
       settings: { splay, skew: 30_000, publishCommand: false, historyKeep: 128, historyMaxAge: 1e12 },
-      runJob: (_job: CronJob, tick: TickLease) => this.#runJob(name, tick),
+      runJob: (_job: CronJob, tick: LockLeaseWithTick) => this.#runJob(name, tick),
     } as unknown as FollowScheduleContext;
     for (const job of lines) this.#following.push(followSchedule(job, context, this.stop.signal));
     return { zk, context, wall };
   }
 
-  async #runJob(host: string, tick: TickLease): Promise<boolean> {
+  async #runJob(host: string, tick: LockLeaseWithTick): Promise<boolean> {
     const nowMs = this.tree.wallMs();
     this.runs.push({ ...tick.run, host, lateMs: nowMs - tick.run.tickMs, beganMs: nowMs });
     await sleep(this.clock, this.takesMs);
@@ -71,7 +71,7 @@ class CronBench extends LockBench {
 
   results(name = "job"): Promise<string[]> {
     return this.within(
-      readHistory(this.client(), historyPath(name)).then((records) =>
+      readHistoryRecords(this.client(), historyNodePath(name)).then((records) =>
         records.map(({ result, attempt }) => `${result} ${attempt}`)
       ),
     );

@@ -1,18 +1,18 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { campaign, type CampaignOptions, resign } from "../../../../src/coordination/election/campaign.ts";
 import {
-  appendGrant,
+  appendLeaderGrant,
+  fillInLeaderTokens,
   type Grant,
-  grantHistoryMax,
   type LeaderChange,
   LeaderChanges,
-  newGrantsSince,
-  withFencingTokens,
+  leaderGrantsMax,
+  leaderGrantsSince,
 } from "../../../../src/coordination/election/election_history.ts";
 import {
   checkLeaderValue,
   electionStateCodec,
-  parseGrants,
+  parseLeaderGrants,
 } from "../../../../src/coordination/election/election_state.ts";
 import { leaderStatus, watchLeader } from "../../../../src/coordination/election/leader_status.ts";
 import type { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
@@ -81,20 +81,23 @@ describe("the history", () => {
   test("has no more than the last 64 grants, and counts on", () => {
     let history: Grant[] = [];
     for (let term = 1; term <= 100; term++) {
-      history = withFencingTokens(appendGrant(history, { value: "v", sinceMs: 0, id: `g${term}` }), BigInt(term));
+      history = fillInLeaderTokens(
+        appendLeaderGrant(history, { value: "v", sinceMs: 0, id: `g${term}` }),
+        BigInt(term),
+      );
     }
-    expect(history.length).toBe(grantHistoryMax);
+    expect(history.length).toBe(leaderGrantsMax);
     expect([history[0]?.index, history.at(-1)?.index, history.at(-1)?.token]).toEqual([37, 100, 100n]);
   });
 
   test("of something else is refused, and the node is named", () => {
     const data = new TextEncoder().encode('{"layout":1,"limit":null,"history":[{"index":0}]}');
-    expect(() => parseGrants({ data, mzxid: 1n }, "/baton/elections/echo")).toThrow(
+    expect(() => parseLeaderGrants({ data, mzxid: 1n }, "/baton/elections/echo")).toThrow(
       '"/baton/elections/echo" is not an election of this version of baton: ' +
         'its history contains the invalid entry {"index":0}',
     );
     const state = electionStateCodec("v", "/e");
-    expect(parseGrants({ data: state.initial(null), mzxid: 1n }, "/e")).toEqual([]);
+    expect(parseLeaderGrants({ data: state.initial(null), mzxid: 1n }, "/e")).toEqual([]);
   });
 });
 
@@ -102,19 +105,19 @@ describe("whoever has seen a grant is told of", () => {
   const history = [3, 4, 5].map((index) => grantOf(index));
 
   test("what came after it", () => {
-    expect(newGrantsSince(history, grantOf(5))).toEqual({ missed: 0, grants: [] });
-    expect(newGrantsSince(history, grantOf(3))).toEqual({ missed: 0, grants: history.slice(1) });
-    expect(newGrantsSince(history, grantOf(2))).toEqual({ missed: 0, grants: history });
+    expect(leaderGrantsSince(history, grantOf(5))).toEqual({ missed: 0, grants: [] });
+    expect(leaderGrantsSince(history, grantOf(3))).toEqual({ missed: 0, grants: history.slice(1) });
+    expect(leaderGrantsSince(history, grantOf(2))).toEqual({ missed: 0, grants: history });
   });
 
   test("how many are gone from the history", () => {
-    expect(newGrantsSince(history, grantOf(1))).toEqual({ missed: 1, grants: history });
+    expect(leaderGrantsSince(history, grantOf(1))).toEqual({ missed: 1, grants: history });
   });
 
   test("a history that has begun anew, where nobody knows how many", () => {
     const anew = [1, 2].map((index) => grantOf(index, 100 + index));
-    expect(newGrantsSince(anew, grantOf(5))).toEqual({ missed: null, grants: anew });
-    expect(newGrantsSince(anew, grantOf(1))).toEqual({ missed: null, grants: anew });
+    expect(leaderGrantsSince(anew, grantOf(5))).toEqual({ missed: null, grants: anew });
+    expect(leaderGrantsSince(anew, grantOf(1))).toEqual({ missed: null, grants: anew });
   });
 });
 

@@ -3,12 +3,12 @@
  */
 import { describe, expect, test } from "bun:test";
 import {
-  type FencedOperation,
+  type FencedNodeOperation,
   fencedWrite,
   type FencedWriteResult,
-  findReservedFolder,
+  findReservedNodeFolder,
 } from "../../../../src/coordination/fence/fenced_write.ts";
-import { ownHolder } from "../../../../src/coordination/admin/own_holder.ts";
+import { findOwnHolderNode } from "../../../../src/coordination/admin/own_holder.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { childrenIn, FakeTree } from "../../../support/fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
@@ -16,7 +16,7 @@ import { type Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 const pipelineMax = 4;
 const holder = { name: "n", node: "/baton/locks/n/h/x-abc" };
 const text = (value: string) => new TextEncoder().encode(value);
-const set: FencedOperation = { do: "set", path: "/app", data: text("new"), version: -1 };
+const set: FencedNodeOperation = { do: "set", path: "/app", data: text("new"), version: -1 };
 
 class FenceBench {
   readonly clock = new FakeClock();
@@ -32,12 +32,12 @@ class FenceBench {
     return new FakeZooKeeper(this.tree, this.clock, { timeoutMs: 10_000, ...(cut === undefined ? {} : { cut }) });
   }
 
-  write(zk: FakeZooKeeper, deed: FencedOperation): Promise<FencedWriteResult> {
+  write(zk: FakeZooKeeper, deed: FencedNodeOperation): Promise<FencedWriteResult> {
     return this.within(fencedWrite(zk, deed, { held: [holder], clock: this.clock }));
   }
 
   /** What became of it: how it was written, or the failure's code. */
-  async outcome(deed: FencedOperation): Promise<FencedWriteResult | string> {
+  async outcome(deed: FencedNodeOperation): Promise<FencedWriteResult | string> {
     return await this.write(this.client(), deed).catch((error) => `${error.code}: ${error.message}`);
   }
 
@@ -55,33 +55,36 @@ class FenceBench {
 }
 
 describe("cut anywhere, it is done exactly once", () => {
-  const cases: [name: string, deed: FencedOperation, check: (bench: FenceBench, written: FencedWriteResult) => void][] =
+  const cases: [
+    name: string,
+    deed: FencedNodeOperation,
+    check: (bench: FenceBench, written: FencedWriteResult) => void,
+  ][] = [
+    ["set", set, (bench, written) => {
+      expect([bench.data("/app"), bench.version("/app"), written]).toEqual(["new", 1, {
+        path: "/app",
+        nodeVersion: 1,
+      }]);
+    }],
     [
-      ["set", set, (bench, written) => {
-        expect([bench.data("/app"), bench.version("/app"), written]).toEqual(["new", 1, {
-          path: "/app",
-          nodeVersion: 1,
-        }]);
-      }],
-      [
-        "create",
-        { do: "create", path: "/a/b/c", data: text("c"), parents: true, sequential: false },
-        (bench, written) => {
-          expect([bench.data("/a/b/c"), written]).toEqual(["c", { path: "/a/b/c", nodeVersion: 0 }]);
-        },
-      ],
-      [
-        "create with a number",
-        { do: "create", path: "/app/log-", data: text("c"), parents: false, sequential: true },
-        (bench, written) => {
-          expect(childrenIn(bench.tree.nodes, "/app").map((name) => `/app/${name}`)).toEqual([written.path]);
-          expect(written.path).toMatch(/^\/app\/log-\d{10}$/);
-        },
-      ],
-      ["delete", { do: "delete", path: "/app", version: 0 }, (bench, written) => {
-        expect([bench.tree.nodes.has("/app"), written]).toEqual([false, { path: "/app", nodeVersion: null }]);
-      }],
-    ];
+      "create",
+      { do: "create", path: "/a/b/c", data: text("c"), parents: true, sequential: false },
+      (bench, written) => {
+        expect([bench.data("/a/b/c"), written]).toEqual(["c", { path: "/a/b/c", nodeVersion: 0 }]);
+      },
+    ],
+    [
+      "create with a number",
+      { do: "create", path: "/app/log-", data: text("c"), parents: false, sequential: true },
+      (bench, written) => {
+        expect(childrenIn(bench.tree.nodes, "/app").map((name) => `/app/${name}`)).toEqual([written.path]);
+        expect(written.path).toMatch(/^\/app\/log-\d{10}$/);
+      },
+    ],
+    ["delete", { do: "delete", path: "/app", version: 0 }, (bench, written) => {
+      expect([bench.tree.nodes.has("/app"), written]).toEqual([false, { path: "/app", nodeVersion: null }]);
+    }],
+  ];
   for (const [name, deed, check] of cases) {
     test(name, async () => {
       const whole = new FenceBench();
@@ -149,19 +152,22 @@ test("a condition that is not met is an error with the actual state", async () =
 test("the holder is found by the job's ids, among holders and among a barrier's members", async () => {
   const bench = new FenceBench();
   const zk = bench.client();
-  expect(await ownHolder(zk, "/baton/locks/n", ["outer", "abc"])).toMatchObject({ node: holder.node, token: 5n });
-  expect(await ownHolder(zk, "/baton/locks/n", ["abcd"])).toBeNull();
-  expect(await ownHolder(zk, "/baton/locks/gone", ["abc"])).toBeNull();
+  expect(await findOwnHolderNode(zk, "/baton/locks/n", ["outer", "abc"])).toMatchObject({
+    node: holder.node,
+    token: 5n,
+  });
+  expect(await findOwnHolderNode(zk, "/baton/locks/n", ["abcd"])).toBeNull();
+  expect(await findOwnHolderNode(zk, "/baton/locks/gone", ["abc"])).toBeNull();
   const party = "/baton/locks/n/p-e.1-2f-abd-0000000001";
   bench.tree.create(party, text(""), 0, 0n);
-  expect(await ownHolder(zk, "/baton/locks/n", ["abd"])).toEqual({ node: party, token: null });
+  expect(await findOwnHolderNode(zk, "/baton/locks/n", ["abd"])).toEqual({ node: party, token: null });
 });
 
 test("baton's own folders are known, and nothing beside them", () => {
-  expect(findReservedFolder("/baton/locks")).toBe("/baton/locks");
-  expect(findReservedFolder("/baton/pools/a/total")).toBe("/baton/pools");
-  expect(findReservedFolder("/locks/a", "/")).toBe("/locks");
+  expect(findReservedNodeFolder("/baton/locks")).toBe("/baton/locks");
+  expect(findReservedNodeFolder("/baton/pools/a/total")).toBe("/baton/pools");
+  expect(findReservedNodeFolder("/locks/a", "/")).toBe("/locks");
   for (const path of ["/baton", "/baton/locksmith", "/app/locks", "/locks"]) {
-    expect(findReservedFolder(path)).toBeNull();
+    expect(findReservedNodeFolder(path)).toBeNull();
   }
 });

@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
 import {
   countHistoryRecord,
-  durationBoundsMs,
+  durationBucketBoundsMs,
   noHistoryCounters,
   parseHistoryCounters,
 } from "../../../../src/coordination/history/history_counters.ts";
 import {
   emptyHistoryRecord,
   type HistoryRecord,
-  packHistoryRecord,
+  historyRecordToStore,
   parseHistoryRecord,
 } from "../../../../src/coordination/history/history_record.ts";
 
@@ -24,7 +24,7 @@ const hold = (more: Partial<HistoryRecord>): HistoryRecord => ({
 });
 
 test("a duration is counted in the first bucket whose bound it does not exceed, and a longer one in the last", () => {
-  for (const [index, bound] of durationBoundsMs.entries()) {
+  for (const [index, bound] of durationBucketBoundsMs.entries()) {
     for (const [ms, place] of [[bound, index], [bound + 1, index + 1]] as const) {
       const { held } = countHistoryRecord(noHistoryCounters, hold({ endedMs: 1000 + ms }));
       expect(held.sumMs).toBe(ms);
@@ -62,8 +62,8 @@ test("counters are read as they were written; damaged ones are 0", () => {
 
 test("a record is read as it was written, without the characters that move a cursor", () => {
   const record = hold({ exitCode: 0, why: "all is well" });
-  expect(parseHistoryRecord(packHistoryRecord(record))).toEqual(record);
-  expect(parseHistoryRecord(packHistoryRecord(hold({ why: "\u001b[2J" + "x".repeat(300) })))?.why).toMatch(
+  expect(parseHistoryRecord(historyRecordToStore(record))).toEqual(record);
+  expect(parseHistoryRecord(historyRecordToStore(hold({ why: "\u001b[2J" + "x".repeat(300) })))?.why).toMatch(
     /^\P{Cc}{200}$/u,
   );
   for (const damaged of [null, 1, {}, { result: "granted", beganMs: 1 }, { result: "done" }]) {

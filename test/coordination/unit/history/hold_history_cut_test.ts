@@ -3,11 +3,11 @@
  * the servers.
  */
 import { expect, test } from "bun:test";
-import { historyPath } from "../../../../src/coordination/history/history_log.ts";
+import { historyNodePath } from "../../../../src/coordination/history/history_log.ts";
 import { readHistoryReport } from "../../../../src/coordination/history/history_report.ts";
-import { HoldHistory, readOpenHolds } from "../../../../src/coordination/history/hold_history.ts";
-import { historyLimitsDefault } from "../../../../src/coordination/history/history_log.ts";
-import type { RecordedEnd } from "../../../../src/coordination/history/history_record.ts";
+import { HoldHistory, readOpenHoldMarks } from "../../../../src/coordination/history/hold_history.ts";
+import { defaultHistoryLimits } from "../../../../src/coordination/history/history_log.ts";
+import type { RecordedHoldEnd } from "../../../../src/coordination/history/history_record.ts";
 import { acquireLock } from "../../../../src/coordination/lock/acquire_lock.ts";
 import type { ZooKeeperLease } from "../../../../src/coordination/nodes/zookeeper_lease.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
@@ -16,8 +16,8 @@ import { cutEverywhere } from "../../../support/cut_everywhere.ts";
 import type { Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 
-const done: RecordedEnd = { result: "done", exitCode: 0, signal: null, why: "" };
-const path = historyPath("demo");
+const done: RecordedHoldEnd = { result: "done", exitCode: 0, signal: null, why: "" };
+const path = historyNodePath("demo");
 
 class HistoryBench extends LockBench {
   async hold(zk: FakeZooKeeper): Promise<{ readonly lease: ZooKeeperLease; readonly history: HoldHistory }> {
@@ -25,7 +25,7 @@ class HistoryBench extends LockBench {
     const info = { ...unknownHolder, host: "db1", pid: 812 };
     const history = new HoldHistory(zk, lease, {
       kind: "lock",
-      limits: historyLimitsDefault,
+      limits: defaultHistoryLimits,
       info,
       acl: openAcl,
       clock: this.clock,
@@ -63,7 +63,7 @@ test("of the first hold", async () => {
     // The next hold leaves no mark, neither its own nor the first one's.
     await bench.end(await bench.hold(bench.client()));
     expect(await bench.results()).toEqual(["done", "done"]);
-    expect(await readOpenHolds(bench.client(), path)).toEqual([]);
+    expect(await readOpenHoldMarks(bench.client(), path)).toEqual([]);
     return zk.sent.length;
   });
 });
@@ -81,7 +81,7 @@ test("of a hold after one whose host died", async () => {
     expect(await bench.results()).toEqual(["done", "lost"]);
     await bench.end(await bench.hold(bench.client()));
     expect(await bench.results()).toEqual(["done", "done", "lost"]);
-    expect(await readOpenHolds(bench.client(), path)).toEqual([]);
+    expect(await readOpenHoldMarks(bench.client(), path)).toEqual([]);
     return zk.sent.length;
   });
 });
@@ -90,7 +90,7 @@ test("a mark that its holder ends while another reads it is not recorded as lost
   const bench = new HistoryBench();
   const first = await bench.hold(bench.client());
   await bench.clock.advance(100);
-  const [mark] = await readOpenHolds(bench.client(), path);
+  const [mark] = await readOpenHoldMarks(bench.client(), path);
   await bench.end(first);
   const deleting = bench.client().delete(mark?.path ?? "", mark?.version ?? 0);
   expect(await bench.failure(deleting)).toMatchObject({ reason: "NONODE" });

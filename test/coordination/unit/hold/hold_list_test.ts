@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import {
-  formatHolds,
+  formatHeldLocks,
   type HeldLocks,
-  parseHolds,
-  removeEndedHolds,
+  parseHeldLocks,
+  removeEndedHoldMarks,
 } from "../../../../src/coordination/hold/hold_list.ts";
 
 const holds: HeldLocks[] = [
@@ -12,20 +12,20 @@ const holds: HeldLocks[] = [
 ];
 
 test("what is written is what is read, whatever the names are", () => {
-  expect(parseHolds(formatHolds(holds))).toEqual(holds);
-  expect(parseHolds(formatHolds([]))).toEqual([]);
+  expect(parseHeldLocks(formatHeldLocks(holds))).toEqual(holds);
+  expect(parseHeldLocks(formatHeldLocks([]))).toEqual([]);
 });
 
 test("what cannot be read is nothing to release", () => {
   for (
     const text of [undefined, "", "x", "=0a@/proc/1/fd/9", "a=@/proc/1/fd/9", "a=0a@relative", "%zz=0a@/proc/1/fd/9"]
   ) {
-    expect(parseHolds(text)).toEqual([]);
+    expect(parseHeldLocks(text)).toEqual([]);
   }
-  expect(parseHolds(`garbage ${formatHolds(holds)} %`)).toEqual(holds);
+  expect(parseHeldLocks(`garbage ${formatHeldLocks(holds)} %`)).toEqual(holds);
 });
 
 test("the cookies of what is over are taken away, and no others", () => {
-  expect(removeEndedHolds(holds.slice(1), "ff:1b:0a:3d:2c")).toBe("ff:0a");
-  expect(removeEndedHolds([], undefined)).toBe("");
+  expect(removeEndedHoldMarks(holds.slice(1), "ff:1b:0a:3d:2c")).toBe("ff:0a");
+  expect(removeEndedHoldMarks([], undefined)).toBe("");
 });

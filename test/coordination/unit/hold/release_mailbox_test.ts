@@ -4,14 +4,14 @@ import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  HolderReleaseClient,
+  HolderReleaseMailbox,
+  type HolderReleaseResponse,
   readMailboxOwner,
-  ReleaseClient,
-  ReleaseMailbox,
-  type ReleaseResponse,
 } from "../../../../src/coordination/hold/release_mailbox.ts";
 
 const request = { id: "r1", requester: { pid: 1, startTicks: 2 }, stopsProcesses: false };
-const response: ReleaseResponse = {
+const response: HolderReleaseResponse = {
   id: "r1",
   result: "not_stopped",
   running: [{ pid: 3, command: "sleep 60" }],
@@ -21,8 +21,8 @@ const response: ReleaseResponse = {
 const script = { pid: 7, startTicks: 70 };
 
 test("a request is read once, and its response is read", () => {
-  using mailbox = ReleaseMailbox.open("abc", script);
-  using client = ReleaseClient.open(mailbox.path, "abc");
+  using mailbox = HolderReleaseMailbox.open("abc", script);
+  using client = HolderReleaseClient.open(mailbox.path, "abc");
   expect(mailbox.nextRequest()).toBeNull();
   expect(client?.readResponse()).toBeNull();
   client?.send({ ...request, id: "a longer one, that is written over" });
@@ -36,7 +36,7 @@ test("a request is read once, and its response is read", () => {
 });
 
 test("a process that looks through the files of others recognizes a mailbox, its owner and its script", () => {
-  const mailbox = ReleaseMailbox.open("abc", script);
+  const mailbox = HolderReleaseMailbox.open("abc", script);
   expect(readMailboxOwner(mailbox.path)).toEqual({ id: "abc", script });
   using file = openFile();
   expect(readMailboxOwner(`/proc/${process.pid}/fd/${file.fd}`)).toBeNull();
@@ -50,8 +50,8 @@ function openFile(): Disposable & { readonly fd: number } {
 }
 
 test("the response can be read when the holder has ended", () => {
-  const mailbox = ReleaseMailbox.open("abc", script);
-  using client = ReleaseClient.open(mailbox.path, "abc");
+  const mailbox = HolderReleaseMailbox.open("abc", script);
+  using client = HolderReleaseClient.open(mailbox.path, "abc");
   mailbox.respond({ ...response, result: "released" });
   mailbox[Symbol.dispose]();
   expect(client?.readResponse()?.result).toBe("released");
@@ -60,23 +60,23 @@ test("the response can be read when the holder has ended", () => {
 });
 
 test("a client opens no holder that has ended, no other holder, and none that has released", () => {
-  const mailbox = ReleaseMailbox.open("abc", script);
+  const mailbox = HolderReleaseMailbox.open("abc", script);
   const { path } = mailbox;
-  expect(ReleaseClient.open(path, "abd")).toBeNull();
+  expect(HolderReleaseClient.open(path, "abd")).toBeNull();
   mailbox.respond({ ...response, result: "released" });
-  expect(ReleaseClient.open(path, "abc")).toBeNull();
+  expect(HolderReleaseClient.open(path, "abc")).toBeNull();
   mailbox[Symbol.dispose]();
-  expect(ReleaseClient.open(path, "abc")).toBeNull();
+  expect(HolderReleaseClient.open(path, "abc")).toBeNull();
 });
 
 test("nor a pipe, a device or a folder that has the number of its descriptor by now", () => {
   const folder = mkdtempSync(join(tmpdir(), "baton-mailbox-"));
   const pipe = join(folder, "pipe");
   execFileSync("mkfifo", [pipe]);
-  expect(ReleaseClient.open(pipe, "abc")).toBeNull();
-  expect(ReleaseClient.open("/dev/zero", "abc")).toBeNull();
-  expect(ReleaseClient.open(folder, "abc")).toBeNull();
+  expect(HolderReleaseClient.open(pipe, "abc")).toBeNull();
+  expect(HolderReleaseClient.open("/dev/zero", "abc")).toBeNull();
+  expect(HolderReleaseClient.open(folder, "abc")).toBeNull();
   // A file that fails when it is read.
-  if (process.platform === "linux") expect(ReleaseClient.open("/proc/self/mem", "abc")).toBeNull();
+  if (process.platform === "linux") expect(HolderReleaseClient.open("/proc/self/mem", "abc")).toBeNull();
   rmSync(folder, { recursive: true });
 });

@@ -1,16 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import {
   findInteropRecipe,
-  guidOfInteropNode,
   interopNodeNaming,
   type InteropRecipe,
   interopRecipes,
   parseInteropNode,
+  readInteropNodeGuid,
 } from "../../../../src/coordination/interop/interop_node_names.ts";
 import {
-  interopHolders,
-  interopPosition,
-  interopQueue,
+  interopQueueHolders,
+  interopQueuePosition,
+  parseInteropQueue,
 } from "../../../../src/coordination/interop/interop_queue_position.ts";
 
 const guid = (digit: string) => digit.repeat(32);
@@ -20,7 +20,7 @@ const name = (recipe: InteropRecipe, digit: string, sequence: number, isShared =
   return `${front}${String(sequence).padStart(10, "0")}`;
 };
 const position = (recipe: InteropRecipe, children: string[], digit: string) =>
-  interopPosition({ recipe, path: "/p", children }, guid(digit));
+  interopQueuePosition({ recipe, path: "/p", children }, guid(digit));
 
 test("names are those that Curator and kazoo write", () => {
   expect(name("curator", "a", 7)).toBe("_c_aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa-lock-0000000007");
@@ -36,7 +36,7 @@ test.each(interopRecipes)("%s: a name is read as it was written, by its own reci
     const written = name(recipe, "b", 42, isShared);
     expect(parseInteropNode(recipe, written)).toEqual({ name: written, isShared, sequence: 42, guid: guid("b") });
     expect(findInteropRecipe(written)).toBe(recipe);
-    expect(guidOfInteropNode(written)).toBe(guid("b"));
+    expect(readInteropNodeGuid(written)).toBe(guid("b"));
   }
 });
 
@@ -76,9 +76,9 @@ describe("the position", () => {
       expect(position(recipe, children, "b").kind).toBe("held");
       expect(position(recipe, children, "c")).toMatchObject({ watch: name(recipe, "b", 2, true) });
       expect(position(recipe, children, "d")).toMatchObject({ watch: name(recipe, "c", 3) });
-      const line = interopQueue({ recipe, path: "/p", children });
-      expect(interopHolders(line).map(({ sequence }) => sequence)).toEqual([1, 2]);
-      expect(interopHolders(line.slice(2)).map(({ sequence }) => sequence)).toEqual([3]);
+      const line = parseInteropQueue({ recipe, path: "/p", children });
+      expect(interopQueueHolders(line).map(({ sequence }) => sequence)).toEqual([1, 2]);
+      expect(interopQueueHolders(line.slice(2)).map(({ sequence }) => sequence)).toEqual([3]);
     },
   );
 

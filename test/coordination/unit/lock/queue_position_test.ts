@@ -1,17 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { LockMode } from "../../../../src/base/process/lease.ts";
-import { holderNodeName, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
+import { holderNodeName, parseHolderNode } from "../../../../src/coordination/lock/lock_nodes.ts";
 import {
   freePermitSlot,
-  heldGrants,
-  isCompatibleMode,
-  queuePosition,
-  requestAfterGrantChange,
+  holdingLockGrants,
+  isCompatibleLockMode,
+  lockQueuePosition,
+  lockRequestAfterGrantChange,
 } from "../../../../src/coordination/lock/queue_position.ts";
 
 function position(mode: LockMode, queue: string[], grants: string[] = [], limit = 1) {
-  return queuePosition({ queue, grants, guid: "me", mode, limit });
+  return lockQueuePosition({ queue, grants, guid: "me", mode, limit });
 }
 
 describe("a contender's position", () => {
@@ -76,17 +76,17 @@ describe("a contender's position", () => {
 
 test("modes do not mix", () => {
   for (const [mode, other] of [["shared", "p0-a"], ["shared", "x-a"], ["permit", "s-a"], ["permit", "x-a"]] as const) {
-    expect(isCompatibleMode(mode, [other], 9)).toBe(false);
+    expect(isCompatibleLockMode(mode, [other], 9)).toBe(false);
   }
 });
 
 test("after a change of the grants a request is known if there was one, or if all were exclusive", () => {
-  expect(requestAfterGrantChange("exclusive", ["s-a"])).toBe("eligible");
-  expect(requestAfterGrantChange("shared", ["x-a"])).toBe("eligible");
-  expect(requestAfterGrantChange("exclusive", ["x-a", "x-b"])).toBe("next");
-  expect(requestAfterGrantChange("shared", ["x-a", "x-b"])).toBeNull();
-  expect(requestAfterGrantChange("exclusive", ["s-a", "s-b"])).toBeNull();
-  expect(requestAfterGrantChange("exclusive", ["p0-a", "p1-b"])).toBeNull();
+  expect(lockRequestAfterGrantChange("exclusive", ["s-a"])).toBe("eligible");
+  expect(lockRequestAfterGrantChange("shared", ["x-a"])).toBe("eligible");
+  expect(lockRequestAfterGrantChange("exclusive", ["x-a", "x-b"])).toBe("next");
+  expect(lockRequestAfterGrantChange("shared", ["x-a", "x-b"])).toBeNull();
+  expect(lockRequestAfterGrantChange("exclusive", ["s-a", "s-b"])).toBeNull();
+  expect(lockRequestAfterGrantChange("exclusive", ["p0-a", "p1-b"])).toBeNull();
 });
 
 describe("a grant in advance", () => {
@@ -105,7 +105,7 @@ describe("a grant in advance", () => {
 
   test("is not made where grants are recorded", () => {
     const view = { queue: [me], grants: ["x-a"], guid: "me", mode: "exclusive", limit: 1, mayAdvance: false } as const;
-    expect(queuePosition(view).kind).toBe("blocked");
+    expect(lockQueuePosition(view).kind).toBe("blocked");
   });
 
   test("is withdrawn for a better contender, but the oldest grant, which holds the lock, never", () => {
@@ -116,19 +116,19 @@ describe("a grant in advance", () => {
       mode: "exclusive",
       limit: 1,
     } as const;
-    expect(queuePosition(view)).toEqual({ kind: "unclear" });
-    expect(queuePosition({ ...view, oldest: "x-b" })).toEqual({ kind: "outranks", grants: ["x-a"], oldest: "x-b" });
-    expect(queuePosition({ ...view, oldest: "x-a" })).toEqual({ kind: "outranks", grants: ["x-b"], oldest: "x-a" });
+    expect(lockQueuePosition(view)).toEqual({ kind: "unclear" });
+    expect(lockQueuePosition({ ...view, oldest: "x-b" })).toEqual({ kind: "outranks", grants: ["x-a"], oldest: "x-b" });
+    expect(lockQueuePosition({ ...view, oldest: "x-a" })).toEqual({ kind: "outranks", grants: ["x-b"], oldest: "x-a" });
     // The holder stays in the queue until it releases the lock.
-    expect(queuePosition({ ...view, grants: ["x-a"] })).toEqual({ kind: "next", passed: true });
+    expect(lockQueuePosition({ ...view, grants: ["x-a"] })).toEqual({ kind: "next", passed: true });
   });
 
   test("holds the lock when it is the oldest exclusive one; all readers and permits hold", () => {
     const a = { mode: "exclusive" } as const;
     const b = { mode: "exclusive" } as const;
-    expect(heldGrants([a, b])).toEqual([a]);
-    expect(heldGrants([{ mode: "shared" }, { mode: "shared" }])).toHaveLength(2);
-    expect(heldGrants([])).toEqual([]);
+    expect(holdingLockGrants([a, b])).toEqual([a]);
+    expect(holdingLockGrants([{ mode: "shared" }, { mode: "shared" }])).toHaveLength(2);
+    expect(holdingLockGrants([])).toEqual([]);
   });
 });
 
@@ -151,7 +151,7 @@ test("a slot is the lowest that no holder has, and below the limit whenever a pe
 test("a holder's name says mode, slot and guid, and a permit without a slot is none", () => {
   for (const node of [{ mode: "permit", slot: 12, guid: "a" }, { mode: "shared", slot: null, guid: "b" }] as const) {
     const name = holderNodeName(node);
-    expect(parseHolder(name)).toEqual({ name, ...node });
+    expect(parseHolderNode(name)).toEqual({ name, ...node });
   }
-  for (const name of ["p-a", "x1-a", "s0-a", "p1234567-a"]) expect(parseHolder(name)).toBeNull();
+  for (const name of ["p-a", "x1-a", "s0-a", "p1234567-a"]) expect(parseHolderNode(name)).toBeNull();
 });

@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import {
-  formatNodeInfo,
-  type NodeInfo,
-  parseNodeInfo,
+  formatHolderNodeInfo,
+  type HolderNodeInfo,
+  parseHolderNodeInfo,
   unknownHolder,
 } from "../../../../src/coordination/nodes/holder_info.ts";
 
-const parse = (text: string) => parseNodeInfo(new TextEncoder().encode(text));
-const unknown: NodeInfo = { ...unknownHolder, sinceMs: 0, sessionTimeoutMs: 0, revoke: null };
+const parse = (text: string) => parseHolderNodeInfo(new TextEncoder().encode(text));
+const unknown: HolderNodeInfo = { ...unknownHolder, sinceMs: 0, sessionTimeoutMs: 0, revoke: null };
 
 test("what was written is read again", () => {
   const info = {
@@ -20,7 +20,7 @@ test("what was written is read again", () => {
     sessionTimeoutMs: 10_000,
     revoke: { by: "ann", reason: "" },
   };
-  expect(parseNodeInfo(formatNodeInfo(info))).toEqual(info);
+  expect(parseHolderNodeInfo(formatHolderNodeInfo(info))).toEqual(info);
 });
 
 test("what cannot be understood is left empty, whoever wrote it: it is shown, and printed as a date", () => {

@@ -4,8 +4,8 @@ import { validateNodePath } from "../../../../src/protocols/zookeeper/node_path.
 import {
   decodeLockName,
   encodeLockName,
+  lockNameBytesMax,
   lockPath,
-  nameBytesMax,
 } from "../../../../src/coordination/nodes/node_paths.ts";
 
 describe("a lock's name", () => {
@@ -48,7 +48,7 @@ describe("a lock's name", () => {
     ) {
       expect(() => encodeLockName(name)).toThrow(why);
     }
-    expect(encodeLockName("x".repeat(nameBytesMax))).toHaveLength(nameBytesMax);
+    expect(encodeLockName("x".repeat(lockNameBytesMax))).toHaveLength(lockNameBytesMax);
   });
 });
 

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { PoolCommandRunner } from "../../../../src/coordination/pool/pool_command_runner.ts";
 import { poolCommandSettings, readPoolOptions } from "../../../../commands/coordination/pool/pool_options.ts";
 import { PoolSignals } from "../../../../src/coordination/pool/pool_signals.ts";
-import type { Coordination } from "../../../../src/coordination/connect/coordination_servers.ts";
+import type { CoordinationServers } from "../../../../src/coordination/connect/coordination_servers.ts";
 import type { ChildEnding } from "../../../../src/base/process/spawn/child_outcome.ts";
 import { JobTable } from "../../../../src/base/process/proc/job_table.ts";
 import type { CommandGuard } from "../../../../src/base/process/guard/guard.ts";
@@ -27,7 +27,7 @@ async function endOfQuery(ending: ChildEnding): Promise<string> {
     signals,
     guard: {} as CommandGuard,
     beside: new JobTable(),
-    place: { servers: "zk1:2181", scope: "cluster" } as Partial<Coordination> as Coordination,
+    place: { servers: "zk1:2181", scope: "cluster" } as Partial<CoordinationServers> as CoordinationServers,
     prepare: () => ({ run: () => Promise.resolve({ ...ending, pid: 1, heldMs: 1 }), drop() {} }),
   });
   const thrown = await jobs.runQuery("list", new FakeLease(clock, 10_000, 9500)).catch((reason) => reason);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { diagnoseSchedule } from "../../../../src/coordination/tick/diagnose_schedules.ts";
+import { diagnoseTickSchedule } from "../../../../src/coordination/tick/diagnose_schedules.ts";
 import { timeZoneFingerprint } from "../../../../src/base/schedule/zone_print.ts";
 
 const nowMs = Date.UTC(2026, 5, 1);
@@ -14,7 +14,7 @@ const state = {
   retry: null,
 };
 const say = (change: Partial<typeof state>) =>
-  diagnoseSchedule('lock "backup"', { ...state, ...change }, nowMs).map(({ kind, what }) => `${kind}: ${what}`);
+  diagnoseTickSchedule('lock "backup"', { ...state, ...change }, nowMs).map(({ kind, what }) => `${kind}: ${what}`);
 
 test("a fingerprint of two years of rules: the same all year, another one for other rules and other years", () => {
   expect(print).toMatch(/^2026:[0-9a-f]{12}$/);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ServersClock } from "../../../../src/coordination/tick/servers_clock.ts";
+import { TickServersClock } from "../../../../src/coordination/tick/servers_clock.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 const startMs = Date.UTC(2026, 0, 1);
@@ -10,7 +10,7 @@ function host(behindMs: number) {
   const hands = { setMs: 0 };
   const wallMs = () => startMs + clock.now() + hands.setMs;
   const serversMs = () => startMs + clock.now() + behindMs;
-  const servers = new ServersClock(clock, wallMs);
+  const servers = new TickServersClock(clock, wallMs);
   /** Asks the servers: the request and the response take some time. */
   const ask = async (thereMs: number, backMs: number) => {
     const sentWallMs = wallMs();

@@ -3,10 +3,10 @@
  * servers.
  */
 import { expect, test } from "bun:test";
-import { acquireTick, type TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
+import { acquireTick, type LockLeaseWithTick } from "../../../../src/coordination/tick/acquire_tick.ts";
 import type { TickEnd, TickOptions } from "../../../../src/coordination/tick/tick_claim.ts";
-import { historyPath, readHistory } from "../../../../src/coordination/history/history_log.ts";
-import { parseTickState, ticksFolder } from "../../../../src/coordination/tick/tick_state.ts";
+import { historyNodePath, readHistoryRecords } from "../../../../src/coordination/history/history_log.ts";
+import { parseTickState, tickSchedulesFolder } from "../../../../src/coordination/tick/tick_state.ts";
 import { ZooKeeperError } from "../../../../src/protocols/zookeeper/zookeeper_error.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import { openAcl } from "../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -30,12 +30,12 @@ const schedule = {
 const neverStopped = new AbortController().signal;
 
 class TickBench extends LockBench {
-  async tick(zk: FakeZooKeeper, more: Partial<TickOptions> = {}, signal = neverStopped): Promise<TickLease> {
+  async tick(zk: FakeZooKeeper, more: Partial<TickOptions> = {}, signal = neverStopped): Promise<LockLeaseWithTick> {
     return await this.within(this.call(zk, more, signal), 70_000);
   }
 
   /** A call that goes on while the test turns the clock. */
-  async call(zk: FakeZooKeeper, more: Partial<TickOptions>, signal = neverStopped): Promise<TickLease> {
+  async call(zk: FakeZooKeeper, more: Partial<TickOptions>, signal = neverStopped): Promise<LockLeaseWithTick> {
     const tick = {
       schedule,
       lateMsMax: dayMs,
@@ -57,15 +57,15 @@ class TickBench extends LockBench {
     return await this.tick(zk, more).then(() => "granted", (error) => error.code);
   }
 
-  async end({ end }: TickLease, how: TickEnd): Promise<void> {
+  async end({ end }: LockLeaseWithTick, how: TickEnd): Promise<void> {
     expect(await this.within(end(how))).toBeNull();
   }
 
   async expectHistory(...expected: string[]): Promise<void> {
-    const records = await this.within(readHistory(this.client(), historyPath("demo")));
+    const records = await this.within(readHistoryRecords(this.client(), historyNodePath("demo")));
     expect(records.map(({ result, attempt }) => `${result} ${attempt}`)).toEqual(expected);
     expect([...this.queue, ...this.holders]).toEqual([]);
-    const { data } = await this.client().getData(`${ticksFolder("demo")}/${schedule.id}`);
+    const { data } = await this.client().getData(`${tickSchedulesFolder("demo")}/${schedule.id}`);
     expect(parseTickState(data, "").open).toBeNull();
   }
 }
@@ -205,7 +205,7 @@ test("that is stopped while the server is silent, for less than the time to leav
 
 test("a tick that was given back, and that no call has run in time, is recorded as missed", async () => {
   const kept = async (bench: TickBench) => {
-    const found = await bench.client().getData(`${ticksFolder("demo")}/${schedule.id}`).catch(() => null);
+    const found = await bench.client().getData(`${tickSchedulesFolder("demo")}/${schedule.id}`).catch(() => null);
     return found === null ? null : parseTickState(found.data, "").retry;
   };
   for (const nowMs of [0.5 * dayMs, 1.05 * dayMs]) {
@@ -222,7 +222,7 @@ test("a tick that was given back, and that no call has run in time, is recorded 
     const more = { wallMs: () => nowMs, lateMsMax: dayMs / 10 };
     const isNextDue = nowMs > dayMs;
     expect(await bench.code(bench.client(), more)).toBe(isNextDue ? "granted" : "TICK_DONE_ELSEWHERE");
-    const records = await bench.within(readHistory(bench.client(), historyPath("demo")));
+    const records = await bench.within(readHistoryRecords(bench.client(), historyNodePath("demo")));
     expect(records).toHaveLength(1);
     expect(records[0]).toMatchObject({ result: "missed", tickMs: 0, count: 1 });
     expect(await kept(bench)).toBeNull();

@@ -4,7 +4,7 @@ import { shortenHolderIds } from "../../../../src/base/support/short_ids.ts";
 import { jsonChangePrinter, lineChangePrinter, type WatchedUseView } from "../../../../commands/operator/watch_use.ts";
 import { goneParticipantLine, whoLines, whoTable } from "../../../../commands/operator/who_view.ts";
 import type { UseHolder, UseStatus, UseWaiter } from "../../../../src/coordination/admin/use_status.ts";
-import type { UseList } from "../../../../src/coordination/admin/list_in_use.ts";
+import type { ObjectsInUse } from "../../../../src/coordination/admin/list_in_use.ts";
 import { formatTableLines } from "../../../../src/base/terminal/table.ts";
 import { cutTerminalLine, RedrawnLines } from "../../../../src/base/terminal/terminal_lines.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
@@ -119,7 +119,7 @@ describe("changes", () => {
 });
 
 describe("ls", () => {
-  const found: UseList = {
+  const found: ObjectsInUse = {
     ...{ lock: [{ name: "nightly", holders: 1, waiters: 1 }, { name: "secret", holders: null, waiters: null }] },
     ...{ election: [], barrier: [], gate: [], pool: [{ name: "papers", holders: 2, waiters: 0 }] },
   };

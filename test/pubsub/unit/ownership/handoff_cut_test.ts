@@ -1,6 +1,6 @@
 /** A reply cut at every request of the owner, the receiver and the proxy: one owner, and nothing lost or left over. */
 import { expect, test } from "bun:test";
-import { isTransient } from "../../../../src/coordination/nodes/node_requests.ts";
+import { isTransientFailure } from "../../../../src/coordination/nodes/node_requests.ts";
 import { cutEverywhere } from "../../../support/cut_everywhere.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { FakeTree } from "../../../support/fake_tree.ts";
@@ -35,7 +35,7 @@ for (const [index, party] of parties.entries()) {
       await eventually(() => one.store.row("t").copy === null);
       expect(two.store.content("t")?.log).toEqual(["a", "b"]);
       expect([one.store.row("t").staged, two.store.row("t").staged]).toEqual([null, null]);
-      expect(crew.problems.filter((problem) => !isTransient(problem))).toEqual([]);
+      expect(crew.problems.filter((problem) => !isTransientFailure(problem))).toEqual([]);
       return clients[index]?.sent.length ?? 0;
     });
   }, 60_000);

@@ -3,7 +3,7 @@
  * missed.
  */
 import { afterEach, describe, expect, test } from "bun:test";
-import { ScriptProcesses } from "../../../../../src/coordination/hold/supervise_script.ts";
+import { ProcessesOfScript } from "../../../../../src/coordination/hold/supervise_script.ts";
 import { copiesOfScript } from "../../../../../src/base/process/proc/forked_subshells.ts";
 import { JobProcesses } from "../../../../../src/base/process/proc/job_processes.ts";
 import { KnownProcesses } from "../../../../../src/base/process/proc/known_processes.ts";
@@ -223,7 +223,7 @@ describe("the processes of a script that holds a lock", () => {
     rows.set(script, { parent: init, ticks: 2, image });
     rows.set(release, { ...program(script), ticks: 11 });
     const copies = copiesOfScript(script, sinceTicks);
-    const processes = new ScriptProcesses({ script: { pid: script, startTicks: 2 }, cookie: "mine", copies });
+    const processes = new ProcessesOfScript({ script: { pid: script, startTicks: 2 }, cookie: "mine", copies });
     const running = () => processes.finderFor({ pid: release, startTicks: 11 })?.().alive;
     const end = () => {
       rows.delete(script);

@@ -5,7 +5,7 @@ import type { Clock } from "../../base/support/clock.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
 import { retryOnConnectionLoss } from "./node_requests.ts";
 
-export interface ReadAgainOptions {
+export interface ReadNodesOnChangeOptions {
   /** Ends the iteration. */
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
@@ -18,10 +18,10 @@ export interface ReadAgainOptions {
  * client keeps a set of them. Ends with the signal; throws the reason when the session ends, and a refusal of the
  * server.
  */
-export async function* readAgain<T>(
+export async function* readNodesOnChange<T>(
   { session }: Pick<ZooKeeper, "session">,
   read: (wake: () => void) => Promise<T>,
-  { signal, clock, pause }: ReadAgainOptions,
+  { signal, clock, pause }: ReadNodesOnChangeOptions,
 ): AsyncGenerator<T, void, void> {
   let event = new OneTimeEvent();
   const wake = () => event.set();
