@@ -191,7 +191,8 @@ async function readTicks(zk: ZooKeeper, { name, root, watch }: FolderRequest): P
   const ids = await readChildNames(zk, folder, { watch });
   await Promise.all([
     ...ids.map((id) => nullIfNoNode(zk.getData(`${folder}/${id}`, { watch }))),
-    readChildNames(zk, lockPath(name, root).holders, { watch }), // watched because the host that runs a tick may be lost
+    // Watched because the host that runs a tick may be lost.
+    readChildNames(zk, lockPath(name, root).holders, { watch }),
   ]);
   const schedules = await readTickSchedules(zk, name, root);
   const { records } = await readHistoryReport(zk, name, { kind: "lock", root });

@@ -96,7 +96,8 @@ export const barrierCommand = defineCommand({
 async function barrier(call: CommandCall<typeof barrierCommandSettings>): Promise<ExitCode> {
   const options = readBarrierOptions(call);
   if ("do" in options) return await runGate(options, call);
-  const guard = startGuard(stderrSentencePrinter(call.io)); // starts in some milliseconds, in parallel with the following work
+  // Starts in some milliseconds, in parallel with the following work.
+  const guard = startGuard(stderrSentencePrinter(call.io));
   return await runBarrier(options, call.io, guard);
 }
 

@@ -87,6 +87,7 @@ async function lock(call: CommandCall<typeof lockCommandSettings>): Promise<Exit
     (await import("./busy_notice_watch.ts")).parseBusyNotice(options.values.onBusyFor); // throws for an invalid one
   }
   if (call.names.length > 1) (await import("./program_names.ts")).refuseProgramsAsLockNames(call, call.io.env["PATH"]);
-  const guard = startGuard(stderrSentencePrinter(call.io)); // starts in some milliseconds, in parallel with the following work
+  // Starts in some milliseconds, in parallel with the following work.
+  const guard = startGuard(stderrSentencePrinter(call.io));
   return await runLock(options, call.io, lockedJobDependencies(guard));
 }

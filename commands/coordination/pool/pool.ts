@@ -90,7 +90,8 @@ async function pool(call: CommandCall<typeof poolCommandSettings>): Promise<Exit
   }
   const options = readPoolOptions(call);
   if (options.items.kind === "file") requireInputFile(options.items.file);
-  const guard = startGuard(stderrSentencePrinter(call.io)); // starts in some milliseconds, in parallel with the following work
+  // Starts in some milliseconds, in parallel with the following work.
+  const guard = startGuard(stderrSentencePrinter(call.io));
   const { runPoolCommand } = await import("./run_pool.ts");
   return await runPoolCommand(options, call.io, guard);
 }

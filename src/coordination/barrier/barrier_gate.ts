@@ -60,7 +60,8 @@ export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions
 /**
  * Waits until the gate is open. Rejects BARRIER_TIMEOUT if it is still closed, UNREACHABLE if no server responded in
  * time or the session ended, and with the reason of the signal. A signal of `startCallDeadline` limits the call that
- * this wait is part of. `waitMs` left out: no limit; 0: one request, which must get a response within the session timeout.
+ * this wait is part of. Without `waitMs` there is no limit; 0 means one request, which must get a response within the
+ * session timeout.
  */
 export async function waitGate(
   zk: ZooKeeper,
