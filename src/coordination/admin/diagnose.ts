@@ -179,7 +179,7 @@ function checkHolders({ holders }: LockSnapshot, nowMs: number, addFinding: AddF
   }
 }
 
-/** Reports a first waiter that could hold the lock and has not acquired it in time. */
+/** Reports the first waiter of a queue if it could hold the lock but has not acquired it in time. */
 function checkFirstWaiter(
   { holders, queue }: LockSnapshot,
   { nowMs, limit }: { readonly nowMs: number; readonly limit: number },

@@ -30,7 +30,7 @@ export interface BarrierObservation {
 export type BarrierDecision =
   /** The barrier was started with this member. `isThere`: the own node exists; if not, others go on without it. */
   | { readonly do: "run"; readonly rank: number; readonly isThere: boolean }
-  /** The own node does not exist, and the barrier was not started with it. */
+  /** This participant's own node does not exist, and the barrier was not started with it. */
   | { readonly do: "vanished" }
   /** A member of the generation was lost before the start. */
   | { readonly do: "broken" }
@@ -143,8 +143,8 @@ function participantsToAsk(gathered: readonly ParticipantNode[], mine: Participa
 }
 
 /**
- * The state that a participant writes when it leaves before the start; null: none. A start fails because its node is
- * missing.
+ * Returns the state that a participant writes when it leaves before the start; null if it writes none. A start then
+ * fails because the participant's node is missing.
  */
 export function barrierStateAfterLeaving(
   state: BarrierState,

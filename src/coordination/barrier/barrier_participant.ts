@@ -61,7 +61,7 @@ export type BarrierParticipantOutcome =
   /** The barrier was started, but the own node was gone before this participant read that. */
   | { readonly do: "lost" }
   | { readonly do: "broken"; readonly broken: BrokenBarrierGeneration | null }
-  /** The own node was deleted, and the generation is broken after the loss of a member. */
+  /** This participant's own node was deleted, and the generation is broken after the loss of a member. */
   | { readonly do: "deleted" }
   | { readonly do: "disagreed"; readonly first: ParticipantNode }
   /** The participant gave up; the barrier can no longer start with it. */
@@ -266,7 +266,7 @@ export class BarrierParticipant {
     return { do: "end", outcome: { do: "started", rank, generation, members, token, node: mine.name } };
   }
 
-  /** The own node does not exist; it may have never existed. */
+  /** Continues without this participant's own node, which may never have existed. */
   async #stepWithoutNode(): Promise<ParticipantStep> {
     if (!this.#isKnown) return { do: "enter" };
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };

@@ -1,4 +1,4 @@
-/** Session of a verb that waits for a lock and holds it: the limit of the call, connecting, outages, and closing. */
+/** The session of a command that waits for a lock and holds it: its deadline, connecting, outages, and closing. */
 import type { Io } from "../../base/terminal/io.ts";
 import { ConnectReport } from "../../protocols/zookeeper/connector.ts";
 import { connectTimeoutMsDefault, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
@@ -14,7 +14,7 @@ import { OneTimeEvent } from "../../base/support/event.ts";
 /** Maximum time to close a session, after a signal and after a timeout. Milliseconds. */
 const closeMsMax = { stopped: 300, late: 50 };
 
-/** A call tells after this time that no server responds. Milliseconds. */
+/** The time in milliseconds after which a call reports that no server responds. */
 const noticeMs = 2000;
 
 interface ConnectLimits {
@@ -68,7 +68,7 @@ export async function openCoordinationSession(
   return await connectAndReportDelay(connect, { onSlow: say, ...limits }, { clock, say, goal });
 }
 
-/** Connects, and says when no server has responded for 2 s. */
+/** Connects, and reports it if no server has responded for 2 s. */
 export async function connectAndReportDelay(
   connect: (options: ZooKeeperConnectOptions) => Promise<ZooKeeper>,
   options: ZooKeeperConnectOptions,

@@ -25,7 +25,7 @@ export interface CoordinationServers {
   /** Parent node of all objects. */
   readonly root: string;
   readonly scope: LockScope;
-  /** True if the user named no servers: the scope is then printed. */
+  /** True if the user configured no servers; baton then prints the scope. */
   readonly assumed: boolean;
   readonly connect: ZooKeeperConnectOptions;
 }
@@ -33,7 +33,7 @@ export interface CoordinationServers {
 export interface CoordinationServerOptions {
   /** Cancels connecting, and the start of a keeper. */
   readonly signal?: AbortSignal | undefined;
-  /** Told of renewed TLS files that cannot be used. */
+  /** Called with a warning about renewed TLS files that cannot be used. */
   readonly warn?: ((text: string) => void) | undefined;
 }
 

@@ -17,7 +17,7 @@ import { BatonError } from "../../base/errors.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { leaderStatus } from "./leader_status.ts";
 
-/** Leadership is a lease: it can be lost, asked back and released. */
+/** Leadership is a lease: it can be lost, given up on request, and released. */
 export type Leadership = Lease;
 
 export interface CampaignOptions extends
@@ -99,7 +99,7 @@ async function requestIfWorse(zk: ZooKeeper, node: string, { priority, revocatio
 }
 
 export interface ResignOptions extends Omit<BreakLockOptions, "path" | "force"> {
-  /** Id of the leader that is asked; without it, whichever leads. */
+  /** Id of the leader to ask; the current leader by default. */
   readonly leader?: string;
 }
 

@@ -12,10 +12,10 @@ import {
 } from "../nodes/node_requests.ts";
 import { type HistoryKind, historyNodePath, historyShardPath, readHistoryHead } from "./history_log.ts";
 
-/** One of this number of writes clears, and looks at this number of names. */
+/** One in 16 writes clears old histories; it looks at no more than 64 names. */
 const oneOf = 16;
 const namesMax = 64;
-/** A name whose history was deleted and is written again at the same time is tried again so often. */
+/** How often a deletion is retried while other calls write the history. */
 const forgetTries = 5;
 
 export interface ClearOldHistoriesOptions {

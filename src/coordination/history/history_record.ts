@@ -1,4 +1,4 @@
-/** One record of a history: a hold, a term, a tick that was run or left out. As stored, and as read. Pure. */
+/** One record of a history: a hold, a term, a tick that was run or skipped. As stored, and as read. Pure. */
 import { isUnixTimeMs } from "../../base/support/instant.ts";
 import { isJsonObject, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { printable } from "../../base/support/text.ts";
@@ -7,12 +7,12 @@ import { printable } from "../../base/support/text.ts";
 export const historyResults = ["done", "failed", "lost", "stopped", "skipped", "missed"] as const;
 export type HistoryResult = (typeof historyResults)[number];
 
-/** One hold of a lock or try of a tick, or a tick that was left out; `missed` may be several ticks. */
+/** One hold of a lock or try of a tick, or a tick that was not run; `missed` may be several ticks. */
 export interface HistoryRecord {
   readonly result: HistoryResult;
   /** Id of the schedule; empty without a tick. */
   readonly schedule: string;
-  /** Null: the lock was taken without a tick. */
+  /** Null if the lock was taken without a tick. */
   readonly tickMs: number | null;
   /** Last tick of a range. */
   readonly untilMs: number | null;
@@ -71,7 +71,7 @@ export function historyRecordTime({ untilMs, endedMs, beganMs }: HistoryRecord):
   return untilMs ?? endedMs ?? beganMs ?? 0;
 }
 
-/** Returns what is stored: fields without a value are left out. */
+/** Returns the fields to store, without empty ones. */
 export function historyRecordToStore(record: HistoryRecord): object {
   const why = printable(record.why).slice(0, whyLengthMax);
   return Object.fromEntries(Object.entries({ ...record, why }).filter(([, value]) => value !== null && value !== ""));
@@ -81,7 +81,7 @@ export function parseHistoryRecords(value: unknown): HistoryRecord[] {
   return Array.isArray(value) ? value.map(parseHistoryRecord).filter((record) => record !== null) : [];
 }
 
-/** Returns null for what is no record. */
+/** Returns null if the value is not a record. */
 export function parseHistoryRecord(value: unknown): HistoryRecord | null {
   if (!isJsonObject(value)) return null;
   const result = historyResults.find((one) => one === value["result"]);

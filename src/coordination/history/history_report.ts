@@ -1,4 +1,4 @@
-/** All that is known of a history, for display and for metrics. */
+/** Reads the records, running holds and counters of a history, for display and for metrics. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { electionPath, lockPath } from "../nodes/node_paths.ts";
 import { readTwiceAtMost } from "../nodes/node_requests.ts";
@@ -14,9 +14,9 @@ export interface HistoryReport {
   /** The holds that go on, without an end; their result has no meaning. */
   readonly running: readonly HistoryRecord[];
   readonly refusals: RefusedCalls | null;
-  /** Exact, also of records that are gone. */
+  /** Exact: they also count deleted records. */
   readonly counters: HistoryCounters;
-  /** The servers' time from which on is counted; null: there is no history. */
+  /** When counting began, on the servers' clock; null if there is no history. */
   readonly sinceMs: number | null;
 }
 
@@ -25,7 +25,7 @@ export interface HistoryLocation {
   readonly root?: string | undefined;
 }
 
-/** A busy history is read again at most so often. */
+/** The most times that a history is read again because it changed. */
 const readsMax = 3;
 
 /** Reads what is known now. Reads again if the connection is lost. */

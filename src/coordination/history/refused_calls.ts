@@ -41,7 +41,7 @@ export async function countRefusedCall(
   await resultWithin(clock, refusalMsMax, counting().catch(() => {}));
 }
 
-/** Returns null if no caller was refused. */
+/** Returns null if every caller got the lock. */
 export async function readRefusedCalls(zk: Pick<ZooKeeper, "getData">, path: string): Promise<RefusedCalls | null> {
   const found = await nullIfNoNode(zk.getData(refusedNode(path)));
   if (found === null) return null;

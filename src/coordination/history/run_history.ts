@@ -1,6 +1,6 @@
 /**
- * The record of a run of a pool, which is written at its end: a run holds no lock of its own while its items run, so
- * that no other process can record the end of one that died. Its items have results.
+ * Records a run of a pool when it ends. A run that dies leaves no record: it holds no lock by which another process
+ * could detect that.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";

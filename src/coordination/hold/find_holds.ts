@@ -25,7 +25,7 @@ interface FoundHold {
   readonly startTicks: number;
 }
 
-/** The nearest ancestor's come last; of one ancestor, the latest. */
+/** Returns the holds of all ancestors of a process: the nearest ancestor last, and its latest hold last. */
 export function findLocksHeldByAncestors(pid: number): HeldLocks[] {
   const ancestors = new Map<number, { readonly distance: number; readonly startTicks: number }>();
   for (let row = readProcess(pid); row !== null && !ancestors.has(row.pid); row = readProcess(row.parent)) {

@@ -48,7 +48,7 @@ export interface HolderOutput {
   frame(stream: "stdout", text: string): boolean;
 }
 
-/** The holder's side of the pipes. After the confirmation neither side sends anything. */
+/** The holder process's side of the pipes. After the confirmation neither side sends anything. */
 export class HolderPipe<Ending> {
   readonly #request = Promise.withResolvers<string>();
   readonly #abandoned = new AbortController();

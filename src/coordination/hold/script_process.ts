@@ -80,7 +80,7 @@ export class ScriptWatch implements Disposable {
     this.#check();
   }
 
-  /** Checks more often from now on: the process was told to end. */
+  /** Checks more often from now on, because the process has been asked to end. */
   checkFaster(): void {
     this.#intervalMs = fastCheckIntervalMs;
     this.#cancel();

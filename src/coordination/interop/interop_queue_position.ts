@@ -21,7 +21,7 @@ export interface InteropQueueView {
 }
 
 export type InteropQueuePosition =
-  /** Own node does not exist. */
+  /** This contender's own node does not exist. */
   | { readonly kind: "gone" }
   | { readonly kind: "held"; readonly node: string }
   /** Wait until `watch`, the nearest node in the way, is gone. */

@@ -1,5 +1,5 @@
 /**
- * Reads the holders and waiters of an interop lock, and takes the lock back. A baton is asked as for baton's own locks.
+ * Reads the holders and waiters of an interop lock, and breaks the lock. A baton is asked as for baton's own locks.
  * A Curator program is asked as Curator's Revoker does it; it reacts if it made its lock revocable. A kazoo program
  * cannot be asked.
  */

@@ -24,7 +24,7 @@ import { describeLock, type LockStatus, lockStatus } from "./lock_status.ts";
 import { type LockPath, lockPath } from "../nodes/node_paths.ts";
 import { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
-/** Options of every lock, whatever protocol its contenders follow. */
+/** Options for acquiring a lock of any protocol. */
 export interface CommonAcquireLockOptions {
   /** "exclusive" when left out. */
   readonly mode?: LockMode;
@@ -41,7 +41,7 @@ export interface CommonAcquireLockOptions {
   readonly info?: HolderInfo;
   /** Called when the wait begins, when the place in the queue changes, and every `progressMs`. */
   readonly onWaiting?: (status: WaitingStatus) => void;
-  /** Called each time that another contender is found in the way; sends no request. */
+  /** Called each time another contender is in the way; must send no request. */
   readonly onQueued?: () => void;
   /** Milliseconds between two reports. 0, the default: no periodic report. */
   readonly progressMs?: number;
@@ -93,18 +93,18 @@ export interface LockContender {
   readonly guid: string;
   /** Whether other contenders were in the way in the last response. */
   readonly isBusy: boolean;
-  /** Whether a claim has to be given back. */
+  /** Whether leaving must give a claim back. */
   readonly hasClaimed?: boolean;
   run(): Promise<LockContenderOutcome>;
   leave(): Promise<void>;
 }
 
-/** The protocol that the contenders of a lock follow: baton's own, or that of another library. */
+/** The protocol that the contenders of a lock follow: baton's own, or another library's. */
 export interface LockProtocol {
   readonly path: LockPath;
   newContender(settings: CommonLockContenderOptions): LockContender;
   readStatus(): Promise<LockStatus>;
-  /** Reads from the holder's node that its lock is asked back; baton's own format when left out. */
+  /** Reads a request to release the lock from the holder's node; baton's own format by default. */
   readonly parseRevocation?: (data: Uint8Array) => HolderRevocation | null;
 }
 
@@ -289,7 +289,7 @@ class LockAcquisition {
     return new BatonError(code, `Cannot acquire ${this.#kind} "${this.#name}": ${why}`, { cause });
   }
 
-  /** Leaves once. Returns the end of a message about what stays on the servers; empty when it has left in time. */
+  /** Leaves once. Returns a clause for the message about what stays on the servers; empty if it has left in time. */
   #leave(why: LeaveReason): Promise<string> {
     return this.#leaving ??= this.#leaveOnce(why);
   }

@@ -1,5 +1,5 @@
 /**
- * Takes a lock back: asks the holder to release it; with force, deletes the holder's node after the session timeout.
+ * Breaks a lock: asks the holder to release it; with force, deletes the holder's node after the session timeout.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -37,7 +37,7 @@ export interface BrokenLock {
   readonly outcome: "asked" | "released" | "deleted";
 }
 
-/** `holderId` may be the beginning of an id if it is unique. Throws NOT_FOUND when no holder has this id. */
+/** `holderId` may be a unique beginning of an id. Throws NOT_FOUND if no holder has this id. */
 export async function breakLock(
   zk: ZooKeeper,
   name: string,
@@ -107,7 +107,7 @@ export function findLockHolder({ name, holders, waiters }: LockStatus, holderId:
 /** Maximum number of tries when the holder changes its node at the same time. */
 const triesMax = 5;
 
-/** Writes the request into the holder's node. False when the node is gone. An earlier request counts as this one. */
+/** Writes the request into the holder's node, unless it has one. Returns false if the node is gone. */
 export async function writeHolderRevocation(
   zk: ZooKeeper,
   node: string,

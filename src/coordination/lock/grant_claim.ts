@@ -1,4 +1,4 @@
-/** The interface of what is claimed together with the grant of a lock. */
+/** The claim that a call makes together with the grant of a lock, such as a tick of a schedule. */
 import type { MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
 
 /** A decision made with the lock's, such as which tick of a schedule to run, and the requests that record it. */
@@ -12,7 +12,7 @@ export interface GrantClaim {
    * that is not free, or "again" after a write of its own. Throws if the call is to end without the lock.
    */
   decide(lock: LockSeenByClaim): Promise<readonly MultiRequest[] | "wait" | "again">;
-  /** Whether the refusal of the transaction is of a part that the claim can do without: then it is decided again. */
+  /** Whether the server rejected a part of the transaction that the claim can omit; the claim then decides again. */
   isRefusedHistory(thrown: unknown): boolean;
   /**
    * The call ends without using its grant, which may have been executed: gives back what was claimed with it, and
@@ -27,6 +27,6 @@ export interface LockSeenByClaim {
   /** Ids of the grants. */
   readonly holders: readonly string[];
   readonly guid: string;
-  /** Path of the own node in the queue. */
+  /** Path of this contender's own node in the queue. */
   readonly queueNode: string;
 }

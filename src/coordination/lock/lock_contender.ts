@@ -74,7 +74,7 @@ export interface GrantedLockContender {
   readonly guid: string;
   /** Name of the holder's node. */
   readonly node: string;
-  /** Path of the own node in the queue, if it is still there: the release deletes it too. */
+  /** Path of this contender's own node in the queue, if it still exists: the release also deletes it. */
   readonly queueNode: string | null;
   /** Milliseconds from a grant in advance to the hold; 0 for another grant. */
   readonly aheadMs: number;
@@ -93,7 +93,7 @@ type ContenderStep =
   | { readonly do: "decide"; readonly view: LockView | null; readonly armed: ArmedNodeWatch | null }
   | { readonly do: "grant"; readonly view: LockView; readonly claimed?: readonly MultiRequest[] }
   | { readonly do: "advance"; readonly view: LockView }
-  /** The own grant exists; those in `others` may be older, or gone. */
+  /** This contender's own grant exists; the grants in `others` may be older, or gone. */
   | ({ readonly do: "await older" } & OwnGrant)
   | LockContenderOutcome;
 
@@ -515,7 +515,7 @@ interface GrantNames {
   readonly others: readonly string[];
 }
 
-/** Follows the grants that are older than the own one: as long as one of them exists, it holds the lock. */
+/** Follows the grants older than this contender's own: as long as one of them exists, that one holds the lock. */
 class OlderGrants {
   readonly #onChange: () => void;
   readonly #older = new Set<string>();

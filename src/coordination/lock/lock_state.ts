@@ -1,6 +1,6 @@
 /**
- * State of a lock: the data of its container, guarded by the version of that node; and the order of reads that safety
- * requires.
+ * The state of a lock: the data of its container, guarded by the version of that node. Reads a lock in the order that
+ * safety requires.
  */
 import { BatonError } from "../../base/errors.ts";
 import { demandJsonFields, encodeJson } from "../../base/support/json_fields.ts";
@@ -13,7 +13,7 @@ interface LockState {
   readonly limit: number | null;
 }
 
-/** Number of this layout of nodes. A baton refuses locks with another number. */
+/** Version of this layout of nodes. baton rejects locks with another version. */
 const layout = 1;
 export const lockLimitMax = 1_000_000;
 

@@ -34,9 +34,9 @@ export interface OutrankedLockGrants {
 }
 
 export type LockQueuePosition =
-  /** Own node is among the grants; the lock is held when no older grant is left. */
+  /** This contender's own node is among the grants; the lock is held when no older grant is left. */
   | { readonly kind: "granted"; readonly grant: string }
-  /** Neither granted nor queued: the own node was deleted. */
+  /** Neither granted nor queued: this contender's own node was deleted. */
   | { readonly kind: "gone" }
   /** The grant may be requested, and the lock is held with it. `passed`: an earlier contender is behind. */
   | { readonly kind: "eligible"; readonly passed: boolean }
@@ -119,10 +119,10 @@ export function contenderComesBefore(left: ContenderNode, right: ContenderNode):
 }
 
 /**
- * Returns the request that a blocked contender may send as soon as `grants` change, without reading them again; null:
- * it reads. A grant or a withdrawal changes the version, so that with an unchanged version the change was a removal.
- * The only grant is gone: the lock is free. One of several exclusive grants is gone: there is room for one in advance.
- * Of several other grants it is unknown how many are left.
+ * Returns the request that a blocked contender may send as soon as `grants` change, without reading them again. Returns
+ * null if it must read them. With an unchanged version the change was a removal, because a grant or a withdrawal
+ * changes the version. If the only grant is gone, the lock is free. If one of several exclusive grants is gone, there
+ * is room for one in advance. Of several other grants it is unknown how many are left.
  */
 export function lockRequestAfterGrantChange(mode: LockMode, grants: readonly string[]): "eligible" | "next" | null {
   if (grants.length === 1) return "eligible";

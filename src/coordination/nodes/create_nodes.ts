@@ -7,8 +7,8 @@ import { ancestorNodePaths } from "./node_paths.ts";
 import { isServerRefusal, nullIfRefused } from "./node_requests.ts";
 
 /**
- * Nodes that the caller believes to be missing above the new one: the inner container, both of them, or also the nodes
- * above these.
+ * The nodes above the new one that the caller believes to be missing: none, the inner container, both containers, or
+ * also the nodes above them.
  */
 export type MissingContainers = "nothing" | "inner" | "outer" | "parents";
 
@@ -52,8 +52,8 @@ export async function createMemberNode(
 }
 
 /**
- * Creates a node that the server deletes some time after its last child is gone. Belongs into the transaction that
- * creates the first child: the server never deletes a container that has had no child.
+ * Returns the request for a node that the server deletes some time after its last child is gone. Put it into the
+ * transaction that creates the first child: the server never deletes a container that has had no child.
  */
 export function createContainerRequest(path: string, acl: Acl[], data: Uint8Array = new Uint8Array()): MultiRequest {
   return { type: "createContainer", path, data, acl, flags: createFlag.container };

@@ -1,6 +1,6 @@
 /**
- * Failed requests: their kinds, and sending them again. After a transient failure the operation may have been done or
- * not.
+ * Requests for nodes: which failures are transient, and how to retry. After a transient failure the operation may or
+ * may not have been executed.
  */
 import { requestBackoff, retryWithBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -20,7 +20,7 @@ export function isTransientFailure(thrown: unknown): boolean {
   return thrown instanceof ZooKeeperError && transient.includes(thrown.reason);
 }
 
-/** True when the server refused the request for one of these reasons. */
+/** Returns whether the server rejected the request for one of these reasons. */
 export function isServerRefusal(thrown: unknown, ...reasons: ZooKeeperErrorName[]): thrown is ZooKeeperError {
   return thrown instanceof ZooKeeperError && reasons.some((reason) => reason === thrown.reason);
 }
@@ -36,8 +36,8 @@ export async function readTwiceAtMost<T>({ session }: Pick<ZooKeeper, "session">
 }
 
 /**
- * Runs `work` for each element, for `size` of them at the same time: too many requests would fill the buffers of client
- * and server.
+ * Runs `work` for each element, `size` of them together: too many requests would fill the buffers of client and
+ * server.
  */
 export async function mapInBatches<T, R>(
   all: readonly T[],
@@ -51,7 +51,7 @@ export async function mapInBatches<T, R>(
   return results;
 }
 
-/** Returns "hidden" when the node's ACL does not let this client read it. */
+/** Returns "hidden" if the node's ACL denies this client read access. */
 export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidden"> {
   try {
     return await reading;
@@ -61,7 +61,7 @@ export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidde
   }
 }
 
-/** Returns null when the server refuses the request for one of these reasons. */
+/** Returns null if the server rejects the request for one of these reasons. */
 export async function nullIfRefused<T>(request: Promise<T>, ...reasons: ZooKeeperErrorName[]): Promise<T | null> {
   try {
     return await request;
@@ -71,15 +71,15 @@ export async function nullIfRefused<T>(request: Promise<T>, ...reasons: ZooKeepe
   }
 }
 
-/** Returns null when the node does not exist. */
+/** Returns null if the node does not exist. */
 export const nullIfNoNode = <T>(reading: Promise<T>): Promise<T | null> => nullIfRefused(reading, "NONODE");
 
-/** Deletes a node of any version. Returns false when it does not exist. */
+/** Deletes a node, whatever its version. Returns false if it does not exist. */
 export async function deleteNodeIfThere(zk: Pick<ZooKeeper, "delete">, path: string): Promise<boolean> {
   return await nullIfNoNode(zk.delete(path, -1).then(() => true)) ?? false;
 }
 
-/** Returns the names of the children; none when the node does not exist. */
+/** Returns the names of a node's children; an empty list if the node does not exist. */
 export async function readChildNames(
   zk: Pick<ZooKeeper, "getChildren">,
   path: string,
@@ -88,7 +88,7 @@ export async function readChildNames(
   return (await nullIfNoNode(zk.getChildren(path, options)))?.children ?? [];
 }
 
-/** Reads those of the nodes below `folder` that still exist. */
+/** Reads the given nodes below `folder`, and skips those that no longer exist. */
 export async function readExistingNodes<N extends { readonly name: string }>(
   zk: Pick<ZooKeeper, "getData">,
   folder: string,
@@ -102,8 +102,8 @@ export async function readExistingNodes<N extends { readonly name: string }>(
 }
 
 /**
- * Reads what the leader knows now: a follower that lags could miss the newest holder. Not for the outcome of an own
- * write.
+ * Reads what the leader knows now: a follower that lags could miss the newest holder. Do not use it for the outcome of
+ * this session's own write.
  */
 export function readAfterSync<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
   return readAfter(zk.sync(path), read);
@@ -120,8 +120,8 @@ export async function settleEarlierWrites(zk: ZooKeeper, path: string): Promise<
 }
 
 /**
- * Reads the outcome of an own write whose response was lost. What is there is there, and no write is needed, which
- * takes long on a slow disk. What is missing may still come, until a later write of this session has been executed.
+ * Reads the outcome of this session's own write after its response was lost. If the result is there, one read is
+ * enough. If it is missing, the write may still be executed: a later write of this session settles that.
  */
 export async function readWriteOutcome<T>(
   zk: ZooKeeper,
@@ -148,7 +148,7 @@ async function readAfter<T>(sent: Promise<unknown>, read: () => Promise<T>): Pro
 
 export interface RetryRequestOptions {
   readonly clock: Clock;
-  /** How long to repeat the request, in milliseconds. By default T: then the session has lost all that it held. */
+  /** How long to retry, in milliseconds; T by default, because the session has then lost everything that it held. */
   readonly limitMs?: number;
   readonly signal?: AbortSignal | undefined;
   readonly isWanted?: () => boolean;

@@ -96,14 +96,14 @@ export class SessionWaits {
 }
 
 /**
- * Maximum time to leave, in milliseconds, whatever the servers do: after a stop request, a timeout, or a response; and
- * to give back a claim that may have been granted, which would be lost otherwise.
+ * How long a call may take to leave a queue, in milliseconds: after a stop request, after a timeout, after a response,
+ * and to give back a claim that would otherwise be lost.
  */
 const leaveMsMax = { stopped: 600, late: 300, responded: 1000, claimed: 3000 } as const;
 
 export type LeaveReason = keyof typeof leaveMsMax;
 
-/** Returns null when the work takes longer than this; the work itself goes on until the session ends. */
+/** Returns null if the work takes too long; the work itself continues until the session ends. */
 export async function withinLeaveTime<T>(
   { session, clock, why }: { readonly session: ZooKeeperSession; readonly clock: Clock; readonly why: LeaveReason },
   work: Promise<T>,

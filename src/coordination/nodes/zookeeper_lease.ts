@@ -1,7 +1,7 @@
 /**
- * Lease of a held lock. The lock is lost when the clock reaches the lease end, when the session ends, and when its node
- * is deleted; a lost lease stays lost even if the session lives on. When the lock is asked back, `lost` aborts too, so
- * that its user stops, but the lock stays held until the release.
+ * The lease of a held lock. The lock is lost when the clock reaches the end of the lease, the session ends, or the
+ * holder's node is deleted; it then stays lost even if the session lives on. If another process breaks the lock, `lost`
+ * aborts, so that the command stops, but the lock stays held until the release.
  */
 import type { MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -37,10 +37,10 @@ export interface ZooKeeperLeaseOptions
   readonly clock: Clock;
   /**
    * Delay before the holder's node is watched, in milliseconds; 50 when left out. A holder that releases sooner saves
-   * the watch; a request to give the lock back is noticed later by at most this time.
+   * the watch; a request to release the lock is detected later by at most this time.
    */
   readonly watchDelayMs?: number | undefined;
-  /** Reads from the node's data that the lock is asked back; baton's own format when left out. */
+  /** Reads a request to release the lock from the node's data; baton's own format by default. */
   readonly parseRevocation?: ((data: Uint8Array) => HolderRevocation | null) | undefined;
 }
 
@@ -135,9 +135,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Whether something is done under the lock, as after the construction. Otherwise no lease has to be kept: the session
-   * waits for a slow server as long as it needs, and the lock is lost only when the session ends, or its node is
-   * deleted.
+   * Sets whether a command runs under the lock; true at first. While nothing runs, the session may wait for a slow
+   * server as long as it needs, and the lock is lost only if the session ends or its node is deleted.
    */
   setUsed(isUsed: boolean): void {
     if (isUsed === this.#isUsed || this.#isOver) return;

@@ -1,4 +1,4 @@
-/** Takes the lock together with a tick of a schedule; or says why no tick is for this call. */
+/** Takes a lock together with a tick of a schedule, or throws the reason why this call gets no tick. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { abortable } from "../../base/support/abort.ts";
@@ -19,7 +19,7 @@ export interface LockLeaseWithTick {
    * Returns the reason if that could not be written; then the lock is still held.
    */
   end(end: TickEnd | null): Promise<string | null>;
-  /** Returns the reason why the history has no record of this tick; null: it has one, or will have. */
+  /** Returns why the history has no record of this tick; null if it has one, or will have one. */
   unrecorded(): string | null;
 }
 

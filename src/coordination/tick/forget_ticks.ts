@@ -1,4 +1,4 @@
-/** Deletes the schedules of a lock that no host has any longer, so that they are no longer overdue. */
+/** Deletes unused schedules of a lock, so that they no longer show as overdue. */
 import { isKnownTimeZone } from "../../base/schedule/civil_time.ts";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { appendRecordsRequests, historyNodePath, historyShardOfPath, readHistoryHead } from "../history/history_log.ts";
@@ -15,9 +15,9 @@ export interface ForgottenTickSchedule {
   readonly schedule: string;
   readonly zone: string;
   readonly uptoMs: number;
-  /** The first tick that is not settled; null: there is none, or this machine cannot know it. */
+  /** The first tick that is not settled; null if there is none, or this machine does not know the time zone. */
   readonly nextMs: number | null;
-  /** The reason why it was not deleted, as a clause; null: it was deleted. */
+  /** Why it was not deleted, as a clause; null if it was deleted. */
   readonly stays: string | null;
 }
 

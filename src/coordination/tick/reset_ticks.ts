@@ -11,7 +11,7 @@ export interface ResetTickSchedule {
   readonly schedule: string;
   readonly zone: string;
   readonly uptoMs: number;
-  /** The servers' time to which it was set back; null: it was not in the future, and is unchanged. */
+  /** The servers' time to which it was set back; null if it was not in the future and is unchanged. */
   readonly resetToMs: number | null;
 }
 
@@ -19,7 +19,7 @@ export interface ResetTickSchedule {
 const triesMax = 20;
 
 /**
- * Returns all schedules of a lock. A mark in the past stays: ticks after it would be left out. Throws CONFIG for
+ * Returns all schedules of a lock. A mark in the past stays, because a later mark would skip ticks. Throws CONFIG for
  * another layout.
  */
 export async function resetFutureTicks(zk: ZooKeeper, name: string, root?: string): Promise<ResetTickSchedule[]> {

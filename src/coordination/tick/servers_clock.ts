@@ -1,7 +1,7 @@
 /** The servers' clock as a host knows it, so that it looks at ticks by that clock, however much its own one differs. */
 import type { Clock } from "../../base/support/clock.ts";
 
-/** The own clock was set or has drifted by this much since it was compared, in milliseconds: forget what was known. */
+/** If this host's clock was set or has drifted by this many milliseconds, the known difference is forgotten. */
 const setMsMin = 500;
 /** The servers are asked again after this time, because the clocks drift. Milliseconds. */
 const keptMs = 3_600_000;

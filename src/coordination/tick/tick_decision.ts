@@ -55,7 +55,7 @@ export interface TickRetryRules {
 }
 
 export interface TickDecisionFacts extends TickRetryRules {
-  /** Null: the schedule was never used, or its node was cleared. Read before the lock. */
+  /** Null if the schedule was never used or its node was cleared. Read before the lock. */
   readonly progress: TickProgress | null;
   readonly nowMs: number;
   /** Ids of the grants of the lock. */
@@ -79,7 +79,7 @@ export type TickDecision =
    */
   | { readonly do: "leave"; readonly isRunning: boolean; readonly againMs: number | null }
   | { readonly do: "wait" }
-  /** Record that the tick is left out, because the lock is busy. */
+  /** Record that the tick is skipped, because the lock is busy. */
   | { readonly do: "skip"; readonly uptoMs: number; readonly settled: readonly SettledTickRecord[] }
   /** Take the lock and the tick in one transaction. */
   | {

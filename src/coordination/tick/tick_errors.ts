@@ -1,4 +1,4 @@
-/** The reasons why a call gets no tick, for the code that called. */
+/** Errors that tell a caller why it gets no tick. */
 import { BatonError } from "../../base/errors.ts";
 import type { HistoryRecord } from "../history/history_record.ts";
 import type { TickCalendar, TickProgress } from "./tick_decision.ts";
