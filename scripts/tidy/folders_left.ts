@@ -7,7 +7,7 @@ const left: Readonly<Record<string, KnownCounts>> = {
   columns: {
     scripts: 1,
     "test/checker": 1,
-    "test/coordination": 71,
+    "test/coordination": 72,
     "test/operator": 16,
     "test/program": 6,
     "test/pubsub": 67,
