@@ -9,6 +9,7 @@ import process from "node:process";
 import { expect } from "bun:test";
 import { BatonSession, type Ended } from "./baton_session.ts";
 import { eventually } from "./eventually.ts";
+import { isProcessGroupAlive } from "../../src/base/process/proc/process_table.ts";
 import { blocksOfPage, type PageBlock, showsLines } from "./page_blocks.ts";
 
 export interface PageOptions {
@@ -104,18 +105,17 @@ export class PageShell implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const group of this.#groups) signalGroup(group, "SIGTERM");
     for (const group of this.#groups) {
-      await eventually(() => !signalGroup(group, 0), { withinMs: 15_000, what: `process group ${group} to end` });
+      await eventually(() => !isProcessGroupAlive(group), { withinMs: 15_000, what: `process group ${group} to end` });
     }
     await this.session[Symbol.asyncDispose]();
   }
 }
 
-/** Returns whether the group exists. */
-function signalGroup(group: number, signal: NodeJS.Signals | 0): boolean {
+function signalGroup(group: number, signal: NodeJS.Signals): void {
   try {
-    return process.kill(-group, signal);
+    process.kill(-group, signal);
   } catch {
-    return false; // it has ended
+    // It has ended.
   }
 }
 

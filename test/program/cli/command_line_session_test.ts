@@ -146,15 +146,19 @@ describe("a job of cron", () => {
   });
 });
 
+/** Starts a process that stays, and waits until it has its name: until then it has that of the shell. */
+const sleepInBackground =
+  'sleep 600 >/dev/null 2>&1 & until [ "$(ps -o comm= -p $!)" = sleep ]; do kill -0 $! || break; done';
+
 describe("processes that the command leaves in the background", () => {
   test("are stopped, and one line says so", async () => {
-    const ended = await runs("lock free sh -c 'sleep 600 & echo $! >left'");
+    const ended = await runs(`lock free sh -c '${sleepInBackground}; echo $! >left'`);
     expect(ended.code).toBe(0);
     const pid = session.read("left").trim();
     expect(ended.stderr).toBe(`baton: stopped 1 process that the command left running (${pid}, sleep)\n`);
     expect((await session.run(`kill -0 ${pid}`)).code).not.toBe(0);
     expect(await runs("lock -q free sh -c 'sleep 600 & sleep 600 &'")).toEqual({ code: 0, stdout: "", stderr: "" });
-    const two = await runs("lock free sh -c 'sleep 600 & sleep 600 & exit 3'");
+    const two = await runs(`lock free sh -c '${sleepInBackground}; ${sleepInBackground}; exit 3'`);
     expect(two.code).toBe(3);
     expect(two.stderr).toMatch(
       /^baton: stopped 2 processes that the command left running \(\d+, sleep; \d+, sleep\)\n$/,
@@ -162,12 +166,12 @@ describe("processes that the command leaves in the background", () => {
   });
 
   test("are named with the item of a pool, and by retry-processor call", async () => {
-    const item = await runs("pool --items 'a b' left sh -c 'sleep 600 >/dev/null 2>&1 &'");
+    const item = await runs(`pool --items 'a b' left sh -c '${sleepInBackground}'`);
     expect([item.code, item.stderr]).toEqual([
       0,
       expect.stringMatching(/^baton: stopped 1 process that the command of item "a b" left running \(\d+, sleep\)$/m),
     ]);
-    const call = await runs("retry-processor call --store store --no-stdin sh -c 'sleep 600 >/dev/null 2>&1 &'");
+    const call = await runs(`retry-processor call --store store --no-stdin sh -c '${sleepInBackground}'`);
     expect([call.code, call.stderr]).toEqual([
       0,
       expect.stringMatching(/^baton: stopped 1 process that the command left running \(\d+, sleep\)$/m),
