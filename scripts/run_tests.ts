@@ -26,6 +26,8 @@ const root = join(import.meta.dir, "..");
 const testMsMax = 60_000;
 /** The longest limit that a test sets itself, in milliseconds. */
 const longestTestMs = 600_000;
+/** Three processes share the files. */
+const sharedProcesses = ["--parallel=3", "--preload=./test/support/no_subreaper.ts"];
 
 /** Returns how many times slower than the reference this machine is at the moment, from 1 to 8. */
 function slowness(): number {
@@ -112,7 +114,7 @@ function planCall(call: TestCall, factor: number): { runs: readonly TestCommand[
   const tidy: TestCommand = { name: "tidy", command: ["bun", "scripts/tidy.ts"] };
   const runs = [
     ...(call.isNightly ? [] : [tidy]),
-    ...(plan.together.length === 0 ? [] : [bunTest("tests", factor, "--parallel=3", ...asPaths(plan.together))]),
+    ...(plan.together.length === 0 ? [] : [bunTest("tests", factor, ...sharedProcesses, ...asPaths(plan.together))]),
     ...(plan.alone.length === 0 ? [] : [bunTest("faults", factor, ...asPaths(plan.alone))]),
   ];
   const others = testedProducts.filter((product) => !choice.chosen.includes(product));
