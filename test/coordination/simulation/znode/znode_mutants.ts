@@ -113,7 +113,7 @@ export const znodeMutants: readonly Mutant[] = [
       in: "client_connection:KeeperClientConnection.#handleRequest",
       from: "    state.sessions.touch(requester.session, this.#host.now());\n    if (code",
       to:
-        "    if (code !== operations.ping.code) state.sessions.touch(requester.session, this.#host.now());\n    if (code",
+        "    if (code !== zooKeeperOperations.ping.code) state.sessions.touch(requester.session, this.#host.now());\n    if (code",
     }],
     kinds: ["session ended early"],
     seeds: 60,

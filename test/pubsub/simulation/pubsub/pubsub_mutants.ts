@@ -88,7 +88,7 @@ export const pubsubMutants: readonly Mutant[] = [
       in: "store_engine:StoreEngine.#commit",
       from: "    for (const topic of this.#appendedTopics) topic.log.flush();\n",
       to: `    const early = new Map<number, TopicChange>();
-    this.topics.clients.takeChanges((id) => early.get(id) ?? early.set(id, emptyChange(id)).get(id) as TopicChange);
+    this.topics.clients.takeChanges((id) => early.get(id) ?? early.set(id, emptyTopicChange(id)).get(id) as TopicChange);
     this.#rows.commit([...early.values()]);
     for (const topic of this.#appendedTopics) topic.log.flush();
 `,

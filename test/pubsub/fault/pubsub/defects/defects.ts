@@ -17,7 +17,7 @@ export interface Defect {
 }
 
 const store = "src/pubsub/store";
-const engine = `${store}/store_engine.ts`;
+const engine = `${store}/engine/store_engine.ts`;
 
 export const defects: readonly Defect[] = [
   {
@@ -39,7 +39,7 @@ export const defects: readonly Defect[] = [
     number: 2,
     what: "a counter that was used before is answered OK, and another message under it is dropped",
     changes: [{
-      file: `${store}/decide_put.ts`,
+      file: `${store}/decisions/decide_put.ts`,
       from: "else if (known.fingerprint !== fingerprints[index]) return",
       to: "else if (known.id < 0) return",
     }],
@@ -53,7 +53,7 @@ export const defects: readonly Defect[] = [
       file: engine,
       from: "    for (const topic of this.#appendedTopics) topic.log.flush();\n",
       to: `    const early = new Map<number, TopicChange>();
-    this.topics.clients.takeChanges((id) => early.get(id) ?? early.set(id, emptyChange(id)).get(id) as TopicChange);
+    this.topics.clients.takeChanges((id) => early.get(id) ?? early.set(id, emptyTopicChange(id)).get(id) as TopicChange);
     this.#rows.commit([...early.values()]);
     for (const topic of this.#appendedTopics) topic.log.flush();
 `,
@@ -65,7 +65,7 @@ export const defects: readonly Defect[] = [
     number: 4,
     what: "of a publisher only the greatest counter is known: what is below it was done",
     changes: [{
-      file: `${store}/decide_put.ts`,
+      file: `${store}/decisions/decide_put.ts`,
       from: "const known = window.get(counter) ?? view.sameMsgId;",
       to: `const newest = window.entries().at(-1);
     const passed = newest !== undefined && counter < newest.counter;
@@ -90,7 +90,7 @@ export const defects: readonly Defect[] = [
     number: 6,
     what: "client ids collide: a:1 is a_1",
     changes: [{
-      file: `${store}/thread_requests.ts`,
+      file: `${store}/thread/thread_requests.ts`,
       from: "const message = decodePubsubMessage(frames);",
       to: `const whole = decodePubsubMessage(frames);
     const message = whole.name === null ? whole : { ...whole, sender: whole.sender.replaceAll(":", "_") } as typeof whole;`,
@@ -102,7 +102,7 @@ export const defects: readonly Defect[] = [
     number: 7,
     what: "messages that everybody has had stay on the disk",
     changes: [{
-      file: `${store}/stored_topic.ts`,
+      file: `${store}/content/stored_topic.ts`,
       from: "  const { log } = topic;\n  for",
       to: "  const { log } = topic;\n  if (nowMs > 0) return false;\n  for",
     }],
