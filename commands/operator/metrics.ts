@@ -90,7 +90,7 @@ export const metricsCommand = defineCommand({
 type MetricsOf = (reading: UseMetricsReading | null) => Metric[];
 
 async function metricsFor({ values }: MetricsCall): Promise<MetricsOf> {
-  const { release, commit } = await readBuildFacts();
+  const { release, commit } = readBuildFacts();
   const { namesMax } = values;
   const counted = new CountedMetricNames(namesMax);
   return (reading) => buildUseMetrics(reading, { namesMax, counted, release, commit });

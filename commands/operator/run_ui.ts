@@ -8,6 +8,7 @@ import { processSignals, StopSignalListener } from "../../src/base/process/super
 import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
 import { TlsFiles } from "../../src/base/sockets/tls_files.ts";
 import { whenAborted } from "../../src/base/support/abort.ts";
+import { readBuildFacts } from "../../src/base/support/build.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { checkPrivateFile } from "../../src/base/support/private_file.ts";
 import { createProcessLog } from "../../src/base/terminal/process_log.ts";
@@ -44,7 +45,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
   }
   const { readToken, actToken } = tokensOf(values);
   const security = readPubsubServiceSecurity({ pubsubKey: values.pubsubKey });
-  const { default: { version } } = await import("../../package.json", { with: { type: "json" } });
+  const { release: version } = readBuildFacts();
   using stop = new StopSignalListener(processSignals());
   await using feed = new UiFeed(call, { clock, log, version });
   const hosts = new Set(["localhost", "127.0.0.1", "[::1]", hostText(address), ...(values.hostName ?? []).map(lower)]);

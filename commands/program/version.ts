@@ -23,7 +23,7 @@ export const versionCommand = defineCommand({
   runsNothing: true,
   async run({ names, values, io }) {
     if (names.length > 0) throw new BatonError("USAGE", `baton version takes no arguments, not "${names.join(" ")}"`);
-    const facts = await readBuildFacts();
+    const facts = readBuildFacts();
     if (values.json) printJson(io, facts);
     else io.out(versionLine(facts));
     return exitCodes.SUCCESS;

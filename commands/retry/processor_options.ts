@@ -102,7 +102,7 @@ export async function openProcessorTraces(
     import("../../src/base/trace/trace_source.ts"),
     import("../../src/retry/targets/try_span.ts"),
   ]);
-  const { release: version } = await readBuildFacts();
+  const { release: version } = readBuildFacts();
   const source = new TraceSource({
     env: io.env,
     version,

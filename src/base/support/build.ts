@@ -1,5 +1,6 @@
 /** The facts of this build: the release, the commit that was compiled, its date, and the platform. */
 import process from "node:process";
+import description from "../../../package.json" with { type: "json" };
 
 // scripts/compile.sh defines these constants; they do not exist when the source runs without being compiled.
 declare const BATON_BUILD_COMMIT: string;
@@ -15,8 +16,7 @@ export interface BuildFacts {
   readonly platform: string;
 }
 
-export async function readBuildFacts(): Promise<BuildFacts> {
-  const { default: description } = await import("../../../package.json", { with: { type: "json" } });
+export function readBuildFacts(): BuildFacts {
   return {
     version: 1,
     release: description.version,

@@ -27,7 +27,7 @@ export async function openTraceSource(
   io: Io,
   { quiet, passAuth }: { readonly quiet: boolean; readonly passAuth: boolean },
 ): Promise<TraceSource> {
-  const { release: version } = await readBuildFacts();
+  const { release: version } = readBuildFacts();
   const onProblem = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
   return new TraceSource({ env: io.env, version, clock: systemClock(), passAuth, onProblem });
 }
