@@ -83,13 +83,13 @@ export const metricsCommand = defineCommand({
     if (values.listen !== undefined) return await serve(call, values.listen);
     if (values.every === undefined) return await exportOnce(call);
     if (values.textfile === undefined) throw new BatonError("USAGE", "--every needs --listen or --textfile");
-    return await follow(call, await metricsFor(call), { everyMs: values.every });
+    return await follow(call, metricsFor(call), { everyMs: values.every });
   },
 });
 
 type MetricsOf = (reading: UseMetricsReading | null) => Metric[];
 
-async function metricsFor({ values }: MetricsCall): Promise<MetricsOf> {
+function metricsFor({ values }: MetricsCall): MetricsOf {
   const { release, commit } = readBuildFacts();
   const { namesMax } = values;
   const counted = new CountedMetricNames(namesMax);
@@ -98,7 +98,7 @@ async function metricsFor({ values }: MetricsCall): Promise<MetricsOf> {
 
 async function exportOnce(call: MetricsCall): Promise<ExitCode> {
   const { values: { root, textfile }, io } = call;
-  const metrics = await metricsFor(call);
+  const metrics = metricsFor(call);
   const reading = await runInCoordinationSession(call, (zk) => readUseForMetrics(zk, { root, clock: systemClock() }));
   if (textfile === undefined) io.out(formatMetrics(metrics(reading)));
   else replaceFile(textfile, formatMetrics(metrics(reading)));
@@ -143,7 +143,7 @@ async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
   parseListenFlag(listen);
   const everyMs = values.every ?? everyMsDefault;
   const clock = systemClock();
-  const metrics = await metricsFor(call);
+  const metrics = metricsFor(call);
   let latest: { readonly reading: UseMetricsReading; readonly atMs: number } | null = null;
   // A reading stays valid for three intervals, so that one late reading does no harm.
   const valid = () => (latest !== null && clock.now() - latest.atMs <= 3 * everyMs ? latest.reading : null);

@@ -21,12 +21,12 @@ export const versionCommand = defineCommand({
   ],
   settings: { json: toggleSetting("--json", { help: "print one JSON object" }) },
   runsNothing: true,
-  async run({ names, values, io }) {
+  run({ names, values, io }) {
     if (names.length > 0) throw new BatonError("USAGE", `baton version takes no arguments, not "${names.join(" ")}"`);
     const facts = readBuildFacts();
     if (values.json) printJson(io, facts);
     else io.out(versionLine(facts));
-    return exitCodes.SUCCESS;
+    return Promise.resolve(exitCodes.SUCCESS);
   },
 });
 

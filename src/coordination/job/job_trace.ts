@@ -23,10 +23,10 @@ interface TracedTick {
   readonly attempt: number;
 }
 
-export async function openTraceSource(
+export function openTraceSource(
   io: Io,
   { quiet, passAuth }: { readonly quiet: boolean; readonly passAuth: boolean },
-): Promise<TraceSource> {
+): TraceSource {
   const { release: version } = readBuildFacts();
   const onProblem = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
   return new TraceSource({ env: io.env, version, clock: systemClock(), passAuth, onProblem });
