@@ -3,7 +3,7 @@ import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } fr
 import { dirname, resolve } from "node:path";
 import process from "node:process";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import { flagSetting, type SettingTable } from "../../src/base/config/setting.ts";
+import { flagSetting, insecureHelp, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
 import { BatonError, errorMessage, errorReason } from "../../src/base/errors.ts";
 import { refuseLinksOfOthers } from "../../src/base/support/open_output.ts";
@@ -18,7 +18,7 @@ import { type CommandCall, defineCommand } from "../command.ts";
 import { followSessions } from "../follow_sessions.ts";
 import { runInCoordinationSession } from "../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { parseListenFlag } from "../../src/base/config/listen_address.ts";
+import { planStatusPage, refuseOpenSockets } from "../../src/base/config/listen_address.ts";
 import { readPeriodically } from "./run_top.ts";
 import { readBuildFacts } from "../../src/base/support/build.ts";
 import { CountedMetricNames } from "./counted_names.ts";
@@ -29,6 +29,7 @@ import { socketReach } from "../../src/base/sockets/socket_reach.ts";
 const everyMsDefault = 15_000;
 
 const settings = {
+  insecure: toggleSetting("--insecure", { group: "security", help: insecureHelp }),
   listen: flagSetting("--listen", textType("host:port|unix:PATH"), {
     help: "serve /metrics and /healthz at this address; :PORT is loopback only",
     unset: "print once",
@@ -140,7 +141,7 @@ async function follow(
 
 async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
   const { values, io } = call;
-  parseListenFlag(listen);
+  refuseOpenSockets(planStatusPage(listen), values.insecure);
   const everyMs = values.every ?? everyMsDefault;
   const clock = systemClock();
   const metrics = metricsFor(call);
@@ -152,7 +153,7 @@ async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
     metrics: () => metrics(valid()),
   });
   if (!values.quiet) {
-    io.err(`baton: metrics at ${formatAddress(page.address)}/metrics for ${socketReach(page.address)}\n`);
+    io.err(`baton: metrics at ${formatAddress(page.address)}/metrics for ${socketReach(page.address, false)}\n`);
   }
   return await follow(call, metrics, {
     everyMs,

@@ -75,7 +75,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
     io.out(`${link}#token=${readToken}\n`);
     if (actToken !== null) io.out(`with actions: ${link}#token=${actToken}\n`);
   }
-  log("info", "serving", `serves the page for ${socketReach(service.address)}, with the token`);
+  log("info", "serving", `serves the page for ${socketReach(service.address, tls !== null)}, with the token`);
   await Promise.race([feed.run(stop.signal), whenAborted(stop.signal)]);
   throw stop.signal.reason;
 }

@@ -1,9 +1,10 @@
-/** Checks the endpoint that a proxy or server advertises, before anything is started. */
+/** Checks where a proxy or server listens and what it advertises, before anything is started. */
 import {
   formatZeroMqEndpoint,
   parseBindEndpoint,
   parseConnectEndpoint,
 } from "../../src/protocols/zeromq/zeromq_endpoint.ts";
+import { planStatusPage, refuseOpenSockets } from "../../src/base/config/listen_address.ts";
 import { addOriginToErrors, type ConfigSources } from "../../src/base/config/resolve_settings.ts";
 import type { Setting } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -35,13 +36,42 @@ export function checkAdvertisedEndpoint(
   addOriginToErrors(blamed.name, blamed.setting, sources, () => checkDialled(told, value));
 }
 
+/** Refuses endpoints that other machines can reach without a key, unless `--insecure` is given. Throws CONFIG. */
+export function refuseOpenPubsubSockets(
+  endpoints: readonly string[],
+  { pubsubMetricsListen, pubsubInsecure }: {
+    readonly pubsubMetricsListen?: string | undefined;
+    readonly pubsubInsecure: boolean;
+  },
+  isProtected: boolean,
+): void {
+  const sockets = endpoints.map((endpoint) => ({
+    address: parseBindEndpoint(endpoint),
+    protection: "--key",
+    isProtected,
+  }));
+  refuseOpenSockets([...sockets, ...planStatusPage(pubsubMetricsListen)], pubsubInsecure);
+}
+
 /**
  * Describes where a server or proxy listens, and who can connect there, for the line that it prints when it serves.
- * `announced` is the endpoint that others are given. `needs` is what else a client must have.
+ * `announced` is the endpoint that others are given. `needs` is what else a client must have. `isProtected`:
+ * only processes with a key can connect.
  */
-export function describeListenEndpoints(bound: readonly string[], announced: string, needs: string | null): string {
+export function describeListenEndpoints(
+  bound: readonly string[],
+  { announced, needs, isProtected }: {
+    readonly announced: string;
+    readonly needs: string | null;
+    readonly isProtected: boolean;
+  },
+): string {
   const told = bound.includes(announced) ? "" : `, announced as ${announced}`;
-  const where = describeSocketReach(bound.map(parseBindEndpoint), formatZeroMqEndpoint, `${told}, `);
+  const where = describeSocketReach(bound.map(parseBindEndpoint), {
+    isProtected,
+    format: formatZeroMqEndpoint,
+    separator: `${told}, `,
+  });
   return needs === null ? where : `${where}, with ${needs}`;
 }
 

@@ -64,8 +64,8 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
       "USAGE",
       `baton pubsub serve is for one machine, but the servers are ${values.servers}; ` +
         "with an ensemble start on each machine: " +
-        "baton pubsub server --id ID --data-dir FOLDER --listen tcp://0.0.0.0:7001 --advertise tcp://HOST:7001, and " +
-        "baton pubsub proxy",
+        "baton pubsub server --id ID --data-dir FOLDER --listen tcp://0.0.0.0:7001 --advertise tcp://HOST:7001 " +
+        "--key FILE, and baton pubsub proxy --key FILE",
     );
   }
   const place = ownKeeperLocation(values, sources);

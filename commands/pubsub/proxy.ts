@@ -16,7 +16,6 @@ import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { type TopicDirectory, ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
-import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { connectAndReportDelay } from "../../src/coordination/connect/command_session.ts";
@@ -25,7 +24,7 @@ import {
   readCoordinationServers,
 } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
-import { checkAdvertisedEndpoint, describeListenEndpoints } from "./advertised_endpoint.ts";
+import { checkAdvertisedEndpoint, describeListenEndpoints, refuseOpenPubsubSockets } from "./advertised_endpoint.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import {
   CoordinationConnectionLog,
@@ -74,7 +73,7 @@ export const pubsubProxyCommand = defineCommand({
   examples: [
     ["baton pubsub proxy --listen tcp://127.0.0.1:5001", "on this machine; it finds servers by the embedded keeper"],
     [
-      "baton pubsub proxy --listen tcp://0.0.0.0:5001 --advertise tcp://px1:5001 --servers zk1,zk2,zk3",
+      "baton pubsub proxy --listen tcp://0.0.0.0:5001 --advertise tcp://px1:5001 --key service.key -z zk1",
       "for clients on other machines",
     ],
     [
@@ -104,6 +103,7 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
   const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
   const clock = systemClock();
   const security = readPubsubServiceSecurity(values);
+  refuseOpenPubsubSockets(values.pubsubProxyListen, values, security !== undefined);
   const rereads = security?.readClients;
   let listening: PubsubProxy | null = null;
   const rereadSignals: readonly NodeJS.Signals[] = rereads === undefined ? [] : ["SIGHUP"];
@@ -137,7 +137,11 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
         metrics: () => Promise.resolve(pubsubProxyMetrics(proxy, directory, clock.now())),
       });
     if (page !== null) {
-      log("info", "metrics", `/healthz and /metrics are at ${describeSocketReach([page.address], formatAddress)}`);
+      log(
+        "info",
+        "metrics",
+        `/healthz and /metrics are at ${describeSocketReach([page.address], { isProtected: false })}`,
+      );
     }
     const endpoint = values.pubsubProxyAdvertise ?? bound;
     await serve(proxy, {
@@ -148,6 +152,7 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
       signal: stop.signal,
       clock,
       needs: security?.authorize === undefined ? null : "a key of the client list",
+      isProtected: security !== undefined,
     });
     await proxy.drain(values.pubsubDrainTimeout);
     log("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
@@ -199,6 +204,8 @@ interface ProxyServeOptions {
   readonly place: CoordinationServers;
   /** A description of the key that clients must have; null if they need none. */
   readonly needs: string | null;
+  /** Whether a client needs the service's key to connect. */
+  readonly isProtected: boolean;
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -207,7 +214,7 @@ interface ProxyServeOptions {
 /** Serves until the signal aborts. The first session has to succeed; later ones are retried forever. */
 async function serve(
   proxy: PubsubProxy,
-  { directory, endpoint, place, needs, log, signal, clock }: ProxyServeOptions,
+  { directory, endpoint, place, needs, isProtected, log, signal, clock }: ProxyServeOptions,
 ): Promise<void> {
   const onSlow = (sentence: string) => log("warning", "coordination_slow", sentence);
   let current: ZooKeeper | null = null;
@@ -229,7 +236,7 @@ async function serve(
     };
     const running = directory.run(opened, announcement, signal);
     await Promise.race([directory.ready, running]);
-    const where = describeListenEndpoints(proxy.endpoints, endpoint, needs);
+    const where = describeListenEndpoints(proxy.endpoints, { announced: endpoint, needs, isProtected });
     log("info", "serving", `"${proxy.id}" takes requests at ${where}`, {
       id: proxy.id,
       endpoint,

@@ -13,13 +13,12 @@ import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicStoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicServer, type TopicServerOptions } from "../../src/pubsub/server/topic_server.ts";
-import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { onAbort } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
-import { checkAdvertisedEndpoint, describeListenEndpoints } from "./advertised_endpoint.ts";
+import { checkAdvertisedEndpoint, describeListenEndpoints, refuseOpenPubsubSockets } from "./advertised_endpoint.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import {
@@ -28,7 +27,7 @@ import {
   openPubsubServiceLog,
   serviceProblemLogger,
 } from "./service_log.ts";
-import { readPubsubServiceSecurity } from "./service_security.ts";
+import { type PubsubServiceSecurity, readPubsubServiceSecurity } from "./service_security.ts";
 import { ServiceStopSignals } from "./service_stop.ts";
 import { readTopicStoreLocation, type TopicStoreDatabase, type TopicStoreLocation } from "./topic_store_location.ts";
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
@@ -76,7 +75,7 @@ export const pubsubServerCommand = defineCommand({
       "on this machine, with the embedded keeper",
     ],
     [
-      "baton pubsub server --id s1 --data-dir /var/lib/baton/s1 --listen tcp://db1:7001 --servers zk1,zk2,zk3",
+      "baton pubsub server --id s1 --data-dir /var/lib/baton/s1 --listen tcp://db1:7001 --key service.key -z zk1",
       "for proxies on other machines",
     ],
     [
@@ -115,7 +114,7 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
   process.umask(0o077);
   const log = openPubsubServiceLog("server", io, values);
   const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
-  const security = readPubsubServiceSecurity(values);
+  const security = readServerSecurity(call);
   using stop = new ServiceStopSignals(log, { until });
   const { signal } = stop;
   let current: ZooKeeper | null = null;
@@ -145,18 +144,8 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
       onProblem: serviceProblemLogger(log),
       onDraining: (isDraining) => logDraining(log, id, isDraining),
     }, signal);
-    await using page = values.pubsubMetricsListen === undefined
-      ? null
-      : await serveStatusPage(values.pubsubMetricsListen, {
-        health: () => pubsubServerHealth(server),
-        metrics: () => pubsubServerMetrics(server),
-      });
-    if (page !== null) {
-      log("info", "metrics", `/healthz and /metrics are at ${describeSocketReach([page.address], formatAddress)}`);
-    }
-    const needs = security === undefined ? null : "the key of the service";
-    const where = describeListenEndpoints([server.bound], server.endpoint, needs);
-    log("info", "serving", `"${id}" serves ${store.where} at ${where}`, servingFacts(id, server, store));
+    await using _page = await openStatusPage(call, server, log);
+    logServing(log, id, { server, store, isProtected: security !== undefined });
     const connectionLog = new CoordinationConnectionLog(
       log,
       id,
@@ -223,6 +212,40 @@ function storeOptionsOf(values: PubsubServerCall["values"]): Partial<TopicStoreO
     retainBytes: values.pubsubRetainSize ?? null,
     retainMs: values.pubsubRetainAge ?? null,
   };
+}
+
+async function openStatusPage(
+  { values: { pubsubMetricsListen } }: PubsubServerCall,
+  server: TopicServer,
+  log: Log,
+): Promise<AsyncDisposable | null> {
+  if (pubsubMetricsListen === undefined) return null;
+  const page = await serveStatusPage(pubsubMetricsListen, {
+    health: () => pubsubServerHealth(server),
+    metrics: () => pubsubServerMetrics(server),
+  });
+  log("info", "metrics", `/healthz and /metrics are at ${describeSocketReach([page.address], { isProtected: false })}`);
+  return page;
+}
+
+function logServing(log: Log, id: string, { server, store, isProtected }: {
+  readonly server: TopicServer;
+  readonly store: TopicStoreLocation;
+  readonly isProtected: boolean;
+}): void {
+  const where = describeListenEndpoints([server.bound], {
+    announced: server.endpoint,
+    needs: isProtected ? "the key of the service" : null,
+    isProtected,
+  });
+  log("info", "serving", `"${id}" serves ${store.where} at ${where}`, servingFacts(id, server, store));
+}
+
+/** Reads the key of the server. Throws CONFIG if other machines could connect without one. */
+function readServerSecurity({ values }: PubsubServerCall): PubsubServiceSecurity | undefined {
+  const security = readPubsubServiceSecurity(values);
+  refuseOpenPubsubSockets([values.pubsubServerListen], values, security !== undefined);
+  return security;
 }
 
 /** Loads the code for databases only if a database is named. */

@@ -16,7 +16,7 @@ import { HttpTarget, type HttpTargetOptions } from "../../src/retry/targets/http
 import { ownTarget, type Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../src/base/exit_codes.ts";
-import { checkListenAddress } from "../../src/base/config/listen_address.ts";
+import { checkListenAddress, planStatusPage, refuseOpenSockets } from "../../src/base/config/listen_address.ts";
 import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
 import { checkHttpOptions, httpRequestSettings, openHttpClient } from "./http_options.ts";
 import { openProcessorTraces, openTopicClients, processorSettings } from "./processor_options.ts";
@@ -138,6 +138,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   checkOptions(call);
   const { exec, topic, once, untilEmpty } = values;
   checkListenAddress("retryMetricsListen", runSettings.retryMetricsListen, values.retryMetricsListen, sources);
+  refuseOpenSockets(planStatusPage(values.retryMetricsListen), values.retryInsecure);
   const location = readStoreLocation(values, sources);
   const { log: format, quiet, verbose } = values;
   const log = createProcessLog(io, { who: "baton retry-processor", format, quiet, verbose });

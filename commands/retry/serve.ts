@@ -19,7 +19,12 @@ import { serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/op
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { checkListenAddress, parseListenFlag } from "../../src/base/config/listen_address.ts";
+import {
+  checkListenAddress,
+  parseListenFlag,
+  planStatusPage,
+  refuseOpenSockets,
+} from "../../src/base/config/listen_address.ts";
 import { openStoreOnly, type ProxyService, serveUntilStopped } from "../../src/retry/http_proxy/proxy_service.ts";
 import { RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
@@ -142,6 +147,8 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   const address = parseListenFlag(values.listen);
   const { retryMetricsListen } = retryProcessorSettings;
   checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
+  const sockets = [{ address, protection: null, isProtected: false }, ...planStatusPage(values.retryMetricsListen)];
+  refuseOpenSockets(sockets, values.retryInsecure);
   const location = readStoreLocation(values, sources);
   const memoryBytes = readRequestMemory(values, sources);
   const log = createProcessLog(io, {
@@ -184,7 +191,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     const where = formatAddress(bound);
     const facts = { listen: where, pid: process.pid };
     const sentence = `serves ${backend.origin}${backend.path} at ${where}, stores in ${location.where}, for ${
-      socketReach(bound)
+      socketReach(bound, false)
     }`;
     log("info", "serving", sentence, facts);
   };

@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { raiseOwnOpenFilesLimit } from "../../../src/base/process/spawn/shell_start.ts";
 import { TcpForwarder } from "../../../src/base/sockets/tcp_forwarder.ts";
 import { processSignals, StopSignalListener } from "../../../src/base/process/supervise/signal_source.ts";
-import { flagSetting, type SettingTable } from "../../../src/base/config/setting.ts";
+import { flagSetting, insecureHelp, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { integerType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -17,7 +17,7 @@ import { takeListenAddress } from "../../../src/base/sockets/take_address.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { defineCommand } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
-import { parseListenFlag } from "../../../src/base/config/listen_address.ts";
+import { parseListenFlag, refuseOpenSockets } from "../../../src/base/config/listen_address.ts";
 import { followLeader } from "./follow_leader.ts";
 import { requireOneName } from "../../name_arguments.ts";
 import { socketReach } from "../../../src/base/sockets/socket_reach.ts";
@@ -27,6 +27,7 @@ const settings = {
     once: true,
     help: "address to listen on; :PORT listens on this machine only, port 0 chooses a free port",
   }),
+  insecure: toggleSetting("--insecure", { group: "security", help: insecureHelp }),
   maxConnections: flagSetting("--max-connections", integerType("count", { min: 1, max: 1_000_000 }), {
     help: "maximum number of open connections; further ones are closed",
     default: 1000,
@@ -57,6 +58,7 @@ export const forwardCommand = defineCommand({
       if (!values.quiet) io.err(`baton: ${sentence}\n`);
     };
     const at = listenAddressOf(values.listen);
+    refuseOpenSockets([{ address: at, protection: null, isProtected: false }], values.insecure);
     using stop = new StopSignalListener(processSignals());
     const forwarder = new TcpForwarder({
       dial,
@@ -70,7 +72,7 @@ export const forwardCommand = defineCommand({
     try {
       say(
         `forwarding ${formatAddress(listener.address)} to the leader of "${name}", for ${
-          socketReach(listener.address)
+          socketReach(listener.address, false)
         }`,
       );
       for await (const { change } of followLeader(call, name, { signal: stop.signal })) {

@@ -29,7 +29,12 @@ import { type ProgressCall, progressSettings } from "../../../src/base/terminal/
 import { defineCommand, findGivenFlag } from "../../command.ts";
 import { ownKeeperLocation } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
-import { checkListenAddress, parseListenFlag } from "../../../src/base/config/listen_address.ts";
+import {
+  checkListenAddress,
+  parseListenFlag,
+  planStatusPage,
+  refuseOpenSockets,
+} from "../../../src/base/config/listen_address.ts";
 import { parseKeeperLimits } from "./limits_flag.ts";
 import type { KeeperVerifyJson } from "../../json_shapes/machine_shapes.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
@@ -42,6 +47,7 @@ const settings = {
     unset: "`keeper.dir`, or the folder of this user's keeper",
   }),
   listen: keeperSettings.keeperListen,
+  insecure: keeperSettings.keeperInsecure,
   tlsCert: keeperSettings.keeperTlsCert,
   tlsKey: keeperSettings.keeperTlsKey,
   tlsCa: keeperSettings.keeperTlsCa,
@@ -122,6 +128,9 @@ function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log):
   // Only a keeper that a user started has a status page, because commands may start several keepers.
   const metricsListen = values.onDemand ? undefined : values.metricsListen;
   checkListenAddress("metricsListen", settings.metricsListen, metricsListen, sources);
+  const protection = "--tls-cert and --tls-key";
+  const sockets = (listen ?? []).map((address) => ({ address, protection, isProtected: tls !== undefined }));
+  refuseOpenSockets([...sockets, ...planStatusPage(metricsListen)], values.insecure);
   checkTimes(values, sources);
   const limits = addOriginToErrors("limit", settings.limit, sources, () => parseKeeperLimits(values.limit));
   return { listen, tls, limits, metricsListen };
@@ -179,7 +188,7 @@ async function serve(
   await using page = options.metricsListen === undefined
     ? null
     : await openStatusPage(options.metricsListen, keeper, dataDir);
-  if (!options.quiet) logAddresses(log, keeper, page);
+  if (!options.quiet) logAddresses(log, { keeper, page, isProtected: options.tls !== undefined });
   try {
     await keeper.ended;
   } finally {
@@ -197,16 +206,20 @@ async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): 
   return serveStatusPage(listen, keeperStatusSource(keeper, dataDir));
 }
 
-function logAddresses(log: Log, keeper: Keeper, page: HttpService | null): void {
+function logAddresses(log: Log, { keeper, page, isProtected }: {
+  readonly keeper: Keeper;
+  readonly page: HttpService | null;
+  readonly isProtected: boolean;
+}): void {
   const listen = keeper.addresses.map(formatAddress).join(", ");
   const { pid } = process;
-  log("info", "serving", `process ${pid} serves ${describeSocketReach(keeper.addresses, formatAddress)}`, {
+  log("info", "serving", `process ${pid} serves ${describeSocketReach(keeper.addresses, { isProtected })}`, {
     pid,
     listen,
   });
   if (page === null) return;
   const metrics = formatAddress(page.address);
-  const where = describeSocketReach([page.address], formatAddress);
+  const where = describeSocketReach([page.address], { isProtected: false });
   log("info", "metrics", `/healthz and /metrics are at ${where}`, { metrics });
 }
 

@@ -1,9 +1,10 @@
-/** Listen addresses in settings. */
+/** Listen addresses in settings, and which of them a service may open. */
 import { addOriginToErrors, type ConfigSources } from "./resolve_settings.ts";
 import type { Setting } from "./setting.ts";
 import { BatonError } from "../errors.ts";
-import type { Address } from "../sockets/connection.ts";
+import { type Address, formatAddress } from "../sockets/connection.ts";
 import { parseListenAddress } from "../sockets/parse_address.ts";
+import { isNetworkAddress } from "../sockets/socket_reach.ts";
 
 /** Parses the listen address of a flag. Throws USAGE. */
 export function parseListenFlag(written: string): Address {
@@ -23,4 +24,33 @@ export function checkListenAddress(
   sources: ConfigSources,
 ): void {
   if (written !== undefined) addOriginToErrors(name, setting, sources, () => parseListenFlag(written));
+}
+
+/** A socket that a service is about to open. */
+export interface PlannedSocket {
+  readonly address: Address;
+  /** The options that would protect it, as in "--tls-cert and --tls-key"; null if nothing can. */
+  readonly protection: string | null;
+  readonly isProtected: boolean;
+}
+
+/**
+ * Refuses sockets that other machines can reach and that neither TLS nor keys protect, unless `--insecure` says that
+ * this is intended. Throws CONFIG.
+ */
+export function refuseOpenSockets(sockets: readonly PlannedSocket[], isInsecure: boolean): void {
+  if (isInsecure) return;
+  const open = sockets.find(({ address, isProtected }) => isNetworkAddress(address) && !isProtected);
+  if (open === undefined) return;
+  const protect = open.protection === null ? "" : `protect it with ${open.protection}, `;
+  throw new BatonError(
+    "CONFIG",
+    `Cannot listen on ${formatAddress(open.address)}: other machines can connect there, and nothing keeps them out. ` +
+      `Either ${protect}listen on 127.0.0.1 or a unix socket, or allow it with --insecure`,
+  );
+}
+
+/** Returns the socket of a status page, which has no protection of its own. Throws USAGE. */
+export function planStatusPage(written: string | undefined): PlannedSocket[] {
+  return written === undefined ? [] : [{ address: parseListenFlag(written), protection: null, isProtected: false }];
 }

@@ -95,6 +95,9 @@ export function toggleSetting(
   return { type: toggleType(), flag, default: false, ...declaration };
 }
 
+/** The help of `--insecure`, which every service has that can listen on the network. */
+export const insecureHelp = "listen where other machines can connect, also without TLS or keys";
+
 /**
  * Returns a function that declares settings of a section (`retry.`, or empty). The key is the section and `name`; the
  * flag is `name` with dashes, unless `flag` adds a short form.

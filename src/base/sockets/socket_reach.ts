@@ -5,16 +5,23 @@
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import process from "node:process";
-import type { Address } from "./connection.ts";
+import { type Address, formatAddress } from "./connection.ts";
 
 const everyUser = "all users of this machine";
 
 /**
  * Returns who can reach an address, as the words after "for". Host names other than localhost count as network names.
+ * `isProtected`: TLS or keys protect the socket.
  */
-export function socketReach(address: Address): string {
+export function socketReach(address: Address, isProtected: boolean): string {
   if (address.kind === "unix") return reachOfPath(address.path);
-  return isLoopbackHost(address.host) ? everyUser : "other machines, too";
+  if (!isNetworkAddress(address)) return everyUser;
+  return isProtected ? "other machines, too" : "other machines, too, WITHOUT TLS OR KEYS";
+}
+
+/** Returns whether other machines can reach an address. */
+export function isNetworkAddress(address: Address): boolean {
+  return address.kind === "tcp" && !isLoopbackHost(address.host);
 }
 
 /** Returns whether a host name or address belongs to this machine only. */
@@ -25,12 +32,16 @@ export function isLoopbackHost(host: string): boolean {
 /** Lists addresses and who can reach each, as "A, B for …" or "A for …, B for …". `format` formats one address. */
 export function describeSocketReach(
   addresses: readonly Address[],
-  format: (address: Address) => string,
-  separator = " ",
+  { isProtected, format = formatAddress, separator = " " }: {
+    readonly isProtected: boolean;
+    readonly format?: (address: Address) => string;
+    readonly separator?: string;
+  },
 ): string {
-  const reaches = new Set(addresses.map(socketReach));
+  const reachOf = (address: Address) => socketReach(address, isProtected);
+  const reaches = new Set(addresses.map(reachOf));
   if (reaches.size === 1) return `${addresses.map(format).join(", ")}${separator}for ${[...reaches].join()}`;
-  return addresses.map((address) => `${format(address)}${separator}for ${socketReach(address)}`).join(", ");
+  return addresses.map((address) => `${format(address)}${separator}for ${reachOf(address)}`).join(", ");
 }
 
 /** A client needs the right to write to the socket, and to search all folders above it. */

@@ -2,7 +2,7 @@
  * Settings of single commands that files and variables can set: sections `[elect]`, `[barrier]`, `[keeper]` and
  * `[pool]`.
  */
-import { flagSetting, setting, settingsInSection, type SettingTable } from "../../base/config/setting.ts";
+import { flagSetting, insecureHelp, setting, settingsInSection, type SettingTable } from "../../base/config/setting.ts";
 import {
   choiceType,
   commandLineType,
@@ -112,9 +112,10 @@ const timeSetting = (name: string, help: string, standardMs: number) =>
 export const keeperSettings = {
   keeperListen: keeper("listen", listType("unix:PATH|host:port,…"), {
     once: true,
-    help: "addresses to listen on; over TCP all clients that reach the port have access",
+    help: "addresses to listen on; one that other machines can reach needs --tls-cert or --insecure",
     unset: "a Unix socket in the data folder",
   }),
+  keeperInsecure: keeper("insecure", toggleType(), { group: "security", help: insecureHelp, default: false }),
   keeperTlsCert: keeper("tls.cert", textType("file"), {
     group: "security",
     help: "PEM file with the server certificate; turns on TLS for TCP connections",

@@ -1,5 +1,11 @@
 /** Settings of publish/subscribe: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
-import { groupSettings, setting, settingsInSection, type SettingTable } from "../../base/config/setting.ts";
+import {
+  groupSettings,
+  insecureHelp,
+  setting,
+  settingsInSection,
+  type SettingTable,
+} from "../../base/config/setting.ts";
 import {
   choiceType,
   durationType,
@@ -156,6 +162,7 @@ export const pubsubServiceSettings = groupSettings("limits", {
     help: "serve /healthz and /metrics (Prometheus) by HTTP at this address; :PORT means this machine only",
     unset: "nothing is served",
   }),
+  pubsubInsecure: pubsub("insecure", toggleType(), { group: "security", help: insecureHelp, default: false }),
   pubsubMaxConnections: pubsub("max_connections", integerType("count", { min: 1, max: 1_000_000 }), {
     help: "maximum open connections; for one more, the oldest in its handshake is closed, or otherwise the new one",
     default: 4096,

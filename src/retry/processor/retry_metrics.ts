@@ -3,7 +3,6 @@ import { type Metric, metricFactory } from "../../base/terminal/metrics_text.ts"
 import type { HttpService } from "../../base/http/serve_http.ts";
 import { serveStatusPage } from "../../base/terminal/status_page.ts";
 import { messageStates } from "../queue/message_life.ts";
-import { formatAddress } from "../../base/sockets/connection.ts";
 import type { Log } from "../../base/support/log.ts";
 import type { StoreProcessor } from "./store_processor.ts";
 import { describeSocketReach } from "../../base/sockets/socket_reach.ts";
@@ -21,7 +20,7 @@ export async function retryStatusPage(
     health: () => healthOf(processor),
     metrics: () => metricsOf(processor),
   });
-  log("info", "metrics", `/healthz and /metrics are at ${describeSocketReach([page.address], formatAddress)}`);
+  log("info", "metrics", `/healthz and /metrics are at ${describeSocketReach([page.address], { isProtected: false })}`);
   return page;
 }
 

@@ -1,6 +1,12 @@
 /** Settings of the retry processor: section `[retry]` of a file, BATON_RETRY_… in the environment. */
 import { BatonError } from "../../base/errors.ts";
-import { groupSettings, setting, settingsInSection, type SettingTable } from "../../base/config/setting.ts";
+import {
+  groupSettings,
+  insecureHelp,
+  setting,
+  settingsInSection,
+  type SettingTable,
+} from "../../base/config/setting.ts";
 import {
   choiceType,
   durationType,
@@ -179,6 +185,7 @@ export const retryProcessorSettings = groupSettings("processing", {
     help: "serve /healthz and /metrics (Prometheus) at this address by HTTP; :PORT means this machine only",
     unset: "nothing is served",
   }),
+  retryInsecure: retry("insecure", toggleType(), { group: "security", help: insecureHelp, default: false }),
   retryKeepDone: retry("keep_done", durationType(), {
     help: "how long the store keeps done messages, without their bodies, for show and ls",
     default: 7 * 86_400_000,

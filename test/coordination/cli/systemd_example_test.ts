@@ -99,17 +99,19 @@ test("the nightly unit: a job that failed is tried by the machine that comes nex
 test("the units of publish/subscribe run a server and a proxy that serve messages and numbers, without a capability", async () => {
   const powerless = process.getuid?.() === 0 ? "setpriv --bounding-set=-all --no-new-privs" : "";
   await using session = new BatonSession({ BATON_SERVERS: "embedded", BATON_PUBSUB_SERVER_ID: "s1" });
+  expect((await session.run('"$baton" pubsub keygen service.key && "$baton" pubsub keygen own.key')).code).toBe(0);
   for (const role of ["server", "proxy"]) {
     const words = commandOf(`baton-pubsub-${role}.service`)
       .replace(/^\S+/, `exec ${powerless} "$baton"`)
       .replace("/var/lib/baton-pubsub", join(root, "data"))
+      .replace("/etc/baton/service.key", session.path("service.key"))
       .replace(/tcp:\/\/0\.0\.0\.0:\d+ --advertise \S+/, "tcp://127.0.0.1:0")
       .replace(/127\.0\.0\.1:9\d+/, "127.0.0.1:0");
     const running = session.start(words);
     await eventually(() => running.stderr().includes('"event":"serving"'), { what: role, withinMs: 30_000 });
     expect(running.stderr()).toContain('"event":"metrics"');
   }
-  const client = '"$baton" pubsub client --state-dir state';
+  const client = '"$baton" pubsub client --state-dir state --key own.key --service-key service.key.pub';
   const script = `${client} alice subscribe news && echo hello | ${client} bob put news - && ${client} alice get news`;
   expect(await session.run(script)).toMatchObject({ code: 0, stdout: "hello\n" });
   for (const role of ["server", "proxy"]) {

@@ -82,7 +82,7 @@ test.skipIf(!hasNetworks)(
       await eventually(() => /takes requests at|its id is in use/.test(running.stderr()), { withinMs: 15_000 });
       return running;
     };
-    const listen = "--listen tcp://0.0.0.0:5001";
+    const listen = "--insecure --listen tcp://0.0.0.0:5001";
     const first = await inContainer(`${listen} --advertise tcp://172.17.0.2:5001`);
     const second = await inContainer(`${listen} --advertise tcp://172.17.0.3:5001`);
     await using zk = await connect({ servers: parseServers(`unix:${session.keeperFolder}/keeper.sock`) });
@@ -152,6 +152,6 @@ test("each way of not starting has its number and its sentence", async () => {
   await refused("--listen tcp://0.0.0.0:0", 64, "other machines cannot use");
   await refused("--max-requests 0", 64, "--max-requests");
   await refused("--servers 127.0.0.1:1 --connect-timeout 200ms", 69, "127.0.0.1:1");
-  await refused("--listen tcp://192.0.2.1:1", 73, "this machine has no such address");
+  await refused("--insecure --listen tcp://192.0.2.1:1", 73, "this machine has no such address");
   await refused("--metrics-listen nonsense", 64, "nonsense");
 });
