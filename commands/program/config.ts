@@ -1,4 +1,4 @@
-/** `baton config check|show`: checks the files and variables, or prints the resulting settings. */
+/** `baton config`: checks the files and variables, prints the resulting settings, and begins a new file. */
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import { printTable } from "../../src/base/terminal/table.ts";
 import {
@@ -8,6 +8,7 @@ import {
   type SettingOrigin,
 } from "../../src/base/config/resolve_settings.ts";
 import { isPerSectionKey, keyInSection, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
+import { findUserConfigFile } from "../../src/base/config/config_file.ts";
 import { unknownVariables } from "../../src/base/config/unknown_variables.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
@@ -21,11 +22,13 @@ const ownSettings = {
   json: toggleSetting("--json", { help: "print one JSON object" }),
 } satisfies SettingTable;
 
+const actions = ["check", "show", "init", "schema"] as const;
+
 export function configCommandFor(products: readonly Product[], known: AllProductSettings): Command {
   return defineCommand({
     name: "config",
-    summary: "check the configuration, or print the resulting settings",
-    usage: "check|show [options]",
+    summary: "check the configuration, print the resulting settings, or begin a file",
+    usage: "check|show|init [FILE]|schema [options]",
     details: [
       "The value of a setting is taken from the first of: the command line, the BATON_… variable, the file given " +
       "with --config or else $XDG_CONFIG_HOME/baton/config.toml (~/.config/baton/config.toml without that " +
@@ -36,34 +39,59 @@ export function configCommandFor(products: readonly Product[], known: AllProduct
       "a warning.",
       "show accepts the options of the other commands and prints the settings that result. baton help config " +
       "lists all settings.",
+      "init writes a file with the most important settings, each in a comment, and beside it the JSON Schema " +
+      "config.schema.json, with which editors complete and check the file. Without FILE it is the file that this " +
+      "user's commands read. An existing file stays as it is (exit 73). schema prints the schema.",
     ],
     examples: [
       ["baton config check --config ./baton.toml", "check one file"],
       ["baton config show --origin", "print all settings with their origins"],
+      ["baton config init", "begin this user's configuration file"],
     ],
     settings: { ...known.all, ...ownSettings },
     explainedElsewhere: known.all,
     takesMistakes: true,
-    completes: ["check", "show"],
+    completes: [...actions],
     forms: { check: { refuses: { origin: ownSettings.origin }, runsNothing: true } },
     runsNothing: true,
     run: (call) => runConfig(call, products, known),
   }) as Command;
 }
 
-async function runConfig(
-  { names, values, sources, io, mistakes = [] }: CommandCall<typeof ownSettings>,
-  products: readonly Product[],
-  { all: allSettings, inFiles }: AllProductSettings,
-): Promise<ExitCode> {
-  const [action, ...more] = names;
-  if (more.length > 0 || (action !== "check" && action !== "show")) {
-    const given = action === undefined
-      ? "but none was given"
-      : `not "${names.join(" ")}"${didYouMean(action, ["check", "show"])}`;
-    throw new BatonError("USAGE", `baton config takes check or show, ${given}`);
+type ConfigCall = CommandCall<typeof ownSettings>;
+
+async function runConfig(call: ConfigCall, products: readonly Product[], known: AllProductSettings): Promise<ExitCode> {
+  const { names: [action, ...more], values, io } = call;
+  if (!actions.some((one) => one === action)) {
+    const given = action === undefined ? "but none was given" : `not "${action}"${didYouMean(action, actions)}`;
+    throw new BatonError("USAGE", `baton config takes check, show, init or schema, ${given}`);
   }
-  if (action === "check" && values.origin) throw new BatonError("USAGE", "--origin is for baton config show");
+  if (more.length > (action === "init" ? 1 : 0)) {
+    throw new BatonError("USAGE", `baton config ${action}: unexpected argument "${more.at(-1)}"`);
+  }
+  if (values.origin && action !== "show") throw new BatonError("USAGE", "--origin is for baton config show");
+  if (action === "check" || action === "show") return await reportConfiguration(action, call, { products, known });
+  if (values.json) throw new BatonError("USAGE", `--json is for baton config check and show, not for ${action}`);
+  const { configJsonSchema } = await import("../../src/base/config/config_syntax.ts");
+  const schema = `${JSON.stringify(configJsonSchema(known.inFiles), null, 2)}\n`;
+  if (action === "schema") io.out(schema);
+  else {
+    const { beginConfigFile } = await import("./new_config_file.ts");
+    const path = beginConfigFile(more[0] ?? await findUserConfigFile({ env: io.env }), known.inFiles, schema);
+    if (!values.quiet) io.err(`baton: wrote ${path}; its settings are comments: remove the # of those that you need\n`);
+  }
+  return exitCodes.SUCCESS;
+}
+
+/** Runs `check` or `show`. */
+async function reportConfiguration(
+  action: "check" | "show",
+  { values, sources, io, mistakes = [] }: ConfigCall,
+  { products, known: { all: allSettings, inFiles } }: {
+    readonly products: readonly Product[];
+    readonly known: AllProductSettings;
+  },
+): Promise<ExitCode> {
   const [first] = mistakes;
   if (action === "show" && first !== undefined) throw first;
   const unknown = unknownVariables(io.env, inFiles);
@@ -80,7 +108,7 @@ async function runConfig(
       }
     };
     await (await import("./checked_settings.ts")).checkProductSettings(products, { values, sources }, collect);
-    if (all.length > 0) return printMistakes(all, io);
+    if (all.length > 0) return printMistakes(all, sources, io);
   }
   const resolved: SettingRow[] = Object.entries(allSettings).flatMap(([name, one]) => {
     const { key } = one;
@@ -126,9 +154,18 @@ function sectionRows(sources: ConfigSources, inFiles: SettingTable): SettingRow[
   );
 }
 
-/** Prints each message only once, since one wrong value may fail several checks. */
-function printMistakes(mistakes: readonly BatonError[], io: Io): ExitCode {
-  for (const message of new Set(mistakes.map(({ message }) => message))) io.err(`baton: ${message}\n`);
+/**
+ * Prints the mistakes in the order of the files and their lines; those of variables come last. Prints each message only
+ * once, since one wrong value may fail several checks.
+ */
+function printMistakes(mistakes: readonly BatonError[], { files }: ConfigSources, io: Io): ExitCode {
+  const places = mistakes.map(({ message }) => {
+    const at = files.findIndex(({ path }) => message.startsWith(`${path}, line `));
+    const path = files[at]?.path ?? "";
+    return { message, file: at < 0 ? files.length : at, line: Number.parseInt(message.slice(`${path}, line `.length)) };
+  });
+  places.sort((one, other) => one.file - other.file || (one.line || 0) - (other.line || 0));
+  for (const message of new Set(places.map(({ message }) => message))) io.err(`baton: ${message}\n`);
   return exitCodes.CONFIG;
 }
 

@@ -34,7 +34,7 @@ export async function readConfigFiles(
   const own = named === undefined
     ? await readUserFile(options)
     : { path: named, source: readSource(named, true) ?? "" };
-  const files = [own, readFileIn(options.systemFolder ?? "/etc/baton")].filter((file) => file !== null);
+  const files = [own, readFileIn({ folder: options.systemFolder ?? "/etc/baton" })].filter((file) => file !== null);
   if (files.length === 0) return [];
   const settings = await loadTable();
   const { checkConfigFile } = await import("./config_syntax.ts"); // zod and the TOML parser cost a millisecond
@@ -48,28 +48,45 @@ export async function readConfigFiles(
   });
 }
 
+async function readUserFile(options: ConfigFileOptions): Promise<{ path: string; source: string } | null> {
+  const found = await findUserFolder(options);
+  return found === null ? null : readFileIn(found);
+}
+
+interface UserConfigFolder {
+  readonly folder: string;
+  /** The environment variable that the folder is derived from, if any. */
+  readonly variable?: string;
+}
+
+/** Returns the path of the user's configuration file. Throws CONFIG for a user without a home folder. */
+export async function findUserConfigFile(options: Pick<ConfigFileOptions, "env" | "accountHome">): Promise<string> {
+  const found = await findUserFolder(options);
+  if (found !== null) return `${found.folder}/config.toml`;
+  throw new BatonError("CONFIG", "This user has no home folder: name the file, as in baton config init FILE");
+}
+
 /**
- * Reads the user's file, in XDG_CONFIG_HOME or ~/.config. If HOME is not set, the home folder comes from the user
- * database: a command reads the same file from cron and from a shell.
+ * Finds the folder of the user's file, in XDG_CONFIG_HOME or ~/.config. If HOME is not set, the home folder comes from
+ * the user database: a command reads the same file from cron and from a shell.
  */
-async function readUserFile(
-  { env, accountHome }: ConfigFileOptions,
-): Promise<{ path: string; source: string } | null> {
+async function findUserFolder(
+  { env, accountHome }: Pick<ConfigFileOptions, "env" | "accountHome">,
+): Promise<UserConfigFolder | null> {
   const configHome = env["XDG_CONFIG_HOME"];
-  if (configHome?.startsWith("/")) return readFileIn(`${configHome}/baton`, "XDG_CONFIG_HOME");
+  if (configHome?.startsWith("/")) return { folder: `${configHome}/baton`, variable: "XDG_CONFIG_HOME" };
   const home = env["HOME"];
-  if (home) return readFileIn(`${home}/.config/baton`, "HOME");
+  if (home) return { folder: `${home}/.config/baton`, variable: "HOME" };
   const { userInfo } = await import("node:os");
   try {
-    return readFileIn(`${accountHome === undefined ? userInfo().homedir : accountHome()}/.config/baton`);
+    return { folder: `${accountHome === undefined ? userInfo().homedir : accountHome()}/.config/baton` };
   } catch (thrown) {
     if (thrown instanceof BatonError) throw thrown;
     return null; // the user has no entry, which is common in containers
   }
 }
 
-/** `variable` is the environment variable that the folder is derived from, if any. */
-function readFileIn(folder: string, variable?: string): { path: string; source: string } | null {
+function readFileIn({ folder, variable }: UserConfigFolder): { path: string; source: string } | null {
   const path = `${folder}/config.toml`;
   const source = readSource(path, false, variable);
   return source === null ? null : { path, source };

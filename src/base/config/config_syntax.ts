@@ -1,10 +1,13 @@
-/** Turns the text of a configuration file into checked values. It is loaded only if there is such a file. */
+/**
+ * Turns the text of a configuration file into checked values, and describes the file for editors. It is loaded only if
+ * there is such a file.
+ */
 import { parse, TomlError } from "smol-toml";
 import * as z from "zod/mini";
 import { BatonError, errorMessage } from "../errors.ts";
 import { didYouMean } from "../support/did_you_mean.ts";
 import type { ConfigFile } from "./resolve_settings.ts";
-import type { Setting, SettingTable } from "./setting.ts";
+import { isPerSectionKey, type Setting, type SettingTable, toVariableName } from "./setting.ts";
 
 interface ConfigDocument {
   readonly value: unknown;
@@ -43,6 +46,12 @@ export function checkConfigFile(
     }
   }
   return { file: { path, values, lineOf: document.lineOf }, mistakes: mistakes.map(({ error }) => error) };
+}
+
+/** Returns the JSON Schema of a configuration file, from the schema that checks the file. */
+export function configJsonSchema(settings: SettingTable): object {
+  const declared = Object.values(settings).filter((setting) => setting.key !== undefined);
+  return z.toJSONSchema(schemaOf(declared), { io: "input" });
 }
 
 function syntaxError(path: string, cause: unknown): BatonError {
@@ -100,7 +109,9 @@ function schemaOf(declared: readonly Setting<unknown>[]): z.ZodMiniType {
       section[name] = inner;
       section = inner as Section;
     }
-    if (leaf !== undefined) section[leaf] = z.optional(leafSchema(setting));
+    if (leaf !== undefined) {
+      section[leaf] = z.optional(leafSchema(setting).register(z.globalRegistry, editorFacts(setting)));
+    }
   }
   const close = (section: Section): z.ZodMiniType => {
     const { NAME: perName } = section;
@@ -112,41 +123,63 @@ function schemaOf(declared: readonly Setting<unknown>[]): z.ZodMiniType {
   return close(root);
 }
 
-function leafSchema(setting: Setting<unknown>): z.ZodMiniType {
-  const check = (written: string, context: { issues: unknown[]; value?: unknown }): string => {
+/** Returns what an editor shows about a setting. */
+function editorFacts({ type, help, key = "", secret, ...setting }: Setting<unknown>) {
+  const unset = setting.default === undefined ? setting.unset : type.format(setting.default);
+  const about = [
+    ...(type.placeholder === "" ? [] : [type.placeholder]),
+    ...(unset === undefined ? [] : [`default: ${unset}`]),
+    ...(isPerSectionKey(key) ? [] : [`variable: ${toVariableName(key)}`]),
+  ];
+  return {
+    description: `${help} (${about.join("; ")})`,
+    ...(type.words === undefined ? {} : { enum: [...type.words] }),
+    ...(secret === true ? { writeOnly: true } : {}),
+  };
+}
+
+function leafSchema({ type }: Setting<unknown>): z.ZodMiniType {
+  const wordOrNumber = z.union([z.string(), z.number()]);
+  switch (type.fileType) {
+    case "string":
+      return writtenAs(type, z.string(), String);
+    case "duration":
+      return writtenAs(type, wordOrNumber, String);
+    case "integer":
+      return writtenAs(type, z.union([z.string(), z.int()]), String);
+    case "boolean":
+      return writtenAs(type, z.boolean(), String);
+    case "strings": {
+      // A duration may be a number of seconds.
+      const item = type.placeholder === "duration" ? wordOrNumber : z.string();
+      return writtenAs(type, z.union([item, z.array(item)]), String);
+    }
+    case "words":
+      return writtenAs(type, z.union([z.string(), z.array(z.string())]), JSON.stringify);
+  }
+}
+
+/** Returns the schema of a value that `schema` accepts and that the type can parse as `format` writes it. */
+function writtenAs<T>(
+  type: Setting<unknown>["type"],
+  schema: z.ZodMiniType<T>,
+  format: (value: T) => string,
+): z.ZodMiniType {
+  const write = z.transform((value: T, context) => {
+    const written = format(value);
     try {
-      setting.type.parse(written);
+      if (hasNul(value)) throw new BatonError("USAGE", "the value contains a NUL character");
+      type.parse(written);
     } catch (thrown) {
       context.issues.push({ code: "custom", message: errorMessage(thrown), input: written });
     }
     return written;
-  };
-  switch (setting.type.fileType) {
-    case "string":
-      return z.pipe(z.string(), z.transform(check));
-    case "duration":
-      return z.pipe(
-        z.union([z.string(), z.number()]),
-        z.transform((value, context) => check(String(value), context)),
-      );
-    case "integer":
-      return z.pipe(z.int(), z.transform((value, context) => check(String(value), context)));
-    case "boolean":
-      return z.pipe(z.boolean(), z.transform((value, context) => check(String(value), context)));
-    case "strings": {
-      // A duration may be a number of seconds.
-      const item = setting.type.placeholder === "duration" ? z.union([z.string(), z.number()]) : z.string();
-      return z.pipe(
-        z.union([item, z.array(item)]),
-        z.transform((value, context) => check(Array.isArray(value) ? value.join(",") : String(value), context)),
-      );
-    }
-    case "words":
-      return z.pipe(
-        z.union([z.string(), z.array(z.string())]),
-        z.transform((value, context) => check(JSON.stringify(value), context)),
-      );
-  }
+  });
+  return z.pipe(schema, write);
+}
+
+function hasNul(value: unknown): boolean {
+  return [value].flat().some((part) => typeof part === "string" && part.includes("\0"));
 }
 
 interface ConfigMistake {
@@ -204,7 +237,7 @@ function issueError(
 const fileTypes = {
   string: "a string in quotation marks",
   duration: 'a number of seconds, or a string with a unit such as "250ms" or "5m"',
-  integer: "a whole number without quotation marks",
+  integer: "a whole number",
   boolean: "true or false without quotation marks",
   strings: "a string or an array of strings",
   words: "a string or an array of strings",

@@ -10,6 +10,8 @@ export interface ValueType<T> {
   readonly placeholder: string;
   /** The TOML type of the value in a file. */
   readonly fileType: "string" | "duration" | "integer" | "boolean" | "strings" | "words";
+  /** The only valid words, if there is a list of them. */
+  readonly words?: readonly string[];
   /** Joins the values of a repeated flag, for a list. */
   readonly joint?: string;
   /** Parses `text`. Throws USAGE; the message quotes the text and names the expected form. */
@@ -38,7 +40,8 @@ export function absolutePathType(): ValueType<string> {
 /** One of a fixed list of words. */
 export function choiceType<const T extends string>(words: readonly T[]): ValueType<T> {
   const find = (written: string) => words.find((word) => word === written);
-  return wordType(words.join("|"), (written) => find(written) ?? refuse(written, `one of ${words.join(", ")}`));
+  const type = wordType(words.join("|"), (written) => find(written) ?? refuse(written, `one of ${words.join(", ")}`));
+  return { ...type, words };
 }
 
 /** A whole number between two bounds, both included. */
@@ -178,7 +181,7 @@ export function priorityType(): ValueType<number> {
   const numbers = integerType("0-999", { min: 0, max: 999 });
   return {
     placeholder: "foreground|background|0-999",
-    fileType: "string",
+    fileType: "integer",
     parse(written) {
       if (isPriorityName(written)) return namedPriorities[written];
       if (/^\d{1,3}$/.test(written)) return numbers.parse(written);

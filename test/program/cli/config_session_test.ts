@@ -1,7 +1,7 @@
 /** `baton config`, `baton help` and what else a user asks before anything is locked. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { commandLoaders } from "../../../commands/products.ts";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { commandLoaders, loadProductSettings } from "../../../commands/products.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 
 setDefaultTimeout(60_000);
@@ -211,6 +211,80 @@ describe("config check", () => {
       expect(ended.stderr).toMatch(stderr);
     });
   }
+});
+
+describe("a new file", () => {
+  test("init writes settings in comments, which are valid when they are used, and a schema beside them", async () => {
+    const env = { XDG_CONFIG_HOME: session.path("xdg") };
+    const file = session.path("xdg/baton/config.toml");
+    const ended = await session.run('"$baton" config init', env);
+    expect(ended).toMatchObject({ code: 0, stdout: "" });
+    expect(ended.stderr).toContain(`wrote ${file};`);
+    const text = readFileSync(file, "utf8");
+    expect(text).toStartWith("#:schema ./config.schema.json\n");
+    expect(await session.run('"$baton" config check', env)).toMatchObject({ code: 0 });
+    const used = text.replace(/^# (?=[a-z_.]+ = )/gm, "");
+    expect(used.match(/^[a-z_.]+ = /gm)).toHaveLength(10);
+    writeFileSync(file, used.replace(/^(?:tls\.ca|auth\.file|acl) = .*$/gm, "")); // their files are not on this machine
+    expect(await session.run('"$baton" config check', env)).toMatchObject({ code: 0 });
+    const again = await session.run('"$baton" config init', env);
+    expect([again.code, again.stderr]).toEqual([
+      73,
+      expect.stringContaining("there is such a file; it stays as it is"),
+    ]);
+    expect(readFileSync(file, "utf8")).toContain("\nretry.dead_letter = ");
+    const { stdout } = await session.run('"$baton" config schema');
+    expect(readFileSync(session.path("xdg/baton/config.schema.json"), "utf8")).toBe(stdout);
+  });
+
+  test("init writes the file that is named", async () => {
+    expect(await session.run('"$baton" config init -q mine/baton.toml')).toMatchObject({ code: 0, stderr: "" });
+    expect(await session.run('"$baton" config check --config mine/baton.toml')).toMatchObject({ code: 0 });
+  });
+
+  test("the schema has each key of a file, with its help, and rejects others", async () => {
+    interface Schema {
+      readonly properties?: Readonly<Record<string, Schema>>;
+      readonly additionalProperties?: Schema | false;
+      readonly description?: string;
+      readonly enum?: readonly string[];
+    }
+    const root = JSON.parse((await session.run('"$baton" config schema')).stdout) as Schema;
+    for (const { key, type } of Object.values((await loadProductSettings()).inFiles)) {
+      if (key === undefined) continue;
+      let at: Schema | undefined = root;
+      for (const name of key.split(".")) {
+        if (name === "NAME") at = at?.additionalProperties || undefined;
+        else {
+          expect(at?.additionalProperties).toBe(false);
+          at = at?.properties?.[name];
+        }
+      }
+      expect([key, at?.description]).toEqual([key, expect.stringMatching(/^.{10}/)]);
+      expect(at?.enum).toEqual(type.words as string[] | undefined);
+    }
+  });
+
+  test("mistakes come in the order of their lines, those of variables last", async () => {
+    writeFileSync(
+      session.path("order.toml"),
+      '[pubsub]\nproxies = ["x"]\n[connect]\nretries = "many"\n[retry]\nrate = "10"\nname = "a\\u0000b"\n',
+    );
+    const ended = await session.run('"$baton" config check --config order.toml', { BATON_SCOPE: "moon" });
+    expect(ended.code).toBe(78);
+    const begins = ended.stderr.trim().split("\n").map((line) => /line \d+|BATON_\w+/.exec(line)?.[0]);
+    expect(begins).toEqual(["line 2", "line 4", "line 6", "line 7", "BATON_SCOPE"]);
+    expect(ended.stderr).toContain("retry.name: the value contains a NUL character");
+  });
+
+  test("numbers may be written as numbers or as strings", async () => {
+    writeFileSync(session.path("numbers.toml"), '[connect]\nretries = "3"\n[lock]\npriority = 150\nkill_after = "2"\n');
+    const { code, stdout } = await session.run('"$baton" config show --config numbers.toml');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^connect\.retries +3$/m);
+    expect(stdout).toMatch(/^lock\.priority +150$/m);
+    expect(stdout).toMatch(/^lock\.kill_after +2s$/m);
+  });
 });
 
 describe("help", () => {

@@ -32,7 +32,7 @@ describe("what is wrong is named with file, line, key, value and what was wanted
     [
       "a wrong type",
       "\n\nconnect.retries = 'three'",
-      'line 3: connect.retries = "three" is not a whole number without quotation marks',
+      'line 3: connect.retries: "three" is not a whole number from 0 to 1000000',
     ],
     [
       "a duration of another type",
