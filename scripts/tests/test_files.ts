@@ -6,6 +6,7 @@ export type TestedProduct = typeof testedProducts[number];
 /** The tests that run only at night, by the name under which the summary counts them. */
 const nightly: readonly { readonly name: string; readonly path: RegExp }[] = [
   { name: "known defects", path: /\/simulation\/known_defects_test\.ts$/ },
+  { name: "traces of simulated worlds", path: /\/simulation\/traces_test\.ts$/ },
   { name: "models", path: /\/model\/(lock|barrier|pool_list|pool_settings|tick|guard)_model_test\.ts$/ },
   { name: "campaigns", path: /\/fault\/(barrier|pool|znode|cron)_fault_test\.ts$/ },
   { name: "reproducible builds", path: /\/release\/reproducible_test\.ts$/ },

@@ -1,4 +1,4 @@
-/** The dose of the gate for one world: fixed seeds, the cases that were found, and equal traces on both runtimes. */
+/** The tests of one world: fixed seeds, the cases that were found, and equal traces on both runtimes. */
 import { describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -35,7 +35,8 @@ function simulate(runtime: readonly string[], ...args: string[]): Report {
 
 const bun = [process.execPath];
 
-export function describeWorld({ name, marks, gateSeeds, gateFrom = 1, traceSeeds }: Simulation): void {
+/** The promises of a world, under the seeds and cases of the gate. */
+export function describeWorld({ name, marks, gateSeeds, gateFrom = 1 }: Simulation): void {
   describe(`the world of ${name}`, () => {
     test("keeps its promises under faults; each kind of fault takes effect, and each situation is reached", () => {
       const seeds = String(dose({ gate: gateSeeds, full: 2000 }));
@@ -44,15 +45,6 @@ export function describeWorld({ name, marks, gateSeeds, gateFrom = 1, traceSeeds
       expect(faultKinds.filter((kind) => (counts[`effect ${kind}`] ?? 0) === 0)).toEqual([]);
       expect(marks.filter((mark) => (counts[mark] ?? 0) === 0)).toEqual([]);
     }, 600_000);
-
-    test("a seed has the same trace when it runs twice, after other seeds, in a new process, and under Deno", () => {
-      const { from, seeds } = traceSeeds ?? { from: 1, seeds: 4 };
-      const some = (first: number, count: number) => [name, "--from", String(first), "--seeds", String(count)];
-      const twice = simulate(bun, ...some(from, seeds), "--twice");
-      expect(twice.failures).toEqual([]);
-      expect(simulate(bun, ...some(from + seeds - 1, 1)).traces).toEqual(twice.traces.slice(-1));
-      expect(simulate([deno, "run", "-A"], ...some(from, seeds)).traces).toEqual([...twice.traces]);
-    }, 300_000);
 
     const cases = foundCases().filter(({ plan }) => plan.world === name);
     if (cases.length === 0) return;
@@ -63,6 +55,22 @@ export function describeWorld({ name, marks, gateSeeds, gateFrom = 1, traceSeeds
       expect(marks.filter((mark) => (counts[mark] ?? 0) === 0)).toEqual([]);
     }, 60_000);
   });
+}
+
+/** That a world can be repeated, which is what makes a failure worth keeping. */
+export function describeTraces(worlds: readonly Simulation[]): void {
+  test.each(worlds.map(({ name, traceSeeds }) => ({ name, traceSeeds })))(
+    "a seed of $name has the same trace when it runs twice, after other seeds, in a new process, and under Deno",
+    ({ name, traceSeeds }) => {
+      const { from, seeds } = traceSeeds ?? { from: 1, seeds: 4 };
+      const some = (first: number, count: number) => [name, "--from", String(first), "--seeds", String(count)];
+      const twice = simulate(bun, ...some(from, seeds), "--twice");
+      expect(twice.failures).toEqual([]);
+      expect(simulate(bun, ...some(from + seeds - 1, 1)).traces).toEqual(twice.traces.slice(-1));
+      expect(simulate([deno, "run", "-A"], ...some(from, seeds)).traces).toEqual([...twice.traces]);
+    },
+    300_000,
+  );
 }
 
 interface FoundCase {
