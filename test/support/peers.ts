@@ -15,6 +15,8 @@ const project = join(import.meta.dirname, "../..");
 export const zooKeeperJar = "/usr/share/java/zookeeper.jar";
 /** Where scripts/install_peers puts the jars of test/support/zookeeper_jars.sha256. */
 const fetchedFolder = process.env["BATON_PEERS_DIR"] ?? join(homedir(), ".cache/baton-peers");
+/** A folder whose zeromq has libzmq 4.3.2. */
+export const oldLibzmqFolder = join(fetchedFolder, "zmtp30");
 /** The wheel of test/support/python_wheels.sha256, as an entry of PYTHONPATH. */
 export const currentKazoo = join(fetchedFolder, "python/kazoo-2.11.0-py2.py3-none-any.whl");
 /** A current release of ZooKeeper, or Debian's. */
@@ -132,8 +134,8 @@ const peers = {
   },
   zeromq: {
     title: "libzmq in Node.js",
-    packages: "nodejs; the addon comes with npm's zeromq, for the platforms it was built for",
-    installed: () => loadsInNode("zeromq") && loadsInNode("zeromq-zmtp30"),
+    packages: "nodejs, then sh scripts/install_peers; npm's zeromq has its addon for the platforms it was built for",
+    installed: () => loadsZeroMq(project) && loadsZeroMq(oldLibzmqFolder),
   },
   pyzmq: {
     title: "libzmq in Python",
@@ -242,8 +244,9 @@ function sayOnce(sentence: string): void {
 }
 
 /** An addon is there for some machines, and loads on fewer. */
-function loadsInNode(packageName: string): boolean {
-  return inPath("node") && spawnSync("node", ["-e", `require("${packageName}")`], { cwd: project }).status === 0;
+function loadsZeroMq(folder: string): boolean {
+  return inPath("node") && existsSync(folder) &&
+    spawnSync("node", ["-e", 'require("zeromq")'], { cwd: folder }).status === 0;
 }
 
 function readdirIfThere(folder: string): string[] {

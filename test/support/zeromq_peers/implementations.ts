@@ -2,7 +2,7 @@
 import { afterAll } from "bun:test";
 import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import type { PeerName } from "../peers.ts";
+import { oldLibzmqFolder, type PeerName } from "../peers.ts";
 import { bundleForNode } from "./bundle_for_node.ts";
 import { compiled } from "./compiled.ts";
 import { removeAllMade } from "./made_once.ts";
@@ -52,7 +52,7 @@ export const libzmqInNode: Implementation = {
   name: "libzmq in Node",
   peer: "zeromq",
   zmtp: "3.1",
-  start: async () => started(["node", await bundleForNode(libzmqDriver), project, "zeromq"]),
+  start: async () => started(["node", await bundleForNode(libzmqDriver), project]),
 };
 
 /** libzmq before 4.3.3 greets with 3.0. */
@@ -60,7 +60,7 @@ export const oldLibzmqInNode: Implementation = {
   name: "libzmq 4.3.2 in Node",
   peer: "zeromq",
   zmtp: "3.0",
-  start: async () => started(["node", await bundleForNode(libzmqDriver), project, "zeromq-zmtp30"]),
+  start: async () => started(["node", await bundleForNode(libzmqDriver), oldLibzmqFolder]),
 };
 
 export const libzmqInPython: Implementation = {

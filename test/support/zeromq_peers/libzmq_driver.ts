@@ -1,6 +1,6 @@
 /**
- * libzmq through npm's `zeromq`, under Node. Bundled to one file first, since Node takes no TypeScript; the package is
- * found from the project's folder: node DRIVER.cjs PROJECT PACKAGE
+ * libzmq through npm's `zeromq`, under Node. Bundled to one file first, since Node takes no TypeScript. FOLDER has the
+ * package in its node_modules: node DRIVER.cjs FOLDER
  */
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -10,8 +10,8 @@ import type { PeerEvent, Security, SocketOptions, SocketType } from "./peer_prot
 import { retry } from "./retry.ts";
 import { type DriverSocket, serve } from "./stdio_driver.ts";
 
-const [project = ".", packageName = "zeromq"] = process.argv.slice(2);
-const zmq = createRequire(join(project, "package.json"))(packageName) as typeof zeromq;
+const [folder = "."] = process.argv.slice(2);
+const zmq = createRequire(join(folder, "package.json"))("zeromq") as typeof zeromq;
 
 /** The options that some socket types have and others lack. */
 type AnySocket = zeromq.Dealer & zeromq.Router & zeromq.Request;

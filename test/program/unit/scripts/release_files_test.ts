@@ -115,6 +115,27 @@ test("npm's names of the platforms are those of the Bun executables that package
   }
 });
 
+test("deno.lock pins the dependencies of package.json, and their packages as package-lock.json does", () => {
+  const read = <T>(name: string) => JSON.parse(readFileSync(join(root, name), "utf8")) as T;
+  const { dependencies, devDependencies } = read<Record<string, Record<string, string>>>("package.json");
+  const { specifiers, npm } = read<{
+    specifiers: Record<string, string>;
+    npm: Record<string, { integrity: string }>;
+  }>("deno.lock");
+  const direct = Object.entries({ ...dependencies, ...devDependencies }).map(([name, version]) =>
+    `npm:${name}@${version}`
+  );
+  expect(Object.keys(specifiers).sort()).toEqual(direct.sort());
+  const { packages } = read<{ packages: Record<string, { version: string; integrity?: string }> }>("package-lock.json");
+  for (const [path, { version, integrity }] of Object.entries(packages)) {
+    const name = path.replace(/^.*node_modules\//, "");
+    const pinned = Object.entries(npm).find(([key]) =>
+      key === `${name}@${version}` || key.startsWith(`${name}@${version}_`)
+    );
+    if (path !== "" && integrity !== undefined) expect([name, pinned?.[1].integrity]).toEqual([name, integrity]);
+  }
+});
+
 test("the format of a binary says which machine runs it", () => {
   expect(executableFormat(readFileSync(process.execPath))).toMatchObject({ os: process.platform, cpu: process.arch });
   expect(() => executableFormat(Buffer.from("#!/bin/sh\necho a script is no binary of baton\n".padEnd(200))))
