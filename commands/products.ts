@@ -16,7 +16,7 @@ export const commandLoaders: CommandLoaders = {
   ...operatorCommandsFor(products),
   completion: async () => (await import("./program/completion/completion.ts")).completionCommand,
   config: async () => (await import("./program/config.ts")).configCommandFor(products, await loadProductSettings()),
-  version: async () => (await import("./program/version.ts")).versionCommand,
+  version: async () => (await import("./program/version.ts")).versionCommandFor(loadProductSettings),
   help: async () =>
     (await import("./program/help/help_command.ts")).helpCommandFor(
       products,

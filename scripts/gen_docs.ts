@@ -16,6 +16,7 @@ import { lockCommandVariables, messageCommandVariables } from "../src/base/confi
 import { isPerSectionKey, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
 import { httpProxyVariables, unusedTlsVariables } from "../src/base/config/http_settings.ts";
 import { traceVariables } from "../src/base/config/trace_settings.ts";
+import { stateVariables } from "../src/base/support/home_folder.ts";
 import { colorVariables } from "../src/base/terminal/color.ts";
 import { alertRules, alertRulesFile } from "./docs/alert_rules.ts";
 import { dashboardFile } from "./docs/dashboard.ts";
@@ -70,6 +71,12 @@ function environmentPage(): string {
     ...markdownTable(["variable", "file key", "meaning"], read),
     "",
     "Variables with secrets are removed from the environment of commands, unless `--pass-auth` is given.",
+    "",
+    "## State",
+    "",
+    ...markdownTable(["variable", "meaning"], rows(stateVariables)),
+    "",
+    "`baton version --verbose` prints all paths in use.",
     "",
     "## Colors",
     "",

@@ -66,5 +66,10 @@ export const versionJsonShape = z.strictObject({
     "date of the commit, or SOURCE_DATE_EPOCH of the build; null if not known",
   ),
   platform: z.string().describe("such as linux-x64"),
+  paths: z.array(z.strictObject({
+    what: z.string().describe("text for people; it may change"),
+    path: z.string(),
+    exists: z.boolean(),
+  })).optional().describe("the paths in use; only with --verbose"),
 });
 export type VersionJson = z.infer<typeof versionJsonShape>;

@@ -2,6 +2,7 @@
 import { lockCommandVariables, messageCommandVariables } from "../../../src/base/config/child_variables.ts";
 import { isPerSectionKey, type SettingTable, toVariableName } from "../../../src/base/config/setting.ts";
 import { httpProxyVariables } from "../../../src/base/config/http_settings.ts";
+import { stateVariables } from "../../../src/base/support/home_folder.ts";
 import { colorVariables } from "../../../src/base/terminal/color.ts";
 import { exitCodeTable, signalMeaning } from "../../../src/base/exit_codes.ts";
 import type { AllProductSettings, Product } from "../../product.ts";
@@ -52,6 +53,8 @@ function environmentTopic({ all }: AllProductSettings): HelpPage {
     blocks: [
       heading("Variables that baton reads; each is also a key of the configuration file (baton help config)"),
       { kind: "entries", entries: read },
+      heading("Variables for the place of state (baton version --verbose prints all paths in use)"),
+      { kind: "entries", entries: variableEntries(stateVariables) },
       heading("Variables that name proxies for HTTP"),
       { kind: "entries", entries: variableEntries(httpProxyVariables) },
       heading("Variables for the output on terminals"),

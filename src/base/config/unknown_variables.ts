@@ -1,6 +1,7 @@
 /** Finds variables `BATON_…` that baton does not know: usually a misspelled setting, which has no effect. Pure. */
 import { didYouMean } from "../support/did_you_mean.ts";
 import { lockCommandVariables, messageCommandVariables } from "./child_variables.ts";
+import { stateVariables } from "../support/home_folder.ts";
 import { isPerSectionKey, type SettingTable, toVariableName } from "./setting.ts";
 
 /** Marks of baton's own processes, and variables of this project's scripts and tests. */
@@ -36,6 +37,7 @@ export function unknownVariables(
     ...settingVariables,
     ...Object.keys(lockCommandVariables),
     ...Object.keys(messageCommandVariables),
+    ...Object.keys(stateVariables),
     ...otherVariables,
   ]);
   return given.filter((name) => !known.has(name)).sort().flatMap((name) => {

@@ -1,5 +1,8 @@
-/** Finds the user's home folder in the user database: it is the same in cron, in a login shell and under sudo. */
-import { join } from "node:path";
+/**
+ * Finds the folders of a user's state. They follow from the user database, because HOME and XDG_STATE_HOME differ
+ * between cron, a login shell and sudo, and two keepers of one user would not exclude each other.
+ */
+import { join, resolve } from "node:path";
 import process from "node:process";
 import { BatonError } from "../errors.ts";
 import { readUserDatabaseEntry } from "./user_name.ts";
@@ -22,11 +25,29 @@ export function findHomeFolder(uid: number, userDatabase: string): string | null
   }
 }
 
+/** Variables for the place of state, and their meaning. */
+export const stateVariables = {
+  BATON_STATE_DIR:
+    "an absolute path: the folder of all state of this user (keeper, topics, message stores, clients of " +
+    "publish/subscribe), instead of ~/.local/state/baton of the home folder in the user database. XDG_STATE_HOME has " +
+    "no effect: cron and sudo do not set it, and locks of two folders do not exclude each other",
+} as const;
+
+/** Returns the folder that BATON_STATE_DIR names; null without it. Throws CONFIG for a relative path. */
+export function findNamedStateFolder(env: Readonly<Record<string, string | undefined>>): string | null {
+  const { BATON_STATE_DIR: named } = env;
+  if (named === undefined || named === "") return null;
+  if (named.startsWith("/")) return resolve(named);
+  throw new BatonError("CONFIG", `BATON_STATE_DIR is "${named}", which is not an absolute path`);
+}
+
 /**
  * Returns the user's folder for a kind of state, such as `retry`. Throws CONFIG for a user without a home folder;
  * `advice` ends the message.
  */
 export function userStateFolder(kind: string, advice: string): string {
+  const named = findNamedStateFolder(process.env);
+  if (named !== null) return join(named, kind);
   const uid = process.geteuid?.();
   const home = uid === undefined ? null : findHomeFolder(uid, "/etc/passwd");
   if (home?.startsWith("/") && home !== "/") return join(home, ".local/state/baton", kind);

@@ -35,6 +35,30 @@ test("--json has the same facts", async () => {
   expect(stdout).toContain(facts.platform);
 });
 
+test("--verbose prints the paths in use, which BATON_STATE_DIR moves, and the keeper is started there", async () => {
+  const state = session.path("state");
+  const env = { BATON_STATE_DIR: state, BATON_KEEPER_DIR: "", BATON_PUBSUB_STATE_DIR: "" };
+  const { stdout, code } = await session.run('"$baton" version --verbose', env);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^baton .*\nprogram: \/.*\nconfiguration of this user: \/.*config\.toml \(not there\)\n/);
+  for (const kind of ["keeper/", "topics", "pubsub", "retry"]) expect(stdout).toContain(`: ${state}/${kind}`);
+  const facts = versionJsonShape.parse(JSON.parse((await session.run('"$baton" version -v --json', env)).stdout));
+  expect(facts.paths?.every(({ path }) => stdout.includes(path))).toBe(true);
+  try {
+    expect((await session.run('"$baton" lock a -- true', env)).code).toBe(0);
+    const { stdout: after } = await session.run('"$baton" version --verbose', env);
+    expect(after).toMatch(/keeper, its socket: \S+\n/);
+  } finally {
+    await session.run('pkill -f "$BATON_STATE_DIR"', env);
+  }
+});
+
+test("BATON_STATE_DIR that is not absolute is refused", async () => {
+  const env = { BATON_STATE_DIR: "state", BATON_KEEPER_DIR: "" };
+  const ended = await session.run('"$baton" who a', env);
+  expect([ended.code, ended.stderr]).toEqual([78, expect.stringContaining('BATON_STATE_DIR is "state"')]);
+});
+
 test("an argument is refused", async () => {
   expect(await session.run('"$baton" version 2')).toMatchObject({ code: 64, stdout: "" });
 });

@@ -1,13 +1,14 @@
 /**
  * Finds the folder and the socket of a user's keeper. They depend only on the effective user and the user database,
- * never on HOME or the XDG variables, so cron, a login shell and sudo find the same keeper. ensure_keeper.ts starts it.
+ * never on HOME or the XDG variables, so cron, a login shell and sudo find the same keeper, unless BATON_KEEPER_DIR or
+ * BATON_STATE_DIR moves it. ensure_keeper.ts starts it.
  */
 import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { BatonError, errorReason } from "../../../base/errors.ts";
-import { findHomeFolder } from "../../../base/support/home_folder.ts";
+import { findHomeFolder, findNamedStateFolder } from "../../../base/support/home_folder.ts";
 import { socketPathBytesMax } from "../../../base/sockets/clear_socket_path.ts";
 import {
   checkSafeFolder,
@@ -41,9 +42,10 @@ export interface KeeperLocationOptions {
 }
 
 /**
- * Returns the location of the machine's keeper if there is one, otherwise of this user's keeper. BATON_KEEPER_DIR
- * overrides both. Throws CONFIG if the location is not safe: owned by another user, writable for others, or a symbolic
- * link. Checks every folder below the home folder or /var/tmp, and all folders above a folder that the user named.
+ * Returns the location of the machine's keeper if there is one, otherwise of this user's keeper, which BATON_STATE_DIR
+ * moves. BATON_KEEPER_DIR overrides both. Throws CONFIG if the location is not safe: owned by another user, writable for
+ * others, or a symbolic link. Checks every folder below the home folder or /var/tmp, and all folders above a folder that
+ * the user named.
  */
 export function findKeeperLocation(
   env: Readonly<Record<string, string | undefined>>,
@@ -57,6 +59,11 @@ export function findKeeperLocation(
   const machine = options.machineKeeperSocketPath ?? machineKeeperSocketPath;
   if (machineKeeperExists(machine)) return { dir: null, socketPath: machine, scope: "machine" };
   const name = join("keeper", machineId());
+  const stateFolder = findNamedStateFolder(env);
+  if (stateFolder !== null) {
+    const dir = join(stateFolder, name);
+    return locationIn({ dir, above: safeFoldersAbove(dir) });
+  }
   const home = findHomeFolder(effectiveUserId(), options.userDatabase ?? "/etc/passwd");
   const atHome = home?.startsWith("/") ? folderBelow(home, join(".local/state/baton", name), "home") : null;
   const fallback = options.fallbackFolder ?? shortFolder();
