@@ -43,9 +43,9 @@ export interface KeeperLocationOptions {
 
 /**
  * Returns the location of the machine's keeper if there is one, otherwise of this user's keeper, which BATON_STATE_DIR
- * moves. BATON_KEEPER_DIR overrides both. Throws CONFIG if the location is not safe: owned by another user, writable for
- * others, or a symbolic link. Checks every folder below the home folder or /var/tmp, and all folders above a folder that
- * the user named.
+ * moves. BATON_KEEPER_DIR overrides both. Throws CONFIG if the location is not safe: owned by another user, writable
+ * for others, or a symbolic link. Checks every folder below the home folder or /var/tmp, and all folders above a folder
+ * that the user named.
  */
 export function findKeeperLocation(
   env: Readonly<Record<string, string | undefined>>,
