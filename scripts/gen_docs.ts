@@ -15,7 +15,6 @@ import { flagWithPlaceholder, optionHelpEntries, writtenDefault } from "../comma
 import { lockCommandVariables, messageCommandVariables } from "../src/base/config/child_variables.ts";
 import { isPerSectionKey, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
 import { httpProxyVariables, unusedTlsVariables } from "../src/base/config/http_settings.ts";
-import { traceVariables } from "../src/base/config/trace_settings.ts";
 import { stateVariables } from "../src/base/support/home_folder.ts";
 import { colorVariables } from "../src/base/terminal/color.ts";
 import { alertRules, alertRulesFile } from "./docs/alert_rules.ts";
@@ -86,8 +85,8 @@ function environmentPage(): string {
     "",
     "## Proxies",
     "",
-    "Read by the commands that send requests: `retry-processor` `call --url`, `run` and `serve`, and all that send " +
-    "traces. Requests to this machine (`localhost`, 127.0.0.0/8, ::1, 0.0.0.0, ::) use no proxy.",
+    "Read by the commands that send requests: `retry-processor` `call --url`, `run` and `serve`. " +
+    "Requests to this machine (`localhost`, 127.0.0.0/8, ::1, 0.0.0.0, ::) use no proxy.",
     "",
     ...markdownTable(["variable", "meaning"], rows(httpProxyVariables)),
     "",
@@ -95,12 +94,6 @@ function environmentPage(): string {
       unusedTlsVariables.map((name) => `\`${name}\``).join(", ")
     }, which other programs obey, have no effect: each TLS connection checks ` +
     "certificates by the authorities of its `…-ca` option or setting, else by those of the system and of the runtime.",
-    "",
-    "## Traces",
-    "",
-    "Read by the commands that send [traces](observe.md#traces).",
-    "",
-    ...markdownTable(["variable", "meaning"], rows(traceVariables)),
     "",
     "## Set for commands",
     "",

@@ -11,7 +11,6 @@ import {
   connectionSettings,
   historySettings,
   lockSettings,
-  traceSettings,
 } from "../../src/coordination/settings/coordination_settings.ts";
 import { choiceType, durationType, integerType, textType, waitType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -126,7 +125,6 @@ export const lockCommandSettings = {
   ...shellLineSettings,
   ...lockSettings,
   ...historySettings,
-  ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 

@@ -103,7 +103,6 @@ export async function runLockedJob(
         place,
         note,
         passAuth: values.passAuth,
-        trace: facts.trace,
       }),
     });
     facts.outcome = outcome;

@@ -8,12 +8,11 @@ import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { connectionSecretVariables, wantsTraces } from "../../src/coordination/settings/coordination_settings.ts";
+import { connectionSecretVariables } from "../../src/coordination/settings/coordination_settings.ts";
 import { chooseProgressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
 import { mirroredSignals } from "../../src/coordination/job/lock_ending.ts";
 import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
 import { MessageCommand } from "./message_command.ts";
-import type { MessageTrace } from "./message_trace.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
 import type { PubsubClientArguments, PubsubClientRun } from "./client_options.ts";
 import { type Io, stderrSentencePrinter } from "../../src/base/terminal/io.ts";
@@ -30,7 +29,7 @@ type Sink = (fetched: MessageFetchResult) => Promise<ExitCode | null>;
 
 type GetValue =
   | ("count" | "wait" | "follow" | "untilEmpty" | "outDir" | "exec" | "ack" | "lines" | "null" | "json")
-  | ("progress" | "quiet" | "verbose" | "pubsubTimeout" | "traceOtlp");
+  | ("progress" | "quiet" | "verbose" | "pubsubTimeout");
 
 /** A get while it runs: by `get`, `peek` or `baton subscribe`. */
 export interface ClientGetRun extends Pick<PubsubClientRun, "client" | "signal"> {
@@ -49,8 +48,7 @@ export async function runClientGet(run: ClientGetRun): Promise<ExitCode> {
   const max = manual ? 1 : values.count ?? (follow || untilEmpty ? Infinity : 1);
   const subscriber = new Subscriber(client, target.topic);
   using children = values.exec === undefined ? null : makeMessageCommand(run, values.exec);
-  await using trace = await openTrace(run);
-  const sink = sinkOf(run, subscriber, { children, trace }, { single: max === 1, peek: peek || manual });
+  const sink = sinkOf(run, subscriber, children, { single: max === 1, peek: peek || manual });
   using progress = await makeProgressLine(run, max);
   let had = 0;
   for (;;) {
@@ -87,13 +85,6 @@ export async function runClientGet(run: ClientGetRun): Promise<ExitCode> {
     );
   }
   return exitCodes.FALSE;
-}
-
-/** Returns null if no spans are sent. Only deliveries to a command have spans. */
-async function openTrace({ call: { values, io }, target: { topic } }: ClientGetRun): Promise<MessageTrace | null> {
-  if (values.exec === undefined || !wantsTraces(io.env, values)) return null;
-  const { MessageTrace } = await import("./message_trace.ts");
-  return await MessageTrace.open(io, { topic, quiet: values.quiet });
 }
 
 /** A user may watch the terminal while messages go to a folder or a file. */
@@ -158,7 +149,7 @@ export function checkClientGetOptions(
 function sinkOf(
   run: ClientGetRun,
   subscriber: Subscriber,
-  { children, trace }: { readonly children: MessageCommand | null; readonly trace: MessageTrace | null },
+  children: MessageCommand | null,
   { single, peek }: { single: boolean; peek: boolean },
 ): Sink {
   const { call: { values, io }, target, client } = run;
@@ -170,7 +161,7 @@ function sinkOf(
       return Promise.resolve(null);
     };
   }
-  if (children !== null) return execSink(run, subscriber, { children, trace });
+  if (children !== null) return execSink(run, subscriber, children);
   const end = new TextEncoder().encode(single && !values.json ? separatorOf(values) : values.null ? "\0" : "\n");
   return async ({ messages, missed, loss }) => {
     const last = messages.at(-1)?.id ?? 0;
@@ -211,7 +202,7 @@ function makeMessageCommand({ call, target, client, signal }: ClientGetRun, line
 function execSink(
   { call, target: { topic }, signal, failureAdvice }: ClientGetRun,
   subscriber: Subscriber,
-  { children, trace }: { readonly children: MessageCommand; readonly trace: MessageTrace | null },
+  children: MessageCommand,
 ): Sink {
   const end = new TextEncoder().encode(separatorOf(call.values));
   return async ({ messages }) => {
@@ -219,14 +210,11 @@ function execSink(
       if (signal.aborted) throw signal.reason;
       subscriber.recordDelivery(message.id);
       const body = end.byteLength === 0 ? message.body : Buffer.concat([message.body, end]);
-      const span = trace?.begin(message.id);
       const { code, signal: endedBy } = await children.run({ ...message, body }, {
-        ...span?.environment,
         BATON_TOPIC: topic,
         BATON_MESSAGE_ID: String(message.id),
         BATON_REDELIVERED: message.redelivered ? "1" : "0",
       });
-      span?.end(code);
       if (code !== 0) {
         if (signal.aborted) throw signal.reason;
         if (!call.values.quiet) {

@@ -1,5 +1,4 @@
 /** Settings and arguments of `baton pubsub client`. The client ID stands before the operation, or comes from --id. */
-import { traceSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { choiceType, durationType, integerType, textType } from "../../src/base/config/value_types.ts";
@@ -55,7 +54,6 @@ export const pubsubClientCommandSettings = {
     help: "print the result as JSON; get: one line for each message; put: also whether the topic has subscribers",
   }),
   ...progressSettings,
-  ...traceSettings,
   ...clientConnectionSettings,
 } satisfies SettingTable;
 

@@ -1,5 +1,4 @@
 /** `baton subscribe`: delivers the messages of a topic as they arrive. The user need not choose a client ID. */
-import { traceSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -42,7 +41,6 @@ const subscribeSettings = {
     help: "end the subscription; messages that wait are lost for it",
   }),
   ...progressSettings,
-  ...traceSettings,
   ...connectionSettingsWithDefaultId("USER@HOST"),
 } satisfies SettingTable;
 

@@ -10,9 +10,7 @@ import { formatDuration } from "../../src/base/support/duration.ts";
 import { mayBeStored } from "../../src/retry/queue/stored_message.ts";
 import type { CommandStore } from "../../src/retry/queue/store_methods.ts";
 import { openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
-import { wantsTraces } from "../../src/coordination/settings/coordination_settings.ts";
 import { type CallCall, callSettings } from "./call_options.ts";
-import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { type FirstTryResult, tryCommand } from "./first_try.ts";
 import { checkHttpOptions } from "./http_options.ts";
 import { readBody } from "./read_body.ts";
@@ -72,12 +70,8 @@ async function runCall(call: CallCall): Promise<ExitCode> {
     openError = error;
   }
   await using _ = store;
-  await using trace = wantsTraces(io.env, values)
-    ? await (await import("./call_trace.ts")).openCallTrace(call, location.name)
-    : null;
   const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, values.retryMaxBody);
-  const result = await tryOnce(body, trace?.span ?? null);
-  trace?.end(result);
+  const result = await tryOnce(body);
   const ownCode = await settleTry(call, result, { body, name: location.name, store: openError ?? store });
   if (ownCode !== null) return ownCode;
   if (result.signal) throw new StoppedBySignal(result.signal);
@@ -135,9 +129,7 @@ function notStored(code: ExitCode): ExitCode | null {
 }
 
 /** Returns the function that runs the command or sends the request. Throws USAGE. */
-async function firstTryOf(
-  call: CallCall,
-): Promise<(body: Uint8Array, trace: TryTrace | null) => Promise<FirstTryResult>> {
+async function firstTryOf(call: CallCall): Promise<(body: Uint8Array) => Promise<FirstTryResult>> {
   const { values: { url }, names, command, sources } = call;
   const rules = readRetryRules(call.values, sources, { exits: url === undefined, statuses: url !== undefined });
   checkHttpOptions("call", url, sources.flags);
@@ -155,5 +147,5 @@ async function firstTryOf(
   if (/^https?:\/\//.test(program)) {
     throw new BatonError("USAGE", `call: "${program}" is a URL: write --url ${program}`);
   }
-  return (body, trace) => tryCommand(call, command, { body, rules, trace });
+  return (body) => tryCommand(call, command, { body, rules });
 }

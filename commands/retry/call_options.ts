@@ -1,5 +1,4 @@
 /** Options of `baton retry-processor call`. */
-import { traceSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import {
   retryLimitSettings,
   retryPolicySettings,
@@ -35,7 +34,6 @@ export const callSettings = {
   }),
   ...retryPolicySettings,
   ...retryLimitSettings,
-  ...traceSettings,
 } satisfies SettingTable;
 
 export type CallCall = CommandCall<typeof callSettings>;

@@ -2,11 +2,9 @@
 import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { errorMessage } from "../../src/base/errors.ts";
 import type { BackendResponse } from "../../src/base/http/http_client.ts";
-import { replaceHttpHeaders } from "../../src/base/http/http_headers.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
 import { readRetryAfter } from "../../src/retry/targets/http_target.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "../../src/retry/targets/outcome.ts";
-import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { StdoutReaderGone } from "../../src/base/terminal/io.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
@@ -25,23 +23,20 @@ export function makeUrlTry(
   call: CallCall,
   url: string,
   rules: RetryRules,
-): (body: Uint8Array, trace: Pick<TryTrace, "headers"> | null) => Promise<FirstTryResult> {
+): (body: Uint8Array) => Promise<FirstTryResult> {
   const { values, io } = call;
   const target = parseBackend(url, { isWhole: true });
   const method = parseMethod(values.method);
   // The key is stored, too, so that all tries are one message for the backend.
-  const given = [...parseHeaders(values.headers ?? []), ["Idempotency-Key", newGuid()] as const];
+  const headers = [...parseHeaders(values.headers ?? []), ["Idempotency-Key", newGuid()] as const];
   const what = `${method} ${target.origin}${target.path.replace(/\?.*/s, "")}`;
   const client = openHttpClient(call, { places: [target] });
-  return async (body, trace) => {
+  return async (body) => {
     using _client = client;
-    const sent = replaceHttpHeaders(given, trace?.headers ?? []);
-    // The later tries of a request that came with a trace are beside this one, not below it.
-    const headers = given.some(([name]) => name.toLowerCase() === "traceparent") ? given : sent;
     const head = { kind: "http", ...target, method, headers } as const;
     using stop = new StopSignalListener(processSignals());
     const { signal } = stop;
-    const result = await client.send({ ...target, method, headers: sent, body }, {
+    const result = await client.send({ ...target, method, headers, body }, {
       timeoutMs: values.retryAttemptTimeout,
       signal,
       mayFollow: (status) => isFollowed(status, rules, values.follow),

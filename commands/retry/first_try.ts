@@ -10,8 +10,6 @@ import { startGuard } from "../../src/base/process/guard/guard.ts";
 import type { TryEnd } from "../../src/retry/queue/message_life.ts";
 import type { MessageHead } from "../../src/retry/queue/stored_message.ts";
 import { outcomeOfExit, type RetryRules } from "../../src/retry/targets/outcome.ts";
-import type { TryTrace } from "../../src/retry/targets/target.ts";
-import { readSpanVariables } from "../../src/base/trace/trace_context.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { openMessageBodyFile } from "../../src/base/process/spawn/unnamed_file.ts";
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
@@ -49,18 +47,13 @@ const interruptions: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]
 export async function tryCommand(
   call: CallCall,
   command: readonly string[],
-  { body, rules, trace }: {
-    readonly body: Uint8Array;
-    readonly rules: RetryRules;
-    readonly trace: Pick<TryTrace, "environment"> | null;
-  },
+  { body, rules }: { readonly body: Uint8Array; readonly rules: RetryRules },
 ): Promise<FirstTryResult> {
-  const end = await runCommandOnce(call, command, { body, env: trace?.environment ?? {} });
-  const parent = readSpanVariables({ ...call.io.env, ...trace?.environment });
+  const end = await runCommandOnce(call, command, body);
   const { code: endCode, how } = describeCommandEnd(end, call.values.retryAttemptTimeout);
   const code = typeof endCode === "number" ? endCode : toExitCode(endCode);
   return {
-    head: { kind: "command", argv: command, cwd: process.cwd(), ...(parent === null ? {} : { trace: parent }) },
+    head: { kind: "command", argv: command, cwd: process.cwd() },
     what: command[0] ?? "",
     how,
     outcome: outcomeOfExit(code, rules),
@@ -74,7 +67,7 @@ export async function tryCommand(
 async function runCommandOnce(
   { values, io }: CallCall,
   command: readonly string[],
-  { body, env }: { readonly body: Uint8Array; readonly env: TryTrace["environment"] },
+  body: Uint8Array,
 ): Promise<ChildOutcome> {
   const clock = systemClock();
   const signals = processSignals();
@@ -85,7 +78,7 @@ async function runCommandOnce(
   try {
     const outcome = await superviseChild({
       command,
-      env,
+      env: {},
       lease: new LocalLease(clock, guardMs),
       clock,
       guard: startGuard(stderrSentencePrinter(io)),

@@ -9,19 +9,11 @@ import {
   retryTopicSettings,
 } from "../../src/retry/settings/retry_settings.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
-import {
-  connectionSettings,
-  traceSettings,
-  wantsTraces,
-} from "../../src/coordination/settings/coordination_settings.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { readDeadLetterDestination } from "../../src/retry/dead_letters/dead_letter_destination.ts";
 import type { StoreDatabase, StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
-import type { HttpHeaders } from "../../src/base/http/http_headers.ts";
-import type { TrySpan } from "../../src/retry/targets/try_span.ts";
-import type { Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import type { Log } from "../../src/base/support/log.ts";
 import type { ClientStates, TopicClients } from "../../src/retry/targets/topic_clients.ts";
 import type { CommandCall } from "../command.ts";
 
@@ -39,7 +31,6 @@ export const processorSettings = {
   pubsubServiceKey,
   pubsubRetryTimeout,
   ...pubsubKeySettings,
-  ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -83,39 +74,4 @@ async function openDatabaseStates(database: StoreDatabase, name: string): Promis
   ]);
   await PostgresRetryStore.prepare(database);
   return await DatabaseClientStates.open(database, { name, clock: systemClock() });
-}
-
-export interface ProcessorTraces extends AsyncDisposable {
-  wrap(target: Target, storeName: string): Promise<Target>;
-  /** `headers`: those of the request. */
-  beginFirstTry(storeName: string, headers: HttpHeaders): TrySpan;
-}
-
-/** Null: no traces are sent. */
-export async function openProcessorTraces(
-  { values, io }: Pick<CommandCall<typeof processorSettings>, "values" | "io">,
-  log: Log,
-): Promise<ProcessorTraces | null> {
-  if (!wantsTraces(io.env, values)) return null;
-  const [{ readBuildFacts }, { TraceSource }, { firstTrySpan }] = await Promise.all([
-    import("../../src/base/support/build.ts"),
-    import("../../src/base/trace/trace_source.ts"),
-    import("../../src/retry/targets/try_span.ts"),
-  ]);
-  const { release: version } = readBuildFacts();
-  const source = new TraceSource({
-    env: io.env,
-    version,
-    clock: systemClock(),
-    passAuth: false,
-    onProblem: (sentence) => log("warning", "traces_lost", sentence),
-  });
-  return {
-    async wrap(target, storeName) {
-      const { tracedTarget } = await import("../../src/retry/targets/traced_target.ts");
-      return tracedTarget(target, source, storeName);
-    },
-    beginFirstTry: (storeName, headers) => firstTrySpan(source, storeName, headers),
-    [Symbol.asyncDispose]: () => source.close(),
-  };
 }

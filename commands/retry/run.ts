@@ -19,7 +19,7 @@ import { type ExitCode, exitCodes, toExitCode } from "../../src/base/exit_codes.
 import { checkListenAddress, planStatusPage, refuseOpenSockets } from "../../src/base/config/listen_address.ts";
 import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
 import { checkHttpOptions, httpRequestSettings, openHttpClient } from "./http_options.ts";
-import { openProcessorTraces, openTopicClients, processorSettings } from "./processor_options.ts";
+import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { readRetryRules } from "../../src/retry/processor/retry_rules.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
@@ -160,10 +160,8 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
       : await (await import("../../src/retry/targets/topic_target.ts"))
         .openTopicTarget(topics, topic, { waits: until === "stopped", log });
     using client = openHttpClient(call, { places: backend === null ? [] : [backend], log });
-    const untraced = putter?.target ?? targetOf(call, location.name, { guard, log, client, backend, head, rules });
+    const target = putter?.target ?? targetOf(call, location.name, { guard, log, client, backend, head, rules });
     const openStore = serviceStoreOpener(location);
-    await using traces = await openProcessorTraces(call, log);
-    const target = traces === null ? untraced : await traces.wrap(untraced, location.name);
     const options = { location, openStore, target, values, sources, log, until, topics } as const;
     await using processor = await StoreProcessor.open(options);
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);

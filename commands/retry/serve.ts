@@ -10,7 +10,6 @@ import {
 } from "../../src/retry/settings/retry_settings.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { HttpClient } from "../../src/base/http/http_client.ts";
-import type { HttpHeaders } from "../../src/base/http/http_headers.ts";
 import type { HttpRequestTarget } from "../../src/base/http/request_target.ts";
 import { parseBackend } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
@@ -28,7 +27,7 @@ import {
 import { openStoreOnly, type ProxyService, serveUntilStopped } from "../../src/retry/http_proxy/proxy_service.ts";
 import { RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
-import { openProcessorTraces, openTopicClients, processorSettings, type ProcessorTraces } from "./processor_options.ts";
+import { openTopicClients, processorSettings } from "./processor_options.ts";
 import { httpClientSettings, openHttpClient } from "./http_options.ts";
 import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 import type { Log } from "../../src/base/support/log.ts";
@@ -159,10 +158,9 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   });
   const rules = readRetryRules(values, sources, { exits: false, statuses: true });
   using client = openHttpClient(call, { places: [backend], log });
-  await using traces = await openProcessorTraces(call, log);
   await using service = values.noProcess
     ? await openStoreOnly(location, readStoreRules(values, sources))
-    : await openWithProcessor(call, { backend, location, log, traces, client, rules });
+    : await openWithProcessor(call, { backend, location, log, client, rules });
   const proxy = new RetryHttpProxy({
     client,
     backend,
@@ -178,7 +176,6 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     storedStatus: values.retryAnswerStored ?? null,
     clock: systemClock(),
     gate: service.gate,
-    ...(traces === null ? {} : { traceTry: (headers: HttpHeaders) => traces.beginFirstTry(location.name, headers) }),
     onStored(id, why, isTried) {
       if (!isTried) service.countUntried();
       log("info", "stored", `stored ${id}: the first try ${why}`, { id });
@@ -201,17 +198,16 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
 
 async function openWithProcessor(
   call: ServeCall,
-  { backend, location, log, traces, client, rules }: {
+  { backend, location, log, client, rules }: {
     readonly backend: HttpRequestTarget;
     readonly location: StoreLocation;
     readonly log: Log;
-    readonly traces: ProcessorTraces | null;
     readonly client: HttpClient;
     readonly rules: RetryRules;
   },
 ): Promise<ProxyService> {
   const { values, sources } = call;
-  const untraced = new HttpTarget({
+  const target = new HttpTarget({
     client,
     backend,
     method: "POST",
@@ -220,7 +216,6 @@ async function openWithProcessor(
     follow: values.follow,
     timeoutMs: values.retryAttemptTimeout,
   });
-  const target = traces === null ? untraced : await traces.wrap(untraced, location.name);
   const topics = await openTopicClients(call, location, undefined);
   const openStore = serviceStoreOpener(location);
   const processor = await StoreProcessor.open({

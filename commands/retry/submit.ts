@@ -14,7 +14,6 @@ import { openServiceStore } from "../../src/retry/queue/open_retry_store.ts";
 import { MessageSubmission } from "../../src/retry/queue/message_submission.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import { readSpanVariables } from "../../src/base/trace/trace_context.ts";
 import { throwIfAborted } from "../../src/base/support/abort.ts";
 import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";
 import { requireInputFile } from "../input_files.ts";
@@ -76,12 +75,10 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   if (path === null && io.stdinIsTerminal && !values.quiet) {
     io.err("baton: reading the message from the terminal; end it with ^D\n");
   }
-  const trace = readSpanVariables(io.env);
   const head: MessageHead = {
     kind: "command",
     argv: command,
     cwd: command === null ? null : process.cwd(),
-    ...(trace === null ? {} : { trace }),
   };
   using stop = new StopSignalListener(processSignals());
   const { retryMaxBytes: maxBytes, retryMaxMessages: maxMessages } = values;

@@ -8,7 +8,7 @@ const left: Readonly<Record<string, KnownCounts>> = {
     scripts: 1,
     "test/checker": 1,
     "test/coordination": 72,
-    "test/operator": 16,
+    "test/operator": 9,
     "test/program": 6,
     "test/pubsub": 67,
     "test/retry": 37,

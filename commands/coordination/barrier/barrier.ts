@@ -190,7 +190,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
       keepsGuard: true, // it may also be killed while it waits for the others
       grantedAtMs,
       signal: stop.signal,
-      env: commandEnvironment(io, { ...job, trace: facts.trace }),
+      env: commandEnvironment(io, job),
     });
     facts.outcome = outcome;
     isGuardLeft = outcome.kind === "breach";

@@ -2,7 +2,7 @@
 import type { ConfigSources } from "../../../src/base/config/resolve_settings.ts";
 import { barrierSettings } from "../../../src/coordination/settings/command_settings.ts";
 import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
-import { connectionSettings, traceSettings } from "../../../src/coordination/settings/coordination_settings.ts";
+import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { coordinationObjectPath } from "../../../src/coordination/nodes/node_paths.ts";
@@ -28,7 +28,6 @@ const flags = {
 export const barrierCommandSettings = {
   ...flags,
   ...commandSettings,
-  ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 

@@ -1,11 +1,7 @@
 /** The settings of `baton cron`, and which operation takes which of them. Pure. */
 import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { logSettings } from "../../../src/coordination/settings/command_settings.ts";
-import {
-  connectionSettings,
-  historySettings,
-  traceSettings,
-} from "../../../src/coordination/settings/coordination_settings.ts";
+import { connectionSettings, historySettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { durationType, integerType, textType, type ValueType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { isUnixTimeMs } from "../../../src/base/support/instant.ts";
@@ -69,7 +65,6 @@ export const cronSettings = {
   json,
   historyKeep,
   historyMaxAge,
-  ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 

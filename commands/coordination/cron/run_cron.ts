@@ -2,7 +2,6 @@
 import { JobOutputFolder } from "../../../src/coordination/cron/job_output.ts";
 import { readCrontab, requireValidCrontab } from "../../../src/coordination/cron/cron_file.ts";
 import { runCronService } from "../../../src/coordination/cron/cron_service.ts";
-import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { StderrLineSink } from "../../../src/base/terminal/log_sink.ts";
 import { createProcessLog, ioWithLoggedMessages } from "../../../src/base/terminal/process_log.ts";
@@ -27,12 +26,6 @@ export async function runCron(file: string, call: CommandCall<typeof cronSetting
   const folder = values.outputDir === undefined ? null : new JobOutputFolder(values.outputDir, values.outputKeep);
   const { scope } = values;
   const place = chooseCoordinationServers({ ...call, quiet, verbose }, logged, { what: `crontab ${file}`, scope });
-  await using traces = wantsTraces(io.env, values) ? await openTraces(logged, quiet) : null;
-  const context = { file, settings: values, io: logged, stderr, log, folder, place, traces };
+  const context = { file, settings: values, io: logged, stderr, log, folder, place };
   return await runCronService(crontab, context) === "breach" ? exitCodes.FENCE_BREACH : exitCodes.SUCCESS;
-}
-
-async function openTraces(io: CommandCall["io"], quiet: boolean) {
-  const { openTraceSource } = await import("../../../src/coordination/job/job_trace.ts");
-  return await openTraceSource(io, { quiet, passAuth: false });
 }

@@ -119,7 +119,6 @@ class ElectionRun {
         const listening = new ElectionTermSignals(signals);
         stop[Symbol.dispose]();
         stop = listening;
-        this.#facts.trace = this.#facts.trace?.next({ ...ending, exit_code: ending.exitCode }, [this.#options.name]);
         await this.#giveUp(stop.signal);
         const when = next.pauseMs === 0 ? "" : ` in ${formatDuration(next.pauseMs)}`;
         this.#print(
@@ -251,8 +250,7 @@ class ElectionRun {
   #environment(leadership: Leadership, note: LeaseNote | null): Record<string, string | undefined> {
     const { name, value, values: { passAuth } } = this.#options;
     const job = { leases: [leadership], waitedMs: leadership.waitedMs, place: this.#place, note, passAuth };
-    const { trace } = this.#facts;
-    return commandEnvironment(this.#io, { ...job, trace, election: { name, value } });
+    return commandEnvironment(this.#io, { ...job, election: { name, value } });
   }
 
   #print(what: string): void {

@@ -7,7 +7,6 @@ import {
   connectionSettings,
   historySettings,
   lockSettings,
-  traceSettings,
 } from "../../../src/coordination/settings/coordination_settings.ts";
 import { integerType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -52,7 +51,6 @@ export const electCommandSettings = {
   signal,
   publishCommand,
   ...historySettings,
-  ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 

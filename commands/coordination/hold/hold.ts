@@ -97,7 +97,6 @@ async function hold(call: CommandCall<typeof holdSettings>): Promise<ExitCode> {
     conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"],
     io: call.io,
     facts,
-    sendsSpans: false,
   } as const;
   return await runWithStatusReport({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
 }

@@ -19,8 +19,7 @@ import { type Io, stderrSentencePrinter } from "../../../src/base/terminal/io.ts
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
-import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { type PackedLockOptions, unpackLockOptions } from "./hold_options.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
@@ -44,18 +43,14 @@ export async function runHolderProcess(io: Io): Promise<ExitCode> {
   try {
     const request = JSON.parse(line) as HolderRequest<PackedLockOptions>;
     const ending = await acquireAndSupervise(request, io, { pipe, stop, signals, facts });
-    facts.trace?.end({ exit_code: ending.exitCode, message: ending.message });
     if (!pipe.isConfirmed) pipe.send({ kind: "ended", ending });
     else if (ending.message !== null) io.err(`baton: ${ending.message}\n`);
     return ending.exitCode;
   } catch (thrown) {
     const { code, message } = failureOf(thrown);
-    facts.trace?.end({ exit_code: toExitCode(code), message });
     if (!pipe.isConfirmed) pipe.send({ kind: "failed", code, message });
     else io.err(`baton: ${message}\n`);
     return exitCodes.INTERNAL;
-  } finally {
-    await facts.trace?.source.close();
   }
 }
 
@@ -74,11 +69,6 @@ async function acquireAndSupervise(
   const env = { ...process.env, BATON_LOCK_COOKIE: removeEndedHoldMarks(ended, request.env["BATON_LOCK_COOKIE"]) };
   const options = unpackLockOptions(request.options, env);
   const ownIo = holderIo(io, env, { pipe, columns: request.columns });
-  if (wantsTraces(env, options.values)) {
-    const { openJobTrace } = await import("../../../src/coordination/job/job_trace.ts");
-    const { names, quiet } = options;
-    facts.trace = await openJobTrace({ io: ownIo, verb: "hold", names, quiet, values: { passAuth: true } });
-  }
   // The wait for the lock ends when the script ends.
   using watch = new ScriptWatch(script, systemClock());
   const dependencies = lockedJobDependencies(startGuard(stderrSentencePrinter(io)));
@@ -102,8 +92,7 @@ async function acquireAndSupervise(
           ids: [first.holderId, ...others.map((lease) => lease.holderId)],
           otherHolds: held,
           abandoned: pipe.abandoned,
-          // The script outlives the hold, whose span must not become the parent of what it does later.
-          onHeld({ TRACEPARENT: _parent, TRACESTATE: _state, ...variables }) {
+          onHeld(variables) {
             isHeld = true;
             watch[Symbol.dispose]();
             pipe.send({

@@ -2,11 +2,7 @@
 import { addOriginToErrors, type ConfigSources } from "../../../src/base/config/resolve_settings.ts";
 import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
 import { poolComponentSettings, poolSettings } from "../../../src/coordination/settings/command_settings.ts";
-import {
-  connectionSettings,
-  historySettings,
-  traceSettings,
-} from "../../../src/coordination/settings/coordination_settings.ts";
+import { connectionSettings, historySettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { durationType, integerType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { commandForItem } from "../../../src/coordination/pool/item_command.ts";
@@ -87,7 +83,6 @@ export const poolCommandSettings = {
   ...commandSettings,
   ...poolSettings,
   ...historySettings,
-  ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 

@@ -18,7 +18,6 @@ import { chooseCoordinationServers } from "../../coordination_session.ts";
 import type { CoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { type RunDependencies, runDependencies } from "../../../src/coordination/job/leased_command.ts";
-import type { JobTrace } from "../../../src/coordination/job/job_trace.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
 import { nestedLockCheck } from "../../../src/coordination/job/outer_locks.ts";
@@ -57,7 +56,7 @@ export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard:
     if (options.values.jobs > manyJobs) await raiseOwnOpenFilesLimit();
     const deps = runDependencies();
     using report = new PoolReport(options, io, { clock: deps.clock, jobLog });
-    const { counts, ...ending } = await connectAndRun(options, report, { deps, guard, trace: facts.trace });
+    const { counts, ...ending } = await connectAndRun(options, report, { deps, guard });
     facts.items = counts;
     return await withJobLog(ending, jobLog);
   });
@@ -79,10 +78,9 @@ async function withJobLog(ending: LockEnding, jobLog: PoolJobLog | null): Promis
   return { exitCode: exitCodes.IO, reason: "io", message };
 }
 
-async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { deps, guard, trace }: {
+async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { deps, guard }: {
   readonly deps: RunDependencies;
   readonly guard: CommandGuard;
-  readonly trace: JobTrace | undefined;
 }): Promise<PoolEnding> {
   const { values, component, quiet } = options;
   const { clock } = deps;
@@ -115,7 +113,6 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
       signals,
       guard,
       place,
-      trace,
       beside: new JobTable(),
       prepare: (options) => new PreparedChild(options),
     });

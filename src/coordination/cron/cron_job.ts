@@ -19,7 +19,6 @@ import { formatDuration } from "../../base/support/duration.ts";
 import { findHomeFolder } from "../../base/support/home_folder.ts";
 import type { Log } from "../../base/support/log.ts";
 import { ownUserName } from "../../base/support/user_name.ts";
-import type { TraceSource } from "../../base/trace/trace_source.ts";
 import type { Io } from "../../base/terminal/io.ts";
 import {
   commandEnvironment,
@@ -28,7 +27,6 @@ import {
   toSuperviseOptions,
 } from "../job/leased_command.ts";
 import { leftoversMessage, unstoppableMessage } from "../../base/process/supervise/leftovers.ts";
-import type { JobTrace } from "../job/job_trace.ts";
 import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
 import { toTickEnd } from "../job/recorded_hold.ts";
 import { cronSearchPath } from "./cron_file.ts";
@@ -55,8 +53,6 @@ export interface CronJobContext {
   readonly hangUpIgnored: boolean;
   /** The folder for the output of jobs; null to print it. */
   readonly folder: JobOutputFolder | null;
-  /** Null if no traces are sent. */
-  readonly traces: TraceSource | null;
   /** Aborts when running jobs must stop; the reason is a sentence. */
   readonly stopJobs: AbortSignal;
 }
@@ -73,7 +69,6 @@ export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context:
   const { name, options: { maxHoldMs } } = job;
   const { run } = tick;
   const grantedAtMs = clock.now();
-  const trace = await startTrace(tick, name, context);
   const lease = new ResignableLease(tick.lease);
   using _stopping = asDisposable(onAbort(stopJobs, (reason) => lease.resign(errorMessage(reason))));
   using note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
@@ -107,7 +102,6 @@ export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context:
         note,
         tick: run,
         passAuth: false,
-        trace,
       }),
       onStarted({ pid, output }) {
         log("info", "job_started", `${name}: ${tickText} starts (pid ${pid})`, { ...fields, pid });
@@ -128,7 +122,6 @@ export async function runCronJob(job: CronJob, tick: LockLeaseWithTick, context:
     const end = toTickEnd(outcome);
     const why = lease.hasResigned && outcome.kind === "revoked" ? { why: errorMessage(lease.lost.reason) } : {};
     const problem = end === null ? null : await tick.end({ ...end, ...why }).catch(errorMessage);
-    trace?.end({ exit_code: ending?.exitCode ?? null, message: ending?.message ?? null });
     const logged = { sentence: `${name}: ${tickText}`, fields };
     logEnd(log, outcome, ending, logged);
     logMissingRecord(log, { problem, unrecorded: tick.unrecorded() }, logged);
@@ -190,16 +183,6 @@ function howItEnded(outcome: ChildEnding, ending: LockEnding | null): string {
 
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
-}
-
-async function startTrace(
-  { lease }: LockLeaseWithTick,
-  name: string,
-  { traces }: CronJobContext,
-): Promise<JobTrace | undefined> {
-  if (traces === null) return undefined;
-  const { JobTrace } = await import("../job/job_trace.ts");
-  return new JobTrace(traces, "lock", { names: [name], beganMsAgo: lease.waitedMs });
 }
 
 function asDisposable(end: () => void): Disposable {

@@ -18,7 +18,6 @@ import { formatDuration } from "../../base/support/duration.ts";
 import type { Log } from "../../base/support/log.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import type { Io } from "../../base/terminal/io.ts";
-import type { TraceSource } from "../../base/trace/trace_source.ts";
 import { encodeSessionHandle } from "../../protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type RunDependencies, runDependencies } from "../job/leased_command.ts";
@@ -49,8 +48,6 @@ export interface CronServiceContext {
   /** The folder for the output of jobs; null to print it. */
   readonly folder: JobOutputFolder | null;
   readonly place: CoordinationServers;
-  /** Null if no traces are sent. */
-  readonly traces: TraceSource | null;
 }
 
 /**
@@ -74,7 +71,6 @@ class CronService {
   readonly #log: Log;
   readonly #folder: JobOutputFolder | null;
   readonly #place: CoordinationServers;
-  readonly #traces: TraceSource | null;
   readonly #deps: RunDependencies = runDependencies();
   readonly #slots: CronJobSlots;
   readonly #serversClock = new TickServersClock(this.#deps.clock, Date.now);
@@ -86,7 +82,7 @@ class CronService {
   #jobs: readonly CronJob[];
   #hasBreach = false;
 
-  constructor(crontab: Crontab, { file, settings, io, stderr, log, folder, place, traces }: CronServiceContext) {
+  constructor(crontab: Crontab, { file, settings, io, stderr, log, folder, place }: CronServiceContext) {
     this.#file = file;
     this.#settings = settings;
     this.#io = io;
@@ -94,7 +90,6 @@ class CronService {
     this.#log = log;
     this.#folder = folder;
     this.#place = place;
-    this.#traces = traces;
     this.#jobs = crontab.jobs;
     this.#slots = new CronJobSlots(settings.jobs);
     this.#warn(crontab);
@@ -207,7 +202,6 @@ class CronService {
       beside: new JobTable(),
       hangUpIgnored: signals.hangUpIgnored,
       folder: this.#folder,
-      traces: this.#traces,
       slots: this.#slots,
       serversClock: this.#serversClock,
       stopJobs: this.#stopJobs.signal,

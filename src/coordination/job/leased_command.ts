@@ -12,7 +12,6 @@ import { type Clock, systemClock } from "../../base/support/clock.ts";
 import type { CoordinationServers } from "../connect/coordination_servers.ts";
 import { connect, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import type { JobTrace } from "./job_trace.ts";
 import { leftoversMessage, unstoppableMessage } from "../../base/process/supervise/leftovers.ts";
 
 export interface CommandRunOptions {
@@ -77,7 +76,6 @@ export interface CommandRunFacts {
   readonly pool?: { readonly name: string; readonly item: string } | undefined;
   /** The tick for which the command runs, if any. */
   readonly tick?: { readonly tickMs: number; readonly attempt: number } | undefined;
-  readonly trace?: Pick<JobTrace, "startCommand"> | undefined;
 }
 
 /**
@@ -131,7 +129,6 @@ export function commandEnvironment({ env }: Io, facts: CommandRunFacts): Record<
     ...Object.fromEntries((facts.passAuth ? [] : connectionSecretVariables()).map((name) => [name, undefined])),
     ...variables,
     ...Object.fromEntries(outer.map((name) => [name, env[name]])),
-    ...facts.trace?.startCommand(facts),
   };
 }
 

@@ -6,8 +6,6 @@ import type { CommandStatusReport } from "../../base/terminal/status_report.ts";
 import { StoppedBySignal } from "../../base/process/supervise/signal_source.ts";
 import { BatonError, type ErrorCode } from "../../base/errors.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../base/exit_codes.ts";
-import { wantsTraces } from "../settings/coordination_settings.ts";
-import type { JobTrace } from "./job_trace.ts";
 import type { ReportedJobEnd } from "./job_status_writer.ts";
 import type { LockEnding } from "./lock_ending.ts";
 
@@ -18,7 +16,6 @@ export class StatusReportFacts {
   /** The fencing tokens, in the order of the names. */
   tokens: readonly string[] | null = null;
   waitedMs: number | null = null;
-  trace: JobTrace | undefined;
   items: CommandStatusReport["items"] | null = null;
 
   /** Notes that the locks were granted. No command has run under them yet. */
@@ -40,15 +37,11 @@ export interface StatusReportRunOptions {
     readonly statusFd?: number | undefined;
     readonly statusFile?: string | undefined;
     readonly conflictExitCode?: number | undefined;
-    readonly traceOtlp?: boolean;
-    readonly passAuth?: boolean;
   };
   /** The expected failures. They use --conflict-exit-code, and --quiet suppresses their message. */
   readonly conflicts: readonly ErrorCode[];
   /** Whether an expected failure counts as success, and its message is printed only with --verbose. */
   readonly skips?: boolean;
-  /** False if another process sends the spans of this call. */
-  readonly sendsSpans?: boolean;
   /** Whether --quiet also suppresses the message of an ending. */
   readonly hasQuietEndings?: boolean;
   readonly facts: StatusReportFacts;
@@ -62,24 +55,17 @@ export async function runWithStatusReport(
   options: StatusReportRunOptions,
   run: () => Promise<LockEnding>,
 ): Promise<ExitCode> {
-  const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, sendsSpans = true, facts } =
-    options;
+  const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false } = options;
   const isWritten = values.statusFd !== undefined || values.statusFile !== undefined;
   using status = isWritten ? new (await import("./job_status_writer.ts")).JobStatusWriter(options) : null;
-  const report = async (end: ReportedJobEnd) => {
-    status?.write(end);
-    await facts.trace?.sendEnd(end);
-  };
+  const report = (end: ReportedJobEnd) => status?.write(end);
   const codeOf = (code: ExitCode) => status?.isIncomplete && code === exitCodes.SUCCESS ? exitCodes.IO : code;
-  if (sendsSpans && wantsTraces(io.env, values)) {
-    facts.trace = await (await import("./job_trace.ts")).openJobTrace(options);
-  }
   let ending: LockEnding;
   try {
     ending = await run();
   } catch (thrown) {
     if (thrown instanceof StoppedBySignal) {
-      await report({ reason: "stopped_by_signal", exit_code: null, signal: thrown.signal, message: null });
+      report({ reason: "stopped_by_signal", exit_code: null, signal: thrown.signal, message: null });
       throw thrown;
     }
     if (!(thrown instanceof BatonError)) throw thrown;
@@ -87,14 +73,14 @@ export async function runWithStatusReport(
     const isConflict = conflicts.includes(code);
     const conflictExitCode = skips ? exitCodes.SUCCESS : values.conflictExitCode ?? toExitCode(code);
     const exitCode = isConflict ? conflictExitCode : toExitCode(code);
-    await report({ reason: code.toLowerCase(), exit_code: exitCode, signal: null, message });
+    report({ reason: code.toLowerCase(), exit_code: exitCode, signal: null, message });
     if (!isConflict) throw thrown;
     if (skips ? verbose : !quiet) io.err(`baton: ${message}\n`);
     return codeOf(exitCode);
   }
   const { exitCode, reason, message, signal = null } = ending;
   if (message !== null && !(quiet && hasQuietEndings)) io.err(`baton: ${message}\n`);
-  await report({ reason, exit_code: signal === null ? exitCode : null, signal, message });
+  report({ reason, exit_code: signal === null ? exitCode : null, signal, message });
   if (signal !== null) throw new StoppedBySignal(signal);
   return codeOf(exitCode);
 }

@@ -14,7 +14,6 @@ import type { Clock } from "../../base/support/clock.ts";
 import type { CoordinationServers } from "../connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../base/exit_codes.ts";
 import { commandEnvironment, type CommandRunOptions, toSuperviseOptions } from "../job/leased_command.ts";
-import type { ItemTrace, JobTrace } from "../job/job_trace.ts";
 import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
 import { commandForItem, namesProgramByItem } from "./item_command.ts";
 import type { PoolReport } from "./pool_report.ts";
@@ -45,7 +44,6 @@ export interface PoolCommandRunnerContext {
   readonly guard: CommandGuard;
   readonly beside: JobTable;
   readonly place: CoordinationServers;
-  readonly trace?: JobTrace | undefined;
   prepare(options: SuperviseOptions): Pick<PreparedChild, "run" | "drop">;
 }
 
@@ -67,7 +65,6 @@ interface LeasedCommand {
   readonly command: readonly [string, ...string[]];
   readonly pool?: { readonly name: string; readonly item: string };
   readonly maxHoldMs: number | undefined;
-  readonly trace?: ItemTrace | undefined;
   /** The name of the lease in messages. */
   readonly what: string;
   readonly kind?: string;
@@ -117,12 +114,6 @@ export class PoolCommandRunner {
     const { clock } = this.#context;
     const command = commandForItem(this.#options.command, item, isLine);
     const what = JSON.stringify(item);
-    const token = itemLease.fencingToken.toString();
-    const trace = this.#context.trace?.startItem({
-      "baton.item": item,
-      "baton.attempt": attempt,
-      "baton.token": token,
-    });
     const { run, drop } = this.#prepare({
       lease,
       itemLease,
@@ -130,14 +121,12 @@ export class PoolCommandRunner {
       pool: { name: component, item },
       maxHoldMs: values.maxHold,
       what,
-      trace,
       more: {},
     });
     return {
       drop,
       run: async () => {
         const started = { atMs: clock.now(), wallMs: Date.now() };
-        trace?.start();
         const running = run(); // start it before printing
         jobLog?.start(item);
         if (verbose) {
@@ -146,7 +135,6 @@ export class PoolCommandRunner {
           );
         }
         const { outcome, ending } = await running;
-        trace?.end(ending);
         if (ending !== null) {
           const { exitCode } = ending;
           const signal = outcome.kind === "signaled" ? outcome.signalNumber : 0;
@@ -227,7 +215,7 @@ export class PoolCommandRunner {
   }
 
   async #prepareSupervised(
-    { lease, itemLease, command, pool, maxHoldMs, trace, more }: LeasedCommand,
+    { lease, itemLease, command, pool, maxHoldMs, more }: LeasedCommand,
   ): Promise<PreparedCommand> {
     const { report: { io }, clock, signals, guard, beside, place, prepare } = this.#context;
     const { values } = this.#options;
@@ -246,7 +234,7 @@ export class PoolCommandRunner {
       beside,
       readsNothing: true,
       signal: signals.stop,
-      env: commandEnvironment(io, { ...facts, trace, ...(pool === undefined ? {} : { pool }) }),
+      env: commandEnvironment(io, { ...facts, ...(pool === undefined ? {} : { pool }) }),
     });
     return { child, note };
   }

@@ -170,22 +170,6 @@ export const historySettings = groupSettings("output", {
   }),
 }) satisfies SettingTable;
 
-/** Setting of the commands that send traces. */
-export const traceSettings = {
-  traceOtlp: setting(toggleType(), {
-    key: "trace.otlp",
-    help: "send traces to a collector of OpenTelemetry",
-    default: false,
-  }),
-} satisfies SettingTable;
-
-export function wantsTraces(
-  { OTEL_TRACES_EXPORTER: to, OTEL_SDK_DISABLED: off }: Readonly<Record<string, string | undefined>>,
-  { traceOtlp }: { readonly traceOtlp?: boolean },
-): boolean {
-  return off !== "true" && (to ? /\botlp\b/.test(to) : traceOtlp === true);
-}
-
 let secrets: readonly string[] | undefined;
 
 /** Returns the variables with secrets, which a command does not inherit without --pass-auth. */

@@ -1,7 +1,7 @@
 /** All settings of coordination that files and variables can set. */
 import type { SettingTable } from "../../base/config/setting.ts";
 import { barrierSettings, electSettings, keeperSettings, poolSettings } from "./command_settings.ts";
-import { connectionSettings, historySettings, lockSettings, traceSettings } from "./coordination_settings.ts";
+import { connectionSettings, historySettings, lockSettings } from "./coordination_settings.ts";
 
 export { poolComponentSettings } from "./command_settings.ts";
 
@@ -13,6 +13,5 @@ export const coordinationSettings = {
   ...connectionSettings,
   ...lockSettings,
   ...historySettings,
-  ...traceSettings,
   ...poolSettings,
 } satisfies SettingTable;

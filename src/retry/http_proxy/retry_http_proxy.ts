@@ -9,7 +9,6 @@ import { forwardedHeaders, idempotencyHeader, losesBody } from "../targets/backe
 import { readRetryAfter } from "../targets/http_target.ts";
 import { type RequestBody, RequestReader } from "./request_body.ts";
 import { RequestBudget } from "./request_budget.ts";
-import type { TrySpan } from "../targets/try_span.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import { type FirstTry, mayBeStored, type MessageHead } from "../queue/stored_message.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
@@ -71,8 +70,6 @@ interface RetryHttpProxyOptions {
   readonly storedStatus: number | null;
   readonly clock: Clock;
   readonly gate: CallGate | null;
-  /** Begins the span of a first try. `headers`: those of the request. */
-  readonly traceTry?: (headers: HttpHeaders) => Pick<TrySpan, "headers" | "end">;
   /** Logs a stored message and the reason; `isTried`: there was a first try. */
   readonly onStored: (id: string, why: string, isTried: boolean) => void;
   readonly onFailure: (why: string) => void;
@@ -233,25 +230,13 @@ export class RetryHttpProxy {
   }
 
   /** Follows redirections only of a request that could be stored: for others they are the client's. */
-  async #callBackend(path: string, { method, headers, body }: ProxiedRequest): Promise<HttpSendResult> {
-    const { client, backend, timeoutMs, traceTry, rules, follow } = this.#options;
-    const span = traceTry?.(headers);
-    const sent = span === undefined ? headers : replaceHttpHeaders(headers, span.headers);
-    const result = await client.send({ origin: backend.origin, path, method, headers: sent, body }, {
+  #callBackend(path: string, { method, headers, body }: ProxiedRequest): Promise<HttpSendResult> {
+    const { client, backend, timeoutMs, rules, follow } = this.#options;
+    return client.send({ origin: backend.origin, path, method, headers, body }, {
       timeoutMs,
       signal: this.#ending.signal,
       mayFollow: (status) => !safeMethods.has(method) && isFollowed(status, rules, follow),
     });
-    if (result.kind === "responded") {
-      const { status, how } = result;
-      const outcome = outcomeOfStatus(status, rules);
-      const error = outcome === "done" ? null : how;
-      span?.end({ "baton.attempt": 1, "baton.result": outcome, "http.response.status_code": status }, error);
-    } else {
-      const outcome = isMalformed(result) ? "final" : "retry";
-      span?.end({ "baton.attempt": 1, "baton.result": outcome }, result.why);
-    }
-    return result;
   }
 
   async #passResponse(response: ServerResponse, call: ProxiedRequest, result: HttpSendResult): Promise<void> {

@@ -4,16 +4,8 @@ import type { MessageLife, TryEnd } from "./message_life.ts";
 
 /** The data of a message besides its body. */
 export type MessageHead =
-  /**
-   * Arguments of a command and its working directory; null: `run --exec` names the command. `trace`: the span that the
-   * message came from; an HTTP request has it in its headers.
-   */
-  | {
-    readonly kind: "command";
-    readonly argv: readonly string[] | null;
-    readonly cwd: string | null;
-    readonly trace?: { readonly traceparent: string; readonly tracestate?: string };
-  }
+  /** Arguments of a command and its working directory; null: `run --exec` names the command. */
+  | { readonly kind: "command"; readonly argv: readonly string[] | null; readonly cwd: string | null }
   /**
    * `path` starts with a slash and includes the query; headers are in their order. Without `origin`, `run --url` names
    * the backend.

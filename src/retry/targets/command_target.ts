@@ -10,7 +10,7 @@ import type { CommandGuard } from "../../base/process/guard/guard.ts";
 import { BatonError, type ErrorCode } from "../../base/errors.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage, MessageHead } from "../queue/stored_message.ts";
-import { type Target, type TryResult, tryResult, type TryTrace } from "./target.ts";
+import { type Target, type TryResult, tryResult } from "./target.ts";
 import { outcomeOfExit, type RetryRules } from "./outcome.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { runWithInput } from "./run_with_input.ts";
@@ -41,7 +41,7 @@ export class CommandTarget implements Target {
     this.#options = options;
   }
 
-  async deliver(message: ClaimedMessage, lease: TryLease, trace?: TryTrace): Promise<TryResult> {
+  async deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult> {
     const { line, rules, timeoutMs, killAfterMs, guard, jobTable, clock, hangUpIgnored } = this.#options;
     const command = line === null ? commandOf(message.head) : { argv: ["/bin/sh", "-c", line] as const, cwd: null };
     if (command === null) {
@@ -54,7 +54,7 @@ export class CommandTarget implements Target {
     }
     const ended = await runWithInput({
       command: command.argv,
-      env: { ...messageEnvironment(message, this.#options.storeName), ...trace?.environment },
+      env: messageEnvironment(message, this.#options.storeName),
       cwd: command.cwd,
       body: message.body,
       beside: jobTable,

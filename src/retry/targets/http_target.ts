@@ -1,10 +1,10 @@
 /** Delivers messages to a backend by HTTP. The body of the response is ignored: its status decides. */
 import type { BackendResponse, HttpClient } from "../../base/http/http_client.ts";
-import { type HttpHeaders, httpHeaderValue, replaceHttpHeaders } from "../../base/http/http_headers.ts";
+import { type HttpHeaders, httpHeaderValue } from "../../base/http/http_headers.ts";
 import type { HttpRequestTarget } from "../../base/http/request_target.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import { type Target, type TryResult, tryResult, type TryTrace } from "./target.ts";
+import { type Target, type TryResult, tryResult } from "./target.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "./outcome.ts";
 import { buildBackendRequest, parseRetryAfter } from "./backend_request.ts";
 
@@ -30,12 +30,11 @@ export class HttpTarget implements Target {
     this.#options = options;
   }
 
-  async deliver({ id, head, body }: ClaimedMessage, lease: TryLease, trace?: TryTrace): Promise<TryResult> {
+  async deliver({ id, head, body }: ClaimedMessage, lease: TryLease): Promise<TryResult> {
     const { client, rules, follow, timeoutMs } = this.#options;
     const request = buildBackendRequest(head, id, this.#options);
     if (request === null) return tryResult("final", "has a path that leads out of --url", null);
-    const headers = replaceHttpHeaders(request.headers, trace?.headers ?? []);
-    const result = await client.send({ ...request, headers, body }, {
+    const result = await client.send({ ...request, body }, {
       timeoutMs,
       signal: lease.lost,
       mayReuse: true,

@@ -4,20 +4,12 @@ import type { TryEnd } from "../queue/message_life.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 
-/** The span of a try, which it passes on. */
-export interface TryTrace {
-  /** Variables of a command. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Headers of a request. */
-  readonly headers: readonly (readonly [string, string])[];
-}
-
 export interface Target {
   /**
    * Tries once. When this resolves, nothing of the try is running on this machine; it stops by itself when the lease is
    * lost. Never rejects because of the destination.
    */
-  deliver(message: ClaimedMessage, lease: TryLease, trace?: TryTrace): Promise<TryResult>;
+  deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult>;
 }
 
 export type TryResult =
@@ -36,7 +28,7 @@ export type TryResult =
 export function ownTarget(commands: Target, requests: Target): Target {
   const hasUrl = ({ head }: ClaimedMessage) => head.kind === "http" && head.origin !== undefined;
   return {
-    deliver: (message, lease, trace) => (hasUrl(message) ? requests : commands).deliver(message, lease, trace),
+    deliver: (message, lease) => (hasUrl(message) ? requests : commands).deliver(message, lease),
   };
 }
 

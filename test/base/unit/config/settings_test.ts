@@ -27,7 +27,6 @@ import {
   connectionSettings,
   historySettings,
   lockSettings,
-  traceSettings,
 } from "../../../../src/coordination/settings/coordination_settings.ts";
 
 const { all: allSettings } = await loadProductSettings();
@@ -58,7 +57,6 @@ test("no two settings share a name, a key or a variable", () => {
       connectionSettings,
       lockSettings,
       historySettings,
-      traceSettings,
       poolSettings,
       ...commands,
       ...pubsub,
