@@ -45,7 +45,6 @@ const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...st
   ["baton barrier NAME --set|--lift|--wait --json", election.gateJsonShape, "gate", "gate_closed"],
   ["baton pool status COMPONENT --json", lock.poolStatusJsonShape, "pool_status"],
   ["baton check --json", job.checkJsonShape, "check", "check_lost"],
-  ["baton fence zk set|create|delete PATH --json", job.fenceJsonShape, "fence_zk"],
   ["--status-fd N, --status-file FILE", job.statusJsonShape, "status", "status_busy", "status_pool"],
   ["baton doctor --json", machine.doctorJsonShape, "doctor"],
   ["baton config show --json", machine.configJsonShape, "config_show"],

@@ -1,4 +1,4 @@
-/** JSON of check, fence zk, and --status-fd. */
+/** JSON of check and --status-fd. */
 import * as z from "zod";
 import { countShape, tokenShape, versionShape } from "./common_shapes.ts";
 
@@ -9,14 +9,6 @@ export const checkJsonShape = z.strictObject({
   remaining_ms: countShape.nullable().describe("certain remaining time; null if only the server could be asked"),
 });
 export type CheckJson = z.infer<typeof checkJsonShape>;
-
-export const fenceJsonShape = z.strictObject({
-  version: versionShape,
-  action: z.enum(["set", "create", "delete"]),
-  path: z.string().describe("for a sequential node with its number"),
-  node_version: countShape.nullable().describe("the node's version after this write; null for a deleted node"),
-});
-export type FenceJson = z.infer<typeof fenceJsonShape>;
 
 /** `StatusReport` of src/base/terminal/status_report.ts. */
 export const statusJsonShape = z.strictObject({

@@ -20,7 +20,6 @@ const commands: readonly (readonly string[])[] = [
   ["pool", "status", "papers"],
   ["doctor"],
   ["check"],
-  ["fence", "zk", "set", "/bench", "x"],
   ["__complete", "who", ""],
 ];
 
@@ -78,10 +77,6 @@ async function prepared(env: Environment): Promise<AsyncDisposable & { readonly 
     stderr: "inherit",
   });
   await pool.exited;
-  await Bun.spawn([baton, "fence", "zk", "create", "/bench", "x"], {
-    env: inJob,
-    stdio: ["ignore", "ignore", "ignore"],
-  }).exited;
   return {
     env: inJob,
     async [Symbol.asyncDispose]() {

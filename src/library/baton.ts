@@ -24,14 +24,6 @@ export { BatonError, type ErrorCode } from "../base/errors.ts";
 export type { KeeperOptions } from "../coordination/keeper/lifecycle/keeper_server.ts";
 export { type Keeper, startKeeper } from "../coordination/keeper/lifecycle/start_keeper.ts";
 export { Barrier, type BarrierEnterOptions, type BarrierOptions } from "./barrier_object.ts";
-export {
-  Fence,
-  type FencedCallOptions,
-  type FencedChangeOptions,
-  type FencedCreateOptions,
-  type FenceOptions,
-} from "./fence_object.ts";
-export type { FencedWriteResult } from "../coordination/fence/fenced_write.ts";
 export { Election, type ElectionCampaignOptions, type ElectionOptions } from "./election_object.ts";
 export { Lock, type LockAcquireOptions, type LockOptions, Semaphore, type SemaphoreOptions } from "./lock_object.ts";
 export { Pool, type PoolItemContext, type PoolItems, type PoolOptions, type PoolWork } from "./pool_object.ts";

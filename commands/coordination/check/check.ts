@@ -8,7 +8,7 @@ import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { durationType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
-import { findOwnHolderNode } from "../../../src/coordination/admin/own_holder.ts";
+import { hasOwnHolder } from "../../../src/coordination/admin/own_holder.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
@@ -54,7 +54,7 @@ async function check(call: CommandCall<typeof settings>): Promise<ExitCode> {
       `baton check takes no names, not "${call.names.join(" ")}": it checks the lock of the command that runs it`,
     );
   }
-  const job = requireOuterLocks(io.env, "baton check", "check");
+  const job = requireOuterLocks(io.env);
   const names = job.locks.map(({ name }) => name);
   const remainingMs = await remainingLeaseMs(io.env["BATON_LEASE"], job.ids.at(-1) ?? "");
   const isHeld = remainingMs === "unknown"
@@ -96,6 +96,6 @@ async function isOnServer(
 ): Promise<boolean> {
   const { startServer: _starts, ...options } = readCoordinationServers(values, sources).connect;
   await using zk = await connect(options);
-  const held = await Promise.all(locks.map(({ path }) => findOwnHolderNode(zk, path, ids)));
-  return held.length > 0 && held.every((holder) => holder !== null);
+  const held = await Promise.all(locks.map(({ path }) => hasOwnHolder(zk, path, ids)));
+  return held.length > 0 && held.every(Boolean);
 }

@@ -26,12 +26,12 @@ export function outerHolderIds(env: Io["env"]): string[] {
 }
 
 /** Returns the locks under which this call runs. Throws USAGE outside a lock. */
-export function requireOuterLocks(env: Io["env"], command: string, what: string): OuterLocks {
+export function requireOuterLocks(env: Io["env"]): OuterLocks {
   const job = findOuterLocks(env);
   if (job !== null) return job;
   throw new BatonError(
     "USAGE",
-    `There is no lock to ${what}: run ${command} inside baton lock, hold, elect, barrier or pool`,
+    "There is no lock to check: run baton check inside baton lock, hold, elect, barrier or pool",
   );
 }
 

@@ -30,7 +30,7 @@ export function electionPath(name: string, root?: string): LockPath {
   return lockPathAt(coordinationObjectPath("elections", name, root));
 }
 
-/** Returns the node whose children are the objects of a kind: one of `kinds`, "pools" or "fences". */
+/** Returns the node whose children are the objects of a kind: one of `kinds` or "pools". */
 export function coordinationFolderPath(kind: string, root: string = defaultRootNode): string {
   return `${root === "/" ? "" : root}/${kind}`;
 }

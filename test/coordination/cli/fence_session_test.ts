@@ -172,7 +172,7 @@ test("a store that is replaced while it is waited for is not held by two", async
 
 test("what does not fit together is a matter of usage", async () => {
   const wrong: [words: string, says: string][] = [
-    ["fence", "takes run or zk, but none was given"],
+    ["fence", "takes run, but none was given"],
     ["fence walk --store s -- true", 'not "walk"'],
     ["fence run x --store s -- true", 'unexpected argument "x": put the command after --'],
     ["fence run -- true", "needs --store"],

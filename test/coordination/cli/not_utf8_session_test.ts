@@ -38,7 +38,6 @@ test("each word of a command line that names or sets something is refused", asyn
     `who -- ${one}`,
     `break ${one} --holder x`,
     `fence run --store ${one} --token 1 -- true`,
-    `fence zk set /${one} data`,
     `pubsub client ${one} ls`,
     `pubsub client bob subscribe ${one}`,
     `pubsub client bob put news --msg-id ${one} latin`,

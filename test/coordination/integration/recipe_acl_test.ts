@@ -5,9 +5,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { listObjectsInUse } from "../../../src/coordination/admin/list_in_use.ts";
 import { findOtherUses } from "../../../src/coordination/admin/use_status.ts";
-import { fencedWrite } from "../../../src/coordination/fence/fenced_write.ts";
 import { acquireLock } from "../../../src/coordination/lock/acquire_lock.ts";
-import { findOwnHolderNode } from "../../../src/coordination/admin/own_holder.ts";
 import type { Acl } from "../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import { Barrier, connect, Election, Lock, parseServers, Pool, setGate } from "../../../src/library/baton.ts";
 import { backends, describeBackend } from "../../support/backends.ts";
@@ -74,20 +72,6 @@ for (const kind of backends) {
       ]);
       expect(await findOtherUses(open, { kind: "election", name: "theirs", root })).toEqual(
         hidden === null ? [] : ["lock"],
-      );
-
-      // A folder that can be written into, and not read.
-      await owner.create("/drop", new Uint8Array(), { acl: [{ perms: 4 | 8, id: everyone }] });
-      const holder = await findOwnHolderNode(open, mine.path, [mine.holderId]);
-      const fence = { held: [{ name: "mine", node: holder?.node ?? "" }], root };
-      const data = new Uint8Array([1]);
-      const create = { do: "create", data, sequential: false } as const;
-      await fencedWrite(open, { ...create, path: "/drop/a/b", parents: true }, fence);
-      expect([...(await open.getData("/drop/a/b")).data]).toEqual([1]);
-      await owner.create("/drop/set", data, { acl: [{ perms: 2, id: everyone }] });
-      const set = fencedWrite(open, { do: "set", path: "/drop/set", data, version: 5 }, fence);
-      await expect(set).rejects.toThrow(
-        hidden === null ? "it has another version, not version 5" : "it has version 0, not version 5",
       );
     });
   });

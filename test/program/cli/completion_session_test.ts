@@ -158,10 +158,8 @@ test("each kind of name is offered where it belongs", async () => {
   expect(await words("pool clear i")).toBe("words\ninbox\n");
   expect(await words("pool inbox --joblog ''")).toBe("files\n");
   expect(await words("pool clear ''")).toBe("words\ninbox\n");
-  expect(await words("fence ''")).toBe("words\nrun\nzk\n");
-  expect(await words("fence zk ''")).toBe("words\nset\ncreate\ndelete\n");
+  expect(await words("fence ''")).toBe("words\nrun\n");
   expect(await words("fence run ''")).toBe("commands\n");
-  expect(await words("fence zk set ''")).toBe("words\n");
   expect(await words("who t")).toBe("words\ntwo words\n");
   expect(await words("who --kind election ''")).toBe("words\necho\n");
 });
@@ -174,9 +172,6 @@ test("behind a word that chooses what a command does, only the options are offer
     ["pool status", "--kill-after"],
     ["pool clear", "--json"],
     ["pool clear", "--loop"],
-    ["fence run", "--data-file"],
-    ["fence run", "--root"],
-    ["fence zk", "--store"],
     ["config check", "--origin"],
     ["keeper backup", "--json"],
     ["keeper verify", "--listen"],
@@ -189,7 +184,6 @@ test("behind a word that chooses what a command does, only the options are offer
   expect(await words("pool clear c --items a --")).toEqual(expect.arrayContaining(["--query-timeout", "--quiet"]));
   expect(await words("pool c --")).toEqual(expect.arrayContaining(["--jobs", "--items", "--"]));
   expect(await words("pool -j 3 --")).toEqual(expect.arrayContaining(["--loop", "--"]));
-  expect(await words("fence zk set --")).toEqual(expect.arrayContaining(["--data-file", "--token", "--"]));
   expect(await words("config show --")).toContain("--origin");
 });
 

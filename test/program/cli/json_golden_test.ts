@@ -147,8 +147,6 @@ test("a gate, a pool", async () => {
 test("inside a job", async () => {
   await printed('"$baton" lock -q job -- "$baton" check --json', "check");
   await printed(`"$baton" lock -q job -- "$baton" check --at-least 1h --json`, "check_lost");
-  const fence = '"$baton" fence zk create -p /app/state running --json';
-  await printed(`"$baton" lock -q job -- ${fence}`, "fence_zk");
   await session.run('"$baton" lock -q job --status-file status -- sh -c "exit 3"');
   compare("status", session.read("status"));
   const other = session.start(`exec "$baton" lock -q job -- ${hold("job")}`);

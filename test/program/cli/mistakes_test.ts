@@ -57,7 +57,6 @@ test("words in the wrong place, unknown or missing", async () => {
     ["keeper verify --listen :1", "--listen does not apply to baton keeper verify"],
     ["keeper backup copy --limit nodesMax=1", "--limit does not apply to baton keeper backup"],
     ["config check --origin", "--origin is for baton config show"],
-    ["fence run --store f --token 1 -z a:1 -- true", "--servers is for baton fence zk, not for baton fence run"],
     ["pool status c -j 2", "--jobs is for a call that runs items, not for baton pool status"],
     ["pool clear c --retries 1", "--retries is for a call that runs items, not for baton pool clear"],
     [
@@ -67,7 +66,7 @@ test("words in the wrong place, unknown or missing", async () => {
     ["elect e --on-elected ./a --on-elected ./b --value v -- true", "--on-elected is given twice"],
     ["fence run --store a --store b --token 1 -- true", "--store is given twice"],
     ["barrier g --set --max-hold 1s", "--set and --max-hold cannot be used together"],
-    ["fence", "baton fence takes run or zk, but none was given"],
+    ["fence", "baton fence takes run, but none was given"],
   ];
   for (const [words, says] of wrong) await expectRefused(words, 64, says);
 });

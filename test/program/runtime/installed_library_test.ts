@@ -74,7 +74,7 @@ afterAll(async () => {
 });
 
 test("the page has a program for each object", () => {
-  for (const name of ["Lock", "Election", "Barrier", "Pool", "Fence", "PubsubClient", "MessageStore"]) {
+  for (const name of ["Lock", "Election", "Barrier", "Pool", "PubsubClient", "MessageStore"]) {
     expect(programs.filter(({ text }) => text.includes(`new ${name}(`)).length).toBeGreaterThan(0);
   }
   for (const { prints } of programs) expect(prints.length).toBeGreaterThan(0);

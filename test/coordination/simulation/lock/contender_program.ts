@@ -8,15 +8,11 @@ import { electionPath, lockPath } from "../../../../src/coordination/nodes/node_
 import { acquireUncontendedLock } from "../../../../src/coordination/lock/uncontended_lock.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import { isLeaseRevoked, type Lease, type LockMode } from "../../../../src/base/process/lease.ts";
-import { fencedWrite } from "../../../../src/coordination/fence/fenced_write.ts";
-import { holderNodeName } from "../../../../src/coordination/lock/lock_nodes.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
-import type { Chance } from "../../../world/chance.ts";
 import { clientProgram, type ClientWorld, isExpected, RecipeClient } from "../../../world/recipe_client.ts";
 import type { SimProcess, SimProgram } from "../../../world/sim_process.ts";
-import { type FenceOracle, formatWrite } from "./fence_oracle.ts";
 import type { LeaseInUse, LockOracle } from "./lock_oracle.ts";
 import type { QueueOracle } from "./queue_oracle.ts";
 
@@ -37,8 +33,6 @@ export interface ContenderWorld extends ClientWorld {
   readonly oracle: LockOracle;
   readonly queue: QueueOracle;
   readonly settings: ContenderSettings;
-  /** With it, holders write to a store that checks their locks. */
-  readonly fence?: FenceOracle;
 }
 
 export function contenderProgram(shared: ContenderWorld): SimProgram {
@@ -65,20 +59,14 @@ class SimContender extends RecipeClient {
     this.process.world.count("grants");
     if (lease.waitedMs > 1) this.process.world.count("grants after a wait");
     this.process.world.log(() => `${this.process.name} got ${lease.path} with token ${lease.fencingToken}`);
-    const { fence } = this.#shared;
-    const { process } = this;
-    const store = fence === undefined
-      ? null
-      : new FencedStore(zk, { process, lease, fence, connect: () => this.connect(), chance: this.chance });
     try {
-      await this.#work(used, store);
+      await this.#work(used);
       if (wasQuiet) this.#shared.served.add(this.process.name);
     } finally {
       oracle.ended(used);
       this.process.onResume = () => {};
       this.process.world.log(() => `${this.process.name} releases ${lease.path}, held: ${lease.isHeld()}`);
-      if (store !== null && this.chance.is(0.1)) await store.writeBeyond(() => lease.release());
-      else await lease.release();
+      await lease.release();
     }
   }
 
@@ -143,102 +131,22 @@ class SimContender extends RecipeClient {
   }
 
   /** Works in small steps; before each one it asks whether it still holds. */
-  async #work(used: LeaseInUse, store: FencedStore | null): Promise<void> {
+  async #work(used: LeaseInUse): Promise<void> {
     const { oracle, settings, isQuiet } = this.#shared;
     const { clock } = this.process;
     this.process.onResume = () =>
       void (oracle.check(used) || this.process.world.count("mark resumed without the lock"));
     const longestMs = isQuiet() ? Math.min(1000, settings.jobMsMax) : settings.jobMsMax;
     const endMs = clock.now() + longestMs * this.chance.next();
-    // A write takes many turns.
-    const stepMs = this.chance.oneOf(store === null ? [1, 20, 100] : [10, 50, 200]);
+    const stepMs = this.chance.oneOf([1, 20, 100]);
     while (clock.now() < endMs && !used.lease.lost.aborted) {
       if (!oracle.check(used)) break;
-      await store?.write();
       await sleep(clock, stepMs * this.chance.next());
     }
-    // A job that was stopped between its check and its write.
-    if (!oracle.check(used)) await store?.write({ inOwnSession: true });
     oracle.check(used);
     const { lost } = used.lease;
     if (lost.aborted) {
       this.process.world.count(isLeaseRevoked(lost) ? "mark leadership revoked" : "mark lock lost at work");
-    }
-  }
-}
-
-/** A store that a holder writes to, with a check of its lock in the same transaction. */
-class FencedStore {
-  readonly #zk: ZooKeeper;
-  readonly #process: SimProcess;
-  readonly #lease: Lease;
-  readonly #fence: FenceOracle;
-  readonly #connect: () => Promise<ZooKeeper>;
-  readonly #chance: Chance;
-  #number = 0;
-
-  constructor(zk: ZooKeeper, { process, lease, fence, connect, chance }: {
-    readonly process: SimProcess;
-    readonly lease: Lease;
-    readonly fence: FenceOracle;
-    readonly connect: () => Promise<ZooKeeper>;
-    readonly chance: Chance;
-  }) {
-    this.#zk = zk;
-    this.#process = process;
-    this.#lease = lease;
-    this.#fence = fence;
-    this.#connect = connect;
-    this.#chance = chance;
-  }
-
-  /**
-   * Writes in the session of the lock, or in one of its own, as `baton fence zk` does: it can outlive that of the lock.
-   */
-  async write({ inOwnSession = this.#chance.is(0.2) } = {}): Promise<void> {
-    if (!inOwnSession) return void await this.#writeIn(this.#zk);
-    const zk = await this.#connect();
-    try {
-      await this.#writeIn(zk);
-    } finally {
-      await zk.close();
-    }
-  }
-
-  /** A process that the job has left writes in a session of its own while the lock is released, until it is refused. */
-  async writeBeyond(release: () => Promise<void>): Promise<void> {
-    const zk = await this.#connect().catch(() => null);
-    if (zk === null) return await release();
-    try {
-      const released = sleep(this.#process.clock, 5 * this.#chance.next()).then(release);
-      released.catch(() => {}); // handled below
-      for (let writes = 0, isOver = false; !isOver && writes < 50; writes++) isOver = !await this.#writeIn(zk);
-      await released;
-    } finally {
-      await zk.close();
-    }
-  }
-
-  /** Whether the write was done. */
-  async #writeIn(zk: ZooKeeper): Promise<boolean> {
-    const { name, path: lock, holderId, fencingToken, mode, slot } = this.#lease;
-    const write = { path: `/store-${name}`, token: fencingToken, number: ++this.#number };
-    const held = [{ name, node: `${lock}/h/${holderNodeName({ mode, slot, guid: holderId })}` }];
-    const { path } = write;
-    const data = formatWrite(write);
-    const options = { held, clock: this.#process.clock };
-    try {
-      await fencedWrite(zk, { do: "set", path, data, version: -1 }, options).catch(async (error) => {
-        if (!(error instanceof BatonError) || error.code !== "NOT_FOUND") throw error;
-        await fencedWrite(zk, { do: "create", path, data, parents: false, sequential: false }, options);
-      });
-      this.#fence.acknowledged(write);
-      return true;
-    } catch (error) {
-      if (error instanceof BatonError && ["STALE_TOKEN", "FALSE"].includes(error.code)) this.#fence.refused(write);
-      else if (!isExpected(error)) throw error;
-      else this.#process.world.count("mark fenced write without a response");
-      return false;
     }
   }
 }

@@ -14,7 +14,6 @@ import {
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../../../world/simulation.ts";
 import type { Chance } from "../../../world/chance.ts";
 import { contenderProgram } from "./contender_program.ts";
-import { FenceOracle } from "./fence_oracle.ts";
 import { LockOracle } from "./lock_oracle.ts";
 import { operatorProgram } from "./operator_program.ts";
 import { QueueOracle } from "./queue_oracle.ts";
@@ -29,8 +28,6 @@ interface LockWorldOptions extends RecipeWorldOptions {
   readonly isEager: boolean;
   /** An operator takes locks back. */
   readonly hasOperator?: boolean;
-  /** Holders write to a store that checks their locks. */
-  readonly isFenced?: boolean;
 }
 
 /** Modes of the contenders of one lock. */
@@ -77,8 +74,7 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
   const oracle = new LockOracle(shared.world, shared.tree, options);
   const queue = new QueueOracle(shared.world, shared.tree, oracle);
   const names = Array.from({ length: options.locks }, (_, index) => `lock${index + 1}`);
-  const fence = options.isFenced === true ? { fence: new FenceOracle(shared.world, shared.tree) } : {};
-  const contenders = Object.assign(shared, { oracle, queue, settings: { ...options, names }, ...fence });
+  const contenders = Object.assign(shared, { oracle, queue, settings: { ...options, names } });
   return await shared.run({
     program: contenderProgram(contenders),
     others: options.hasOperator === true ? { operator: operatorProgram(contenders) } : {},
@@ -109,20 +105,4 @@ export const electionSimulation: Simulation = {
   marks: [...marks, "mark leadership revoked"],
   gateSeeds: 40,
   gateFrom: 70,
-};
-
-/** Locks as in `lock`, all of them exclusive, whose holders write to a store behind a fence. */
-export const fenceSimulation: Simulation = {
-  name: "fence",
-  plan: (seed) =>
-    drawPlan("fence", seed, (chance) => ({
-      ...drawOptions(chance, false),
-      modes: ["exclusive"],
-      isFenced: true,
-      quietMs: 40_000,
-    })),
-  run,
-  marks: ["fenced writes", "mark fenced write without a response", "mark stale write refused"],
-  gateSeeds: 14,
-  traceSeeds: { from: 1, seeds: 1 },
 };
