@@ -45,7 +45,7 @@ export const pubsubClientCommand = defineCommand({
     "TOPIC begin and end a subscription. pending TOPIC prints how many messages wait, peek TOPIC prints the next " +
     "without acknowledging it, info TOPIC describes the topic, topics lists all. seek TOPIC start|end|MESSAGE-ID " +
     "moves the position, to after that message. After get --ack manual, ack TOPIC MESSAGE-ID acknowledges the " +
-    "message, and nak TOPIC gives it back. bench TOPIC measures the speed, in an unused topic. The ID may also be " +
+    "message. bench TOPIC measures the speed, in an unused topic. The ID may also be " +
     "given by --id: put TOPIC PATH --id ID.",
     "Exit 0 of put: every current subscriber gets the message, once. Exit 76: the outcome is unknown and the message " +
     "is kept; put TOPIC --resume sends it again, and the server recognizes it. Exit 0 of get (or of ack, with --ack " +
@@ -120,7 +120,6 @@ async function runOperation(call: PubsubClientCall, words: PubsubClientArguments
     case "peek":
       return await runClientGet(run);
     case "ack":
-    case "nak":
       return acknowledgeByClient(run);
     case "pending":
     case "info":
@@ -193,9 +192,8 @@ export async function findSubscriberPosition(
 }
 
 export function acknowledgeByClient({ target, client }: PubsubClientRun): ExitCode {
-  const { topic, operation, rest } = target;
+  const { topic, rest } = target;
   const { cursor, intent, folder } = client.state.subscriberPosition(topic);
-  if (operation === "nak") return exitCodes.SUCCESS; // the message was not acknowledged and comes again
   const word = rest[0] ?? "";
   const id = parseMessagePosition(word);
   if (typeof id !== "number") throw new BatonError("USAGE", `ack: "${word}" is not the id of a message`);

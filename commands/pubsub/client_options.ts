@@ -66,7 +66,6 @@ const operationWords = {
   get: ["TOPIC"],
   put: ["TOPIC", "[PATH]…"],
   ack: ["TOPIC", "MESSAGE-ID"],
-  nak: ["TOPIC"],
   pending: ["TOPIC"],
   peek: ["TOPIC"],
   seek: ["TOPIC", "start|end|MESSAGE-ID"],
