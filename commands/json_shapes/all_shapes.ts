@@ -82,7 +82,6 @@ const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...st
   ["baton pubsub client ID pending TOPIC --json", pubsub.pubsubPendingJsonShape, "pubsub_pending"],
   ["baton pubsub client ID info TOPIC --json", pubsub.pubsubInfoJsonShape, "pubsub_info"],
   ["baton pubsub client ID topics --json", pubsub.pubsubTopicsJsonShape, "pubsub_topics"],
-  ["baton pubsub client ID bench TOPIC --json", pubsub.pubsubBenchJsonShape, "pubsub_bench"],
   ["baton pubsub keygen [FILE] --json", machine.keygenJsonShape, "keygen", "keygen_printed"],
   ["baton retry-processor submit --json", retry.retrySubmitJsonShape, "retry_submit"],
   ["baton retry-processor ls --json, dlq ls --json", retry.retryListJsonShape, "retry_ls", "retry_dlq_ls"],

@@ -63,16 +63,6 @@ export type PubsubInfoJson = z.infer<typeof pubsubInfoJsonShape>;
 export const pubsubTopicsJsonShape = z.strictObject({ version: versionShape, topics: z.array(topic) });
 export type PubsubTopicsJson = z.infer<typeof pubsubTopicsJsonShape>;
 
-export const pubsubBenchJsonShape = z.strictObject({
-  version: versionShape,
-  topic,
-  messages: countShape,
-  bytes: countShape.describe("size of each message"),
-  puts_per_second: countShape,
-  gets_per_second: countShape,
-});
-export type PubsubBenchJson = z.infer<typeof pubsubBenchJsonShape>;
-
 export const pubsubServersJsonShape = z.strictObject({
   version: versionShape,
   servers: z.array(z.strictObject({

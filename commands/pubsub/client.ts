@@ -13,11 +13,7 @@ import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { checkPubsubName, parseMessagePosition } from "../../src/pubsub/client/client_limits.ts";
-import {
-  type ClientPosition,
-  PubsubClientSession,
-  requestTopicNames,
-} from "../../src/pubsub/client/pubsub_client_session.ts";
+import { PubsubClientSession, requestTopicNames } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { PubsubRequester } from "../../src/pubsub/client/requester.ts";
 import { runClientGet } from "./client_get.ts";
 import { runClientPut } from "./client_put.ts";
@@ -26,15 +22,8 @@ import { printJson } from "../../src/base/terminal/io.ts";
 import { openClientState, openRequester } from "./open_client.ts";
 import { openPutInput } from "./put_input.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
-import type {
-  PubsubBenchJson,
-  PubsubInfoJson,
-  PubsubPendingJson,
-  PubsubTopicsJson,
-} from "../json_shapes/pubsub_shapes.ts";
-import { Publisher } from "../../src/pubsub/client/publisher.ts";
-import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
-import { countWithNoun, printable } from "../../src/base/support/text.ts";
+import type { PubsubInfoJson, PubsubPendingJson, PubsubTopicsJson } from "../json_shapes/pubsub_shapes.ts";
+import { printable } from "../../src/base/support/text.ts";
 
 export const pubsubClientCommand = defineCommand({
   name: "pubsub client",
@@ -45,8 +34,7 @@ export const pubsubClientCommand = defineCommand({
     "TOPIC begin and end a subscription. pending TOPIC prints how many messages wait, peek TOPIC prints the next " +
     "without acknowledging it, info TOPIC describes the topic, topics lists all. seek TOPIC start|end|MESSAGE-ID " +
     "moves the position, to after that message. After get --ack manual, ack TOPIC MESSAGE-ID acknowledges the " +
-    "message. bench TOPIC measures the speed, in an unused topic. The ID may also be " +
-    "given by --id: put TOPIC PATH --id ID.",
+    "message. The ID may also be given by --id: put TOPIC PATH --id ID.",
     "Exit 0 of put: every current subscriber gets the message, once. Exit 76: the outcome is unknown and the message " +
     "is kept; put TOPIC --resume sends it again, and the server recognizes it. Exit 0 of get (or of ack, with --ack " +
     "manual): the message never comes again; with any other code no message is lost. A newline (or NUL, --null) " +
@@ -124,8 +112,6 @@ async function runOperation(call: PubsubClientCall, words: PubsubClientArguments
     case "pending":
     case "info":
       return await showClientState(run);
-    case "bench":
-      return await runPubsubBenchmark(run);
   }
 }
 
@@ -135,7 +121,7 @@ function parseSeekTarget(word: string): number | "start" | "end" {
   throw new BatonError("USAGE", `seek: "${word}" is not start, end or the id of a message`);
 }
 
-export async function showClientState(run: PubsubClientRun): Promise<ExitCode> {
+async function showClientState(run: PubsubClientRun): Promise<ExitCode> {
   const { call: { values, io }, target: { topic, operation }, client, signal } = run;
   const { info: { first = 0, end = 0, subscribers = 0, bytes = 0 }, isSubscribed, cursor, pending } = await client
     .position(topic, { signal });
@@ -166,7 +152,7 @@ export async function showClientState(run: PubsubClientRun): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-export async function listTopicsForClient(
+async function listTopicsForClient(
   { values, io }: PubsubClientCall,
   { id }: PubsubClientArguments,
   requester: PubsubRequester,
@@ -179,19 +165,7 @@ export async function listTopicsForClient(
   return exitCodes.SUCCESS;
 }
 
-/** Returns a client's position in a topic; null if the topic does not exist. Rejects with the error of the request. */
-export async function findSubscriberPosition(
-  { client, target: { topic }, signal }: PubsubClientRun,
-): Promise<ClientPosition | null> {
-  try {
-    return await client.position(topic, { signal });
-  } catch (thrown) {
-    if (thrown instanceof BatonError && thrown.code === "NOT_SUBSCRIBED") return null;
-    throw thrown;
-  }
-}
-
-export function acknowledgeByClient({ target, client }: PubsubClientRun): ExitCode {
+function acknowledgeByClient({ target, client }: PubsubClientRun): ExitCode {
   const { topic, rest } = target;
   const { cursor, intent, folder } = client.state.subscriberPosition(topic);
   const word = rest[0] ?? "";
@@ -203,70 +177,4 @@ export function acknowledgeByClient({ target, client }: PubsubClientRun): ExitCo
   }
   client.state.setPosition(topic, { cursor: id, intent, folder: null });
   return exitCodes.SUCCESS;
-}
-
-const bodyBytes = 1024;
-const chunkMessages = 256;
-
-export async function runPubsubBenchmark(run: PubsubClientRun): Promise<ExitCode> {
-  const { call: { values, io }, target: { topic }, client, signal } = run;
-  const count = values.count ?? 10_000;
-  const place = await findSubscriberPosition(run);
-  if (place !== null) checkUnused(run, place);
-  await client.subscribe(topic, { signal });
-  const putMs = await measureMs(() => new Publisher(client, topic).putAll(makeRandomBodies(count), { signal }));
-  const subscriber = new Subscriber(client, topic);
-  const getMs = await measureMs(async () => {
-    for (let had = 0; had < count;) {
-      const { messages } = await subscriber.fetch({ max: chunkMessages, signal });
-      const last = messages.at(-1);
-      if (last === undefined) break;
-      subscriber.acknowledge(last.id);
-      had += messages.length;
-    }
-  });
-  if (place?.isSubscribed !== true) await client.unsubscribe(topic, { signal });
-  const rate = (ms: number) => Math.round(count / (ms / 1000));
-  const puts_per_second = rate(putMs);
-  const gets_per_second = rate(getMs);
-  if (values.json) {
-    const result = { topic, messages: count, bytes: bodyBytes, puts_per_second, gets_per_second };
-    printJson<PubsubBenchJson>(io, { version: 1, ...result });
-  } else {
-    const rates = `${puts_per_second} puts a second, ${gets_per_second} gets a second`;
-    io.out(`${count} messages of ${bodyBytes} bytes: ${rates}\n`);
-  }
-  return exitCodes.SUCCESS;
-}
-
-/** Requires a topic without other users: the benchmark takes all messages, and all subscribers get its own. */
-function checkUnused(
-  { target: { id, topic } }: PubsubClientRun,
-  { info, isSubscribed, pending }: ClientPosition,
-): void {
-  const others = (info.subscribers ?? 0) - (isSubscribed ? 1 : 0);
-  if (others <= 0 && pending === 0) return;
-  const used = others > 0
-    ? `has ${countWithNoun(others, "other subscriber")}`
-    : `has ${countWithNoun(pending, "message")} that "${id}" has not taken`;
-  throw new BatonError(
-    "USAGE",
-    `bench: the topic "${topic}" ${used}; bench puts its own messages and takes all others: name a new topic`,
-  );
-}
-
-async function* makeRandomBodies(count: number): AsyncGenerator<Uint8Array[], void, void> {
-  for (let made = 0; made < count; made += chunkMessages) {
-    yield Array.from(
-      { length: Math.min(chunkMessages, count - made) },
-      () => crypto.getRandomValues(new Uint8Array(bodyBytes)),
-    );
-    await Promise.resolve();
-  }
-}
-
-async function measureMs(work: () => Promise<unknown>): Promise<number> {
-  const startMs = performance.now();
-  await work();
-  return performance.now() - startMs;
 }

@@ -71,7 +71,6 @@ const operationWords = {
   seek: ["TOPIC", "start|end|MESSAGE-ID"],
   topics: [],
   info: ["TOPIC"],
-  bench: ["TOPIC"],
 } as const;
 
 export type ClientOperationName = keyof typeof operationWords;
@@ -89,7 +88,7 @@ export interface PubsubClientArguments {
 
 /** Flags that only some operations have, by setting name. */
 const flagOperations: Readonly<Record<string, OperationFlagUse & { readonly of: readonly ClientOperationName[] }>> = {
-  count: { flag: "-n", of: ["get", "peek", "bench"] },
+  count: { flag: "-n", of: ["get", "peek"] },
   wait: { flag: "--wait", of: ["get", "peek"] },
   follow: { flag: "--follow", of: ["get"] },
   untilEmpty: { flag: "--until-empty", of: ["get"] },
@@ -102,7 +101,7 @@ const flagOperations: Readonly<Record<string, OperationFlagUse & { readonly of: 
   msgId: { flag: "--msg-id", of: ["put"] },
   resume: { flag: "--resume", of: ["put"] },
   progress: { flag: "--progress", of: ["put", "get"] },
-  json: { flag: "--json", of: ["put", "get", "peek", "pending", "info", "topics", "bench"] },
+  json: { flag: "--json", of: ["put", "get", "peek", "pending", "info", "topics"] },
 };
 
 /** Throws USAGE for a flagSetting that has no effect. `given` has the settings that were given as flags. */

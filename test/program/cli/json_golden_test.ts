@@ -235,7 +235,6 @@ test("publish/subscribe clients", async () => {
   await printed(`printf x | ${client} bob put unheard - --json`, "pubsub_put");
   await printed(`${client} alice get news --json`, "pubsub_message");
   await printed(`${client} alice get news --json`, "pubsub_message_bytes");
-  await printed(`${client} alice bench speed -n 10 --json`, "pubsub_bench");
   for (const { child, ended } of running.reverse()) {
     child.kill("SIGTERM");
     await ended;

@@ -82,21 +82,6 @@ test("a topic that nobody has made, and one that the client is not subscribed to
   expect((await session.run('"$baton" pubsub client alice topics')).stdout).toBe("news\n");
 });
 
-test("bench takes no message that was meant for somebody, and gives nobody any of its own", async () => {
-  const said = async (words: string) => (await session.run(`"$baton" pubsub client ${words}`)).stdout;
-  await session.run('"$baton" pubsub client dora subscribe used; echo real | "$baton" pubsub client bob put used -');
-  await expectRefused([
-    64,
-    "client dora bench used -n 5",
-    'bench: the topic "used" has 1 message that "dora" has not taken',
-  ]);
-  await expectRefused([64, "client eve bench used -n 5", 'bench: the topic "used" has 1 other subscriber']);
-  expect(await said("dora get used -n 9")).toBe("real\n\n");
-  expect(await said("dora bench used -n 5")).toContain("5 messages of 1024 bytes");
-  expect(await said("eve bench unused -n 5")).toContain("5 messages of 1024 bytes");
-  expect(await said("eve info unused")).toContain("subscribers\t0\n");
-});
-
 test("a stdin that is closed is no empty message, and what goes to a closed stdout was not had", async () => {
   const pending = async () => (await session.run('"$baton" pubsub client alice pending news')).stdout;
   const before = await pending();
