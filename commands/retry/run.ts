@@ -85,13 +85,9 @@ export const retryRunCommand = defineCommand({
     "--topic puts each message into a publish/subscribe topic, exactly once; --from-topic moves the messages of a " +
     "topic into the store, each once. The topic of --topic needs a subscriber (otherwise 78). Proxies are named as " +
     "for baton pubsub client.",
-    "No message has two tries at the same time, whatever the number of processors. When a processor is killed, its " +
-    "commands are killed, too; its messages in flight wait for the end of its --lease and count as crashed; after " +
-    "--max-crashes crashes a message is dead.",
-    "With --elect several processors of one store elect one that starts tries, and the others wait. If it is " +
-    "killed, another one takes over after its --session-timeout; if it is stopped, immediately. Exit code 69 if no " +
-    "server responds at the start; later the processor waits for servers and starts no tries meanwhile. The " +
-    "election has the name retry- and the store's random name, for baton leader and baton resign.",
+    "Any number of processors may share a store: no message has two tries at the same time. When a processor is " +
+    "killed, its commands are killed, too; its messages in flight wait for the end of its --lease and count as " +
+    "crashed; after --max-crashes crashes a message is dead.",
     "A store that does not exist is refused (78) if --store or --name stands on the command line: call, submit and " +
     "serve make it, or --create does.",
     "If the command of --exec is not found, run ends with 127 before any try; if the Kafka topic of --dead-letter " +
@@ -110,7 +106,6 @@ export const retryRunCommand = defineCommand({
       "four at the same time",
     ],
     ["baton retry-processor run --url http://backend:9000/stock --interval 3s --max-retries 10", "by HTTP"],
-    ["baton retry-processor run --name stock --elect", "started twice: one tries messages, the other one waits"],
     [
       "baton retry-processor run --exec ./propagate.sh --dead-letter kafka://broker:9092/MdmDeadLetterQueue",
       "dead letters become records of a Kafka topic: the id as key, the body, and headers",
@@ -253,11 +248,6 @@ function checkOptions({ values, names, sources }: RunCall): void {
   if (once && untilEmpty) throw new BatonError("USAGE", "run: use only one of --once and --until-empty");
   if (once && values.retryCron !== undefined) {
     throw new BatonError("USAGE", "run: use only one of --once and --cron");
-  }
-  if (values.retryElect && (once || untilEmpty)) {
-    const why =
-      "with --elect a processor waits while another one leads, but --once and --until-empty end by themselves";
-    throw new BatonError("USAGE", `run: ${why}`);
   }
 }
 

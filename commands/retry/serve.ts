@@ -89,8 +89,6 @@ export const retryServeCommand = defineCommand({
     "longest.",
     "Every request gets an Idempotency-Key unless it has one, the same for all its tries: a backend that checks it " +
     "processes no message twice.",
-    "With --elect several instances all serve clients and store messages, and one of them tries stored messages, " +
-    "as with run --elect.",
     "Stored messages are tried as by run, unless --no-process; with --from-topic also messages of a topic. Runs " +
     "until SIGTERM, SIGINT or SIGHUP.",
   ],
@@ -126,12 +124,6 @@ function checkOptions({ values, names }: ServeCall): HttpRequestTarget {
     throw new BatonError(
       "USAGE",
       "serve needs --url, as in: baton retry-processor serve --listen :8280 --url http://backend:9000/",
-    );
-  }
-  if (values.noProcess && values.retryElect) {
-    throw new BatonError(
-      "USAGE",
-      "serve: use only one of --no-process and --elect",
     );
   }
   if (values.noProcess && values.retryFromTopic !== undefined) {

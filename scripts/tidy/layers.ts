@@ -251,9 +251,6 @@ const mayImport: Record<string, readonly string[]> = {
   "src/retry/processor": [
     "src/retry/*",
     "src/pubsub/client",
-    ...front,
-    "src/coordination/election",
-    "src/protocols/zookeeper",
     "src/base/terminal",
     "src/base/config",
     "src/base/schedule",
@@ -371,7 +368,6 @@ const breaksLeft: Readonly<Record<string, number>> = {
   "commands/retry -> src/coordination/job": 1,
   "commands/retry -> src/pubsub/settings": 1,
   "src/coordination/admin -> src/base/rows": 2,
-  "src/retry/processor -> src/coordination/lock": 1,
   "src/retry/targets -> src/pubsub/wire": 1,
 };
 

@@ -29,7 +29,7 @@ export interface ClientSessionRequestOptions extends PubsubRequestOptions {
   readonly registration?: number | undefined;
 }
 
-export interface ClientPosition {
+interface ClientPosition {
   /** The headers of the server's response. */
   readonly info: PubsubHeaders;
   readonly isSubscribed: boolean;

@@ -29,7 +29,7 @@ async function healthOf({ processor, store }: StoreProcessor): Promise<string | 
   return await store.call("fullReason");
 }
 
-async function metricsOf({ store, processor, counters, leads }: StoreProcessor): Promise<Metric[]> {
+async function metricsOf({ store, processor, counters }: StoreProcessor): Promise<Metric[]> {
   const [totals, isPaused, { oldestMs }, pending, damageCount] = await Promise.all([
     store.call("totals"),
     store.call("isPaused"),
@@ -50,7 +50,6 @@ async function metricsOf({ store, processor, counters, leads }: StoreProcessor):
     gauge("damaged_rows", "Damaged rows of the store that this process has found", damageCount),
     gauge("paused", "1 while a pause stops all tries", isPaused ? 1 : 0),
     gauge("breaker_closed", "0 while the circuit breaker stops tries", processor.breaker.kind === "closed" ? 1 : 0),
-    gauge("leading", "0 while another process of the store tries messages (--elect)", leads ? 1 : 0),
     gauge("tries_in_flight", "Tries of this process in flight", processor.inFlight),
     counter("tries_total", "Tries of this process that ended, by the state of the message afterwards", {
       state: counters.ended,

@@ -62,10 +62,6 @@ export interface RetryProcessorOptions {
   readonly drainMs: number;
   /** `tried`: ends when all due messages were tried once; `empty`: ends when no message waits. */
   readonly until: "stopped" | "tried" | "empty";
-  /**
-   * Tells, with an election, whether this processor may claim messages. Left out: always. `wakeUp` reports a change.
-   */
-  readonly leads?: (() => boolean) | undefined;
   readonly onEvent: (event: ProcessorEvent) => void;
 }
 
@@ -215,13 +211,8 @@ export class RetryProcessor {
 
   /** Claims messages; true: there may be more now. */
   async #claimDue(lease: ProcessorLease): Promise<boolean> {
-    const { store, order, wallClockMs, pacing, until, leads } = this.#options;
+    const { store, order, wallClockMs, pacing, until } = this.#options;
     this.#pacer = pacerAt(this.#pacer, pacing, wallClockMs());
-    if (leads?.() === false) {
-      // A time of the schedule belongs to the processor that led at that time.
-      if (pacing.nextTimeMs !== undefined) this.#pacer = { ...this.#pacer, messagesLeft: 0 };
-      return false;
-    }
     const max = this.#claimAllowance();
     if (max === 0) return false;
     // A run with --once tries what was due at its start, not what failed since, also if the clock was set back
@@ -276,8 +267,6 @@ export class RetryProcessor {
     try {
       // The process may have been suspended since the claim: without a lease no try starts.
       if (lease.isOver()) result = { kind: "lost" };
-      // The claim waited for the disk: another processor may have been elected meanwhile.
-      else if (this.#options.leads?.() === false) result = { kind: "not_begun", why: "this processor no longer leads" };
       else {
         this.#options.onEvent({ kind: "began", message });
         result = await this.#options.target.deliver(message, share);
@@ -317,10 +306,10 @@ export class RetryProcessor {
 
   /** Waits until a message may be claimed, or until `wakeUp`. */
   async #waitForWork(): Promise<void> {
-    const { clock, wallClockMs, rate, leads } = this.#options;
+    const { clock, wallClockMs, rate } = this.#options;
     const untilWall = (atMs: number | null) => (atMs === null ? Infinity : atMs - wallClockMs());
     const waitMs = nextWakeMs({
-      mayClaim: !this.#isStopping && this.#freeSlots() > 0 && leads?.() !== false,
+      mayClaim: !this.#isStopping && this.#freeSlots() > 0,
       breakerMs: breakerOpensAtMs(this.#breaker) - clock.now(),
       tokenMs: rate === null || this.#bucket === null ? 0 : tokenAtMs(this.#bucket, rate) - clock.now(),
       batchMs: this.#pacer.messagesLeft > 0 ? 0 : untilWall(this.#pacer.nextMs),
@@ -414,7 +403,7 @@ export function toBatonError(error: unknown): BatonError {
 const wakeMsMax = 1000;
 
 interface WakeFacts {
-  /** There is a free slot for a try, and this processor leads. A change wakes the processor. */
+  /** There is a free slot for a try. A change wakes the processor. */
   readonly mayClaim: boolean;
   /** Time until the circuit breaker, the rate limit and the batch allow a claim; 0 or less: now. */
   readonly breakerMs: number;

@@ -1,7 +1,7 @@
 /**
  * A processor with everything that belongs to it: the store in its thread, a watch for messages that other processes
- * stored, the forwarder of dead letters, ingest from a topic, the election, the removal of old messages, and the log of
- * its events. `run` and `serve` have one.
+ * stored, the forwarder of dead letters, ingest from a topic, the removal of old messages, and the log of its events.
+ * `run` and `serve` have one.
  */
 import process from "node:process";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
@@ -13,7 +13,6 @@ import {
   type retryTopicSettings,
 } from "../settings/retry_settings.ts";
 import type { SettingValues } from "../../base/config/setting.ts";
-import type { connectionSettings } from "../../coordination/settings/coordination_settings.ts";
 import { BatonError } from "../../base/errors.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { countWithNoun } from "../../base/support/text.ts";
@@ -29,16 +28,12 @@ import { changesMax } from "../queue/retry_store_limits.ts";
 import type { Log } from "../../base/support/log.ts";
 import type { Target } from "../targets/target.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
-import type { ProcessorElection } from "./processor_election.ts";
 import { parseRate } from "../queue/rate_limit.ts";
 import { type ProcessorEvent, RetryProcessor, toBatonError } from "./retry_processor.ts";
 import { readStoreRules } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
 import { readFileSync } from "node:fs";
 import { loadLibc } from "../../base/process/libc.ts";
-
-/** Makes the election of a store, when its name is known. */
-type ElectionOpener = (storeName: string, onChange: () => void) => ProcessorElection;
 
 /** Parts of the system that a processor uses; simulations replace them. */
 export interface ProcessorSystem {
@@ -49,7 +44,6 @@ export interface ProcessorSystem {
     destination: Exclude<DeadLetterDestination, { readonly kind: "store" | "drop" }>,
     options: StoreProcessorOptions,
   ) => Promise<DeadLetterSink>;
-  readonly loadElection: (options: StoreProcessorOptions) => Promise<ElectionOpener>;
 }
 
 const realSystem: ProcessorSystem = {
@@ -60,10 +54,9 @@ const realSystem: ProcessorSystem = {
     const { openDeadLetterSink } = await import("../dead_letters/open_dead_letter_sink.ts");
     return await openDeadLetterSink(destination, options);
   },
-  loadElection,
 };
 
-export interface StoreProcessorOptions {
+interface StoreProcessorOptions {
   readonly location: { readonly name: string; readonly folder: string | null };
   /** A function, so that a program without databases has no code for them. */
   readonly openStore: (options: ServiceStoreOptions) => Promise<ServiceStore>;
@@ -75,7 +68,6 @@ export interface StoreProcessorOptions {
       & typeof retryProcessorSettings
       & typeof retryRedactSettings
       & typeof retryTopicSettings
-      & typeof connectionSettings
     >
     & { readonly killAfter: number };
   readonly sources: ConfigSources;
@@ -121,7 +113,6 @@ interface ProcessorParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly forwarder: DeadLetterForwarder | null;
-  readonly election: ProcessorElection | null;
   readonly ingest: TopicIngestTask | null;
   /** True: messages that are in the topic now are ingested before anything is tried, and none afterwards. */
   readonly drainsTopic: boolean;
@@ -151,7 +142,6 @@ export class StoreProcessor implements AsyncDisposable {
     const { target, values, sources, log, until, system = realSystem } = options;
     const { rate, nextTimeMs } = parseSchedule(values, sources);
     const rules = readStoreRules(values, sources);
-    const openElection = values.retryElect ? await system.loadElection(options) : null;
     const boot = await system.boot();
     const clock = system.clock();
     const counters = new RetryCounters();
@@ -167,7 +157,6 @@ export class StoreProcessor implements AsyncDisposable {
       },
     });
     const forwarder = await openForwarder(options, store, counters);
-    const election = openElection?.(await store.call("storeName"), () => processor?.wakeUp()) ?? null;
     const onEvent = (event: ProcessorEvent) => {
       logProcessorEvent(log, event);
       counters.count(event);
@@ -189,7 +178,6 @@ export class StoreProcessor implements AsyncDisposable {
       breaker: { failuresMax: values.retryBreakerFailures, resetMs: values.retryBreakerReset },
       drainMs: values.retryDrainTimeout,
       until,
-      leads: election === null ? undefined : () => election.leads(),
       onEvent,
     });
     const ingest = await openIngest(options, store, (count) => {
@@ -205,29 +193,22 @@ export class StoreProcessor implements AsyncDisposable {
       clock,
       log,
       forwarder,
-      election,
       ingest,
       drainsTopic,
       keepDoneMs,
     });
   }
 
-  /** Whether it may start tries; false while another process leads or the leader is unknown. */
-  get leads(): boolean {
-    return this.#parts.election?.leads() ?? true;
-  }
-
-  /** Lets the tries in flight end; meanwhile another process may lead. A second call stops them. */
+  /** Lets the tries in flight end. A second call stops them. */
   stop(): void {
     if (this.#stopping.signal.aborted) this.#hurrying.abort();
     this.#stopping.abort();
-    this.#parts.election?.stop();
     this.#parts.processor.stop();
   }
 
   /** `onReady` is called when the log has its reserved size: a full disk then stops no attempt. */
   async run(onReady?: () => Promise<void>): Promise<void> {
-    const { store, processor, ingest, drainsTopic, forwarder, election } = this.#parts;
+    const { store, processor, ingest, drainsTopic, forwarder } = this.#parts;
     await store.call("reserveLog").catch(() => {});
     await onReady?.();
     await this.#nameKeptLetters();
@@ -240,19 +221,12 @@ export class StoreProcessor implements AsyncDisposable {
       this.#forgetOld(),
       forwarder?.run(this.#ending.signal, this.#stopping.signal, this.#hurrying.signal),
     ];
-    let electionError: unknown = null;
-    const leading = election?.run().catch((error) => {
-      electionError = error;
-      processor.stop();
-    });
     try {
       await processor.run();
     } finally {
-      election?.stop();
       this.#ending.abort();
-      await Promise.all([...background, leading, ingesting]);
+      await Promise.all([...background, ingesting]);
     }
-    if (electionError !== null) throw electionError;
     if (drainError !== null) throw drainError;
     if (!drainsTopic || this.#stopping.signal.aborted) return;
     await this.#checkDamaged();
@@ -375,16 +349,6 @@ async function openIngest(
   if (topic === undefined || clients === null) return null;
   const { TopicIngestTask } = await import("./topic_ingest.ts");
   return new TopicIngestTask({ clients, topic, store, log, onIngested });
-}
-
-/** Loads the election code only where it is used. Rejects invalid --servers settings before the store is opened. */
-async function loadElection({ values, sources, log }: StoreProcessorOptions): Promise<ElectionOpener> {
-  const [{ readCoordinationServers }, { ProcessorElection }] = await Promise.all([
-    import("../../coordination/connect/coordination_servers.ts"),
-    import("./processor_election.ts"),
-  ]);
-  const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
-  return (storeName, onChange) => new ProcessorElection({ storeName, place, clock: systemClock(), log, onChange });
 }
 
 /** Null: dead letters stay in the store. */

@@ -160,11 +160,6 @@ export const retryProcessorSettings = groupSettings("processing", {
       "after the other",
     default: "none",
   }),
-  retryElect: retry("elect", toggleType(), {
-    basic: true,
-    help: "elect one of several processors of a store to try messages; the others wait",
-    default: false,
-  }),
   retryLease: retry("lease", durationType({ minMs: 2000, maxMs: 3_600_000 }), {
     help: "if a processor crashes, another one retries its in-flight messages after this time",
     default: 10_000,

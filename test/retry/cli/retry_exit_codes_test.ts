@@ -19,7 +19,8 @@ type Role = (typeof documented)[number];
 const reached = new Map<Role, Set<number>>(documented.map((role) => [role, new Set()]));
 
 /**
- * Takes longer than a gate has, needs to be root, or a disk that fails (test/retry/fault/retry_storage_fault_test.ts).
+ * Takes longer than a gate has, needs to be root, a disk that fails (test/retry/fault/retry_storage_fault_test.ts), or a
+ * broker that refuses (test/retry/cli/retry_kafka_test.ts).
  */
 const slow: readonly (readonly [Role, number])[] = [
   ["`submit`", 75],
@@ -27,13 +28,14 @@ const slow: readonly (readonly [Role, number])[] = [
   ["`call`", 76],
   ["`call`", 83],
   ["`run`", 83],
+  ["`run`", 77],
+  ["`serve`", 77],
 ];
 
 let session: BatonSession;
 beforeAll(async () => {
-  session = new BatonSession({ BATON_RETRY_STORE: "store", BATON_SESSION_TIMEOUT: "2s" });
+  session = new BatonSession({ BATON_RETRY_STORE: "store" });
   await session.run('for s in store newer; do echo x | "$baton" retry-processor submit --store $s; done');
-  await session.run("umask 077; echo digest:a:b >credentials");
   spoilt("newer", "PRAGMA user_version = 99");
 });
 afterAll(() => session[Symbol.asyncDispose]());
@@ -103,7 +105,6 @@ test("of submit", async () => {
 });
 
 test("of run and serve", async () => {
-  const away = "--elect --servers 127.0.0.1:1 --connect-timeout 200ms";
   // One of its own for each: what was in flight when the first one failed waits for its lease.
   for (const word of ["run", "serve"]) {
     for (const name of [`tampered.${word}`, `damaged.${word}`]) {
@@ -118,7 +119,6 @@ test("of run and serve", async () => {
   const url = "--url http://127.0.0.1:1/";
   const both: [number, string][] = [
     [64, "--rate fast"],
-    [69, away],
     [70, "--store tampered."],
     [73, "--store /dev/null/x"],
     [73, "--metrics-listen unix:/nowhere/socket"],
@@ -133,7 +133,11 @@ test("of run and serve", async () => {
     );
     await expectCodes(`\`${word}\``, codes);
   }
+  await session.run(
+    '"$baton" retry-processor call --store letters --dead-letter "exec:exit 1" --no-stdin -- sh -c "exit 64"',
+  );
   await expectCodes("`run`", [
+    [69, "@retry run --store letters --once --max-retries 0 --dead-letter 'exec:exit 1'"],
     [126, "@retry run --exec /etc/passwd"],
     [127, "@retry run --exec ./mistyped"],
     // Its file is none to be run any more once it reads its configuration: nobody can start it a second time, as a
@@ -144,11 +148,6 @@ test("of run and serve", async () => {
        exec 3>conf; chmod -x b; exec 3>&-; wait $!`,
     ],
   ]);
-  // Whose election is closed to others.
-  const first = await started("run --elect --auth-file credentials --acl creator --exec true", /this process leads/);
-  await expectCodes("`run`", [[77, "@retry run --elect --exec true"]]);
-  await expectCodes("`serve`", [[77, `@retry serve --elect ${url}`]]);
-  await told("`run`", first);
 });
 
 test("of an operator's word", async () => {

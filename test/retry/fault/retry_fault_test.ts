@@ -11,14 +11,13 @@ import { testSeed } from "../../support/random.ts";
 
 const seed = testSeed();
 
-// The third is on a disk that is full for a while, where one can be mounted; the sixth is by commands, with an
-// election.
+// The third is on a disk that is full for a while, where one can be mounted; the sixth is by commands.
 const plans = planRetryRounds(seed, 6, 1000).map((plan) => ({ ...plan, fullDisks: Math.min(plan.fullDisks, 1) }));
 const inFolders = plans.filter(({ number, fullDisks }) => [0, 1, 5].includes(number) || fullDisks > 0);
 const inDatabases = hasPeer("postgres") ? planDatabaseRounds(seed, 1, 400) : [];
 for (const plan of [...inFolders, ...inDatabases]) {
   test(
-    `round ${plan.number}: ${plan.messages} messages by ${plan.kind}${plan.elects ? ", elected" : ""} ${
+    `round ${plan.number}: ${plan.messages} messages by ${plan.kind} ${
       plan.fullDisks > 0
         ? "on a full disk"
         : plan.database === null

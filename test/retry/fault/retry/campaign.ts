@@ -5,14 +5,13 @@ import { type RunRounds, runRounds } from "../../../support/run_rounds.ts";
 import { type RetryPlan, type RetryResult, runRetryRound } from "./round.ts";
 
 /**
- * Each fourth round is by commands, which are slower and may be stopped as well as killed; each second of them has an
- * election. Each eighth one is on a disk that is full now and then.
+ * Each fourth round is by commands, which are slower and may be stopped as well as killed; and have
+ * three processors. Each eighth one is on a disk that is full now and then.
  */
 export function planRetryRounds(seed: number, rounds: number, messages: number): RetryPlan[] {
   const random = seededRandom(seed);
   return Array.from({ length: rounds }, (_, number) => {
     const kind = number % 4 === 1 ? "command" : "http";
-    const elects = number % 8 === 5;
     const isOnFullDisk = number % 8 === 2 && canMountDisk("rounds whose disk is full are left out");
     const kills = 1 + Math.floor(random() * 3);
     return {
@@ -20,8 +19,7 @@ export function planRetryRounds(seed: number, rounds: number, messages: number):
       seed: Math.floor(random() * 2 ** 31),
       kind,
       messages: kind === "http" ? messages : Math.max(40, Math.ceil(messages / 25)),
-      elects,
-      processors: elects ? 3 : 2,
+      processors: kind === "command" ? 3 : 2,
       kills: isOnFullDisk ? 0 : kills,
       stops: kind === "command" && random() < 0.5 ? 1 : 0,
       fullDisks: isOnFullDisk ? 2 : 0,
@@ -43,7 +41,6 @@ export function planDatabaseRounds(seed: number, rounds: number, messages: numbe
       seed: Math.floor(random() * 2 ** 31),
       kind,
       messages: kind === "http" ? messages : Math.max(40, Math.ceil(messages / 25)),
-      elects: false,
       processors: 3,
       kills: 1 + Math.floor(random() * 2),
       stops: kind === "command" && random() < 0.5 ? 1 : 0,
@@ -81,8 +78,8 @@ export function slowRounds(results: readonly RetryResult[]): RetryResult[] {
 export function retryLine(
   { plan, failures, tookMs, stored, tries, crashes, dead, effects, phases }: RetryResult,
 ): string {
-  const { number, kind, elects, kills, stops, fullDisks, database, seed } = plan;
-  const how = elects ? `${kind}, elected` : fullDisks > 0 ? `${kind}, a full disk (${fullDisks})` : kind;
+  const { number, kind, kills, stops, fullDisks, database, seed } = plan;
+  const how = fullDisks > 0 ? `${kind}, a full disk (${fullDisks})` : kind;
   const disturbed = database === null
     ? ""
     : `, a database disturbed ${database.disturbances} times (${effects.map((effect) => effect.join(" ")).join(", ")})`;

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
 import { judgeRound, type RoundFacts } from "./judge.ts";
-import { judgeLeaders } from "./judge_leaders.ts";
 
 const good: RoundFacts = {
   maxRetries: 1,
@@ -49,9 +48,3 @@ for (const [what, change] of wrong) {
     expect(judgeRound({ ...good, ...change }).join("\n")).toMatch(what);
   });
 }
-
-test("two that try at the same time are found out, one after the other is as it should be", () => {
-  const begun = (pids: string) => [...pids].map((pid, startMs) => ({ pid: Number(pid), startMs }));
-  expect(judgeLeaders(begun("111122223333"), 2)).toEqual([]);
-  expect(judgeLeaders(begun("111121212122"), 2)).toEqual([expect.stringContaining("8 processors in turn")]);
-});

@@ -15,7 +15,6 @@ import { eventually } from "../../../support/eventually.ts";
 import { seededRandom } from "../../../support/random.ts";
 import { runtimes } from "../../../support/runtimes.ts";
 import { judgeRound, type StoredEnd } from "./judge.ts";
-import { type BegunTry, judgeLeaders } from "./judge_leaders.ts";
 import { HeartBeat } from "./heart_beat.ts";
 import { Phases } from "./phases.ts";
 import { type DatabasePlan, DisturbedDatabase } from "./disturbed_database.ts";
@@ -30,8 +29,6 @@ export interface RetryPlan {
   readonly seed: number;
   readonly kind: "http" | "command";
   readonly messages: number;
-  /** The processors elect one that tries; it is the one that is killed and stopped. Commands only. */
-  readonly elects: boolean;
   readonly processors: number;
   /** kill -9 of a processor. */
   readonly kills: number;
@@ -142,7 +139,7 @@ class Round {
    */
   async #empty(target: readonly string[]): Promise<void> {
     for (let run = 0; run < 10; run++) {
-      const child = this.#processor([...target, "--until-empty"], false);
+      const child = this.#processor([...target, "--until-empty"]);
       await ended(child);
       if (this.#database === null || child.exitCode !== unreachable) return;
       await sleep(systemClock(), 2000);
@@ -173,7 +170,7 @@ class Round {
     return child;
   }
 
-  #processor(words: readonly string[], elects = this.#plan.elects): ChildProcess {
+  #processor(words: readonly string[]): ChildProcess {
     const policy = ["--interval", `${intervalMs}ms`, "--max-retries", String(maxRetries), "--max-crashes", "1000"];
     const limits = [
       "--lease",
@@ -192,7 +189,6 @@ class Round {
       ...limits,
       "--dead-letter",
       "file:letters",
-      ...(elects ? ["--elect"] : []),
     ]);
     child.stdout?.resume();
     return child;
@@ -262,11 +258,7 @@ class Round {
     // Who is killed before he has tried anything has lost nothing.
     const isAtWork = () => this.#seen.size > 0 || existsSync(join(this.#folder, "tries"));
     await eventually(isAtWork, { withinMs: 90_000, what: "the first try" });
-    const pick = () => {
-      const any = Math.floor(this.#random() * processors.length);
-      const leader = this.#plan.elects ? this.#begun().at(-1)?.pid : undefined;
-      return Math.max(processors.findIndex(({ pid }) => pid === leader), leader === undefined ? any : 0);
-    };
+    const pick = () => Math.floor(this.#random() * processors.length);
     for (let event = 0; event < kills + stops; event++) {
       await sleep(systemClock(), 200 + this.#random() * 1300);
       const at = pick();
@@ -334,13 +326,13 @@ class Round {
         "start=$(date +%s%3N); read -r word number; dice=$(( (number * 7919 + BATON_MESSAGE_TRY * 104729) % 100 ))",
         "code=0; [ $dice -ge 60 ] && code=1; [ $dice -ge 90 ] && code=64",
         "if [ $dice -ge 50 ]; then sleep 0.1; fi",
-        'echo "$BATON_MESSAGE_ID $start $(date +%s%3N) $code $PPID" >>tries',
+        'echo "$BATON_MESSAGE_ID $start $(date +%s%3N) $code" >>tries',
         "exit $code",
         "",
       ].join("\n"),
       { mode: 0o755 },
     );
-    return "exec ./try.sh"; // so that its parent is the processor
+    return "./try.sh";
   }
 
   async #judge(told: number): Promise<string[]> {
@@ -361,10 +353,6 @@ class Round {
     if (!isHttp) { for (const line of linesOf("tries")) this.#addTry(line); }
     else await eventually(() => [...this.#seen.values()].flat().every(({ endMs }) => endMs !== null));
     const overlaps = linesOf("overlaps").map((id) => `${id} was tried twice at once`);
-    const { elects, kills, stops, processors } = this.#plan;
-    // Those that are told to end together lead one after the other, and then there is the last one, which tries what is
-    // left.
-    const leaders = elects ? judgeLeaders(this.#begun(), kills + stops + processors + 1) : [];
     return judgeRound({
       maxRetries,
       // The end of a command is written before it ends; what a late answer's connection does is the backend's own time.
@@ -379,7 +367,6 @@ class Round {
       problems: [
         ...await this.#database?.problems() ?? verifyRetryStore(store).problems,
         ...overlaps,
-        ...leaders,
         ...this.#problems,
       ],
     });
@@ -388,14 +375,6 @@ class Round {
   #lines(name: string): string[] {
     const path = join(this.#folder, name);
     return existsSync(path) ? readFileSync(path, "utf8").split("\n").filter((line) => line !== "") : [];
-  }
-
-  /** By whom tries of commands were begun. */
-  #begun(): BegunTry[] {
-    return this.#lines("tries").map((line) => {
-      const [, startMs, , , pid] = line.split(" ");
-      return { pid: Number(pid), startMs: Number(startMs) };
-    });
   }
 
   /** For a round that takes too long: what waits for what. */

@@ -294,57 +294,6 @@ export const retryMutants: readonly Mutant[] = [
     seeds: 40,
   },
   {
-    name: "a processor that does not lead tries messages",
-    world: "retry",
-    changes: [
-      {
-        in: "retry_processor:RetryProcessor.#claimDue",
-        from: "    if (leads?.() === false) {\n",
-        to: "    if (leads === null) {\n",
-      },
-      {
-        in: "retry_processor:RetryProcessor.#deliver",
-        from: "else if (this.#options.leads?.() === false) result",
-        to: "else if (this.#options.leads === null) result",
-      },
-    ],
-    kinds: ["tried without leading"],
-    seeds: 40,
-  },
-  {
-    name: "a processor that was deposed goes on",
-    world: "retry",
-    changes: [
-      {
-        in: "processor_election:ProcessorElection.leads",
-        from: "return this.#leadership?.isHeld() ?? false;",
-        to: "return this.#leadership !== null;",
-      },
-      {
-        in: "processor_election:ProcessorElection.#lead",
-        from: "    await whenAborted(AbortSignal.any([leadership.lost, signal]));\n    this.#leadership = null;\n",
-        to: "    await whenAborted(AbortSignal.any([leadership.lost, signal]));\n",
-      },
-    ],
-    kinds: ["tried without leading"],
-    from: 5,
-    seeds: 40,
-  },
-  {
-    name: "what was claimed before the leadership ended is tried after it",
-    world: "retry",
-    changes: [
-      {
-        in: "retry_processor:RetryProcessor.#deliver",
-        from: "else if (this.#options.leads?.() === false) result",
-        to: "else if (this.#options.leads === null) result",
-      },
-    ],
-    kinds: ["tried without leading"],
-    seeds: 1,
-    faults: "test/world/found/leadership_that_ends_during_a_claim.json",
-  },
-  {
     name: "serve passes a temporary status on before the request is stored",
     world: "retry",
     changes: [{

@@ -26,7 +26,6 @@ import type { SimProcess, SimProgram } from "../../../world/sim_process.ts";
 import { SimStorageThread } from "../../../world/sim_thread.ts";
 import { backendHost, backendPort, simulatedExchange } from "./backend_program.ts";
 import { type CommandAct, runCommand } from "./command_model.ts";
-import { electionOf, type ElectionOracle } from "./election_programs.ts";
 import { type Ending, EndingRun } from "./ending_run.ts";
 import { letterSink, type LetterSystem } from "./letter_sinks.ts";
 import type { RetryDisk } from "./retry_disk.ts";
@@ -44,7 +43,6 @@ const expected: readonly ErrorCode[] = ["IO", "STORE_FULL", "LOCK_BUSY"];
 const counted: readonly string[] = [
   ...["lease_lost", "reclaimed", "stale", "breaker", "clock_set", "store_busy"],
   ...["dead_letter_forwarded", "dead_letter_failed"],
-  ...["leading", "leadership_ended", "session_expired", "election_unreachable"],
 ];
 
 export interface RetrySystem extends LetterSystem {
@@ -54,8 +52,6 @@ export interface RetrySystem extends LetterSystem {
   readonly sources: ConfigSources;
   /** Null: the processors do not serve clients. */
   readonly served: ServeOracle | null;
-  /** Null: the processors have no election. */
-  readonly election: ElectionOracle | null;
   readonly rules: StoreRules;
   /** What a command does. */
   readonly act: (id: string, body: string) => CommandAct;
@@ -92,8 +88,6 @@ export interface ProcessorOptions {
   readonly acceptRate: number;
   /** Where it serves clients; null: nowhere. */
   readonly address: Address | null;
-  /** The servers of its election; null: it has none. */
-  readonly servers: string | null;
   /** Other than "stopped": it ends by itself, and is started again by a crontab. */
   readonly until: "stopped" | Ending;
   /** Called when a run has ended by itself, and found nothing to complain about. */
@@ -104,11 +98,8 @@ export interface ProcessorOptions {
 }
 
 export function processorProgram(system: RetrySystem, options: ProcessorOptions): SimProgram {
-  const { disk, oracle, network, election } = system;
-  const { until, servers } = options;
-  const sources = servers === null
-    ? system.sources
-    : { ...system.sources, flags: new Map([...system.sources.flags, ["servers", servers]]) };
+  const { disk, oracle, network, sources } = system;
+  const { until } = options;
   return async (process) => {
     const { world, clock } = process;
     const client = new HttpClient({ clock, env: {}, exchange: simulatedExchange(process, network) });
@@ -119,11 +110,7 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
     const ending = until === "stopped" ? null : new EndingRun(process, {
       ...{ disk, oracle, until, order: values.retryOrder, hasBatch: values.retryBatch !== undefined },
     });
-    const began = (id: string) => {
-      ending?.began(id);
-      election?.began(process, id);
-    };
-    let hasStood = false;
+    const began = (id: string) => ending?.began(id);
     try {
       await using processor = await StoreProcessor.open({
         location: { name: "sim", folder: disk.folder },
@@ -138,8 +125,6 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
         log: (_, event, sentence) => {
           if (counted.includes(event)) world.count(`mark event ${event}`);
           if (event === "breaker") ending?.breakerChanged();
-          hasStood ||= event === "waiting" || event === "leading";
-          if (event === "leading") election?.elected(process);
           world.log(() => `${process.name}: ${sentence}`);
         },
         system: {
@@ -148,7 +133,6 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
           pid: () => process.life,
           openSink: (destination) =>
             Promise.resolve(letterSink(process, system, { destination, timeoutMs: values.retryAttemptTimeout })),
-          loadElection: electionOf(process, network),
         },
       });
       const proxy = options.address === null
@@ -164,7 +148,6 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
       if (options.address !== null) await proxy?.listen(options.address);
       if (options.acceptRate > 0) void acceptMessages(process, system, processor, options, () => isTold);
       ending?.begin();
-      election?.opened(process, processor);
       await processor.run();
       if (isTold) return endOf(process, "it was told to");
       if (ending === null) return world.fail("processor ended", `${process.name} ended, and was not told to`);
@@ -173,9 +156,7 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
       endOf(process, "it has nothing to do", pauseMs);
     } catch (error) {
       const { code } = error as BatonError;
-      // A processor that has reached a server once waits for servers.
-      const isExpected = expected.includes(code) || (election !== null && code === "UNREACHABLE" && !hasStood);
-      if (!isExpected && ending?.failed(error as BatonError) !== true) {
+      if (!expected.includes(code) && ending?.failed(error as BatonError) !== true) {
         world.fail("processor ended", `${process.name}: ${(error as Error).stack}`);
       }
       endOf(process, errorMessage(error), pauseMs);

@@ -1,8 +1,7 @@
 /**
  * Processors, submitters and an operator on one machine with a message store, and a service that messages are sent to,
  * under faults; and a quiet end, in which every message comes to its end. In a part of the seeds runs end by
- * themselves, or the processors elect one that tries messages, or they serve clients. The processors and the store are
- * the real ones.
+ * themselves, or the processors serve clients. The processors and the store are the real ones.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,11 +15,9 @@ import type { NewMessage } from "../../../../src/retry/queue/stored_message.ts";
 import { verifyRetryStore } from "../../../../src/retry/queue/sqlite/verify_retry_store.ts";
 import { applyFaults, faultInTime, type FaultTargets } from "../../../world/apply_faults.ts";
 import { drawFaults, type Fault } from "../../../world/fault_plan.ts";
-import { keeperPort, keeperProgram } from "../../../coordination/simulation/lock/keeper_program.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../../../world/simulation.ts";
 import type { SqlRow } from "../../../../src/base/storage/sql_row.ts";
 import { Chance } from "../../../world/chance.ts";
-import { SimDisk } from "../../../world/sim_disk.ts";
 import { SimNetwork } from "../../../world/sim_network.ts";
 import { SimProcess, type SimProgram } from "../../../world/sim_process.ts";
 import { SimWorld } from "../../../world/sim_world.ts";
@@ -28,7 +25,6 @@ import { type BackendAct, backendHost, backendProgram, type BackendRequestLine }
 import type { CommandAct } from "./command_model.ts";
 import type { Ending } from "./ending_run.ts";
 import { httpClientProgram } from "./client_program.ts";
-import { ElectionOracle, relayProgram } from "./election_programs.ts";
 import { lettersIn } from "./letter_sinks.ts";
 import { RetryDisk } from "./retry_disk.ts";
 import { RetryOracle } from "./retry_oracle.ts";
@@ -56,15 +52,11 @@ interface RetryWorldOptions {
   readonly endings?: readonly ("stopped" | Ending)[];
   /** The processors serve clients that send requests so often. */
   readonly requestEveryMs?: number;
-  /** The processors elect one that starts tries, at a keeper with this tick. */
-  readonly keeperTickMs?: number;
 }
 
 const storeHost = "10.0.0.1";
 const clientHost = "10.0.4.1";
 const servedAddress = (at: number) => ({ kind: "tcp", host: storeHost, port: 8280 + at }) as const;
-const keeperHost = "10.0.0.5";
-const relayHost = (at: number) => `10.0.3.${at + 1}`;
 const wallStartMs = 1_800_000_000_000;
 /** The longest time until every message is at its end, when there are no faults, in milliseconds. */
 const drainMs = { usual: 180_000, cron: 1_200_000, slow: 500_000 };
@@ -134,14 +126,7 @@ function drawMore(drawn: RetryWorldOptions, chance: Chance): RetryWorldOptions {
     const others = names("p", options.processors - 1).map(() => chance.oneOf(["stopped", ...endings] as const));
     return { ...options, endings: [chance.oneOf(endings), ...others] };
   }
-  if (draw < 0.5 && !hasCron) {
-    return {
-      ...options,
-      processors: chance.oneOf([2, 2, 3]),
-      flags: [...options.flags, "retryElect=true", `sessionTimeout=${chance.oneOf([2, 4])}s`],
-      keeperTickMs: chance.oneOf([20, 100, 500]),
-    };
-  }
+  if (draw < 0.5 && !hasCron) return { ...options, processors: chance.oneOf([2, 3, 4]) };
   if (draw < 0.75) {
     const flags = [...options.flags];
     if (chance.is(0.3)) flags.push("retryAnswerStored=202");
@@ -171,19 +156,7 @@ function drawPlan(seed: number): RunPlan {
       ? { ...fault, target: `${commitOf}${targets.oneOf([...processors, ...processors, "submitter", "operator"])}` }
       : fault;
   });
-  const isElection = options.keeperTickMs !== undefined;
-  const aimed = isElection ? moved.map((fault) => atElection(fault, chance.fork(`election ${fault.at}`))) : moved;
-  return { world: "retry", seed, options: { ...options }, faults: aimed };
-}
-
-/** Aims a part of the faults at the leader, at what is between it and the keeper, and at the keeper. */
-function atElection(fault: Fault, chance: Chance): Fault {
-  const { kind, target } = fault;
-  if (target.startsWith(commitOf) || chance.is(0.4)) return fault;
-  if (target === "backend") return { ...fault, target: "keeper" };
-  if (kind === "kill" || kind === "stop") return { ...fault, target: "leader" };
-  const isNetwork = kind === "cut" || kind === "delay" || kind === "reset" || kind === "half open";
-  return isNetwork ? { ...fault, target: "relay of leader" } : fault;
+  return { world: "retry", seed, options: { ...options }, faults: moved };
 }
 
 async function run(plan: RunPlan, options: RunOptions = {}): Promise<RunOutcome> {
@@ -207,9 +180,7 @@ class RetryWorld {
   readonly #processes = new Map<string, SimProcess>();
   readonly #told = new Map<string, () => void>();
   readonly #backendChance: Chance;
-  readonly #election: ElectionOracle | null;
   readonly #served: ServeOracle | null;
-  readonly #keeperDisk: SimDisk;
   #messages = 0;
   /** The content of each message by its number. */
   readonly #bodies = new Map<string, string>();
@@ -226,9 +197,6 @@ class RetryWorld {
     const world = this.#world = new SimWorld({ seed: plan.seed, log });
     this.#network = new SimNetwork(world);
     this.#backendChance = world.chance.fork("backend");
-    this.#election = options.keeperTickMs === undefined ? null : new ElectionOracle(world);
-    this.#keeperDisk = new SimDisk(world, "keeper");
-    this.#keeperDisk.flushMs = options.flushMs;
     const letterPath = join(folder, "letters.jsonl");
     const written = options.flags.map((flag) => flag.replace("LETTERS", letterPath));
     const flags = new Map(written.map((flag) => flag.split(/=(.*)/s).slice(0, 2) as [string, string]));
@@ -245,7 +213,7 @@ class RetryWorld {
       ...{ network: this.#network, disk: this.#disk, oracle: this.#oracle, kind: options.kind },
       ...{ sources, rules, letterPath, letterLock: { owner: null } },
       ...{ letterRuns: this.#oracle.letterRuns, letterAct: () => this.#letterAct() },
-      ...{ election: this.#election, served: this.#served },
+      served: this.#served,
       act: (id, body) => this.#commandAct(id, body),
       isWhole: (body) => this.#bodies.get(body.trim()) === body,
       isQuiet: () => this.#isQuiet,
@@ -274,7 +242,6 @@ class RetryWorld {
       isWhole = this.#isDone && world.failure === null;
     } finally {
       for (const one of this.#processes.values()) one.die("killed");
-      this.#keeperDisk[Symbol.dispose]();
     }
     if (isWhole) this.#judge();
     return world.outcome;
@@ -282,7 +249,7 @@ class RetryWorld {
 
   #addProcesses(): void {
     const { processors, submitEveryMs, operatorMs, endsProcessors, acceptRate, kind } = this.#options;
-    const { endings = [], keeperTickMs, requestEveryMs } = this.#options;
+    const { endings = [], requestEveryMs } = this.#options;
     const system = this.#system;
     const machine = this.#machine(storeHost);
     const add = (name: string, program: SimProgram, on = machine) => {
@@ -295,28 +262,15 @@ class RetryWorld {
         new Promise<void>((resolve) => this.#told.set(name, () => void process.schedule("network", 0, resolve)));
       const ended = () => void (this.#isSubmitted && this.#open()?.length === 0 && this.#endedEmpty.add(name));
       const accepts = until === "stopped" ? acceptRate : 0;
-      const servers = keeperTickMs === undefined ? null : `${relayHost(at)}:${keeperPort}`;
       const address = this.#served === null ? null : servedAddress(at);
-      const shared = { acceptRate: accepts, address, servers, until, ended, whenTold, newMessage };
+      const shared = { acceptRate: accepts, address, until, ended, whenTold, newMessage };
       add(name, processorProgram(system, shared));
-      if (servers !== null) {
-        add(`relay of ${name}`, relayProgram(this.#network, keeperHost), this.#machine(relayHost(at)));
-      }
     }
     if (requestEveryMs !== undefined && this.#served !== null) {
       const addresses = names("p", processors).map((_, at) => servedAddress(at));
       const { isEnough } = system;
       const shared = { network: this.#network, oracle: this.#served, everyMs: requestEveryMs, addresses };
       add("client", httpClientProgram({ ...shared, newMessage, isEnough }), this.#machine(clientHost));
-    }
-    if (keeperTickMs !== undefined) {
-      const keeper = keeperProgram({
-        host: keeperHost,
-        tickTimeMs: keeperTickMs,
-        disk: this.#keeperDisk,
-        network: this.#network,
-      });
-      add("keeper", keeper, this.#machine(keeperHost));
     }
     add(
       "submitter",
@@ -389,9 +343,6 @@ class RetryWorld {
   }
 
   #target(name: string): SimProcess | undefined {
-    const leader = this.#election?.leader;
-    if (name === "leader") return leader;
-    if (name === "relay of leader") return leader && this.#processes.get(`relay of ${leader.name}`);
     return name === "holder" ? this.#oracle.holder() : this.#processes.get(name);
   }
 
@@ -406,8 +357,7 @@ class RetryWorld {
     const targets: FaultTargets = {
       world,
       network: this.#network,
-      diskOf: ({ machine: { name } }) =>
-        name === storeHost ? this.#disk : name === keeperHost ? this.#keeperDisk : undefined,
+      diskOf: ({ machine: { name } }) => name === storeHost ? this.#disk : undefined,
       target: (name) => this.#target(name),
     };
     const isAimed = ({ target }: Fault) => target.startsWith(commitOf);
@@ -492,7 +442,6 @@ export const retrySimulation: Simulation = {
     ...["mark event reclaimed", "mark event lease_lost", "mark event breaker", "mark event dead_letter_forwarded"],
     ...["effect commit torn by a power cut", "effect commit kept by a power cut"],
     ...["mark run --once ended", "mark run --until-empty ended"],
-    ...["mark another processor leads", "mark event leadership_ended"],
     ...["with an id", "without an id", "NOT STORED"].map((what) => `mark answer ${what}`),
     ...["mark request stored without a try", "mark request without an answer"],
     ...["mark command of a dead letter", "mark command of a dead letter failed"],

@@ -147,49 +147,6 @@ describe("a processor", () => {
     bench.takesMs = () => 0;
   });
 
-  test("takes nothing while another one leads, and goes on with what it has begun when it leads no more", async () => {
-    let leads = false;
-    await using bench = new Bench(null, { messages: 8, options: { leads: () => leads } });
-    await bench.clock.advance(3000);
-    expect(bench.tries.length).toBe(0);
-    leads = true;
-    bench.processor.wakeUp();
-    await settled();
-    expect(bench.tries.length).toBe(4);
-    leads = false;
-    bench.tries[0]?.end(done);
-    await bench.clock.advance(3000);
-    expect([bench.tries.length, bench.state(1)?.state, bench.tries[1]?.lease.lost.aborted]).toEqual([4, "done", false]);
-  });
-
-  test("whose leadership ends during a claim gives back what it has claimed, without a try", async () => {
-    let leads = true;
-    await using bench = new Bench(() => done, { messages: 2, options: { leads: () => leads } });
-    bench.refuse = (method) => {
-      if (method === "claim") leads = false;
-      return null;
-    };
-    await bench.clock.advance(3000);
-    expect(bench.tries.length).toBe(0);
-    expect(bench.state(1)).toMatchObject({ state: "waiting", tries: 0 });
-    expect(bench.events.filter(({ kind }) => kind === "given_back").length).toBe(2);
-  });
-
-  test("that begins to lead between two times of a schedule waits for the next", async () => {
-    let leads = false;
-    const nextTimeMs = (afterMs: number) => (Math.floor(afterMs / 1000) + 1) * 1000;
-    await using bench = new Bench(() => done, {
-      options: { leads: () => leads, pacing: { batch: null, intervalMs: 10, nextTimeMs } },
-    });
-    await bench.clock.advance(2500);
-    leads = true;
-    bench.processor.wakeUp();
-    await settled();
-    expect(bench.tries.length).toBe(0);
-    await bench.clock.advance(600);
-    expect(bench.tries.map(({ atMs }) => atMs)).toEqual([3000]);
-  });
-
   test("sleeps while as many are tried as may be, although another one is due", async () => {
     const clock = new FakeClock(0);
     let timers = 0;
