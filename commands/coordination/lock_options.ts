@@ -52,11 +52,7 @@ const flags = {
   }),
   limit: flagSetting("-N, --limit", integerType("count", { min: 1, max: 1_000_000 }), {
     basic: true,
-    help: "semaphore: at most N processes hold it at the same time",
-  }),
-  limitPolicy: flagSetting("--limit-policy", choiceType(["fail", "adopt", "set"]), {
-    help: "if the lock is stored with another limit: exit 78, use the stored limit, or store the new one",
-    default: "fail",
+    help: "semaphore: at most N processes hold it, all with the same N",
   }),
   recipe: flagSetting("--recipe", choiceType(interopRecipes), {
     help: "take a lock that Curator or kazoo programs use too; NAME is the path of its node",
@@ -211,7 +207,6 @@ function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
     [values.shared, "-s", values.limit !== undefined, "-N"],
     [values.exclusive, "-x", values.shared, "-s"],
     [values.exclusive, "-x", values.limit !== undefined, "-N"],
-    [values.limitPolicy !== "fail", "--limit-policy", values.limit === undefined, "no -N"],
     [values.recipe !== undefined, "--recipe", values.limit !== undefined, "-N"],
     [values.recipe !== undefined, "--recipe", values.priority !== foregroundPriority, "--priority"],
     // A root from a file or a variable applies to baton's own locks only.

@@ -274,7 +274,7 @@ async function takeLock(
     ...progress.options,
     ...(acl === undefined ? {} : { acl }),
   } as const;
-  const { recipe, priority, limitPolicy, root } = values;
+  const { recipe, priority, root } = values;
   if (recipe !== undefined) {
     const { acquireInteropLock } = await import("../../src/coordination/interop/interop_contender.ts");
     return { lease: await acquireInteropLock(zk, name, { ...common, recipe }) };
@@ -296,7 +296,6 @@ async function takeLock(
     acquireLock(zk, name, {
       ...common,
       priority,
-      limitPolicy,
       root,
       ...permits,
       ...(notice === undefined ? {} : { onQueued: () => notice.start() }),

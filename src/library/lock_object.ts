@@ -22,11 +22,9 @@ import {
   SessionSource,
 } from "./session_source.ts";
 
-export interface LockOptions
-  extends Pick<AcquireOptions, "mode" | "limit" | "limitPolicy" | "root" | "acl" | "clock" | "info"> {
+export interface LockOptions extends Pick<AcquireOptions, "mode" | "limit" | "root" | "acl" | "clock" | "info"> {
   /**
-   * The name is the path of a lock of Curator or kazoo programs; limit, limitPolicy, priority and root have no meaning
-   * then.
+   * The name is the path of a lock of Curator or kazoo programs; limit, priority and root have no meaning then.
    */
   readonly recipe?: AcquireInteropOptions["recipe"] | undefined;
   /** "foreground" (100, the default), "background" (200), or a number from 0 (first) to 999. */
@@ -161,10 +159,7 @@ export type SemaphoreOptions = Omit<LockOptions, "mode" | "limit" | "recipe">;
 export class Semaphore extends Lock {
   readonly permits: number;
 
-  /**
-   * All users must request the same number of permits, or choose a `limitPolicy`; else `acquire` rejects
-   * LIMIT_MISMATCH.
-   */
+  /** All users must request the same number of permits; `acquire` rejects LIMIT_MISMATCH while others hold some. */
   constructor(place: SessionPlace, name: string, permits: number, options: SemaphoreOptions = {}) {
     super(place, name, { ...options, mode: "permit", limit: permits });
     this.permits = permits;

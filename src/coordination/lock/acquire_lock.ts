@@ -13,7 +13,6 @@ import {
   type CommonLockContenderOptions,
   type GrantedLockContender,
   type LockContenderOutcome,
-  type LockLimitPolicy,
   LockQueueContender,
 } from "./lock_contender.ts";
 import { isLockLimit, lockLimitMax, type LockStateCodec } from "./lock_state.ts";
@@ -56,11 +55,6 @@ export interface CommonAcquireLockOptions {
 export interface AcquireOptions extends CommonAcquireLockOptions {
   /** Number of permits, for mode "permit". */
   readonly limit?: number;
-  /**
-   * Action when the stored limit differs: fail (the default), adopt it, replace it, or replace it while the lock is
-   * free.
-   */
-  readonly limitPolicy?: LockLimitPolicy;
   /** 0 (first) to 999; 100 when left out. */
   readonly priority?: number;
   /** Parent node of all objects: "/baton" when left out. */
@@ -110,16 +104,17 @@ export interface LockProtocol {
 
 /**
  * Waits for the lock and returns the lease. Rejects LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT (a server has reported
- * that the lock is busy), LIMIT_MISMATCH, CONFIG (T below 2 s, or a node that is not baton's), UNREACHABLE (no server
- * responded in time, or the session ended during the wait), the signal's reason, and what a server refuses. A call that
- * rejects has left the queue; if no server responds within 1 s, it leaves as soon as one does.
+ * that the lock is busy), LIMIT_MISMATCH (others hold it with another limit), CONFIG (T below 2 s, or a node that is
+ * not baton's), UNREACHABLE (no server responded in time, or the session ended during the wait), the signal's reason,
+ * and what a server refuses. A call that rejects has left the queue; if no server responds within 1 s, it leaves as
+ * soon as one does.
  */
 export async function acquireLock(
   zk: ZooKeeper,
   name: string,
   options: AcquireOptions = {},
 ): Promise<ZooKeeperLease> {
-  const { limit = 1, limitPolicy = "fail", priority = 100, isNew = false, state, claim } = options;
+  const { limit = 1, priority = 100, isNew = false, state, claim } = options;
   if (!isLockLimit(limit)) {
     throw new BatonError("USAGE", `Limit ${limit} is not a whole number from 1 to ${lockLimitMax}`);
   }
@@ -127,8 +122,7 @@ export async function acquireLock(
   const codec = state === undefined ? {} : { state };
   return await acquireLockByProtocol(zk, name, {
     path,
-    newContender: (settings) =>
-      new LockQueueContender(zk, { ...settings, limit, limitPolicy, priority, isNew, claim, ...codec }),
+    newContender: (settings) => new LockQueueContender(zk, { ...settings, limit, priority, isNew, claim, ...codec }),
     readStatus: () => lockStatus(zk, name, { path, detailsMax }),
   }, options);
 }

@@ -41,9 +41,6 @@ import {
   type OutrankedLockGrants,
 } from "./queue_position.ts";
 
-/** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */
-export type LockLimitPolicy = "fail" | "adopt" | "set" | "set-when-free";
-
 /** Options of a contender of any protocol. */
 export interface CommonLockContenderOptions {
   readonly path: LockPath;
@@ -59,7 +56,6 @@ export interface CommonLockContenderOptions {
 interface ContenderOptions extends CommonLockContenderOptions {
   /** Number of permits, for mode "permit". */
   readonly limit: number;
-  readonly limitPolicy: LockLimitPolicy;
   readonly priority: number;
   /** Format of the data of the lock's node; only the limit when left out. */
   readonly state?: LockStateCodec;
@@ -94,7 +90,7 @@ type ContenderStep =
   | { readonly do: "grant"; readonly view: LockView; readonly claimed?: readonly MultiRequest[] }
   | { readonly do: "advance"; readonly view: LockView }
   /** This contender's own grant exists; the grants in `others` may be older, or gone. */
-  | ({ readonly do: "await older" } & OwnGrant)
+  | ({ readonly do: "await older" } & Pick<GrantNames, "own" | "others">)
   | LockContenderOutcome;
 
 interface FollowedGrants {
@@ -102,12 +98,7 @@ interface FollowedGrants {
   readonly grants: OlderGrants;
 }
 
-interface OwnGrant extends Pick<GrantNames, "own" | "others"> {
-  /** Number of permits; null for a grant in advance. */
-  readonly limit: number | null;
-}
-
-interface AwaitOlder extends OwnGrant {
+interface AwaitOlder extends Pick<GrantNames, "own" | "others"> {
   readonly following: Promise<FollowedGrants>;
 }
 
@@ -274,7 +265,7 @@ export class LockQueueContender {
       return { do: "contend" };
     }
     const { grants, queue } = view;
-    const limit = this.#limitIn(view);
+    this.#checkLimit(view);
     const { mode, waits, claim } = this.#options;
     const position = this.#positionIn(view, oldest);
     this.#node ??= queue.find((name) => parseContenderNode(name)?.guid === this.#guid) ?? null;
@@ -288,7 +279,7 @@ export class LockQueueContender {
       case "granted": {
         const { grant } = position;
         const others = mode === "exclusive" ? grants.filter((name) => name !== grant) : [];
-        return { do: "await older", own: grant, others, limit };
+        return { do: "await older", own: grant, others };
       }
     }
     if (claim !== undefined) {
@@ -309,16 +300,16 @@ export class LockQueueContender {
     this.#options.onQueued();
     return position.kind === "queued"
       ? await this.#awaitPredecessor(position.watch)
-      : await this.#awaitChange(view, limit, armed);
+      : await this.#awaitChange(view, armed);
   }
 
   #positionIn(view: LockView, oldest?: string): LockQueuePosition {
-    const { mode, waits, claim } = this.#options;
+    const { mode, limit, waits, claim } = this.#options;
     return lockQueuePosition({
       ...view,
       guid: this.#guid,
       mode,
-      limit: this.#limitIn(view),
+      limit,
       mayAdvance: this.#state.mayAdvance && waits && claim === undefined,
       ...(oldest === undefined ? {} : { oldest }),
     });
@@ -345,8 +336,8 @@ export class LockQueueContender {
     return readAndWatch;
   }
 
-  async #awaitChange(view: LockView, limit: number, armed: ArmedNodeWatch | null): Promise<ContenderStep> {
-    const { mode, path } = this.#options;
+  async #awaitChange(view: LockView, armed: ArmedNodeWatch | null): Promise<ContenderStep> {
+    const { mode, limit, path } = this.#options;
     let { grants } = view;
     if (armed === null) {
       armed = this.#waits.arm();
@@ -398,7 +389,7 @@ export class LockQueueContender {
     const node = holderNodeName({ mode, slot, guid: this.#guid });
     this.#requestedGrant = node;
     this.#isBusy = false;
-    const limit = mode === "permit" ? this.#limitIn(view) : view.state.limit;
+    const limit = mode === "permit" ? this.#options.limit : view.state.limit;
     const state = this.#state.afterGrant(view, { guid: this.#guid, limit });
     const multi: MultiRequest[] = [
       { type: "setData", path: path.lock, data: state, version: view.version },
@@ -417,7 +408,7 @@ export class LockQueueContender {
     if (made === null) return readOnly;
     const [guarded] = made;
     if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "Unexpected response to a grant request");
-    return this.#toGranted(node, { token: guarded.stat.mzxid, limit, queueNode: null, aheadMs: 0 });
+    return this.#toGranted(node, { token: guarded.stat.mzxid, queueNode: null, aheadMs: 0 });
   }
 
   /** Requests a grant behind the others. The write to the own queue node wakes the next contender to look for room. */
@@ -434,7 +425,7 @@ export class LockQueueContender {
     const following = this.#followGrants(own, view.grants);
     following.catch(() => {}); // awaited below, unless the request has failed
     if (await nullIfRefused(requesting, "BADVERSION", "NONODE", "NODEEXISTS") === null) return readOnly;
-    return await this.#awaitOlder({ own, others: view.grants, limit: null, following });
+    return await this.#awaitOlder({ own, others: view.grants, following });
   }
 
   #creationOf(grant: string): MultiRequest {
@@ -450,7 +441,7 @@ export class LockQueueContender {
   }
 
   /** Waits until no older grant is left. Meanwhile the lease is kept as long as a holder's. */
-  async #awaitOlder({ own, others, limit, following }: AwaitOlder): Promise<ContenderStep> {
+  async #awaitOlder({ own, others, following }: AwaitOlder): Promise<ContenderStep> {
     using _lease = new TaskScope(this.#zk.session.guard());
     for (let next: Promise<FollowedGrants> | null = following; !this.#waits.isStopped; next = null) {
       const { armed, grants } = await (next ?? this.#followGrants(own, others));
@@ -469,7 +460,6 @@ export class LockQueueContender {
         const nowMs = this.#options.clock.now();
         return this.#toGranted(own, {
           token: grants.own.czxid,
-          limit,
           queueNode,
           aheadMs: nowMs - (this.#advancedAtMs ?? nowMs),
         });
@@ -480,23 +470,20 @@ export class LockQueueContender {
 
   #toGranted(
     node: string,
-    { limit, ...grant }: Pick<GrantedLockContender, "token" | "limit" | "queueNode" | "aheadMs">,
+    grant: Pick<GrantedLockContender, "token" | "queueNode" | "aheadMs">,
   ): GrantedLockContender {
     const slot = parseHolderNode(node)?.slot ?? null;
-    return { do: "granted", guid: this.#guid, node, slot, limit: slot === null ? null : limit, ...grant };
+    return { do: "granted", guid: this.#guid, node, slot, limit: slot === null ? null : this.#options.limit, ...grant };
   }
 
-  /** Throws LIMIT_MISMATCH. */
-  #limitIn({ state, grants }: LockView): number {
-    const { mode, limit, limitPolicy, path } = this.#options;
-    if (mode !== "permit" || limitPolicy === "set" || state.limit === null || state.limit === limit) return limit;
-    // The version guards the grant: as long as it is unchanged, there is still no holder.
-    if (limitPolicy === "set-when-free" && grants.length === 0) return limit;
-    if (limitPolicy === "adopt") return state.limit;
+  /** Throws LIMIT_MISMATCH. A lock without holders gets the new limit: its version guards the grant. */
+  #checkLimit({ state, grants }: LockView): void {
+    const { mode, limit, path } = this.#options;
+    if (mode !== "permit" || state.limit === null || state.limit === limit || grants.length === 0) return;
     throw new BatonError(
       "LIMIT_MISMATCH",
-      `"${path.lock}" has limit ${state.limit}, not ${limit}. Ask for ${state.limit}, or use limit policy adopt ` +
-        "(take the stored limit) or set (store the new one)",
+      `"${path.lock}" is held with limit ${state.limit}, not ${limit}. Ask for ${state.limit}, or for ${limit} when ` +
+        "no process holds it: that changes its limit",
     );
   }
 

@@ -584,7 +584,6 @@ export class PoolPermits {
         path: path.total,
         mode: "permit",
         limit: total,
-        limitPolicy: "set-when-free",
         wait,
         clock,
         info,

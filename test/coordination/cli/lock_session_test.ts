@@ -154,14 +154,6 @@ describe("what the command learns", () => {
     expect((await session.run(nested)).stdout).toBe("none\n");
   });
 
-  test("a permit that goes by the stored limit learns that one, for each of its locks", async () => {
-    await session.run('"$baton" lock -q -N 2 stored -- true');
-    const adopting = await session.run(
-      `"$baton" lock -q -N 9 --limit-policy adopt stored fresh -- sh -c 'echo "$BATON_LOCK_NAME" "$BATON_LOCK_LIMIT"'`,
-    );
-    expect(adopting).toMatchObject({ code: 0, stdout: "fresh\nstored 9\n2\n" });
-  });
-
   test("several names: taken in sorted order, told in that order", async () => {
     const ended = await session.run(`"$baton" lock -q b a b -- sh -c 'echo "$BATON_LOCK_NAME"; "$baton" ls -q'`);
     expect(ended.stdout).toMatch(/^a\nb\nKIND +NAME +HOLD +WAIT\nlock +a +1 +0\nlock +b +1 +0\n$/);

@@ -82,8 +82,8 @@ for (const [name, offer] of shells) {
     });
 
     test("offers options, and the values of those that have a list", async () => {
-      expect(await offer("baton lock --limit")).toEqual(["--limit", "--limit-policy"]);
-      expect(await offer("baton lock --limit-policy ")).toEqual(["adopt", "fail", "set"]);
+      expect(await offer("baton lock --on-")).toEqual(["--on-busy-for", "--on-doubt"]);
+      expect(await offer("baton lock --on-doubt ")).toEqual(["freeze", "ignore"]);
     });
 
     test("offers the locks that exist, each as one word", async () => {
@@ -102,20 +102,20 @@ for (const [name, offer] of shells) {
 
 describe.if(Bun.which("bash") !== null)("bash", () => {
   test("shows descriptions where it lists what is possible, and inserts none", async () => {
-    expect(await inBash("baton lock --limit", 9)).toEqual(["--limit", "--limit-policy"]);
-    const listed = await inBash("baton lock --limit", 63);
+    expect(await inBash("baton lock --on-", 9)).toEqual(["--on-busy-for", "--on-doubt"]);
+    const listed = await inBash("baton lock --on-", 63);
     expect(listed).toEqual([
-      expect.stringMatching(/^--limit {9}\(semaphore: .*\)$/),
-      expect.stringMatching(/^--limit-policy {2}\(if the lock is stored with another limit/),
+      expect.stringMatching(/^--on-busy-for {2}\(if the lock has been held this long/),
+      expect.stringMatching(/^--on-doubt {5}\(what happens to the command/),
     ]);
     for (const line of listed) expect(line.length).toBeLessThan(80);
-    expect(await inBash("baton lock --limit-p", 63)).toEqual(["--limit-policy"]);
+    expect(await inBash("baton lock --on-d", 63)).toEqual(["--on-doubt"]);
   });
 
   test("offers what follows the colon that it has cut the word at", async () => {
     expect(await inBash("baton who app:")).toEqual(["nightly"]);
     expect(await inBash("baton who app:ni")).toEqual(["nightly"]);
-    expect(await inBash("baton lock --limit-policy=a")).toEqual(["adopt"]);
+    expect(await inBash("baton lock --on-doubt=f")).toEqual(["freeze"]);
   });
 
   test("writes what it offers as the quotation mark wants it that is open", async () => {

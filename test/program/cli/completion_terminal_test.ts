@@ -67,9 +67,9 @@ for (const [name, shell] of Object.entries<Shell>(shells)) {
   describeWithPeer(peer, name, () => {
     test("lists options with their descriptions", async () => {
       await using terminal = await open(shell);
-      terminal.type(`baton lock --limit${shell.tabs}`);
-      const text = await terminal.shows(/--limit-policy[^]*if the lock is stored/);
-      expect(text).toContain("semaphore: at most N processes");
+      terminal.type(`baton lock --on-${shell.tabs}`);
+      const text = await terminal.shows(/--on-doubt[^]*what happens to the command/);
+      expect(text).toContain("if the lock has been held this long");
     });
 
     test("completes a command, and runs what was completed without its description", async () => {

@@ -61,7 +61,9 @@ describeWithPeer("man", "man", () => {
     expect(shown.status).toBe(0);
     const text = shown.stdout.toString();
     expect(text).toContain("baton-lock - run a command while holding a lock");
-    for (const part of ["-w, --wait <", "--limit-policy <fail|adopt|set>", "-E, --conflict-exit-code", "./backup.sh"]) {
+    for (
+      const part of ["-w, --wait <", "--recipe <curator|curator-rw|kazoo>", "-E, --conflict-exit-code", "./backup.sh"]
+    ) {
       expect(text).toContain(part);
     }
     for (const heading of ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "SEE ALSO"]) {

@@ -174,45 +174,22 @@ describe("the order of grants", () => {
 });
 
 describe("a limit", () => {
-  const permit = (limit: number, limitPolicy?: "fail" | "adopt" | "set"): AcquireOptions => ({
-    mode: "permit",
-    limit,
-    ...(limitPolicy === undefined ? {} : { limitPolicy }),
-  });
+  const permit = (limit: number): AcquireOptions => ({ mode: "permit", limit });
 
-  test("that differs from the stored one is refused, with both, and leaves nothing", async () => {
+  test("that differs from that of the holders is refused, with both, and leaves nothing", async () => {
     await bench.take(permit(2));
     const mismatch = await bench.failure(bench.acquire(bench.client(), permit(3)));
     expect([mismatch.code, bench.queue.length]).toEqual(["LIMIT_MISMATCH", 0]);
-    expect(mismatch.message).toContain("has limit 2, not 3");
+    expect(mismatch.message).toContain("is held with limit 2, not 3");
   });
 
-  test("is adopted or set when told so", async () => {
-    await bench.take(permit(1));
-    const adopting = await bench.queueUp(permit(5, "adopt"));
-    expect(adopting.granted.current).toBe(false);
-    adopting.zk.expire();
-    await bench.failure(adopting.lease);
-    await bench.take(permit(2, "set"));
-    expect((await lockStatus(bench.client(), "demo")).limit).toBe(2);
-  });
-
-  test("that is lowered gives no slot at or above it, whoever still has one there", async () => {
-    const zero = await bench.take(permit(3));
-    const one = await bench.take(permit(3));
-    const two = await bench.take(permit(3));
-    const lowered = await bench.queueUp(permit(2, "set"));
-    await zero.lease.release();
-    await bench.clock.advance(0);
-    expect(lowered.granted.current).toBe(false);
-    await one.lease.release();
-    expect((await bench.within(lowered.lease)).slot).toBe(0);
-    const next = await bench.queueUp(permit(2));
-    await bench.clock.advance(0);
-    expect([two.lease.slot, next.granted.current]).toEqual([2, false]);
-    await two.lease.release();
-    expect((await bench.within(next.lease)).slot).toBe(1);
-    expect((await bench.take(permit(3, "set"))).lease.slot).toBe(2);
+  test("is changed when nobody holds the lock", async () => {
+    const { lease } = await bench.take(permit(2));
+    await lease.release();
+    await bench.take(permit(3));
+    expect((await lockStatus(bench.client(), "demo")).limit).toBe(3);
+    const mismatch = await bench.failure(bench.acquire(bench.client(), permit(2)));
+    expect(mismatch.message).toContain("is held with limit 3, not 2");
   });
 });
 

@@ -38,9 +38,9 @@ test("-h prints less than --help, and says where the rest is", async () => {
   expect(short.stdout).toStartWith("baton lock NAME [options] COMMAND");
   expect(short.stdout).toContain("\nMain options:\n");
   expect(short.stdout).toMatch(/\n {2}-w, --wait <\w+>/);
-  expect(short.stdout).not.toContain("--limit-policy");
+  expect(short.stdout).not.toContain("--on-doubt");
   expect(short.stdout).toContain("baton lock --help describes all");
-  expect(full.stdout).toContain("--limit-policy");
+  expect(full.stdout).toContain("--on-doubt");
   expect(full.stdout.split("\n").length).toBeGreaterThan(50);
   expect((await printed("help lock")).stdout).toBe(full.stdout);
   expect((await printed("lock -h --help")).stdout).toBe(full.stdout);
