@@ -1,18 +1,38 @@
 /** The options of `baton barrier` and their allowed combinations. Pure. */
 import type { ConfigSources } from "../../../src/base/config/resolve_settings.ts";
-import { barrierSettings } from "../../../src/coordination/settings/command_settings.ts";
 import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
-import { textType } from "../../../src/base/config/value_types.ts";
+import { choiceType, durationType, integerType, textType } from "../../../src/base/config/value_types.ts";
+import { barrierParticipantsMax } from "../../../src/coordination/barrier/barrier_state.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { coordinationObjectPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type CommandCall, dashesBeforeCommandHint } from "../../command.ts";
 import { findGivenFlag, shellLineSettings } from "../../command.ts";
 import { commandFlags, commandSettings, conflictExitCode } from "../../../src/coordination/job/leased_command_flags.ts";
 
-/** All flags, including those that the section [barrier] can also set. */
 const flags = {
-  ...barrierSettings,
+  parties: flagSetting("-N, --parties", integerType("count", { min: 1, max: barrierParticipantsMax }), {
+    basic: true,
+    help: "number of processes that start together",
+  }),
+  within: flagSetting("-w, --timeout", durationType(), {
+    aliases: "--within",
+    group: "waiting",
+    basic: true,
+    help: "maximum wait for the start, or for the gate to open; then exit 75",
+    unset: "no limit",
+  }),
+  onMemberLost: flagSetting("--on-member-lost", choiceType(["fail", "wait"]), {
+    group: "waiting",
+    help: "what happens when a member is lost before the start: the others exit with 82 (fail), " +
+      "or wait for a new member (wait)",
+    default: "fail",
+  }),
+  maxHold: flagSetting("--max-hold", durationType({ minMs: 1 }), {
+    group: "command",
+    help: "stop the command if it runs longer than this (exit 124)",
+    unset: "no limit",
+  }),
   conflictExitCode,
   set: toggleSetting("--set", { help: "close the gate" }),
   lift: toggleSetting("--lift", { help: "open the gate" }),

@@ -1,25 +1,68 @@
 /** Options of `baton elect`. */
 import { hostname } from "node:os";
 import type { ConfigSources } from "../../../src/base/config/resolve_settings.ts";
-import { type electRestartModes, electSettings } from "../../../src/coordination/settings/command_settings.ts";
-import { flagSetting, type SettingTable, type SettingValues } from "../../../src/base/config/setting.ts";
+import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
 import {
   connectionSettings,
   historySettings,
   lockSettings,
 } from "../../../src/coordination/settings/coordination_settings.ts";
-import { integerType, textType } from "../../../src/base/config/value_types.ts";
+import { choiceType, durationType, integerType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { checkLeaderValue } from "../../../src/coordination/election/election_state.ts";
 import { electionPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type CommandCall, dashesBeforeCommandHint, shellLineSettings } from "../../command.ts";
 import { commandFlags } from "../../../src/coordination/job/leased_command_flags.ts";
 
-export type ElectRestartMode = (typeof electRestartModes)[number];
+const restartModes = ["always", "on-loss", "never"] as const;
+export type ElectRestartMode = (typeof restartModes)[number];
 
-/** Settings of this command only, and those of the section [elect]. */
+/** Settings of this command only. */
 const flags = {
-  ...electSettings,
+  restart: flagSetting("--restart", choiceType(restartModes), {
+    help: "when to stand for election again: on-loss (after the leadership was lost or given up), " +
+      "always (also after the command ended by itself), or never",
+    default: "on-loss",
+  }),
+  preempt: toggleSetting("--preempt", {
+    help: "ask the leader to step down if its --priority number is higher than this candidate's",
+  }),
+  health: flagSetting("--health", textType("command"), {
+    group: "health",
+    once: true,
+    help: "shell command that checks the health of the command; exit code 0 means healthy",
+  }),
+  healthInterval: flagSetting("--health-interval", durationType({ minMs: 1 }), {
+    group: "health",
+    help: "time from the start of the command, and from each check, to the next check",
+    default: 5000,
+  }),
+  healthTimeout: flagSetting("--health-timeout", durationType({ minMs: 1 }), {
+    group: "health",
+    help: "maximum duration of a health check; a longer check counts as failed",
+    default: 5000,
+  }),
+  healthFailures: flagSetting("--health-failures", integerType("count", { min: 1, max: 1000 }), {
+    group: "health",
+    help: "number of consecutive failed checks after which the leadership is given up",
+    default: 3,
+  }),
+  onElected: flagSetting("--on-elected", textType("command"), {
+    group: "health",
+    once: true,
+    help: "shell command to run as leader before the command starts; if it fails, baton prints that and continues",
+  }),
+  onDeposed: flagSetting("--on-deposed", textType("command"), {
+    group: "health",
+    once: true,
+    help: "shell command to run after the command has ended and before the leadership is given up; " +
+      "not run if the leadership was lost",
+  }),
+  hookTimeout: flagSetting("--hook-timeout", durationType({ minMs: 1 }), {
+    group: "health",
+    help: "maximum duration of --on-elected and --on-deposed; then they are stopped",
+    default: 10_000,
+  }),
   value: flagSetting("--value", textType("text"), {
     basic: true,
     help: "value that others read while this candidate leads, such as host:port; at most 1,024 bytes",

@@ -1,6 +1,5 @@
 /**
- * Settings of single commands that files and variables can set: sections `[elect]`, `[barrier]`, `[keeper]` and
- * `[pool]`.
+ * Settings of single commands that files and variables can set: sections `[keeper]` and `[pool]`.
  */
 import { flagSetting, insecureHelp, setting, settingsInSection, type SettingTable } from "../../base/config/setting.ts";
 import {
@@ -14,95 +13,11 @@ import {
   toggleType,
 } from "../../base/config/value_types.ts";
 
-const elect = settingsInSection("elect.");
-const barrier = settingsInSection("barrier.");
 const keeper = settingsInSection("keeper.");
 const component = settingsInSection("pool.component.NAME.");
 
 /** The maximum of --jobs: each job is a process and a lock. */
 const poolJobsMax = 1000;
-
-export const electRestartModes = ["always", "on-loss", "never"] as const;
-
-/** Settings of `baton elect`. Settings of a single election, such as its value, are flags only. */
-export const electSettings = {
-  restart: elect("restart", choiceType(electRestartModes), {
-    help: "when to stand for election again: on-loss (after the leadership was lost or given up), " +
-      "always (also after the command ended by itself), or never",
-    default: "on-loss",
-  }),
-  preempt: elect("preempt", toggleType(), {
-    help: "ask the leader to step down if its --priority number is higher than this candidate's",
-    default: false,
-  }),
-  health: elect("health", textType("command"), {
-    group: "health",
-    once: true,
-    help: "shell command that checks the health of the command; exit code 0 means healthy",
-  }),
-  healthInterval: elect("health_interval", durationType({ minMs: 1 }), {
-    group: "health",
-    help: "time from the start of the command, and from each check, to the next check",
-    default: 5000,
-  }),
-  healthTimeout: elect("health_timeout", durationType({ minMs: 1 }), {
-    group: "health",
-    help: "maximum duration of a health check; a longer check counts as failed",
-    default: 5000,
-  }),
-  healthFailures: elect("health_failures", integerType("count", { min: 1, max: 1000 }), {
-    group: "health",
-    help: "number of consecutive failed checks after which the leadership is given up",
-    default: 3,
-  }),
-  onElected: elect("on_elected", textType("command"), {
-    group: "health",
-    once: true,
-    help: "shell command to run as leader before the command starts; if it fails, baton prints that and continues",
-  }),
-  onDeposed: elect("on_deposed", textType("command"), {
-    group: "health",
-    once: true,
-    help: "shell command to run after the command has ended and before the leadership is given up; " +
-      "not run if the leadership was lost",
-  }),
-  hookTimeout: elect("hook_timeout", durationType({ minMs: 1 }), {
-    group: "health",
-    help: "maximum duration of --on-elected and --on-deposed; then they are stopped",
-    default: 10_000,
-  }),
-} satisfies SettingTable;
-
-/** The same maximum as in src/coordination/barrier: one transaction starts all members. */
-export const barrierPartiesMax = 1000;
-
-/** Settings of `baton barrier`. */
-export const barrierSettings = {
-  parties: barrier("parties", integerType("count", { min: 1, max: barrierPartiesMax }), {
-    flag: "-N, --parties",
-    basic: true,
-    help: "number of processes that start together",
-  }),
-  within: barrier("timeout", durationType(), {
-    flag: "-w, --timeout",
-    aliases: "--within",
-    group: "waiting",
-    basic: true,
-    help: "maximum wait for the start, or for the gate to open; then exit 75",
-    unset: "no limit",
-  }),
-  onMemberLost: barrier("on_member_lost", choiceType(["fail", "wait"]), {
-    group: "waiting",
-    help: "what happens when a member is lost before the start: the others exit with 82 (fail), " +
-      "or wait for a new member (wait)",
-    default: "fail",
-  }),
-  maxHold: barrier("max_hold", durationType({ minMs: 1 }), {
-    group: "command",
-    help: "stop the command if it runs longer than this (exit 124)",
-    unset: "no limit",
-  }),
-} satisfies SettingTable;
 
 /** A duration of the keeper. */
 const timeSetting = (name: string, help: string, standardMs: number) =>

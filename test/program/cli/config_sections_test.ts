@@ -10,29 +10,11 @@ let session: BatonSession;
 beforeAll(() => session = new BatonSession());
 afterAll(() => session[Symbol.asyncDispose]());
 
-describe("the sections of elect, barrier and keeper", () => {
+describe("the section of the keeper", () => {
   const file = (name: string, source: string) => {
     writeFileSync(session.path(name), source);
     return `--config ${name}`;
   };
-  const embedded = { BATON_SERVERS: "embedded" };
-
-  test("[elect] says what the command line does not", async () => {
-    const config = file("elect.toml", '[elect]\nrestart = "never"\non_elected = "echo elected"\n');
-    const elect = (words: string) => session.run(`"$baton" elect e --value v ${words} ${config} -- echo led`, embedded);
-    expect(await elect("")).toMatchObject({ code: 0, stdout: "led\n", stderr: "elected\n" });
-    expect((await elect("--on-elected 'echo typed'")).stderr).toBe("typed\n");
-  });
-
-  test("[barrier] says what the command line does not, and is in the way of no gate", async () => {
-    const config = file("barrier.toml", '[barrier]\nparties = 2\ntimeout = "200ms"\n');
-    const alone = await session.run(`"$baton" barrier b ${config} -- true`, embedded);
-    expect([alone.code, alone.stderr]).toEqual([75, expect.any(String)]);
-    expect((await session.run(`"$baton" barrier b -N 1 ${config} -- true`, embedded)).code).toBe(0);
-    for (const gate of ["set", "lift", "wait"]) {
-      expect([gate, (await session.run(`"$baton" barrier g --${gate} ${config}`, embedded)).code]).toEqual([gate, 0]);
-    }
-  });
 
   test("[keeper] is for the one that is started by hand, and limits and times for those that commands start, too", async () => {
     const source = [
@@ -70,13 +52,11 @@ describe("the sections of elect, barrier and keeper", () => {
       'listen = ["what"]',
       'limits = ["none=1"]',
       'metrics_listen = "x"',
-      "[elect]",
-      'restart = "x"',
     ];
     const { stderr } = await session.run(`"$baton" config check ${file("wrong.toml", lines.join("\n"))}`);
     expect(stderr.trim().split("\n").map((line) => /line (\d+): ([a-z_.]+): /.exec(line)?.slice(1).join(" ")).sort())
       .toEqual(
-        ["2 keeper.listen", "3 keeper.limits", "4 keeper.metrics_listen", "6 elect.restart"],
+        ["2 keeper.listen", "3 keeper.limits", "4 keeper.metrics_listen"],
       );
     file("wrong.toml", lines.slice(0, 2).join("\n"));
     expect(await session.run('"$baton" keeper --config wrong.toml')).toMatchObject({

@@ -11,15 +11,8 @@ import {
   pubsubServiceSettings,
   pubsubStoreSettings,
 } from "../../../../src/pubsub/settings/pubsub_settings.ts";
-import {
-  barrierPartiesMax,
-  barrierSettings,
-  electSettings,
-  keeperSettings,
-  poolSettings,
-} from "../../../../src/coordination/settings/command_settings.ts";
+import { keeperSettings, poolSettings } from "../../../../src/coordination/settings/command_settings.ts";
 import { keeperTimingDefaults } from "../../../../src/coordination/keeper/lifecycle/keeper_server.ts";
-import { barrierParticipantsMax } from "../../../../src/coordination/barrier/barrier_state.ts";
 import { retrySettings } from "../../../../src/retry/settings/retry_settings.ts";
 import { loadProductSettings } from "../../../../commands/products.ts";
 import {
@@ -43,7 +36,6 @@ test("no two settings share a name, a key or a variable", () => {
   const keys = settings.flatMap(({ key }) => key ?? []);
   expect(new Set(keys).size).toBe(keys.length);
   expect(new Set(variables).size).toBe(variables.length);
-  const commands = [electSettings, barrierSettings, keeperSettings];
   const pubsub = [
     pubsubServerSettings,
     pubsubStoreSettings,
@@ -58,7 +50,7 @@ test("no two settings share a name, a key or a variable", () => {
       lockSettings,
       historySettings,
       poolSettings,
-      ...commands,
+      keeperSettings,
       ...pubsub,
       retrySettings,
     ].flatMap((
@@ -100,7 +92,6 @@ test("the defaults and bounds of commands are those of what they set", () => {
     sessionTimeoutMaxMs: keeperSessionTimeoutMax.default,
     containerCheckMs: keeperContainerCheck.default,
   }).toEqual({ ...keeperTimingDefaults });
-  expect(barrierPartiesMax).toBe(barrierParticipantsMax);
 });
 
 test("--max-body is at most what a message store takes: more is refused, not lowered", () => {
