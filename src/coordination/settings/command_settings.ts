@@ -19,11 +19,11 @@ const component = settingsInSection("pool.component.NAME.");
 /** The maximum of --jobs: each job is a process and a lock. */
 const poolJobsMax = 1000;
 
-/** A duration of the keeper. */
-const timeSetting = (name: string, help: string, standardMs: number) =>
-  keeper(name, sessionTimeoutType({ minMs: 10 }), { group: "limits", help, default: standardMs });
+/** A duration of one keeper. */
+const timeSetting = (flag: string, help: string, standardMs: number) =>
+  flagSetting(flag, sessionTimeoutType({ minMs: 10 }), { group: "limits", help, default: standardMs });
 
-/** Settings of `baton keeper`. Limits and durations also apply to the keeper that other commands start. */
+/** Settings of `baton keeper`. Limits and the longest session also apply to the keeper that other commands start. */
 export const keeperSettings = {
   keeperListen: keeper("listen", listType("unix:PATH|host:port,…"), {
     once: true,
@@ -44,11 +44,15 @@ export const keeperSettings = {
     help: "PEM file with the authorities that sign client certificates",
     unset: "clients need no certificate",
   }),
-  keeperTickTime: timeSetting("tick_time", "resolution of session timeouts", 500),
-  keeperSessionTimeoutMin: timeSetting("session_timeout_min", "minimum session timeout of clients", 1000),
-  keeperSessionTimeoutMax: timeSetting("session_timeout_max", "maximum session timeout of clients", 60_000),
+  keeperTickTime: timeSetting("--tick-time", "resolution of session timeouts", 500),
+  keeperSessionTimeoutMin: timeSetting("--session-timeout-min", "minimum session timeout of clients", 1000),
+  keeperSessionTimeoutMax: keeper("session_timeout_max", sessionTimeoutType({ minMs: 10 }), {
+    group: "limits",
+    help: "maximum session timeout of clients",
+    default: 60_000,
+  }),
   keeperContainerCheck: timeSetting(
-    "container_check",
+    "--container-check",
     "interval between two searches for empty container nodes",
     60_000,
   ),
@@ -60,7 +64,7 @@ export const keeperSettings = {
     help: "override limits listed in docs/protocol/keeper.md, for example dataBytesMax=1GiB,nodesMax=2000000; " +
       "all data is kept in memory",
   }),
-  keeperIdleExit: keeper("idle_exit", durationType(), {
+  keeperIdleExit: flagSetting("--idle-exit", durationType(), {
     help: "exit after this time without a session",
     unset: "never",
   }),
