@@ -1,5 +1,6 @@
 /** Settings of all commands that use a coordination server, and of `baton lock`, which loads only this table. */
 import {
+  flagSetting,
   groupSettings,
   setting,
   settingsInSection,
@@ -110,7 +111,7 @@ export const lockSettings = {
     help: "minimum scope of the lock; exit 78 if the servers do not provide it",
     unset: "any scope",
   }),
-  priority: lock("priority", priorityType(), {
+  priority: flagSetting("--priority", priorityType(), {
     group: "waiting",
     help: "position in the queue: the lowest number is served first; foreground is 100, background is 200",
     default: 100,
@@ -130,13 +131,13 @@ export const lockSettings = {
     help: "time between --signal and SIGKILL when baton stops the command; a signal sent to baton is only forwarded",
     default: 5000,
   }),
-  onDoubt: lock("on_doubt", choiceType(["ignore", "freeze"]), {
+  onDoubt: flagSetting("--on-doubt", choiceType(["ignore", "freeze"]), {
     group: "command",
     help: "what happens to the command while no server responds and the lock is not lost yet: " +
       "it continues (ignore) or is suspended (freeze)",
     default: "ignore",
   }),
-  signal: lock("signal", signalNameType(), {
+  signal: flagSetting("--signal", signalNameType(), {
     group: "command",
     help: "signal with which baton asks the command to stop",
     default: "SIGTERM",

@@ -198,7 +198,7 @@ describe("processes that the command leaves in the background", () => {
 });
 
 describe("a variable that baton does not have", () => {
-  const wrong = { BATON_SERVRES: "zk1:2181,secret", BATON_LOCK_ON_DOUBT: "x", BATON_LOCK_SIGNAL: "NONE" };
+  const wrong = { BATON_SERVRES: "zk1:2181,secret", BATON_SCOPE: "x", BATON_LOCK_KILL_AFTER: "soon" };
 
   test("is a warning on every command, without its value", async () => {
     for (const line of ["lock free true", "ls", "who busy", "keeper verify --json", "help lock"]) {
@@ -224,8 +224,8 @@ describe("a variable that baton does not have", () => {
     expect(checked.code).toBe(78);
     expect(checked.stderr.split("\n").sort()).toEqual([
       "",
-      'baton: BATON_LOCK_ON_DOUBT: "x" is not one of ignore, freeze',
-      'baton: BATON_LOCK_SIGNAL: "NONE" is not one of HUP, INT, QUIT, ABRT, KILL, USR1, USR2, ALRM, TERM',
+      'baton: BATON_LOCK_KILL_AFTER: "soon" is not a duration: write seconds, or a number with a unit, such as 250ms, 5m or 2h',
+      'baton: BATON_SCOPE: "x" is not one of user, machine, cluster',
       'baton: BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?',
     ]);
     const shown = await session.run('"$baton" config show', { BATON_SERVRES: "x" });

@@ -158,11 +158,11 @@ test("inside a job", async () => {
 });
 
 test("settings, and a keeper's data", async () => {
-  await session.run(`printf '[lock]\\npriority = "7"\\n' >baton.toml`);
+  await session.run(`printf '[lock]\\nkill_after = "7s"\\n' >baton.toml`);
   const env = "env BATON_AUTH_CREDENTIALS=digest:a:b";
   const shown = await session.run(`${env} "$baton" config show --config baton.toml --root /app --json`);
   // All settings would make a page that every new one changes.
-  const some = ["root", "session.timeout", "auth.credentials", "auth.file", "lock.priority"];
+  const some = ["root", "session.timeout", "auth.credentials", "auth.file", "lock.kill_after"];
   const { settings, ...rest } = JSON.parse(shown.stdout);
   const kept = settings.filter(({ key }: { key: string }) => some.includes(key));
   compare("config_show", JSON.stringify({ ...rest, settings: kept }));
