@@ -123,7 +123,8 @@ function configurationPage(): string {
     "The value of a setting is taken from the first of: the command line, the environment variable, the file " +
       "given with `--config` or else `$XDG_CONFIG_HOME/baton/config.toml` (`~/.config/baton/config.toml` without " +
       "that variable), `/etc/baton/config.toml`, the default. Files are TOML. `baton config check` lists the " +
-      "mistakes in a file, `baton config show --origin` the origin of each value. A duration is a number of " +
+      "mistakes in a file, `baton config show --origin` the origin of each value. A file has what several calls or " +
+      "processes share; what belongs to one of them is an option only. A duration is a number of " +
       "seconds, or has a unit (`250ms`, `5m`, `2h`); a size has a unit (`64KiB`). A key with NAME has a section " +
       "for each name that you choose, such as `[pool.component.import]`; it has no variable.",
     markdownTable(["file key", "flag", "variable", "meaning", "default"], rows),

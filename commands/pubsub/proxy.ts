@@ -65,7 +65,7 @@ export const pubsubProxyCommand = defineCommand({
     "proxy stores nothing: if it is killed, its clients try again, at any proxy. It prints its endpoint on stderr, " +
     "and runs until SIGTERM, SIGINT or SIGHUP; a second signal ends it immediately. With --clients, SIGHUP makes it " +
     "read the client list again.",
-    "Every request gets its response within the time that its client waits (--request-timeout if the client does not " +
+    "Every request gets its response within the time that its client waits (5 s if the client does not " +
     "say): OVERLOADED means definitely not done, ERROR means that the outcome is unknown. A client that does not " +
     "read loses responses, not messages.",
     "Any ZeroMQ REQ socket can be a client; docs/protocol/pubsub.md describes the messages.",
@@ -167,7 +167,6 @@ function proxyOptions({ values }: PubsubProxyCall, security: PubsubServiceSecuri
   const [first = ""] = values.pubsubProxyListen;
   return {
     id: values.pubsubProxyId ?? defaultProxyId(values.pubsubProxyAdvertise ?? first),
-    requestTimeoutMs: values.pubsubProxyTimeout,
     clientSocketOptions: {
       ...security?.clientListenOptions,
       connectionsMax: values.pubsubMaxConnections,

@@ -13,7 +13,6 @@ export const pubsubChecks = defineChecks({
     pubsubServerId: (id) => checkPubsubName("server id", id),
     pubsubServerListen: parseBindEndpoint,
     pubsubServerAdvertise: (endpoint) => parseConnectEndpoint(endpoint),
-    pubsubProxyId: (id) => checkPubsubName("proxy id", id),
     pubsubProxyListen: (endpoints) => endpoints.forEach((endpoint) => parseBindEndpoint(endpoint)),
     pubsubProxyAdvertise: (endpoint) => parseConnectEndpoint(endpoint),
     pubsubProxies: (addresses) => addresses.forEach(parseProxyEndpoint),

@@ -27,8 +27,9 @@ export interface Setting<T> {
   /** Other forms of the flag, such as flock's `--timeout`. Completions do not offer them. */
   readonly aliases?: string;
   /**
-   * The key in a file: `session.timeout`, which gives the variable BATON_SESSION_TIMEOUT. By default, the setting is
-   * only a flag.
+   * The key in a file: `session.timeout`, which gives the variable BATON_SESSION_TIMEOUT. A setting has one if several
+   * calls or processes share it: where services are, who may use them, limits that an operator sets for a machine, what
+   * all must agree on. By default, the setting is only a flag: it belongs to one call or process.
    */
   readonly key?: string;
   readonly default?: NonNullable<T>;

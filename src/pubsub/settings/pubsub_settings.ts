@@ -1,5 +1,6 @@
 /** Settings of publish/subscribe: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
 import {
+  flagSetting,
   groupSettings,
   insecureHelp,
   setting,
@@ -37,7 +38,7 @@ export const pubsubStoreSettings = {
       "their topics before restore --accept-loss",
     default: "continue",
   }),
-  pubsubNoBalance: server("no_balance", toggleType(), {
+  pubsubNoBalance: flagSetting("--no-balance", toggleType(), {
     help: "give no topics of the database to servers that have fewer; otherwise one that comes back gets its share",
     default: false,
   }),
@@ -99,7 +100,7 @@ export const pubsubServerSettings = {
 
 /** Settings of `baton pubsub proxy`. */
 export const pubsubProxySettings = {
-  pubsubProxyId: proxy("id", textType("id"), {
+  pubsubProxyId: flagSetting("--id", textType("id"), {
     help: "the ID of the proxy",
     unset: "the advertised host name, or the host name and the advertised address; then the port, or with port 0 the " +
       "process ID",
@@ -113,27 +114,30 @@ export const pubsubProxySettings = {
     help: "the endpoint to announce to clients and servers, if it is not the one of --listen",
     unset: "the actual first endpoint of --listen",
   }),
-  pubsubProxyTimeout: proxy("request_timeout", durationType({ minMs: 1, maxMs: 3_600_000 }), {
-    group: "limits",
-    help: "how long a request without a deadline is tried",
-    default: 5000,
-  }),
-  pubsubProxyMaxRequests: proxy("max_requests", integerType("count", { min: 1, max: 10_000_000 }), {
+  pubsubProxyMaxRequests: flagSetting("--max-requests", integerType("count", { min: 1, max: 10_000_000 }), {
     group: "limits",
     help: "maximum requests in flight; further requests are refused as overloaded",
     default: 65_536,
   }),
-  pubsubProxyMaxRequestsPerClient: proxy("max_requests_per_client", integerType("count", { min: 1, max: 10_000_000 }), {
-    group: "limits",
-    help: "maximum requests in flight for one connection",
-    default: 1024,
-  }),
-  pubsubProxyMaxRequestsPerTopic: proxy("max_requests_per_topic", integerType("count", { min: 1, max: 10_000_000 }), {
-    group: "limits",
-    help: "maximum requests in flight for one topic",
-    default: 16_384,
-  }),
-  pubsubProxyMaxBytes: proxy("max_bytes", sizeType(), {
+  pubsubProxyMaxRequestsPerClient: flagSetting(
+    "--max-requests-per-client",
+    integerType("count", { min: 1, max: 10_000_000 }),
+    {
+      group: "limits",
+      help: "maximum requests in flight for one connection",
+      default: 1024,
+    },
+  ),
+  pubsubProxyMaxRequestsPerTopic: flagSetting(
+    "--max-requests-per-topic",
+    integerType("count", { min: 1, max: 10_000_000 }),
+    {
+      group: "limits",
+      help: "maximum requests in flight for one topic",
+      default: 16_384,
+    },
+  ),
+  pubsubProxyMaxBytes: flagSetting("--max-bytes", sizeType(), {
     group: "limits",
     help: "maximum bytes of the requests in flight",
     default: 512 * 1024 ** 2,
@@ -167,12 +171,12 @@ export const pubsubServiceSettings = groupSettings("limits", {
     help: "maximum open connections; for one more, the oldest in its handshake is closed, or otherwise the new one",
     default: 4096,
   }),
-  pubsubMaxIncomingBytes: pubsub("max_incoming_bytes", sizeType({ minBytes: 100 * 1024 ** 2 }), {
+  pubsubMaxIncomingBytes: flagSetting("--max-incoming-bytes", sizeType({ minBytes: 100 * 1024 ** 2 }), {
     help: "memory for incomplete messages of all connections; when it is short, the connections that hold most are " +
       "not read, and closed if their message does not arrive within 10s",
     default: 256 * 1024 ** 2,
   }),
-  pubsubDrainTimeout: pubsub("drain_timeout", durationType(), {
+  pubsubDrainTimeout: flagSetting("--drain-timeout", durationType(), {
     help: "how long requests in flight may take to end after SIGTERM",
     default: 10_000,
   }),
@@ -189,7 +193,7 @@ export const pubsubClientSettings = {
     group: "security",
     help: "file with the public key of the proxies, if they have one",
   }),
-  pubsubProxiesFile: pubsub("proxies_file", textType("file"), {
+  pubsubProxiesFile: flagSetting("--proxies-file", textType("file"), {
     help: "file with one proxy address per line; --proxies takes precedence",
     unset: "none is read",
   }),
@@ -198,17 +202,17 @@ export const pubsubClientSettings = {
     help: "folder for the states of clients: sessions, positions, and puts with an unknown outcome",
     unset: "~/.local/state/baton/pubsub, with the home folder of the user database",
   }),
-  pubsubTimeout: pubsub("timeout", durationType({ minMs: 1, maxMs: 3_600_000 }), {
+  pubsubTimeout: flagSetting("--timeout", durationType({ minMs: 1, maxMs: 3_600_000 }), {
     group: "waiting",
     help: "how long a request is tried in total",
     default: 30_000,
   }),
-  pubsubRetryTimeout: pubsub("retry_timeout", durationType({ minMs: 1, maxMs: 3_600_000 }), {
+  pubsubRetryTimeout: flagSetting("--retry-timeout", durationType({ minMs: 1, maxMs: 3_600_000 }), {
     group: "waiting",
     help: "how long one try may take before the next proxy is used",
     default: 5000,
   }),
-  pubsubRetries: pubsub("retries", integerType("count", { min: 0, max: 1_000_000 }), {
+  pubsubRetries: flagSetting("--retries", integerType("count", { min: 0, max: 1_000_000 }), {
     group: "waiting",
     help: "tries after the first",
     unset: "as many as fit into --timeout",

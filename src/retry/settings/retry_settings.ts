@@ -1,6 +1,7 @@
 /** Settings of the retry processor: section `[retry]` of a file, BATON_RETRY_… in the environment. */
 import { BatonError } from "../../base/errors.ts";
 import {
+  flagSetting,
   groupSettings,
   insecureHelp,
   setting,
@@ -121,7 +122,7 @@ export const retryPolicySettings = groupSettings("policy", {
     help: "a try that takes longer is stopped and counts as failed",
     default: 60_000,
   }),
-  retryMaxCrashes: retry("max_crashes", integerType("count", { min: 1, max: 1000 }), {
+  retryMaxCrashes: flagSetting("--max-crashes", integerType("count", { min: 1, max: 1000 }), {
     help: "a message is dead after its processor died this often during a try; counted separately from the tries",
     default: 3,
   }),
@@ -136,22 +137,21 @@ export const retryPolicySettings = groupSettings("policy", {
 
 /** How messages are claimed and tried: for `run` and `serve`. */
 export const retryProcessorSettings = groupSettings("processing", {
-  retryConcurrency: retry("concurrency", integerType("count", { min: 1, max: 1024 }), {
+  retryConcurrency: flagSetting("-j, --concurrency", integerType("count", { min: 1, max: 1024 }), {
     basic: true,
-    flag: "-j, --concurrency",
     help: "maximum number of tries at the same time",
     default: 1,
   }),
-  retryBatch: retry("batch", integerType("count", { min: 1, max: 1_000_000 }), {
+  retryBatch: flagSetting("--batch", integerType("count", { min: 1, max: 1_000_000 }), {
     help: "claim at most N messages in each --interval, or at each time of --cron",
     unset: "all due messages",
   }),
-  retryCron: retry("cron", textType("schedule"), {
+  retryCron: flagSetting("--cron", textType("schedule"), {
     help: "claim due messages only at the times of this schedule, in local time: five fields as in crontab(5), or a " +
       "macro such as @daily",
     unset: "as soon as they are due",
   }),
-  retryRate: retry("rate", textType("count/time"), {
+  retryRate: flagSetting("--rate", textType("count/time"), {
     help: "start at most this many tries per second or minute, such as 10/s or 100/m",
     unset: "no limit",
   }),
@@ -160,19 +160,19 @@ export const retryProcessorSettings = groupSettings("processing", {
       "after the other",
     default: "none",
   }),
-  retryLease: retry("lease", durationType({ minMs: 2000, maxMs: 3_600_000 }), {
+  retryLease: flagSetting("--lease", durationType({ minMs: 2000, maxMs: 3_600_000 }), {
     help: "if a processor crashes, another one retries its in-flight messages after this time",
     default: 10_000,
   }),
-  retryBreakerFailures: retry("breaker_failures", integerType("count", { min: 0, max: 1_000_000 }), {
+  retryBreakerFailures: flagSetting("--breaker-failures", integerType("count", { min: 0, max: 1_000_000 }), {
     help: "open the circuit breaker after N failures in a row, which stops tries; 0: never",
     default: 0,
   }),
-  retryBreakerReset: retry("breaker_reset", durationType({ minMs: 1 }), {
+  retryBreakerReset: flagSetting("--breaker-reset", durationType({ minMs: 1 }), {
     help: "how long the circuit breaker stays open; then one try decides whether it closes",
     default: 30_000,
   }),
-  retryDrainTimeout: retry("drain_timeout", durationType(), {
+  retryDrainTimeout: flagSetting("--drain-timeout", durationType(), {
     help: "how long tries may continue after SIGTERM; then they are stopped and count as failed",
     default: 10_000,
   }),
@@ -181,7 +181,7 @@ export const retryProcessorSettings = groupSettings("processing", {
     unset: "nothing is served",
   }),
   retryInsecure: retry("insecure", toggleType(), { group: "security", help: insecureHelp, default: false }),
-  retryKeepDone: retry("keep_done", durationType(), {
+  retryKeepDone: flagSetting("--keep-done", durationType(), {
     help: "how long the store keeps done messages, without their bodies, for show and ls",
     default: 7 * 86_400_000,
   }),
@@ -217,20 +217,20 @@ export const retryServeSettings = groupSettings("limits", {
     help: "serve: status of the response to a request that was stored and will be tried again, such as 202",
     unset: "the status of the failure: that of the backend, or 502, 503 or 504",
   }),
-  retryMaxBackendRequests: retry("max_backend_requests", integerType("count", { min: 1, max: 65_536 }), {
+  retryMaxBackendRequests: flagSetting("--max-backend-requests", integerType("count", { min: 1, max: 65_536 }), {
     help:
       "serve: maximum number of requests at the backend at the same time; further ones are stored without a first try",
     default: 256,
   }),
-  retryMaxConnections: retry("max_connections", integerType("count", { min: 1, max: 65_536 }), {
+  retryMaxConnections: flagSetting("--max-connections", integerType("count", { min: 1, max: 65_536 }), {
     help: "serve: maximum number of client connections; another one replaces the one that has been idle for longest",
     default: 1024,
   }),
-  retryBodyTimeout: retry("body_timeout", durationType({ minMs: 1, maxMs: 86_400_000 }), {
+  retryBodyTimeout: flagSetting("--body-timeout", durationType({ minMs: 1, maxMs: 86_400_000 }), {
     help: "serve: time limit for receiving the body of a request; then it is refused (408)",
     default: 60_000,
   }),
-  retryBodyMemory: retry("body_memory", sizeType(), {
+  retryBodyMemory: flagSetting("--body-memory", sizeType(), {
     help: "serve: maximum memory of all requests in progress, half of it for those at the backend; at least twice " +
       "--max-body",
     unset: "256MiB, or twice --max-body if that is more",
@@ -239,12 +239,12 @@ export const retryServeSettings = groupSettings("limits", {
 
 /** Topics as source and destination: for `run` and `serve`, in addition to the settings of the proxies. */
 export const retryTopicSettings = groupSettings("processing", {
-  retryFromTopic: retry("from_topic", textType("topic"), {
+  retryFromTopic: flagSetting("--from-topic", textType("topic"), {
     once: true,
     help: "move the messages of this publish/subscribe topic into the store, each once",
     unset: "no topic is read",
   }),
-  retryClientId: retry("client_id", textType("id"), {
+  retryClientId: flagSetting("--client-id", textType("id"), {
     help: "client ID for topics: ID puts messages, ID.source gets them, ID.dead-letters puts dead letters",
     unset: "retry- and the random name of the store, which starts the ids of its messages",
   }),

@@ -224,7 +224,8 @@ describe("a variable that baton does not have", () => {
     expect(checked.code).toBe(78);
     expect(checked.stderr.split("\n").sort()).toEqual([
       "",
-      'baton: BATON_LOCK_KILL_AFTER: "soon" is not a duration: write seconds, or a number with a unit, such as 250ms, 5m or 2h',
+      'baton: BATON_LOCK_KILL_AFTER: "soon" is not a duration: write seconds, or a number with a unit, such as ' +
+      "250ms, 5m or 2h",
       'baton: BATON_SCOPE: "x" is not one of user, machine, cluster',
       'baton: BATON_SERVRES: baton has no such variable, did you mean "BATON_SERVERS"?',
     ]);

@@ -91,10 +91,10 @@ describe("config check", () => {
 
   test("a file that cannot be read hides nothing of the others, nor of the variables", async () => {
     writeFileSync(session.path("broken.toml"), "a = \n");
-    const ended = await session.run('"$baton" config check --config broken.toml', { BATON_RETRY_RATE: "fast" });
+    const ended = await session.run('"$baton" config check --config broken.toml', { BATON_RETRY_RETRY_ON: "fast" });
     expect([ended.code, ended.stderr]).toEqual([
       78,
-      expect.stringMatching(/broken\.toml, line 1: not valid TOML[^]*BATON_RETRY_RATE: /),
+      expect.stringMatching(/broken\.toml, line 1: not valid TOML[^]*BATON_RETRY_RETRY_ON: /),
     ]);
   });
 

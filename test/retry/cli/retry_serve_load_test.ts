@@ -169,8 +169,4 @@ test("less memory than two bodies need is a mistake that is named where it stand
     64,
     expect.stringContaining('--body-memory: "3MiB" is less than twice --max-body (4MiB)'),
   ]);
-  const variable = await session.run(`"$baton" retry-processor serve --url http://b/`, {
-    BATON_RETRY_BODY_MEMORY: "1MiB",
-  });
-  expect([variable.code, variable.stderr]).toEqual([78, expect.stringContaining("BATON_RETRY_BODY_MEMORY:")]);
 });

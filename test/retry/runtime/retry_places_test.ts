@@ -30,7 +30,6 @@ describe.each([...runtimes])("$name", ({ name, command: [executable = "", ...fir
       DENO_DIR: process.env["DENO_DIR"] ?? join(tmpdir(), "baton-deno-cache"),
       BATON_RETRY_STORE: join(folder, "store"),
       BATON_RETRY_DEAD_LETTER: `kafka://${kafka.name}/Dead`,
-      BATON_RETRY_FROM_TOPIC: from,
       BATON_PUBSUB_PROXIES: cluster.proxy().endpoint,
       BATON_PUBSUB_STATE_DIR: join(folder, "clients"),
     };
@@ -39,13 +38,13 @@ describe.each([...runtimes])("$name", ({ name, command: [executable = "", ...fir
     try {
       const client = (...words: string[]) => baton("pubsub", "client", "me", ...words);
       await client("subscribe", to);
-      await baton("retry-processor", "run", "--once", "--exec", "true"); // subscribes
+      await baton("retry-processor", "run", "--from-topic", from, "--once", "--exec", "true"); // subscribes
       await client("put", from, import.meta.filename);
       await client("put", from, "/dev/null");
-      await baton("retry-processor", "run", "--once", "--topic", to);
+      await baton("retry-processor", "run", "--from-topic", from, "--once", "--topic", to);
       expect(await client("pending", to)).toBe("2\n");
       await client("put", from, "/dev/null");
-      await baton("retry-processor", "run", "--once", "--exec", "exit 64");
+      await baton("retry-processor", "run", "--from-topic", from, "--once", "--exec", "exit 64");
       expect(kafka.produced.length).toBe(1);
     } finally {
       rmSync(folder, { recursive: true, force: true });
