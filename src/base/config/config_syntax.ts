@@ -36,7 +36,7 @@ export function checkConfigFile(
   }
   const declared = Object.values(settings).filter((setting) => setting.key !== undefined);
   const { error } = schemaOf(declared).safeParse(document.value);
-  const mistakes = (error?.issues ?? []).flatMap((issue) => mistakesOf(path, document, declared, issue));
+  const mistakes = (error?.issues ?? []).flatMap((issue) => mistakesOf(path, document, Object.values(settings), issue));
   mistakes.sort((one, other) => (one.line ?? 0) - (other.line ?? 0));
   const values = new Map<string, string>();
   for (const setting of declared) {
@@ -218,7 +218,10 @@ function issueError(
         `${where}: "${unknown}" in quotation marks is a single name: write ${unknown} = … without the quotation marks`,
       );
     }
-    return new BatonError("CONFIG", `${where}: there is no setting "${key}"${didYouMean(key, keys)}`);
+    const flag = `--${unknown.replaceAll("_", "-")}`;
+    const isOption = declared.some((one) => one.key === undefined && one.flag?.split(", ").includes(flag));
+    const hint = isOption ? `: ${flag} is an option only` : didYouMean(key, keys);
+    return new BatonError("CONFIG", `${where}: there is no setting "${key}"${hint}`);
   }
   const setting = declared.find((candidate) =>
     candidate.key !== undefined && keyAtPath(candidate.key, issue.path) === key

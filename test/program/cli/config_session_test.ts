@@ -156,12 +156,6 @@ describe("config check", () => {
       /^baton: the configuration is valid/,
     ],
     ["codes.toml", '[retry]\nretry_on = "abc"\n', 78, /^baton: codes\.toml, line 2: retry\.retry_on: .*"abc"/],
-    [
-      "cron.toml",
-      '[retry]\ncron = "often"\n',
-      78,
-      /^baton: cron\.toml, line 2: retry\.cron: "often" is not a schedule/,
-    ],
     ["delays.toml", '[retry]\ndelays = ["1s", "x"]\n', 78, /^baton: delays\.toml, line 2: retry\.delays: "x" is not a/],
     [
       "letters.toml",
@@ -175,7 +169,12 @@ describe("config check", () => {
       78,
       /^baton: retry\.toml, line 2: retry\.name: "a\/b" is not a valid name/,
     ],
-    ["rate.toml", '[retry]\nrate = "10"\n', 78, /^baton: rate\.toml, line 2: retry\.rate: "10" is not a rate/],
+    [
+      "rate.toml",
+      '[retry]\nbreaker_reset = "10s"\n',
+      78,
+      /^baton: rate\.toml, line 2: there is no setting "retry\.breaker_reset": --breaker-reset is an option only\n$/,
+    ],
     [
       "listen.toml",
       '[pubsub.proxy]\nlisten = ["tcp://a:1", "b"]\n',
@@ -196,7 +195,7 @@ describe("config check", () => {
     ],
     [
       "all.toml",
-      '[retry]\nretry_on = ["65", "5xx", "404-410"]\ncron = "*/5 * * * *"\nrate = "10/s"\nbackoff = "list"\n' +
+      '[retry]\nretry_on = ["65", "5xx", "404-410"]\nbackoff = "list"\n' +
       'dead_letter = "topic:x"\n[pubsub]\nproxies = "a:1,tcp://b:2"\n[pubsub.server]\nlisten = "tcp://0.0.0.0:0"\n',
       0,
       /^baton: the configuration is valid/,
@@ -268,7 +267,7 @@ describe("a new file", () => {
   test("mistakes come in the order of their lines, those of variables last", async () => {
     writeFileSync(
       session.path("order.toml"),
-      '[pubsub]\nproxies = ["x"]\n[connect]\nretries = "many"\n[retry]\nrate = "10"\nname = "a\\u0000b"\n',
+      '[pubsub]\nproxies = ["x"]\n[connect]\nretries = "many"\n[retry]\nretry_on = ["x"]\nname = "a\\u0000b"\n',
     );
     const ended = await session.run('"$baton" config check --config order.toml', { BATON_SCOPE: "moon" });
     expect(ended.code).toBe(78);
@@ -278,11 +277,14 @@ describe("a new file", () => {
   });
 
   test("numbers may be written as numbers or as strings", async () => {
-    writeFileSync(session.path("numbers.toml"), '[connect]\nretries = "3"\n[lock]\npriority = 150\nkill_after = "2"\n');
+    writeFileSync(
+      session.path("numbers.toml"),
+      '[connect]\nretries = "3"\n[history]\nkeep = 150\n[lock]\nkill_after = "2"\n',
+    );
     const { code, stdout } = await session.run('"$baton" config show --config numbers.toml');
     expect(code).toBe(0);
     expect(stdout).toMatch(/^connect\.retries +3$/m);
-    expect(stdout).toMatch(/^lock\.priority +150$/m);
+    expect(stdout).toMatch(/^history\.keep +150$/m);
     expect(stdout).toMatch(/^lock\.kill_after +2s$/m);
   });
 });

@@ -48,7 +48,7 @@ const printing: Readonly<Record<string, readonly string[]>> = {
   "pubsub proxy": [],
   "pubsub client": [
     ...["pending news", "pending news --json", "topics", "topics --json", "info news", "info news --json"],
-    ...["peek news", "peek news --json", "get news --ack manual", "bench NEW -n 3", "put news jobs.cron --json"],
+    ...["peek news", "peek news --json", "get news --ack manual", "put news jobs.cron --json"],
   ].map((words) => `pubsub client alice ${words}`),
   "pubsub keygen": ["pubsub keygen NEW --json"],
   "retry-processor call": [],
