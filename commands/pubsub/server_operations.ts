@@ -1,7 +1,6 @@
 /** `baton pubsub server ls|move|drain|rebalance|forget|forget-client|verify|backup|restore`: operations on servers. */
 import { resolve } from "node:path";
-import { ProgressLine } from "../../src/base/terminal/progress.ts";
-import { ThreadProgress } from "../../src/base/terminal/progress_thread.ts";
+import { PartProgress, ProgressLine } from "../../src/base/terminal/progress.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -319,13 +318,13 @@ async function verify(call: PubsubServerCall): Promise<ExitCode> {
 async function backup(call: PubsubServerCall, [target = ""]: readonly string[]): Promise<ExitCode> {
   const dataDir = requireDataDir(call, "backup");
   const folder = resolve(target);
-  using progress = new ThreadProgress(call);
+  using progress = new PartProgress(call);
   backupTopicStore(dataDir, folder, () => markStoreAsBackup(dataDir, folder), progress);
   return exitCodes.SUCCESS;
 }
 
 function verifyWithProgress(call: PubsubServerCall, dataDir: string): TopicStoreReport {
-  using progress = new ThreadProgress(call);
+  using progress = new PartProgress(call);
   return verifyTopicStore(dataDir, progress);
 }
 

@@ -17,8 +17,7 @@ import {
   showSettings,
 } from "./inspect_options.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
-import { type ProgressCall, progressSettings } from "../../src/base/terminal/progress.ts";
-import { ThreadProgress } from "../../src/base/terminal/progress_thread.ts";
+import { PartProgress, type ProgressCall, progressSettings } from "../../src/base/terminal/progress.ts";
 import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
@@ -218,7 +217,7 @@ export async function verifyStore(call: CommandCall<typeof verifySettings>): Pro
 }
 
 async function verifyWithProgress(call: ProgressCall, location: StoreLocation): Promise<RetryVerifyReport> {
-  using progress = new ThreadProgress(call);
+  using progress = new PartProgress(call);
   return await verifyStoreAt(location, progress);
 }
 

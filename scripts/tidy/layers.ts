@@ -532,8 +532,8 @@ const runtimeFolders = /^src\/base\/(sockets\/|process\/(spawn|proc|guard)\/|pro
 /** Where a process may exit: its entry, and the module that ends it by a signal. */
 const mayExit = /^(commands\/main|src\/base\/process\/supervise\/signal_source)\.ts$/;
 
-/** Where stdout and stderr may be written: in modules that never block, and in a thread for this only. */
-const mayWrite = /^src\/base\/terminal\/(output_writer|drain_output|progress_worker)\.ts$/;
+/** Where stdout and stderr may be written: in modules that never block. */
+const mayWrite = /^src\/base\/terminal\/(output_writer|drain_output)\.ts$/;
 
 /** Checks that a runtime's own functions, output and exits are used only where they may be. */
 export function checkPlaces(file: SourceFile): Finding[] {

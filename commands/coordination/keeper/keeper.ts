@@ -25,7 +25,7 @@ import { type Address, formatAddress } from "../../../src/base/sockets/connectio
 import { TlsFiles } from "../../../src/base/sockets/tls_files.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
-import { type ProgressCall, progressSettings } from "../../../src/base/terminal/progress.ts";
+import { PartProgress, type ProgressCall, progressSettings } from "../../../src/base/terminal/progress.ts";
 import { defineCommand, findGivenFlag } from "../../command.ts";
 import { ownKeeperLocation } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
@@ -250,9 +250,8 @@ async function runDataCommand(
   const { backUpKeeperData, verifyKeeperData } = await import(
     "../../../src/coordination/keeper/storage/data_check_and_backup.ts"
   );
-  const { ThreadProgress } = await import("../../../src/base/terminal/progress_thread.ts");
   const withProgress = <T>(work: (progress: WorkProgress) => T): T => {
-    using progress = new ThreadProgress({ io, values });
+    using progress = new PartProgress({ io, values });
     return work(progress);
   };
   if (file !== undefined) {

@@ -382,9 +382,7 @@ export function copySqliteDatabase(read: (copy: (database: DatabaseSync) => void
   let made = part;
   try {
     read((database) => {
-      const total = (readSqlitePragma(database, "page_count") - readSqlitePragma(database, "freelist_count")) *
-        sqlitePageBytes;
-      options.progress.startPart({ noun: "byte", verb: "copied", total, file: part });
+      options.progress.startPart({ noun: null, verb: "copying the database", total: null });
       database.prepare("VACUUM INTO ?").run(part); // accepts an empty file, and does not flush it
     });
     options.complete?.(part);

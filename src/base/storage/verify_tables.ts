@@ -40,7 +40,7 @@ export function verifyStoreTables(database: DatabaseSync, options: {
 }): void {
   const { schema, tables, addProblem, columns = {}, damaged, progress = noProgress } = options;
   const rows = (sql: string) => database.prepare(sql).iterate() as IterableIterator<SqlRow>;
-  progress.startPart({ noun: null, verb: "checking the structure of the database", total: null, file: null });
+  progress.startPart({ noun: null, verb: "checking the structure of the database", total: null });
   verifyStorePart("the database", addProblem, () => {
     for (const row of rows("PRAGMA integrity_check")) {
       if (row["integrity_check"] !== "ok") addProblem(`SQLite: ${row["integrity_check"]}`);
@@ -50,7 +50,7 @@ export function verifyStoreTables(database: DatabaseSync, options: {
   const sentence = damaged ?? ((table, row) => {
     return table.isIntact(row) ? null : describeDamagedRow(table.name, row["seq"] ?? row["id"], "of this store");
   });
-  progress.startPart({ noun: "row", verb: "checked", total: estimateRows(database, tables), file: null });
+  progress.startPart({ noun: "row", verb: "checked", total: estimateRows(database, tables) });
   for (const table of tables) {
     // Read the table itself, without using an index.
     const sql = `SELECT ${table.allColumns}${columns[table.name] ?? ""} FROM ${table.name} NOT INDEXED`;

@@ -4,14 +4,12 @@
 
 /** A part of an operation. A later part replaces an earlier one. */
 export interface WorkPart {
-  /** The noun of what is counted, in the singular; `byte` is shown as a size. Null if nothing can be counted. */
+  /** The noun of what is counted, in the singular. Null if nothing can be counted. */
   readonly noun: string | null;
   /** The participle of the work: `checked`. If nothing can be counted, what is being done: `checking the index`. */
   readonly verb: string;
   /** The total number; null if it is unknown. */
   readonly total: number | null;
-  /** A file that grows with the work; its size is the progress. */
-  readonly file: string | null;
 }
 
 export interface WorkProgress {

@@ -4,9 +4,18 @@
  */
 import { type SettingTable, toggleSetting } from "../config/setting.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
+import { formatDuration } from "../support/duration.ts";
+import { countWithNoun } from "../support/text.ts";
+import type { WorkPart, WorkProgress } from "../support/work_progress.ts";
 import type { Io } from "./io.ts";
 import { ErasableLine } from "./progress_line.ts";
-import { type ProgressFacts, progressText, showProgressAfterMs, updateProgressEveryMs } from "./progress_text.ts";
+
+/** The time from the start of an operation to its first line on a terminal. All times here are in milliseconds. */
+const showAfterMs = 1000;
+/** The times between two updates: on a terminal, on a terminal while the work reports nothing, and on other outputs. */
+const updateEveryMs = { terminal: 200, idle: 1000, lines: 10_000 };
+/** The time after which the remaining time is shown; an earlier rate is not reliable. */
+const etaMsMin = 1000;
 
 /** Settings of every command that shows progress. */
 export const progressSettings = {
@@ -43,7 +52,7 @@ export interface ProgressOptions extends Pick<ProgressFacts, "noun" | "verb" | "
   readonly clock?: Clock;
 }
 
-/** Progress of work that lets the event loop run. Use ThreadProgress for work that blocks it. */
+/** Progress of work that lets the event loop run. Use PartProgress for work that blocks it. */
 export class ProgressLine implements Disposable {
   readonly #io: Io;
   readonly #form: ReturnType<typeof chooseProgressForm>;
@@ -64,8 +73,8 @@ export class ProgressLine implements Disposable {
     this.#io = call.io;
     this.#form = isWanted ? chooseProgressForm(call) : null;
     this.#line = new ErasableLine(call.io);
-    this.#afterMs = rest.afterMs ?? showProgressAfterMs;
-    this.#everyMs = rest.everyMs ?? updateProgressEveryMs.terminal;
+    this.#afterMs = rest.afterMs ?? showAfterMs;
+    this.#everyMs = rest.everyMs ?? updateEveryMs.terminal;
     this.#lineEnd = rest.sharesTerminal === true ? "  " : "";
     this.#clock = clock;
     this.#startMs = clock.now();
@@ -90,6 +99,12 @@ export class ProgressLine implements Disposable {
     this.#facts = { ...this.#facts, ...facts };
   }
 
+  /** Shows what is known now, in a log only if nothing can be counted: the last line has the count. */
+  show(): void {
+    if (this.#form === "terminal") this.#line.show(this.#text() + this.#lineEnd);
+    if (this.#form === "lines" && this.#facts.noun === null) this.#io.err(`baton: ${this.#text()}\n`);
+  }
+
   /** Erases the line, for other output; the next update shows it again. */
   erase(): void {
     this.#line.erase();
@@ -98,12 +113,12 @@ export class ProgressLine implements Disposable {
   [Symbol.dispose](): void {
     this.#cancelTimer();
     this.#line.erase();
-    if (this.#form === "lines") this.#io.err(`baton: ${this.#text()}\n`);
+    if (this.#form === "lines" && this.#facts.noun !== null) this.#io.err(`baton: ${this.#text()}\n`);
   }
 
   /** Updates the time shown, even while the work reports nothing. */
   #startTimer(): void {
-    this.#cancelTimer = this.#clock.startTimer(updateProgressEveryMs.idle, () => {
+    this.#cancelTimer = this.#clock.startTimer(updateEveryMs.idle, () => {
       this.#update();
       this.#startTimer();
     });
@@ -112,7 +127,7 @@ export class ProgressLine implements Disposable {
   #update(): void {
     const nowMs = this.#clock.now();
     if (this.#form === null || nowMs < this.#startMs + this.#afterMs) return;
-    if (nowMs - this.#shownMs < (this.#form === "lines" ? updateProgressEveryMs.lines : this.#everyMs)) return;
+    if (nowMs - this.#shownMs < (this.#form === "lines" ? updateEveryMs.lines : this.#everyMs)) return;
     this.#shownMs = nowMs;
     if (this.#form === "terminal") this.#line.show(this.#text() + this.#lineEnd);
     else this.#io.err(`baton: ${this.#text()}\n`);
@@ -121,4 +136,85 @@ export class ProgressLine implements Disposable {
   #text(): string {
     return progressText({ ...this.#facts, elapsedMs: this.#clock.now() - this.#startMs });
   }
+}
+
+/**
+ * Progress of work that blocks the event loop, such as one long SQL statement. Each part is shown when it begins, and
+ * its count while it goes on.
+ */
+export class PartProgress implements WorkProgress, Disposable {
+  readonly #call: ProgressCall;
+  readonly #clock: Clock;
+  #line: ProgressLine | null = null;
+
+  constructor(call: ProgressCall, clock: Clock = systemClock()) {
+    this.#call = call;
+    this.#clock = clock;
+  }
+
+  startPart(part: WorkPart): void {
+    this[Symbol.dispose]();
+    this.#line = new ProgressLine(this.#call, { ...part, afterMs: 0, everyMs: 1000, clock: this.#clock });
+    this.#line.show();
+  }
+
+  add(count: number): void {
+    this.#line?.add(count);
+  }
+
+  [Symbol.dispose](): void {
+    this.#line?.[Symbol.dispose]();
+    this.#line = null;
+  }
+}
+
+export interface ProgressFacts {
+  /** The noun of what is counted, in the singular. Null if nothing can be counted. */
+  readonly noun: string | null;
+  /** The participle of the work: `stored`. Without a noun, what is being done. */
+  readonly verb: string;
+  readonly count: number;
+  /** Work done by this process and before it, in the unit of `total`. */
+  readonly done: number;
+  readonly before: number;
+  /** Null if the total is unknown. */
+  readonly total: number | null;
+  /** The total is the number of what is counted; otherwise it is a number of bytes. */
+  readonly countsTotal: boolean;
+  readonly elapsedMs: number;
+  /** More about the work: `1 failed`; empty if there is nothing. */
+  readonly note: string;
+}
+
+/** Pure. */
+export function progressText(facts: ProgressFacts): string {
+  const { noun, verb, count, done, before, total, elapsedMs, note } = facts;
+  const notes = note === "" ? [] : [note];
+  const time = elapsedMs < 1000 ? [] : [formatDuration(1000 * Math.floor(elapsedMs / 1000))];
+  if (noun === null) return [verb, ...notes, ...time].join(", ");
+  const speed = count > 0 ? [rateText(count, elapsedMs)] : time;
+  const parts = [`${amountText(noun, facts)} ${verb}`, ...notes, ...speed];
+  if (total === null || total === 0) return parts.join(", ");
+  const all = Math.min(total, before + done);
+  parts.push(`${Math.floor(100 * all / total)} %`);
+  if (elapsedMs >= etaMsMin && done > 0 && all < total) {
+    parts.push(`${formatDuration(1000 * Math.ceil(elapsedMs * (total - all) / done / 1000))} left`);
+  }
+  return parts.join(", ");
+}
+
+function amountText(noun: string, { count, before, total, countsTotal }: ProgressFacts): string {
+  if (!countsTotal || total === null) return countWithNoun(count, noun);
+  return `${Math.min(total, before + count)} of ${countWithNoun(total, noun)}`;
+}
+
+/** Returns the rate per second, or per minute or hour if it is below one. */
+function rateText(count: number, elapsedMs: number): string {
+  const perSecond = count / Math.max(0.001, elapsedMs / 1000);
+  const [rate, unit] = perSecond >= 1
+    ? [perSecond, "a second"]
+    : perSecond >= 1 / 60
+    ? [60 * perSecond, "a minute"]
+    : [3600 * perSecond, "an hour"];
+  return `${rate < 10 ? Math.round(10 * rate) / 10 : Math.round(rate)} ${unit}`;
 }

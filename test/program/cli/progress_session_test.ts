@@ -27,7 +27,7 @@ describe("a message store", () => {
 
   test("verify counts its rows, redrive and purge their dead letters", async () => {
     const verify = await session.run('"$baton" retry-processor verify --store "$dir/store" --progress');
-    expect(verify.stderr).toMatch(/^baton: 300 messages checked/);
+    expect(verify.stderr).toMatch(/^baton: checking the structure of the database\n(.*\n)*baton: 300 messages checked/);
     const run = (words: string) => session.run(`"$baton" retry-processor ${words} --store "$dir/dead"`);
     await session.run('seq 1 3 | "$baton" retry-processor submit --lines --store "$dir/dead" -- sh -c "exit 64"');
     await run("run --until-empty");
@@ -58,7 +58,7 @@ describe("a message store", () => {
 describe("work that blocks the program", () => {
   const program = [process.execPath, join(import.meta.dirname, "../../support/progress_program.ts")];
 
-  test("is shown by a thread on a terminal, and erased at the end", async () => {
+  test("shows its count on a terminal while it goes on, and erases it at the end", async () => {
     const file = session.path("blocked");
     await using pty = new PtySession([...program, file], { env: session.env, cwd: session.folder });
     await pty.shows("50 of 100 rows checked, ");
@@ -79,9 +79,12 @@ describe("work that blocks the program", () => {
   test("the keeper's backup and verify", async () => {
     await session.run('"$baton" lock any -- true');
     const backup = await session.run('"$baton" keeper backup "$dir/keeper.copy" --progress');
-    expect(backup).toMatchObject({ code: 0, stderr: expect.stringMatching(/^baton: \d+ of \d+ nodes? checked/) });
+    expect(backup).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^baton: copying the database\n(.*\n)*baton: \d+ of \d+ nodes? checked/),
+    });
     const verify = await session.run('"$baton" keeper verify --progress');
-    expect(verify).toMatchObject({ code: 0, stderr: expect.stringMatching(/^baton: \d+ of \d+ nodes? checked/) });
+    expect(verify).toMatchObject({ code: 0, stderr: expect.stringMatching(/\nbaton: \d+ of \d+ nodes? checked/) });
   });
 });
 

@@ -47,14 +47,14 @@ function checkRows(database: DatabaseSync, progress: WorkProgress): Omit<KeeperD
 }
 
 function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<KeeperDataReport, "bytes"> {
-  progress.startPart({ noun: null, verb: "checking the structure of the database", total: null, file: null });
+  progress.startPart({ noun: null, verb: "checking the structure of the database", total: null });
   const found = database.prepare("PRAGMA integrity_check").all().map((row) => String(row["integrity_check"]));
   if (found[0] !== "ok") throw new Error(found.join("; "));
   const paths = new Set<string>();
   const sessions = new Set<bigint>();
   let zxid = 0n;
   const total = Number(database.prepare("SELECT count(*) AS n FROM nodes").get()?.["n"]);
-  progress.startPart({ noun: "node", verb: "checked", total, file: null });
+  progress.startPart({ noun: "node", verb: "checked", total });
   for (const piece of readEncodedKeeperRows(database)) {
     const rows = decodeKeeperRows(piece);
     if (rows.zxid !== 0n) zxid = rows.zxid;

@@ -62,7 +62,7 @@ export function verifyTopicDatabase(database: DatabaseSync, progress: WorkProgre
       return isMessages ? describeDamagedMessages(row, where) : describeDamagedRow(table.name, row["id"], where);
     },
   });
-  progress.startPart({ noun: "topic", verb: "checked", total: null, file: null });
+  progress.startPart({ noun: "topic", verb: "checked", total: null });
   verifyStorePart("the topics", addProblem, () => {
     for (const row of readRows(database, "SELECT * FROM topics NOT INDEXED")) {
       verifyTopic(database, row, { addProblem, report });

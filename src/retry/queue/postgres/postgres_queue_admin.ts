@@ -230,7 +230,7 @@ export class PostgresQueueAdmin {
     const queue = this.#queue;
     let messages = 0;
     let bytes = 0;
-    progress.startPart({ noun: "message", verb: "checked", total: null, file: null });
+    progress.startPart({ noun: "message", verb: "checked", total: null });
     const text = `SELECT r.seq, r.state, r.owner, r.forwarding, r.bytes, b.crc, b.head, b.body, p.id AS processor
     FROM SCHEMA.retry r LEFT JOIN SCHEMA.retry_body b ON b.queue = r.queue AND b.seq = r.seq
     LEFT JOIN SCHEMA.processor p ON p.id = r.owner

@@ -19,7 +19,7 @@ export function verifyRetryStore(folder: string, progress: WorkProgress = noProg
   try {
     return database.readSnapshot(() => {
       verifyStoreTables(database.database, { schema, tables: Object.values(tables), addProblem, progress });
-      progress.startPart({ noun: "message", verb: "checked", total: null, file: null });
+      progress.startPart({ noun: "message", verb: "checked", total: null });
       let messages = 0;
       let bytes = 0;
       verifyStorePart("the messages", addProblem, () => {

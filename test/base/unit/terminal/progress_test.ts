@@ -1,6 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { ProgressLine } from "../../../../src/base/terminal/progress.ts";
-import { type ProgressFacts, progressText } from "../../../../src/base/terminal/progress_text.ts";
+import {
+  PartProgress,
+  type ProgressFacts,
+  ProgressLine,
+  progressText,
+} from "../../../../src/base/terminal/progress.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
@@ -50,14 +54,10 @@ describe("text", () => {
     );
   });
 
-  test("sizes, and work that nothing counts", () => {
-    const copy = { ...start, noun: "byte", verb: "copied", count: 3 << 20, done: 3 << 20, total: 6 << 20 };
-    expect(progressText({ ...copy, countsTotal: true, elapsedMs: 2000 })).toBe(
-      "3 MiB of 6 MiB copied, 1.5 MiB a second, 50 %, 2 s left",
-    );
-    expect(progressText({ ...start, noun: null, verb: "checking the index", elapsedMs: 2500 })).toBe(
-      "checking the index, 2 s",
-    );
+  test("work that nothing counts", () => {
+    const check = { ...start, noun: null, verb: "checking the index" };
+    expect(progressText({ ...check, elapsedMs: 999 })).toBe("checking the index");
+    expect(progressText({ ...check, elapsedMs: 2500 })).toBe("checking the index, 2 s");
   });
 });
 
@@ -141,5 +141,43 @@ describe("line", () => {
     expect(io.stderr()).toBe(
       "baton: 20 messages stored, 2 a second\nbaton: 30 messages stored, 2 a second\n",
     );
+  });
+});
+
+describe("parts of work that blocks the event loop", () => {
+  const values = { quiet: false, progress: true };
+  const structure = { noun: null, verb: "checking the structure", total: null };
+  const rows = { noun: "row", verb: "checked", total: 4 };
+
+  test("a terminal shows each part when it begins, and its count each second in which it counts", async () => {
+    const io = fakeIo({ stderrIsTerminal: true, env: { TERM: "xterm" } });
+    const clock = new FakeClock();
+    {
+      using progress = new PartProgress({ io, values }, clock);
+      progress.startPart(structure);
+      expect(io.stderr()).toBe("\r\x1b[Kchecking the structure");
+      progress.startPart(rows);
+      expect(io.stderr()).toEndWith("\r\x1b[K0 of 4 rows checked, 0 %");
+      progress.add(1);
+      expect(io.stderr()).toEndWith("0 of 4 rows checked, 0 %");
+      await clock.advance(1000);
+      progress.add(1);
+      expect(io.stderr()).toEndWith("\r\x1b[K1 of 4 rows checked, 1 a second, 25 %, 3 s left");
+    }
+    expect(io.stderr()).toEndWith("left\r\x1b[K");
+    expect(clock.timers).toBe(0);
+  });
+
+  test("a log has the beginning of a part that counts nothing, and the end of one that counts", () => {
+    const io = fakeIo();
+    const clock = new FakeClock();
+    {
+      using progress = new PartProgress({ io, values }, clock);
+      progress.startPart(structure);
+      expect(io.stderr()).toBe("baton: checking the structure\n");
+      progress.startPart(rows);
+      progress.add(4);
+    }
+    expect(io.stderr()).toMatch(/^baton: checking the structure\nbaton: 4 of 4 rows checked, .*, 100 %\n$/);
   });
 });
