@@ -8,7 +8,7 @@ import { loadLibc } from "../../src/base/process/libc.ts";
 import { superviseChild, type SuperviseOptions } from "../../src/base/process/supervise/supervise_child.ts";
 import type { CommandGuard } from "../../src/base/process/guard/guard.ts";
 import type { Io } from "../../src/base/terminal/io.ts";
-import { StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { encodeSessionHandle } from "../../src/protocols/zookeeper/end_session.ts";
 import type { Acl, ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { isSessionEndError } from "../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -66,7 +66,7 @@ export async function runLockedJob(
   io: Io,
   { deps, facts }: { readonly deps: LockedJobDependencies; readonly facts: StatusReportFacts },
 ): Promise<LockEnding> {
-  using stop = new StopSignalListener(deps.signals);
+  using stop = new StopRequest(deps.signals);
   const { values } = options;
   // A call that is a little early waits for its tick.
   const moreMs = values.tick === undefined ? 0 : values.skew;

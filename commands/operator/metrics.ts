@@ -7,7 +7,7 @@ import { flagSetting, insecureHelp, type SettingTable, toggleSetting } from "../
 import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
 import { BatonError, errorMessage, errorReason } from "../../src/base/errors.ts";
 import { refuseLinksOfOthers } from "../../src/base/support/open_output.ts";
-import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { OneTimeEvent } from "../../src/base/support/event.ts";
@@ -114,7 +114,7 @@ async function follow(
 ): Promise<never> {
   const { values: { root, textfile, quiet }, io } = call;
   const clock = systemClock();
-  using stop = new StopSignalListener(processSignals());
+  using stop = new StopRequest();
   const { signal } = stop;
   const onLate = (message: string) => quiet || io.err(message);
   const nextWish = () => new OneTimeEvent();

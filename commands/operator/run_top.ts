@@ -3,7 +3,7 @@ import process from "node:process";
 import { restMsAfterNodeRead } from "../../src/coordination/admin/follow_reads.ts";
 import { isTransientFailure } from "../../src/coordination/nodes/node_requests.ts";
 import { readProcess } from "../../src/base/process/proc/process_table.ts";
-import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
 import { OneTimeEvent } from "../../src/base/support/event.ts";
@@ -49,7 +49,7 @@ class UserQuit extends Error {}
 
 async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
   const clock = systemClock();
-  using stop = new StopSignalListener(processSignals());
+  using stop = new StopRequest();
   const end = new AbortController();
   using _stopping = new TaskScope(onAbort(stop.signal, (reason) => end.abort(reason)));
   using screen = new LiveScreen(call, { clock, end: (reason) => end.abort(reason) });

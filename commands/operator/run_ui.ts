@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
 import { BatonError, errorMessage, errorReason } from "../../src/base/errors.ts";
 import { serveHttp } from "../../src/base/http/serve_http.ts";
-import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
 import { TlsFiles } from "../../src/base/sockets/tls_files.ts";
 import { whenAborted } from "../../src/base/support/abort.ts";
@@ -46,7 +46,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
   const { readToken, actToken } = tokensOf(values);
   const security = readPubsubServiceSecurity({ pubsubKey: values.pubsubKey });
   const { release: version } = readBuildFacts();
-  using stop = new StopSignalListener(processSignals());
+  using stop = new StopRequest();
   await using feed = new UiFeed(call, { clock, log, version });
   const hosts = new Set(["localhost", "127.0.0.1", "[::1]", hostText(address), ...(values.hostName ?? []).map(lower)]);
   const guard = new RequestGuard({ hosts, readToken, actToken, clock });

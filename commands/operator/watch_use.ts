@@ -3,7 +3,7 @@
  * lines.
  */
 import { followNodeReads } from "../../src/coordination/admin/follow_reads.ts";
-import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { formatClockTime, timeZoneWarning } from "../../src/base/schedule/local_zone.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
@@ -51,7 +51,7 @@ export async function watchUseChanges<T>(
   read: (zk: ZooKeeper, place: CoordinationServers) => Promise<T>,
   { what, view }: { readonly what: string; readonly view: WatchedUseView<T> },
 ): Promise<never> {
-  using stop = new StopSignalListener(processSignals());
+  using stop = new StopRequest();
   const { signal } = stop;
   const clock = systemClock();
   using output = changeOutput(call, view, { what, clock });

@@ -10,7 +10,7 @@ import {
   type PubsubClientRun,
 } from "./client_options.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { checkPubsubName, parseMessagePosition } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession, requestTopicNames } from "../../src/pubsub/client/pubsub_client_session.ts";
@@ -79,8 +79,8 @@ async function runOperation(call: PubsubClientCall, words: PubsubClientArguments
   if (values.msgId !== undefined) checkPubsubName("--msg-id", values.msgId);
   const input = words.operation === "put" ? openPutInput(call, words.rest) : null;
   await using requester = openRequester(call);
-  using stop = new StopSignalListener(processSignals());
-  const { signal } = stop;
+  using stop = new TwoStageStop();
+  const signal = stop.finish;
   if (words.operation === "topics") return await listTopicsForClient(call, words, requester, signal);
   using state = await openClientState(call, { ...words, signal });
   const client = new PubsubClientSession(state, requester);
@@ -100,7 +100,7 @@ async function runOperation(call: PubsubClientCall, words: PubsubClientArguments
         call,
         topic: words.topic,
         client,
-        signal,
+        stop,
         input,
         command: `baton pubsub client ${shellQuoteIfNeeded(words.id)} put ${shellQuoteIfNeeded(words.topic)}`,
       });

@@ -17,11 +17,7 @@ import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import type { PubsubPutJson } from "../json_shapes/pubsub_shapes.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
-import {
-  listenForStopSignals,
-  processSignals,
-  StoppedBySignal,
-} from "../../src/base/process/supervise/signal_source.ts";
+import type { TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 
@@ -33,7 +29,7 @@ export interface ClientPutRun {
   };
   readonly topic: string;
   readonly client: PubsubClientSession;
-  readonly signal: AbortSignal;
+  readonly stop: Pick<TwoStageStop, "finish" | "now">;
   /** The messages to put; null to send only earlier puts with an unknown outcome again. */
   readonly input: ClientPutInput | null;
   /** The command without its input and options, for advice: `baton publish news`. */
@@ -104,7 +100,7 @@ export async function putInputMessages(run: ClientPutRun): Promise<ClientPutResu
 }
 
 async function putInput(
-  { call, topic, client, signal: until, input, command }: ClientPutRun,
+  { call, topic, client, stop, input, command }: ClientPutRun,
   done: PutProgress,
 ): Promise<ClientPutResult> {
   const { values, io } = call;
@@ -113,8 +109,9 @@ async function putInput(
   const isWanted = input !== null && input.isBulk;
   const total = isWanted && chooseProgressForm(call) !== null ? input.totalBytes() : null;
   using progress = new ProgressLine(call, { noun: "message", verb: "stored", total, countsTotal: false, isWanted });
-  using ending = new PutStopSignals(until);
-  const { signal } = ending;
+  using waits = new TaskScope();
+  const signal = limitOfPut(stop, waits);
+  const until = stop.finish;
   const inInput = (messages: number, bytes: number) => bytes + messages * (input?.separatorBytes ?? 0);
   const onStored = (messages: number, bytes: number) => progress.add(messages, inInput(messages, bytes));
   let resumed = 0;
@@ -187,28 +184,11 @@ export function warnOfUnknownPutOutcomes(
 /** How long to wait for requests in flight after a signal, in milliseconds; a second signal ends the wait. */
 const lastRequestsMsMax = 5000;
 
-/** Limits how long a put continues after the first signal: until the second signal, or a timeout. */
-export class PutStopSignals implements Disposable {
-  readonly #over = new AbortController();
-  readonly #waits = new TaskScope();
-
-  constructor(until: AbortSignal) {
-    const clock = systemClock();
-    this.#waits.add(onAbort(until, (reason) => {
-      this.#waits.add(clock.startTimer(lastRequestsMsMax, () => this.#over.abort(reason)));
-    }));
-    this.#waits.add(listenForStopSignals(processSignals(), clock, {
-      onFirstSignal: () => {}, // `until` aborts with it
-      onLaterSignal: (name) => this.#over.abort(new StoppedBySignal(name)),
-    }));
-  }
-
-  /** Aborts when the put must not wait any longer. */
-  get signal(): AbortSignal {
-    return this.#over.signal;
-  }
-
-  [Symbol.dispose](): void {
-    this.#waits[Symbol.dispose]();
-  }
+/** Aborts when the put must not wait any longer: at the second signal, or some time after the first one. */
+function limitOfPut({ finish, now }: ClientPutRun["stop"], waits: TaskScope): AbortSignal {
+  const late = new AbortController();
+  waits.add(onAbort(finish, (reason) => {
+    waits.add(systemClock().startTimer(lastRequestsMsMax, () => late.abort(reason)));
+  }));
+  return AbortSignal.any([now, late.signal]);
 }

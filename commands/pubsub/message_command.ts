@@ -15,11 +15,11 @@ import {
   sendSignal,
 } from "../../src/base/process/proc/process_table.ts";
 import { KnownProcesses } from "../../src/base/process/proc/known_processes.ts";
-import { listenForStopSignals, processSignals } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals } from "../../src/base/process/supervise/signal_source.ts";
+import { TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { type CommandGuard, startGuard } from "../../src/base/process/guard/guard.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
-import { TaskScope } from "../../src/base/support/abort.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 
@@ -145,10 +145,7 @@ export class MessageCommand implements Disposable {
       isStopped = true;
       sendSignal(-child.pid, name);
     };
-    using _listening = new TaskScope(listenForStopSignals(signals, clock, {
-      onFirstSignal: toAll,
-      onLaterSignal: () => toAll("SIGKILL"),
-    }));
+    using _stop = new TwoStageStop({ source: signals, clock, onFirst: toAll, onSecond: () => toAll("SIGKILL") });
     const end = await child.ended;
     // The signal may have ended only the shell, while a program of the line is still working on the message.
     if (isStopped || end.kind === "signaled") await untilGroupIsEmpty(child.pid, clock);

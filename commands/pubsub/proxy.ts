@@ -8,6 +8,7 @@ import {
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
+import { anyAbortSignal } from "../../src/base/support/abort.ts";
 import { processSignals, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
@@ -30,10 +31,10 @@ import {
   CoordinationConnectionLog,
   type CoordinationConnectionState,
   openPubsubServiceLog,
+  openPubsubServiceStop,
   serviceProblemLogger,
 } from "./service_log.ts";
 import { type PubsubServiceSecurity, readPubsubServiceSecurity } from "./service_security.ts";
-import { ServiceStopSignals } from "./service_stop.ts";
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import { listeningSocketMetrics } from "./socket_metrics.ts";
 import { logSettings } from "../../src/coordination/settings/command_settings.ts";
@@ -111,10 +112,7 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
     rereadSignals,
     () => rereads && reloadClientList(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
   );
-  using stop = new ServiceStopSignals(log, {
-    until,
-    signals: stopSignals.filter((one) => !rereadSignals.includes(one)),
-  });
+  using stop = openPubsubServiceStop(log, stopSignals.filter((one) => !rereadSignals.includes(one)));
   const directory = new ZookeeperDirectory({
     path: new PubsubPath(place.root),
     clock,
@@ -149,7 +147,7 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
       endpoint,
       place,
       log,
-      signal: stop.signal,
+      signal: anyAbortSignal(stop.finish, until),
       clock,
       needs: security?.authorize === undefined ? null : "a key of the client list",
       isProtected: security !== undefined,

@@ -5,7 +5,7 @@ import { textType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
-import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { type ClientState, clientStateFile } from "../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
@@ -92,9 +92,9 @@ async function runPublish(call: PublishCall): Promise<ExitCode> {
   checkPubsubName("client id", base);
   const needsRecord = resume || msgId !== undefined || file !== undefined;
   await using requester = openRequester(call);
-  using stop = new StopSignalListener(processSignals());
-  const { signal } = stop;
-  const run = { call, topic, signal, requester, base, command: `baton publish ${shellQuoteIfNeeded(topic)}` };
+  using stop = new TwoStageStop();
+  const signal = stop.finish;
+  const run = { call, topic, stop, signal, requester, base, command: `baton publish ${shellQuoteIfNeeded(topic)}` };
   const resumed = resume && named === undefined ? await resumeOthers(run) : 0;
   using state = named === undefined && !needsRecord
     ? await openFreeState(run)
@@ -127,7 +127,8 @@ export function openPublishInput(
   throw refuse(`missing MESSAGE, ${usage}`);
 }
 
-interface PublishRun extends Pick<ClientPutRun, "topic" | "signal" | "command"> {
+interface PublishRun extends Pick<ClientPutRun, "topic" | "stop" | "command"> {
+  readonly signal: AbortSignal;
   readonly call: PublishCall;
   readonly requester: PubsubRequester;
   /** The beginning of the default client IDs. */

@@ -13,7 +13,7 @@ import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicStoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicServer, type TopicServerOptions } from "../../src/pubsub/server/topic_server.ts";
-import { onAbort } from "../../src/base/support/abort.ts";
+import { anyAbortSignal, onAbort } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
@@ -25,10 +25,10 @@ import {
   CoordinationConnectionLog,
   type CoordinationConnectionState,
   openPubsubServiceLog,
+  openPubsubServiceStop,
   serviceProblemLogger,
 } from "./service_log.ts";
 import { type PubsubServiceSecurity, readPubsubServiceSecurity } from "./service_security.ts";
-import { ServiceStopSignals } from "./service_stop.ts";
 import { readTopicStoreLocation, type TopicStoreDatabase, type TopicStoreLocation } from "./topic_store_location.ts";
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import { listeningSocketMetrics } from "./socket_metrics.ts";
@@ -115,8 +115,8 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
   const log = openPubsubServiceLog("server", io, values);
   const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
   const security = readServerSecurity(call);
-  using stop = new ServiceStopSignals(log, { until });
-  const { signal } = stop;
+  using stop = openPubsubServiceStop(log);
+  const signal = anyAbortSignal(stop.finish, until);
   let current: ZooKeeper | null = null;
   const onSlow = (sentence: string) => log("warning", "coordination_slow", sentence);
   try {

@@ -22,7 +22,7 @@ import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { claimServerDataDir, markStoreAsBackup } from "../../src/pubsub/server/server_identity.ts";
 import { backupTopicStore } from "../../src/pubsub/store/sqlite/backup_topic_store.ts";
 import { type TopicStoreReport, verifyTopicStore } from "../../src/pubsub/store/sqlite/verify_topic_store.ts";
-import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { abortable, throwIfAborted } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
@@ -174,7 +174,7 @@ async function runMoves(
   ) => Promise<void>,
 ): Promise<ExitCode> {
   const { values } = call;
-  using stop = new StopSignalListener(processSignals());
+  using stop = new StopRequest();
   const { signal } = stop;
   const outcomes = new Map<string, TopicMoveResult>();
   const setOutcome = (one: TopicMoveResult) => void outcomes.set(one.topic, one);

@@ -1,8 +1,10 @@
-/** The log of a server or a proxy, and its lines about the connection to the coordination service. */
+/** The log of a server or a proxy: its lines about the connection to the coordination service, and about its stop. */
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
+import { endProcessBySignal, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import type { Io } from "../../src/base/terminal/io.ts";
+import { logStopRequest, TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
 import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 
 /** Opens the log of a server or proxy. `values` are the values of `logSettings`, and --quiet. */
@@ -25,6 +27,12 @@ export function serviceProblemLogger(log: Log): (thrown: unknown) => void {
     const code = thrown instanceof BatonError ? thrown.code : "INTERNAL";
     log("warning", "problem", errorMessage(thrown), { code });
   };
+}
+
+/** Hears the requests to stop a service: it finishes its requests after the first one, and ends at the second one. */
+export function openPubsubServiceStop(log: Log, signals: readonly NodeJS.Signals[] = stopSignals): TwoStageStop {
+  const onFirst = logStopRequest(log, "finishing requests; a second signal ends it immediately");
+  return new TwoStageStop({ signals, onFirst, onSecond: (signal) => void endProcessBySignal(signal) });
 }
 
 /** How often to check the connection, in milliseconds. */

@@ -4,7 +4,7 @@ import { durationType, integerType, textType } from "../../src/base/config/value
 import { BatonError } from "../../src/base/errors.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
-import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { checkPubsubName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
@@ -93,7 +93,7 @@ async function runSubscribe(call: SubscribeCall): Promise<ExitCode> {
   } as const;
   checkClientGetOptions(getting);
   await using requester = openRequester(call);
-  using stop = new StopSignalListener(processSignals());
+  using stop = new StopRequest();
   const { signal } = stop;
   using state = await openClientState(call, { id, topic, signal });
   const client = new PubsubClientSession(state, requester);

@@ -4,7 +4,7 @@ import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../src/base/config/value_types.ts";
 import { type CommandCall, defineCommand, findGivenFlag } from "../command.ts";
 import { inspectSettings, limitFlag, openStoreToRead, parseWhere, whereFlag } from "./inspect_options.ts";
-import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { deadLetterLine } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { parseRate, type Rate } from "../../src/retry/queue/rate_limit.ts";
@@ -120,7 +120,7 @@ async function redriveWithProgress(
   where: MessageConditions,
   rate: Rate | null,
 ): Promise<number> {
-  using stop = new StopSignalListener(processSignals());
+  using stop = new StopRequest();
   const total = chooseProgressForm(call) === null ? null : await store.read("countRedrivable", where);
   using progress = new ProgressLine(call, { noun: "message", verb: "redriven", total });
   const onRedriven = (count: number) => progress.add(count);

@@ -1,5 +1,5 @@
 /** The first try of `baton retry-processor call --url`. */
-import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { errorMessage } from "../../src/base/errors.ts";
 import type { BackendResponse } from "../../src/base/http/http_client.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
@@ -34,7 +34,7 @@ export function makeUrlTry(
   return async (body) => {
     using _client = client;
     const head = { kind: "http", ...target, method, headers } as const;
-    using stop = new StopSignalListener(processSignals());
+    using stop = new StopRequest();
     const { signal } = stop;
     const result = await client.send({ ...target, method, headers, body }, {
       timeoutMs: values.retryAttemptTimeout,

@@ -3,7 +3,7 @@ import { closeSync } from "node:fs";
 import process from "node:process";
 import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
 import { LocalLease } from "../../src/base/process/local_lease.ts";
-import { processSignals, StoppedBySignal, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { superviseChild } from "../../src/base/process/supervise/supervise_child.ts";
 import { stderrSentencePrinter } from "../../src/base/terminal/io.ts";
 import { startGuard } from "../../src/base/process/guard/guard.ts";
@@ -71,8 +71,7 @@ async function runCommandOnce(
 ): Promise<ChildOutcome> {
   const clock = systemClock();
   const signals = processSignals();
-  const stopping = new AbortController();
-  const unlisten = signals.listen(stopSignals, (signal) => stopping.abort(new StoppedBySignal(signal)));
+  using stop = new StopRequest(signals);
   const reads = !values.noStdin && !io.stdinIsTerminal;
   const input = reads ? openMessageBodyFile(body) : null;
   try {
@@ -93,11 +92,11 @@ async function runCommandOnce(
         const leftovers = leftoversMessage(event, "command");
         if (leftovers !== null && !values.quiet) io.err(`baton: ${leftovers}\n`);
       },
-      signal: stopping.signal,
+      signal: stop.signal,
       ...(input === null ? {} : { input }),
       ...(values.noStdin ? { readsNothing: true } : {}),
     });
-    if (outcome.kind === "cancelled") throw stopping.signal.reason;
+    if (outcome.kind === "cancelled") throw stop.signal.reason;
     const signal = signalToMirror(outcome);
     // The terminal signals both processes: the command may have ended before this one has received the signal.
     if (signal !== null && interruptions.has(signal)) {
@@ -106,7 +105,6 @@ async function runCommandOnce(
     }
     return outcome;
   } finally {
-    unlisten();
     if (input !== null) closeSync(input);
   }
 }

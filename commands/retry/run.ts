@@ -5,7 +5,9 @@ import { type CommandCall, defineCommand } from "../command.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
 import { JobTable } from "../../src/base/process/proc/job_table.ts";
-import { listenForStopSignals, processSignals } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals } from "../../src/base/process/supervise/signal_source.ts";
+import { logStopRequest, TwoStageStop } from "../../src/base/process/supervise/two_stage_stop.ts";
+import { onAbort } from "../../src/base/support/abort.ts";
 import { type CommandGuard, startGuard } from "../../src/base/process/guard/guard.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
@@ -142,7 +144,6 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   const rules = rulesOf(call);
   const head = { method: parseMethod(values.method), headers: parseHeaders(values.headers ?? []) };
   await requireNamedStore(call, location);
-  const signals = processSignals();
   const guard = startGuard((sentence) => log("error", "guard", sentence));
   let isBreached = false;
   try {
@@ -160,26 +161,12 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     const options = { location, openStore, target, values, sources, log, until, topics } as const;
     await using processor = await StoreProcessor.open(options);
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
-    const unlisten = listenForStopSignals(signals, systemClock(), {
-      signals: stopSignals,
-      onFirstSignal: (signal) => {
-        log(
-          "info",
-          "stopping",
-          `${signal}: stopping after the tries in flight; a second signal stops them immediately`,
-          { signal },
-        );
-        processor.stop();
-      },
-      onLaterSignal: () => processor.stop(),
-    });
-    try {
-      await processor.run(() => reportStart(processor.store, { location, log: reportsRun ? log : null, warn: log }));
-      if (until !== "stopped" && reportsRun) await reportWaiting(processor.store, log);
-      return exitCodes.SUCCESS;
-    } finally {
-      unlisten();
-    }
+    const what = "stopping after the tries in flight; a second signal stops them immediately";
+    using stop = new TwoStageStop({ signals: stopSignals, onFirst: logStopRequest(log, what) });
+    for (const request of [stop.finish, stop.now]) onAbort(request, () => processor.stop());
+    await processor.run(() => reportStart(processor.store, { location, log: reportsRun ? log : null, warn: log }));
+    if (until !== "stopped" && reportsRun) await reportWaiting(processor.store, log);
+    return exitCodes.SUCCESS;
   } catch (error) {
     isBreached = error instanceof BatonError && error.code === "FENCE_BREACH";
     throw error;

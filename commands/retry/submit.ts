@@ -6,7 +6,7 @@ import { textType, toggleType } from "../../src/base/config/value_types.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { resolve } from "node:path";
-import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { splitInputItems } from "../../src/pubsub/client/split_items.ts";
@@ -80,7 +80,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
     argv: command,
     cwd: command === null ? null : process.cwd(),
   };
-  using stop = new StopSignalListener(processSignals());
+  using stop = new StopRequest();
   const { retryMaxBytes: maxBytes, retryMaxMessages: maxMessages } = values;
   await using store = await openServiceStore(location, { rules: { ...readOnlyRules, maxBytes, maxMessages } });
   const bytesMax = values.retryMaxBody;

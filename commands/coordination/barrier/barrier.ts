@@ -14,11 +14,7 @@ import { type CoordinationServers, requireLockScope } from "../../../src/coordin
 import { describeThisHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { type CommandGuard, startGuard } from "../../../src/base/process/guard/guard.ts";
-import {
-  processSignals,
-  StoppedBySignal,
-  StopSignalListener,
-} from "../../../src/base/process/supervise/signal_source.ts";
+import { StoppedBySignal, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { type Io, printJson, stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
 import { type CommandCall, defineCommand, oneNameCommandSyntax } from "../../command.ts";
@@ -105,7 +101,7 @@ async function barrier(call: CommandCall<typeof barrierCommandSettings>): Promis
 async function runGate(gate: GateCommandOptions, call: CommandCall<typeof barrierCommandSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const { name } = gate;
-  using stop = new StopSignalListener(processSignals());
+  using stop = new StopRequest();
   const clock = systemClock();
   const what = `gate "${name}"`;
   using limit = callDeadline(clock, values.within, { values, stop: stop.signal });
@@ -154,7 +150,7 @@ async function runBarrier(options: BarrierCommandOptions, io: Io, guard: Command
 
 async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guard: CommandGuard): Promise<LockEnding> {
   const { io, deps, facts } = run;
-  using stop = new StopSignalListener(deps.signals);
+  using stop = new StopRequest(deps.signals);
   const { values } = options;
   using limit = callDeadline(deps.clock, values.within, { values, stop: stop.signal });
   let isGuardLeft = false;
@@ -253,7 +249,7 @@ async function leaveTogether(
     return ending;
   }
   if (verbose) io.err(`baton: barrier "${member.name}": rank ${member.rank} has ended, waiting for the others\n`);
-  using stop = new StopSignalListener(deps.signals);
+  using stop = new StopRequest(deps.signals);
   try {
     await member.leave({ signal: stop.signal });
     return ending;

@@ -35,7 +35,7 @@ import {
 } from "../../../src/coordination/connect/command_session.ts";
 import { showLockWait } from "../../../src/coordination/job/wait_display.ts";
 import { describeThisHolder } from "../../../src/coordination/nodes/holder_info.ts";
-import { type SignalSource, StoppedBySignal, stopSignals } from "../../../src/base/process/supervise/signal_source.ts";
+import { type SignalSource, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
 import { defineCommand, oneNameCommandSyntax } from "../../command.ts";
 import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
 import { shellHealthCheck, watchCommandHealth } from "../../../src/base/process/supervise/health_watch.ts";
@@ -100,7 +100,7 @@ class ElectionRun {
     const { values } = this.#options;
     const { clock, signals } = this.#deps;
     if (values.leaderFile !== undefined) this.#file = this.#openFile(values.leaderFile);
-    let stop = new ElectionTermSignals(signals);
+    let stop = new StopRequest(signals);
     try {
       for (let shortTerms = 0;;) {
         const { term, ending } = await this.#lead(stop.signal);
@@ -109,14 +109,14 @@ class ElectionRun {
           restart: values.restart,
           outcome,
           isUnhealthy,
-          signals: stop.receivedSignals,
+          signals: stop.received,
           shortTerms,
         });
         if (term.hasBreach) this.#candidate.abandon(); // a process that could not be killed may still run
         if (next.do === "end") return ending;
         shortTerms = next.shortTerms;
         // The new one listens before the old one is disposed, so that no signal is missed.
-        const listening = new ElectionTermSignals(signals);
+        const listening = new StopRequest(signals);
         stop[Symbol.dispose]();
         stop = listening;
         await this.#giveUp(stop.signal);
@@ -261,28 +261,6 @@ class ElectionRun {
 function describeLeadership({ name, waitedMs, holderId, fencingToken, sessionTimeoutMs }: Leadership): string {
   return `"${name}" is led after ${Math.round(waitedMs)} ms as ${holderId}, token ${fencingToken}, ` +
     `session timeout ${sessionTimeoutMs} ms`;
-}
-
-/** Collects the signals that baton receives in one term. `signal` aborts with StoppedBySignal at the first one. */
-export class ElectionTermSignals implements Disposable {
-  readonly receivedSignals = new Set<string>();
-  readonly #controller = new AbortController();
-  readonly #stopListening: () => void;
-
-  constructor(signals: SignalSource) {
-    this.#stopListening = signals.listen(stopSignals, (name) => {
-      this.receivedSignals.add(name);
-      this.#controller.abort(new StoppedBySignal(name));
-    });
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  [Symbol.dispose](): void {
-    this.#stopListening();
-  }
 }
 
 interface TermDependencies {

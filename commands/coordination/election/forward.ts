@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { raiseOwnOpenFilesLimit } from "../../../src/base/process/spawn/shell_start.ts";
 import { TcpForwarder } from "../../../src/base/sockets/tcp_forwarder.ts";
-import { processSignals, StopSignalListener } from "../../../src/base/process/supervise/signal_source.ts";
+import { StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
 import { flagSetting, insecureHelp, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { integerType, textType } from "../../../src/base/config/value_types.ts";
@@ -59,7 +59,7 @@ export const forwardCommand = defineCommand({
     };
     const at = listenAddressOf(values.listen);
     refuseOpenSockets([{ address: at, protection: null, isProtected: false }], values.insecure);
-    using stop = new StopSignalListener(processSignals());
+    using stop = new StopRequest();
     const forwarder = new TcpForwarder({
       dial,
       clock: systemClock(),

@@ -12,11 +12,7 @@ import {
   startHelperProcess,
 } from "../../../src/base/process/spawn/helper_process.ts";
 import { holderProcessVariable } from "../../../src/base/process/proc/process_table.ts";
-import {
-  processSignals,
-  StoppedBySignal,
-  StopSignalListener,
-} from "../../../src/base/process/supervise/signal_source.ts";
+import { StoppedBySignal, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
 import { holderProcessCommand, holderProcessName } from "../../../src/coordination/hold/find_holds.ts";
 import {
   holderConfirmedLine,
@@ -111,7 +107,7 @@ function promptMessage(names: readonly string[]): string {
 }
 
 async function holdThroughHelper(options: HoldOptions, io: Io, facts: StatusReportFacts): Promise<LockEnding> {
-  using stop = new StopSignalListener(processSignals());
+  using stop = new StopRequest();
   const outcome = Promise.withResolvers<LockEnding>();
   const helper = await startHolder(options, (message) => {
     if (message.kind === "stderr") return io.err(message.text, message.form);

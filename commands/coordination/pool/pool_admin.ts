@@ -2,7 +2,7 @@
 import process from "node:process";
 import { spawnChild } from "../../../src/base/process/spawn/spawn_child.ts";
 import { sendSignal } from "../../../src/base/process/proc/process_table.ts";
-import { processSignals, StopSignalListener } from "../../../src/base/process/supervise/signal_source.ts";
+import { StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import { printTable, tableHeadCells } from "../../../src/base/terminal/table.ts";
 import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
@@ -86,7 +86,7 @@ async function namedItems(
  * with BAD_DATA for invalid output.
  */
 async function runQuery(line: string, timeoutMs: number): Promise<string> {
-  using stop = new StopSignalListener(processSignals());
+  using stop = new StopRequest();
   const env = process.env as Record<string, string>;
   const options = { env, ownGroup: true, descriptors: [], hangUpIgnored: false, readsNothing: true, isRead: true };
   const child = await spawnChild(["/bin/sh", "-c", line], options);

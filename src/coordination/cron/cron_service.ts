@@ -11,7 +11,7 @@ import { openCoordinationSession, reportServerOutages, warnOfSessionTimeout } fr
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type CommandGuard, startGuard } from "../../base/process/guard/guard.ts";
 import { JobTable } from "../../base/process/proc/job_table.ts";
-import { listenForStopSignals } from "../../base/process/supervise/signal_source.ts";
+import { TwoStageStop } from "../../base/process/supervise/two_stage_stop.ts";
 import { abortable, TaskScope, whenAborted } from "../../base/support/abort.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 import { formatDuration } from "../../base/support/duration.ts";
@@ -113,14 +113,14 @@ class CronService {
       onOpened: (zk, isFirst) => this.#onOpened(zk, isFirst),
       onUnreachable: (why) => this.#log("warning", "unreachable", `${why}; retrying`),
     });
-    using _signals = new TaskScope(
-      onHangUp(() => this.#reload()),
-      listenForStopSignals(signals, clock, {
-        signals: ["SIGTERM", "SIGINT", "SIGQUIT"],
-        onFirstSignal: (signal) => this.#drain(signal),
-        onLaterSignal: (signal) => this.#stopJobs.abort(new BatonError("REVOKED", `${signal} came a second time`)),
-      }),
-    );
+    using _hangUp = new TaskScope(onHangUp(() => this.#reload()));
+    using _stop = new TwoStageStop({
+      source: signals,
+      clock,
+      signals: ["SIGTERM", "SIGINT", "SIGQUIT"],
+      onFirst: (signal) => this.#drain(signal),
+      onSecond: (signal) => this.#stopJobs.abort(new BatonError("REVOKED", `${signal} came a second time`)),
+    });
     try {
       while (!this.#stop.signal.aborted) {
         await this.#serve(await candidate.openSession(this.#stop.signal));

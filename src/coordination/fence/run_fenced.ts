@@ -7,11 +7,7 @@ import { BatonError, errorReason } from "../../base/errors.ts";
 import { openOutputFile } from "../../base/support/open_output.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { ChildEnd } from "../../base/process/spawn/child_outcome.ts";
-import {
-  type SignalSource,
-  signalsWhileCommandRuns,
-  StopSignalListener,
-} from "../../base/process/supervise/signal_source.ts";
+import { type SignalSource, signalsWhileCommandRuns, StopRequest } from "../../base/process/supervise/signal_source.ts";
 import { type Libc, loadLibc } from "../../base/process/libc.ts";
 import { sendSignal } from "../../base/process/proc/process_table.ts";
 import { runsInForeground } from "../../base/process/supervise/supervise_child.ts";
@@ -52,7 +48,7 @@ export async function runFencedCommand(options: RunFencedOptions): Promise<Fence
         "docs/limits.md lists supported systems",
     );
   }
-  using stop = new StopSignalListener(signals);
+  using stop = new StopRequest(signals);
   using store = await TokenStore.openLocked(storePath, { libc, clock, waitMs, signal: stop.signal, descriptors });
   store.admit(token);
   const ownGroup = !runsInForeground("auto", libc);

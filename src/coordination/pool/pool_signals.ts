@@ -2,11 +2,8 @@
  * Distributes the signals of `baton pool` to its jobs. The first stop signal also ends the claiming of items; with
  * --drain it is not forwarded to running commands. Handlers stay installed until the end of the pool.
  */
-import {
-  type SignalSource,
-  StoppedBySignal,
-  StopRequestClassifier,
-} from "../../base/process/supervise/signal_source.ts";
+import type { SignalSource } from "../../base/process/supervise/signal_source.ts";
+import { TwoStageStop } from "../../base/process/supervise/two_stage_stop.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { TaskScope } from "../../base/support/abort.ts";
 
@@ -23,17 +20,16 @@ export class PoolSignals implements SignalSource, Disposable {
   readonly hangUpIgnored: boolean;
   readonly #source: SignalSource;
   readonly #drains: boolean;
-  readonly #controller = new AbortController();
   readonly #listeners = new Set<PoolSignalListener>();
   readonly #subscribed = new Set<NodeJS.Signals>();
-  readonly #requests: StopRequestClassifier;
+  readonly #stop: TwoStageStop;
   readonly #subscriptions = new TaskScope();
   #isForwarded = false;
 
   constructor(source: SignalSource, { drains, clock }: { readonly drains: boolean; readonly clock: Clock }) {
     this.#source = source;
     this.#drains = drains;
-    this.#requests = new StopRequestClassifier(clock);
+    this.#stop = new TwoStageStop({ source, clock, signals: stopSignals }); // hears a signal before #onSignal does
     this.hangUpIgnored = source.hangUpIgnored;
     this.#subscribe(stopSignals);
   }
@@ -45,7 +41,7 @@ export class PoolSignals implements SignalSource, Disposable {
 
   /** Aborts with a StoppedBySignal at the first stop signal. */
   get stop(): AbortSignal {
-    return this.#controller.signal;
+    return this.#stop.finish;
   }
 
   listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void {
@@ -60,6 +56,7 @@ export class PoolSignals implements SignalSource, Disposable {
 
   [Symbol.dispose](): void {
     this.#subscriptions[Symbol.dispose]();
+    this.#stop[Symbol.dispose]();
   }
 
   #listen(listener: PoolSignalListener): () => void {
@@ -76,11 +73,10 @@ export class PoolSignals implements SignalSource, Disposable {
   }
 
   #onSignal(signal: NodeJS.Signals): void {
-    const request = stopSignals.includes(signal) ? this.#requests.classify(signal) : null;
-    const listeners = [...this.#listeners].filter(({ signals }) => signals.includes(signal));
-    if (request === "first") this.#controller.abort(new StoppedBySignal(signal));
-    const isDrainedSignal = (request === "first" || request === "echo") && drained.includes(signal);
-    if (request !== null && !(this.#drains && isDrainedSignal)) this.#isForwarded = true;
-    for (const { call, isDrained } of listeners) if (!isDrained || !isDrainedSignal) call(signal);
+    const isHeldBack = drained.includes(signal) && !this.#stop.now.aborted;
+    if (stopSignals.includes(signal) && !(this.#drains && isHeldBack)) this.#isForwarded = true;
+    for (const { signals, call, isDrained } of [...this.#listeners]) {
+      if (signals.includes(signal) && !(isDrained && isHeldBack)) call(signal);
+    }
   }
 }

@@ -1,5 +1,6 @@
 /** The service behind the proxy: its store, with or without a processor, and how both end when a signal comes. */
-import { listenForStopSignals, processSignals } from "../../base/process/supervise/signal_source.ts";
+import { logStopRequest, TwoStageStop } from "../../base/process/supervise/two_stage_stop.ts";
+import { onAbort, TaskScope, whenAborted } from "../../base/support/abort.ts";
 import { systemClock } from "../../base/support/clock.ts";
 import type { Log } from "../../base/support/log.ts";
 import { openServiceStore, type StoreLocation } from "../queue/open_retry_store.ts";
@@ -47,38 +48,25 @@ export async function serveUntilStopped(
     readonly open: () => Promise<void>;
   },
 ): Promise<void> {
-  const asked = Promise.withResolvers<void>();
+  const what = "stopping after the requests and tries in flight; a second signal stops them immediately";
+  using stop = new TwoStageStop({ signals: stopSignals, onFirst: logStopRequest(log, what) });
   const hurried = new AbortController();
-  let cancel = () => {};
-  const unlisten = listenForStopSignals(processSignals(), systemClock(), {
-    signals: stopSignals,
-    onFirstSignal: (signal) => {
-      asked.resolve();
-      cancel = systemClock().startTimer(drainMs, () => hurried.abort());
-      log(
-        "info",
-        "stopping",
-        `${signal}: stopping after the requests and tries in flight; a second signal stops them immediately`,
-        { signal },
-      );
-    },
-    onLaterSignal: () => {
-      hurried.abort();
-      service.stop();
-    },
+  using waits = new TaskScope();
+  onAbort(stop.finish, () => waits.add(systemClock().startTimer(drainMs, () => hurried.abort())));
+  onAbort(stop.now, () => {
+    hurried.abort();
+    service.stop();
   });
   let running: Promise<void> | null = null;
   try {
     await open();
     running = service.run();
-    await Promise.race([asked.promise, running]);
+    await Promise.race([whenAborted(stop.finish), running]);
     await proxy.close(hurried.signal);
     service.stop();
     if (hurried.signal.aborted) service.stop();
     await running;
   } finally {
     await proxy.close(AbortSignal.abort());
-    unlisten();
-    cancel();
   }
 }

@@ -5,7 +5,6 @@
 import { constants } from "node:os";
 import process from "node:process";
 import { isSignalIgnoredAtStart } from "../spawn/shell_start.ts";
-import type { Clock } from "../../support/clock.ts";
 
 export interface SignalSource {
   /** SIGHUP was ignored when baton started, as nohup does. */
@@ -77,14 +76,20 @@ export class StoppedBySignal extends Error {
   }
 }
 
-/** Aborts with a StoppedBySignal at the first stop signal. Disposing of it restores the default actions. */
-export class StopSignalListener implements Disposable {
+/** Hears a request to stop, while it exists. TwoStageStop distinguishes a second request from the first one. */
+export class StopRequest implements Disposable {
   readonly #controller = new AbortController();
   readonly #stopListening: () => void;
+  /** Aborts with a StoppedBySignal at the first stop signal. */
   readonly signal = this.#controller.signal;
+  /** All stop signals that came. */
+  readonly received = new Set<string>();
 
-  constructor(signals: SignalSource) {
-    this.#stopListening = signals.listen(stopSignals, (name) => this.#controller.abort(new StoppedBySignal(name)));
+  constructor(source: SignalSource = processSignals()) {
+    this.#stopListening = source.listen(stopSignals, (name) => {
+      this.received.add(name);
+      this.#controller.abort(new StoppedBySignal(name));
+    });
   }
 
   [Symbol.dispose](): void {
@@ -107,48 +112,4 @@ export async function endProcessBySignal(signal: NodeJS.Signals, { isTyped = fal
   // The signal arrives now or a moment later; a blocked signal never does.
   await new Promise((resolve) => setTimeout(resolve, 1000));
   process.exit(code);
-}
-
-/**
- * How long a repeated signal belongs to the first request, in milliseconds: timeout(1) and some supervisors signal the
- * process and then its whole group. A user who asks twice is slower.
- */
-const echoMs = 200;
-
-interface StopListener {
-  readonly onFirstSignal: (signal: NodeJS.Signals) => void;
-  /** Called for each further request that is not an echo of the first one. */
-  readonly onLaterSignal: (signal: NodeJS.Signals) => void;
-  /** The signals to listen for; `stopSignals` by default. */
-  readonly signals?: readonly NodeJS.Signals[];
-}
-
-/** Classifies signals that ask for the end: the first request, its echo, or a further request. */
-export class StopRequestClassifier {
-  readonly #clock: Clock;
-  #first: { readonly signal: NodeJS.Signals; readonly atMs: number } | null = null;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  classify(signal: NodeJS.Signals): "first" | "echo" | "again" {
-    const nowMs = this.#clock.now();
-    if (this.#first === null) {
-      this.#first = { signal, atMs: nowMs };
-      return "first";
-    }
-    return signal === this.#first.signal && nowMs - this.#first.atMs < echoMs ? "echo" : "again";
-  }
-}
-
-/** Calls `listener` for the signals that ask baton to stop. Returns the function that removes it. */
-export function listenForStopSignals(source: SignalSource, clock: Clock, listener: StopListener): () => void {
-  const { onFirstSignal, onLaterSignal, signals = stopSignals } = listener;
-  const requests = new StopRequestClassifier(clock);
-  return source.listen(signals, (signal) => {
-    const request = requests.classify(signal);
-    if (request === "first") onFirstSignal(signal);
-    else if (request === "again") onLaterSignal(signal);
-  });
 }

@@ -11,7 +11,7 @@ import type { ChildOutcome } from "../../../../src/base/process/spawn/child_outc
 import {
   type SignalSource,
   StoppedBySignal,
-  StopSignalListener,
+  StopRequest,
 } from "../../../../src/base/process/supervise/signal_source.ts";
 import { superviseChild, type SuperviseOptions } from "../../../../src/base/process/supervise/supervise_child.ts";
 import { HolderSignals } from "../../../../src/coordination/hold/holder_signals.ts";
@@ -133,7 +133,7 @@ class LockCall {
     const ended = new AbortController();
     watch?.ended.then(() => script?.truth === null && ended.abort());
     using signals = script === null ? null : new HolderSignals(this.#baton.signals, ended.signal);
-    using stop = new StopSignalListener(signals ?? this.#baton.signals);
+    using stop = new StopRequest(signals ?? this.#baton.signals);
     const guard = startGuard(() => {}, (onLine) => this.#baton.startGuard(onLine), clock);
     let isGuarded = false;
     let zk: ZooKeeper | null = null;

@@ -50,7 +50,7 @@ async function put(
     call: { values: { resume, json: false, progress: false, quiet: false, verbose: false } as never, io },
     client: new PubsubClientSession(state, { request } as unknown as PubsubRequester),
     topic: "news",
-    signal: new AbortController().signal,
+    stop: { finish: new AbortController().signal, now: new AbortController().signal },
     input,
     command: "put",
   }).catch((error) => error.code as string);

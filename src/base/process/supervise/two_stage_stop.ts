@@ -1,0 +1,58 @@
+/** Hears two requests to stop: at the first one running work is finished, at the second one it ends now. */
+import { type Clock, systemClock } from "../../support/clock.ts";
+import type { Log } from "../../support/log.ts";
+import { processSignals, type SignalSource, StoppedBySignal, stopSignals } from "./signal_source.ts";
+
+/**
+ * How long a repeated signal belongs to the first request, in milliseconds: timeout(1) and some supervisors signal the
+ * process and then its whole group. A user who asks twice is slower.
+ */
+const echoMs = 200;
+
+interface TwoStageStopOptions {
+  /** Default: the signals of this process. */
+  readonly source?: SignalSource;
+  readonly clock?: Clock;
+  /** The signals to listen for; `stopSignals` by default. */
+  readonly signals?: readonly NodeJS.Signals[];
+  /** Called at the first request, before `finish` aborts. */
+  readonly onFirst?: (signal: NodeJS.Signals) => void;
+  /** Called at the second request. */
+  readonly onSecond?: (signal: NodeJS.Signals) => void;
+}
+
+/** Listens while it exists. Both signals abort with a StoppedBySignal. */
+export class TwoStageStop implements Disposable {
+  readonly #finish = new AbortController();
+  readonly #now = new AbortController();
+  readonly #stopListening: () => void;
+  /** Aborts at the first request. */
+  readonly finish = this.#finish.signal;
+  /** Aborts at the second request. */
+  readonly now = this.#now.signal;
+
+  constructor(options: TwoStageStopOptions = {}) {
+    const { source = processSignals(), clock = systemClock(), signals = stopSignals, onFirst, onSecond } = options;
+    let first: { readonly signal: NodeJS.Signals; readonly atMs: number } | null = null;
+    this.#stopListening = source.listen(signals, (signal) => {
+      const nowMs = clock.now();
+      if (first === null) {
+        first = { signal, atMs: nowMs };
+        onFirst?.(signal);
+        this.#finish.abort(new StoppedBySignal(signal));
+      } else if (!this.now.aborted && (signal !== first.signal || nowMs >= first.atMs + echoMs)) {
+        onSecond?.(signal);
+        this.#now.abort(new StoppedBySignal(signal));
+      }
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#stopListening();
+  }
+}
+
+/** Returns the `onFirst` of a service: a line of its log with what happens until the second request. */
+export function logStopRequest(log: Log, what: string): (signal: NodeJS.Signals) => void {
+  return (signal) => log("info", "stopping", `${signal}: ${what}`, { signal });
+}
