@@ -106,7 +106,7 @@ const mayImport: Record<string, readonly string[]> = {
     ...recipe,
   ],
   "src/coordination/fence": ["src/base/process/*", "src/base/storage", ...recipe],
-  "src/coordination/hold": ["src/base/process/*", ...ground],
+  "src/coordination/hold": ["src/base/process/*", "src/base/sockets", ...ground],
   "src/coordination/cron": [
     ...["job", "tick", "history", "connect", "settings"].map((name) => `src/coordination/${name}`),
     "src/base/process/*",

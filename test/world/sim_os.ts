@@ -37,8 +37,6 @@ export class OsProcess {
   group: number;
   session: number;
   program: Program;
-  /** Where its memory is: a number that is another one after each execve. */
-  image: number;
   /** Has called no execve since it was forked. */
   isCopy = true;
   isSubreaper = false;
@@ -85,7 +83,6 @@ export class OsProcess {
     this.program = program;
     this.sim = sim;
     this.owner = owner;
-    this.image = parent?.image ?? 1;
     this.isAfterWrap = parent !== null && (parent.isAfterWrap || pid < parent.pid);
     this.startTicks = os.ticks();
     this.forkedAtMs = os.nowMs;
@@ -136,7 +133,6 @@ export class SimOs {
   onAdopt: (parent: OsProcess) => void = () => {};
   readonly #queue = new EventQueue<OsEvent>();
   #sequence = 0;
-  #images = 1;
   #nextPid: number;
   #clockMs = 0;
   #wakeMs = Infinity;
@@ -194,7 +190,6 @@ export class SimOs {
   } = {}): OsProcess {
     const process = new OsProcess(this, this.#newPid(), { parent, program, sim, owner });
     process.isCopy = false;
-    process.image = ++this.#images;
     return this.#add(process);
   }
 
@@ -212,7 +207,6 @@ export class SimOs {
     if (!process.isAlive) return;
     process.program = program;
     process.isCopy = false;
-    process.image = ++this.#images;
     process.startedLateMs = this.nowMs - process.forkedAtMs;
     process.onSignal = () => false;
     this.closePipes(process);

@@ -173,12 +173,11 @@ const nameOf = ({ program: { args } }: OsProcess): string => (args[0] ?? "kthrea
 
 /** proc(5), /proc/pid/stat */
 function statOf(process: OsProcess): string {
-  const { pid, letter, parent, group, session, isCopy, isKernelThread, startTicks, image, isAlive } = process;
+  const { pid, letter, parent, group, session, isCopy, isKernelThread, startTicks, isAlive } = process;
   const flags = (isCopy ? forkedWithoutExec : 0) | (isKernelThread ? kernelThread : 0);
   const ids = `${pid} (${nameOf(process)}) ${letter} ${parent?.pid ?? 0} ${group} ${session}`;
-  const places = isAlive ? image : 0;
-  const memory = `0 ${places} 0 ${places} ${"0 ".repeat(19)}${places} 0 ${places} ${places}`; // fields 25 to 51
-  return `${ids} 0 -1 ${flags} 0 0 0 0 1 1 0 0 20 0 1 0 ${startTicks} 0 0 ${memory} 0\n`;
+  const memory = `${"0 ".repeat(28)}${isAlive ? 1 : 0}`; // fields 23 to 51
+  return `${ids} 0 -1 ${flags} 0 0 0 0 1 1 0 0 20 0 1 0 ${startTicks} ${memory} 0\n`;
 }
 
 function refuse(name: string): () => never {

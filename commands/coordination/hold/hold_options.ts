@@ -6,6 +6,7 @@ import process from "node:process";
 import {
   hasProcessTable,
   otherPidNamespaceReason,
+  type ProcessIdentity,
   processOfThread,
   readProcess,
 } from "../../../src/base/process/proc/process_table.ts";
@@ -13,33 +14,33 @@ import {
   findEnclosingScript,
   isShellProcess,
   readScriptCommand,
-  type ScriptProcess,
 } from "../../../src/coordination/hold/script_process.ts";
 import { flagSetting, type SettingTable } from "../../../src/base/config/setting.ts";
+import { resolveSettings } from "../../../src/base/config/resolve_settings.ts";
 import { integerType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import type { CommandCall } from "../../command.ts";
-import { type LockCommandOptions, lockCommandSettings, readCommonLockOptions } from "../lock_options.ts";
+import { type LockCommandOptions, lockCommandSettings, readCommonLockOptions, tickSettings } from "../lock_options.ts";
 
-/** Options about the start or end of a command have no meaning here. */
-const {
-  foreground: _foreground,
-  passAuth: _passAuth,
-  minHold: _minHold,
-  shellLine: _shellLine,
-  leaveRunning: _leaveRunning,
-  onBusyFor: _onBusyFor,
-  skip: _skip, // exit code 0 means that the lock is held
-  // A script that holds a lock is not started for a tick.
-  tick: _tick,
-  timezone: _timezone,
-  catchUp: _catchUp,
-  retry: _retry,
-  overlap: _overlap,
-  skew: _skew,
-  replaceSchedule: _replaceSchedule,
-  ...terms
-} = lockCommandSettings;
+type LockSettings = typeof lockCommandSettings;
+
+/** Settings about the start or the end of a command, which have no meaning for a script that already runs. */
+const noMeaningForScripts = [
+  "foreground",
+  "passAuth",
+  "minHold",
+  "shellLine",
+  "leaveRunning",
+  "onBusyFor",
+  "skip", // exit code 0 means that the lock is held
+  ...Object.keys(tickSettings) as (keyof typeof tickSettings)[], // no script is started for a tick
+] as const satisfies readonly (keyof LockSettings)[];
+type CommandSetting = typeof noMeaningForScripts[number];
+
+const isForCommand = ([name]: readonly [string, unknown]) => noMeaningForScripts.includes(name as CommandSetting);
+const entries = Object.entries(lockCommandSettings);
+const commandSettings = Object.fromEntries(entries.filter(isForCommand)) as Pick<LockSettings, CommandSetting>;
+const terms = Object.fromEntries(entries.filter((entry) => !isForCommand(entry))) as Omit<LockSettings, CommandSetting>;
 
 export const holdSettings = {
   pid: flagSetting("--pid", integerType("pid", { min: 1, max: 0x7fffffff }), {
@@ -61,7 +62,7 @@ export const holdSettings = {
 } satisfies SettingTable;
 
 export interface HoldOptions extends LockCommandOptions {
-  readonly script: ScriptProcess;
+  readonly script: ProcessIdentity;
 }
 
 /** Throws USAGE for options that exclude each other, CONFIG or REFUSED for a script that baton could not stop. */
@@ -73,23 +74,9 @@ export function readHoldOptions(call: CommandCall<typeof holdSettings>): HoldOpt
       `baton hold runs no command: the lines of the script after it run under the lock, ${example}`,
     );
   }
-  const values = {
-    ...call.values,
-    foreground: false,
-    passAuth: true,
-    minHold: undefined,
-    shellLine: undefined,
-    leaveRunning: false,
-    onBusyFor: undefined,
-    skip: false,
-    tick: undefined,
-    timezone: undefined,
-    catchUp: undefined,
-    retry: undefined,
-    overlap: undefined,
-    skew: 0,
-    replaceSchedule: false,
-  };
+  const defaults = resolveSettings(commandSettings, { flags: new Map(), env: {}, files: [] });
+  // The script keeps its environment, with its credentials.
+  const values = { ...defaults, ...call.values, passAuth: true };
   const script = scriptOf(call.values.pid);
   return {
     ...readCommonLockOptions({ ...call, values }, "hold", example),
@@ -98,7 +85,7 @@ export function readHoldOptions(call: CommandCall<typeof holdSettings>): HoldOpt
   };
 }
 
-function scriptOf(pid: number | undefined): ScriptProcess {
+function scriptOf(pid: number | undefined): ProcessIdentity {
   if (!hasProcessTable()) {
     const why = otherPidNamespaceReason() ?? "it finds the script's processes there, to stop them";
     throw new BatonError("CONFIG", `baton hold needs Linux with /proc: ${why}`);

@@ -6,15 +6,18 @@
 import process from "node:process";
 import { closeInheritedDescriptors } from "../../../src/base/process/spawn/inherited_descriptors.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
-import { processSignals, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
+import {
+  processSignals,
+  type SignalSource,
+  StoppedBySignal,
+} from "../../../src/base/process/supervise/signal_source.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
 import { holderProcessName } from "../../../src/coordination/hold/find_holds.ts";
-import { type HeldLocks, parseHeldLocks, removeEndedHoldMarks } from "../../../src/coordination/hold/hold_list.ts";
-import { HolderSignals } from "../../../src/coordination/hold/holder_signals.ts";
+import { parseHeldLocks, removeEndedHoldMarks } from "../../../src/coordination/hold/hold_list.ts";
 import { HolderPipe, type HolderRequest } from "../../../src/coordination/hold/holder_pipe.ts";
-import { HolderReleaseClient } from "../../../src/coordination/hold/release_mailbox.ts";
+import { mayReleaseThrough } from "../../../src/coordination/hold/release_socket.ts";
 import { ScriptWatch } from "../../../src/coordination/hold/script_process.ts";
-import { superviseScript } from "../../../src/coordination/hold/supervise_script.ts";
+import { holderSignals, superviseScript } from "../../../src/coordination/hold/supervise_script.ts";
 import { type Io, stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
@@ -36,7 +39,7 @@ export async function runHolderProcess(io: Io): Promise<ExitCode> {
   const pipe: LockHolderPipe = new HolderPipe(io);
   const stop = new AbortController();
   pipe.abandoned.addEventListener("abort", () => stop.abort());
-  using signals = new HolderSignals(processSignals(), stop.signal);
+  using signals = holderSignals(processSignals(), stop.signal);
   const line = await abortable(pipe.request, pipe.abandoned).catch(() => null);
   if (line === null) return exitCodes.SUCCESS;
   const facts = new StatusReportFacts();
@@ -61,11 +64,14 @@ async function acquireAndSupervise(
     readonly facts: StatusReportFacts;
     readonly pipe: LockHolderPipe;
     readonly stop: AbortController;
-    readonly signals: HolderSignals;
+    readonly signals: SignalSource;
   },
 ): Promise<LockEnding> {
   const { script } = request;
-  const { ended, held } = splitHolds(io.env["BATON_HOLD"]);
+  const { ended = [], held = [] } = Object.groupBy(
+    parseHeldLocks(io.env["BATON_HOLD"]),
+    ({ path }) => mayReleaseThrough(path) ? "held" : "ended",
+  );
   const env = { ...process.env, BATON_LOCK_COOKIE: removeEndedHoldMarks(ended, request.env["BATON_LOCK_COOKIE"]) };
   const options = unpackLockOptions(request.options, env);
   const ownIo = holderIo(io, env, { pipe, columns: request.columns });
@@ -106,24 +112,6 @@ async function acquireAndSupervise(
       },
     },
   });
-}
-
-/** Splits the locks in BATON_HOLD into those that the script still holds and those whose hold has ended. */
-function splitHolds(text: string | undefined): { ended: HeldLocks[]; held: HeldLocks[] } {
-  const ended: HeldLocks[] = [];
-  const held: HeldLocks[] = [];
-  for (const hold of parseHeldLocks(text)) {
-    let client: HolderReleaseClient | null = null;
-    try {
-      client = HolderReleaseClient.open(hold.path, hold.ids[0]);
-      (client === null ? ended : held).push(hold);
-    } catch {
-      held.push(hold); // another user's hold, which may be alive
-    } finally {
-      client?.[Symbol.dispose]();
-    }
-  }
-  return { ended, held };
 }
 
 function holderIo(

@@ -1,23 +1,19 @@
 /** `baton release`: asks the holder process to release a lock, and waits until the server has confirmed it. */
 import process from "node:process";
-import {
-  hasProcessTable,
-  isPidNamespaceInsideJob,
-  isProcessAlive,
-  readProcess,
-  sendSignal,
-} from "../../../src/base/process/proc/process_table.ts";
+import { hasProcessTable, isPidNamespaceInsideJob, readProcess } from "../../../src/base/process/proc/process_table.ts";
 import { findLocksHeldByAncestors } from "../../../src/coordination/hold/find_holds.ts";
 import { type HeldLocks, parseHeldLocks } from "../../../src/coordination/hold/hold_list.ts";
-import { HolderReleaseClient, type HolderReleaseResponse } from "../../../src/coordination/hold/release_mailbox.ts";
+import {
+  type HolderReleaseResponse,
+  mayReleaseThrough,
+  parseReleaseSocketPath,
+  requestRelease,
+} from "../../../src/coordination/hold/release_socket.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { durationType } from "../../../src/base/config/value_types.ts";
 import { BatonError, type ErrorCode } from "../../../src/base/errors.ts";
-import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
-import { sleep } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
-import { newGuid } from "../../../src/base/support/guid.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
 import { quotedNames } from "../../../src/coordination/job/leased_command.ts";
@@ -65,9 +61,6 @@ export const releaseCommand = defineCommand({
   run: release,
 });
 
-/** How often to look for the response, in milliseconds. */
-const pollIntervalMs = 5;
-
 async function release(call: CommandCall<typeof settings>): Promise<ExitCode> {
   const { values, io } = call;
   const known = knownHolds(call.names, parseHeldLocks(io.env["BATON_HOLD"]));
@@ -84,7 +77,7 @@ async function release(call: CommandCall<typeof settings>): Promise<ExitCode> {
 
 /** Returns the holds in the environment. If a name is missing there, adds the holds of this process's ancestors. */
 function knownHolds(names: readonly string[], held: readonly HeldLocks[]): readonly HeldLocks[] {
-  const isMissing = names.some((name) => !held.some((one) => one.names.includes(name) && isHolderAlive(one)));
+  const isMissing = names.some((name) => !held.some((one) => one.names.includes(name) && mayReleaseThrough(one.path)));
   if (!isMissing || !hasProcessTable()) return held;
   const found = findLocksHeldByAncestors(process.pid).filter(({ path }) => !held.some((one) => one.path === path));
   // An ended hold stays in the list, before the others, because it tells how the lock was lost.
@@ -109,7 +102,7 @@ function findHolds(names: readonly string[], held: readonly HeldLocks[]): { name
   for (const name of new Set(names)) {
     const hold = held.findLast((one) => one.names.includes(name)) ?? null;
     const missing = hold?.names.filter((one) => !names.includes(one)) ?? [];
-    if (hold !== null && missing.length > 0 && isHolderAlive(hold)) {
+    if (hold !== null && missing.length > 0 && mayReleaseThrough(hold.path)) {
       const all = hold.names.join(" ");
       throw new BatonError(
         "USAGE",
@@ -120,11 +113,6 @@ function findHolds(names: readonly string[], held: readonly HeldLocks[]): { name
     else if (!found.some((other) => other.hold === hold)) found.push({ name, hold });
   }
   return found;
-}
-
-function isHolderAlive({ path, ids }: HeldLocks): boolean {
-  using client = HolderReleaseClient.open(path, ids[0]);
-  return client !== null;
 }
 
 /** Reports that no holder process was found. Throws REFUSED if it may be alive outside this PID namespace. */
@@ -146,45 +134,22 @@ function reportNotHeld(name: string, { io, values }: CommandCall<typeof settings
 
 async function releaseOne(hold: HeldLocks, call: CommandCall<typeof settings>): Promise<ExitCode> {
   const { io, values } = call;
-  using client = HolderReleaseClient.open(hold.path, hold.ids[0]);
-  if (client === null) return reportNoHolder(hold, call);
-  const id = newGuid();
-  const startTicks = readProcess(process.pid)?.startTicks ?? 0;
-  client.send({ id, requester: { pid: process.pid, startTicks }, stopsProcesses: values.stopProcesses });
-  sendSignal(client.holderPid, "SIGCONT"); // wakes it up to read the request now, not within 100 ms
-  const response = await awaitResponse(client, id, { clock: systemClock(), waitMs: values.wait });
+  if (!mayReleaseThrough(hold.path)) return reportNoHolder(hold, call);
+  const requester = { pid: process.pid, startTicks: readProcess(process.pid)?.startTicks ?? 0 };
+  const request = { requester, stopsProcesses: values.stopProcesses };
+  const response = await requestRelease(hold.path, request, { waitMs: values.wait });
+  if (response === null) return reportNoHolder(hold, call);
+  const holder = `its holder process (pid ${parseReleaseSocketPath(hold.path)?.holder.pid})`;
+  const what = quotedNames(hold.names);
+  if (response === "killed") throwError("LOCK_LOST", `Lock ${what} is lost: ${holder} was killed`);
   if (response === "late") {
-    throw new BatonError(
+    const time = formatDuration(values.wait);
+    throwError(
       "OUTCOME_UNKNOWN",
-      `Cannot tell whether ${
-        quotedNames(hold.names)
-      } was released: the holder process (pid ${client.holderPid}) has not responded ` +
-        `within ${formatDuration(values.wait)}`,
+      `Cannot tell whether ${what} was released: ${holder} has not responded within ${time}`,
     );
   }
-  return response === "gone"
-    ? throwError(
-      "LOCK_LOST",
-      `Lock ${quotedNames(hold.names)} is lost: its holder process (pid ${client.holderPid}) was killed`,
-    )
-    : reportResponse(response, hold, { io, quiet: values.quiet });
-}
-
-async function awaitResponse(
-  client: HolderReleaseClient,
-  id: string,
-  { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
-): Promise<HolderReleaseResponse | "gone" | "late"> {
-  const untilMs = clock.now() + waitMs;
-  for (;;) {
-    // Checked before the response is read, so that a holder that has responded and then ended counts as responding.
-    const isGone = !isProcessAlive(client.holderPid);
-    const response = client.readResponse();
-    if (response !== null && (response.id === id || response.result === "released")) return response;
-    if (isGone) return "gone";
-    if (clock.now() >= untilMs) return "late";
-    await sleep(clock, pollIntervalMs);
-  }
+  return reportResponse(response, hold, { io, quiet: values.quiet });
 }
 
 function reportResponse(

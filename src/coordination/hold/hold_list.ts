@@ -3,7 +3,7 @@
  *
  *   NAME[+NAME…]=ID[.ID…]@PATH
  *
- * The names are as in a URL, the holder ids in the order of the names; the path is that of the release mailbox.
+ * The names are as in a URL, the holder ids in the order of the names; the path is that of the release socket.
  */
 
 /** The locks that one `baton hold` has acquired. */

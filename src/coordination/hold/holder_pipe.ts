@@ -5,7 +5,7 @@
  */
 import process from "node:process";
 import type { ErrorCode } from "../../base/errors.ts";
-import type { ScriptProcess } from "./script_process.ts";
+import type { ProcessIdentity } from "../../base/process/proc/process_table.ts";
 
 export const holderConfirmedLine = "confirmed\n";
 export const holderStopLine = "stop\n";
@@ -13,7 +13,7 @@ export const holderStopLine = "stop\n";
 export interface HolderRequest<Options> {
   /** The command line, resolved. */
   readonly options: Options;
-  readonly script: ScriptProcess;
+  readonly script: ProcessIdentity;
   /**
    * Variables that the holder process does not have in its own environment: a mark there would make it one of the
    * command's processes.

@@ -4,7 +4,8 @@
  */
 import { basename } from "node:path";
 import {
-  probeProcess,
+  isSameProcessAlive,
+  type ProcessIdentity,
   processName,
   type ProcessRow,
   readProcess,
@@ -13,27 +14,18 @@ import {
 } from "../../base/process/proc/process_table.ts";
 import type { Clock } from "../../base/support/clock.ts";
 
-export interface ScriptProcess {
-  readonly pid: number;
-  /** Clock ticks from boot to its start; identifies a process together with the pid. */
-  readonly startTicks: number;
-}
-
-export function isScriptProcessAlive(script: ScriptProcess): boolean {
-  const row = probeProcess(script.pid);
-  if (row === "unknown") return true; // others would be given the lock while it may run
-  return row !== null && !row.dead && row.startTicks === script.startTicks;
-}
-
 /** The script that has started `pid`, also from a subshell: `$(…)`, `(…)` and a pipe run in a copy of the shell. */
 export function findEnclosingScript(pid: number): ProcessRow | null {
   let row = readProcess(pid);
-  while (row?.isCopy) {
-    const parent = readProcess(row.parent);
-    if (row.image === null || parent?.image !== row.image) break;
-    row = parent;
-  }
+  while (row?.isCopy && runsSameProgram(row.pid, row.parent)) row = readProcess(row.parent);
   return row;
+}
+
+/** Returns whether two processes run one program with the same arguments; false if they cannot be read. */
+function runsSameProgram(one: number, other: number): boolean {
+  const program = readProgramPath(one);
+  return program !== "" && program === readProgramPath(other) &&
+    readProcessArguments(one).join("\0") === readProcessArguments(other).join("\0");
 }
 
 const shells = ["sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "lksh", "yash", "posh", "busybox"];
@@ -62,18 +54,22 @@ const checkIntervalMs = 100;
 /** The interval after a stop signal. */
 const fastCheckIntervalMs = 10;
 
+/** How long after the death of the script its end is reported, in milliseconds. */
+const settleMs = 10;
+
 export class ScriptWatch implements Disposable {
   readonly #end = Promise.withResolvers<void>();
-  /** Resolves when the process has ended. */
+  /** Resolves when the process has ended, after a moment in which the programs that it started last get their mark. */
   readonly ended = this.#end.promise;
-  readonly #script: ScriptProcess;
+  readonly #script: ProcessIdentity;
   readonly #clock: Clock;
   readonly #onCheck: () => void;
   #intervalMs = checkIntervalMs;
+  #isDead = false;
   #cancel: () => void = () => {};
 
   /** `onCheck` is called with every check that finds the process alive. */
-  constructor(script: ScriptProcess, clock: Clock, onCheck: () => void = () => {}) {
+  constructor(script: ProcessIdentity, clock: Clock, onCheck: () => void = () => {}) {
     this.#script = script;
     this.#clock = clock;
     this.#onCheck = onCheck;
@@ -82,6 +78,7 @@ export class ScriptWatch implements Disposable {
 
   /** Checks more often from now on, because the process has been asked to end. */
   checkFaster(): void {
+    if (this.#isDead) return;
     this.#intervalMs = fastCheckIntervalMs;
     this.#cancel();
     this.#check();
@@ -92,7 +89,11 @@ export class ScriptWatch implements Disposable {
   }
 
   #check(): void {
-    if (!isScriptProcessAlive(this.#script)) return this.#end.resolve();
+    this.#isDead = !isSameProcessAlive(this.#script);
+    if (this.#isDead) {
+      this.#cancel = this.#clock.startTimer(settleMs, () => this.#end.resolve());
+      return;
+    }
     this.#cancel = this.#clock.startTimer(this.#intervalMs, () => this.#check());
     this.#onCheck();
   }

@@ -8,11 +8,14 @@ import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import { printable } from "../../base/support/text.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import { type ChildEvent, ChildRun } from "../../base/process/supervise/child_run.ts";
+import { type SignalSource, stopSignals } from "../../base/process/supervise/signal_source.ts";
 import type { StopReason } from "../../base/process/supervise/child_plan.ts";
 import {
   jobCookieEnvironment,
   jobCookieVariable,
+  type ProcessIdentity,
   type ProcessRow,
+  readAncestry,
   readProcess,
   readProcessArguments,
   sendSignal,
@@ -26,20 +29,32 @@ import {
 } from "../../base/process/supervise/supervise_child.ts";
 import { formatHeldLocks, type HeldLocks } from "./hold_list.ts";
 import {
-  HolderReleaseMailbox,
-  type HolderReleaseRequest,
   type HolderReleaseResponse,
-  type OwnHolderMailbox,
-} from "./release_mailbox.ts";
-import { type CopiesOfScript, copiesOfScript } from "../../base/process/proc/forked_subshells.ts";
-import { type ScriptProcess, ScriptWatch } from "./script_process.ts";
+  type OpenReleaseSocket,
+  openReleaseSocket,
+  type ReceivedReleaseRequest,
+} from "./release_socket.ts";
+import { ScriptWatch } from "./script_process.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import { CommandProcesses } from "../../base/process/proc/job_processes.ts";
 import { KnownProcesses } from "../../base/process/proc/known_processes.ts";
 import { isGuardProcess } from "../../base/process/guard/guard.ts";
 
+/**
+ * The signals of a holder process. It obeys none: the life of the script decides, and users signal the script. To the
+ * code that waits for the lock, `stop` is a SIGTERM.
+ */
+export function holderSignals(real: SignalSource, stop: AbortSignal): SignalSource & Disposable {
+  const unlisten = real.listen([...stopSignals, "SIGTSTP"], () => {});
+  return {
+    hangUpIgnored: true,
+    listen: (signals, listener) => onAbort(signals.includes("SIGTERM") ? stop : undefined, () => listener("SIGTERM")),
+    [Symbol.dispose]: unlisten,
+  };
+}
+
 export interface ScriptHold {
-  readonly script: ScriptProcess;
+  readonly script: ProcessIdentity;
   readonly names: readonly string[];
   /** Holder ids, in the order of the names. */
   readonly ids: readonly [string, ...string[]];
@@ -49,8 +64,8 @@ export interface ScriptHold {
   onHeld(variables: Readonly<Record<string, string | undefined>>): void;
   /** Aborts when `baton hold` has ended before the script has received the variables. */
   readonly abandoned: AbortSignal;
-  /** Default: HolderReleaseMailbox.open. */
-  readonly openMailbox?: (holderId: string, script: ScriptProcess) => OwnHolderMailbox;
+  /** Default: openReleaseSocket. */
+  readonly openSocket?: OpenReleaseSocket;
 }
 
 /** The number of processes that a response lists; the others are counted. */
@@ -68,19 +83,17 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     reportEndToGuard(guard, cookie, { ending });
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
+  const releases = new ReleaseHandler(options);
   // Opened before the guard watches: a failure here must not kill the script.
-  using mailbox = (hold.openMailbox ?? HolderReleaseMailbox.open)(cookie, script);
-  const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
-  // Read here: the script may have ended when a guard looks at it.
-  const copies = copiesOfScript(script.pid, sinceTicks);
-  const obstacle = await letGuardWatchCommand(options, cookie, guardKills, { ...script, ownGroup: false, copies });
+  const openSocket = hold.openSocket ?? openReleaseSocket;
+  using socket = await openSocket({ holderId: cookie, script }, (request) => releases.receive(request));
+  const lockTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
+  const obstacle = await letGuardWatchCommand(options, cookie, guardKills, { ...script, ownGroup: false });
   if (obstacle !== null) return finish(obstacle);
 
-  const processes = new ProcessesOfScript({ script, cookie, copies });
+  const processes = new ProcessesOfScript({ script, cookie, lockTicks });
   const end = Promise.withResolvers<ChildEnd>();
-  const onReleased = () => end.resolve({ kind: "exited", code: 0 });
-  const releases = new ReleaseHandler({ options, mailbox, processes, onReleased });
-  using watch = new ScriptWatch(script, clock, () => releases.checkMailbox());
+  using watch = new ScriptWatch(script, clock, () => processes.look());
   processes.onStop = () => watch.checkFaster();
   watch.ended.then(() => end.resolve({ kind: "exited", code: 0 }));
   const run = new ChildRun({
@@ -93,18 +106,16 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     ownGroup: true,
     guardKills: guardKills.signal,
   });
-  // `baton release` sends SIGCONT: it wakes a stopped holder, and has no other effect.
-  using _listeners = new TaskScope(
-    options.signals.listen(["SIGCONT"], () => releases.checkMailbox()),
-    onAbort(hold.abandoned, () => {
-      processes.release();
-      end.resolve({ kind: "exited", code: 0 });
-    }),
-  );
+  const release = () => {
+    processes.release();
+    end.resolve({ kind: "exited", code: 0 });
+  };
+  releases.start(processes, release);
+  using _abandoned = new TaskScope(onAbort(hold.abandoned, release));
   hold.onHeld({
     ...options.env,
     ...jobCookieEnvironment(cookie, options.env[jobCookieVariable]),
-    BATON_HOLD: formatHeldLocks([...hold.otherHolds, { names: hold.names, ids: hold.ids, path: mailbox.path }]),
+    BATON_HOLD: formatHeldLocks([...hold.otherHolds, { names: hold.names, ids: hold.ids, path: socket.path }]),
   });
   const ending = await run.finished;
   const outcome = finish(ending);
@@ -112,25 +123,24 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   return outcome;
 }
 
-interface ReleaseHandlerOptions {
-  readonly options: SuperviseOptions;
-  readonly mailbox: OwnHolderMailbox;
-  readonly processes: ProcessesOfScript;
-  /** The lock may be released. */
-  readonly onReleased: () => void;
-}
-
+/** Handles one request for the release after the other. A request that is accepted is answered after the release. */
 class ReleaseHandler {
-  readonly #options: ReleaseHandlerOptions;
+  readonly #options: SuperviseOptions;
+  readonly #waiting: ReceivedReleaseRequest[] = [];
+  #processes: ProcessesOfScript | null = null;
+  #release = () => {};
   /** Why the script is being stopped. */
   #stopReason: StopReason | null = null;
   #isBusy = false;
   /** The processes are stopped until the servers respond. */
   #isFrozen = false;
-  /** The response to the request that was accepted; its result follows from the release. */
-  #accepted: Omit<HolderReleaseResponse, "result"> | null = null;
+  /** The request that was accepted, and its response without the result, which follows from the release. */
+  #accepted: { readonly request: ReceivedReleaseRequest; readonly left: Omit<HolderReleaseResponse, "result"> } | null =
+    null;
+  /** The result for requests that come after the end. */
+  #final: HolderReleaseResponse["result"] | null = null;
 
-  constructor(options: ReleaseHandlerOptions) {
+  constructor(options: SuperviseOptions) {
     this.#options = options;
   }
 
@@ -138,64 +148,72 @@ class ReleaseHandler {
     if (event.kind === "frozen" || event.kind === "resumed") this.#isFrozen = event.kind === "frozen";
     if (event.kind === "guard_kills") this.#stopReason ??= "lost";
     if (event.kind === "stopping" || event.kind === "killing") this.#stopReason ??= event.reason;
-    this.#options.options.onEvent?.(event);
+    this.#options.onEvent?.(event);
   }
 
-  checkMailbox(): void {
-    const request = this.#accepted === null && !this.#isBusy ? this.#options.mailbox.nextRequest() : null;
-    if (request !== null) void this.#handle(request);
+  /** The supervision has begun; `release` lets the lock go. */
+  start(processes: ProcessesOfScript, release: () => void): void {
+    this.#processes = processes;
+    this.#release = release;
+    void this.#handleNext();
   }
 
-  /** The supervision has ended: releases the lease if a request was accepted, and responds to the last request. */
+  receive(request: ReceivedReleaseRequest): void {
+    if (this.#final !== null) return respond(request, this.#final);
+    this.#waiting.push(request);
+    void this.#handleNext();
+  }
+
+  /** The supervision has ended: releases the lease if a request was accepted, and responds to all requests. */
   async close(ending: ChildEnding): Promise<void> {
-    const { mailbox, options } = this.#options;
     const accepted = this.#accepted;
-    if (accepted === null) {
-      const request = mailbox.nextRequest();
-      if (request !== null) mailbox.respond({ ...emptyResponse(request), result: resultOf(ending) });
-    } else if (ending.kind !== "exited") {
-      mailbox.respond({ ...accepted, result: resultOf(ending) });
-    } else {
+    let result = resultOf(ending);
+    if (accepted !== null && ending.kind === "exited") {
       // The outcome is unknown after any failure: the lock is free when the session has ended, which it will do now.
-      const result = await options.lease.release().then(() => "released" as const, () => "unknown" as const);
-      mailbox.respond({ ...accepted, result });
+      result = await this.#options.lease.release().then(() => "released" as const, () => "unknown" as const);
     }
+    accepted?.request.respond({ ...accepted.left, result });
+    this.#final = result;
+    for (const request of this.#waiting.splice(0)) respond(request, result);
   }
 
-  async #handle(request: HolderReleaseRequest): Promise<void> {
-    const { mailbox, processes, options, onReleased } = this.#options;
+  async #handleNext(): Promise<void> {
+    const processes = this.#processes;
+    if (processes === null || this.#isBusy || this.#accepted !== null) return;
+    const request = this.#waiting.shift();
+    if (request === undefined) return;
+    this.#isBusy = true;
+    await this.#handle(request, processes);
+    this.#isBusy = false;
+    void this.#handleNext();
+  }
+
+  async #handle(request: ReceivedReleaseRequest, processes: ProcessesOfScript): Promise<void> {
+    const options = this.#options;
     const find = processes.finderFor(request.requester);
     if (find === null) return; // no process waits for a response
-    this.#isBusy = true;
     const left = request.stopsProcesses ? await stopProcesses(find, options) : find().alive;
-    this.#isBusy = false;
     const { clock, lease } = options;
     clock.noticeSuspend();
     // When the lease is over, its processes have to die, also if that is noticed later.
     const stopReason = this.#stopReason ?? (lease.isHeld() ? null : "lost");
-    if (stopReason !== null) {
-      return mailbox.respond({ ...emptyResponse(request), result: resultOfStop(stopReason) });
-    }
+    if (stopReason !== null) return respond(request, stopReason === "leftovers" ? "lost" : stopReason);
     const running = left.slice(0, listedProcessesMax).map((pid) => ({ pid, command: commandLine(pid) }));
-    const response = { id: request.id, running, more: left.length - running.length };
-    if (request.stopsProcesses && left.length > 0) return mailbox.respond({ ...response, result: "not_stopped" });
-    this.#accepted = response;
+    const response = { running, more: left.length - running.length };
+    if (request.stopsProcesses && left.length > 0) return request.respond({ ...response, result: "not_stopped" });
+    this.#accepted = { request, left: response };
     if (this.#isFrozen) processes.signalAll("SIGCONT"); // no process wakes them after the release
-    processes.release();
-    onReleased();
+    this.#release();
   }
 }
 
-function emptyResponse({ id }: HolderReleaseRequest) {
-  return { id, running: [], more: 0 };
+/** Responds that the lock is not held any longer. */
+function respond(request: ReceivedReleaseRequest, result: HolderReleaseResponse["result"]): void {
+  request.respond({ result, running: [], more: 0 });
 }
 
 function resultOf(ending: ChildEnding): HolderReleaseResponse["result"] {
   return ending.kind === "revoked" || ending.kind === "time_limit" ? ending.kind : "lost";
-}
-
-function resultOfStop(reason: StopReason): HolderReleaseResponse["result"] {
-  return reason === "leftovers" ? "lost" : reason;
 }
 
 /** The command line for messages, cut to 60 characters; empty if the process has ended. */
@@ -206,29 +224,33 @@ function commandLine(pid: number): string {
 }
 
 interface ScriptProcessesOptions {
-  readonly script: ScriptProcess;
+  readonly script: ProcessIdentity;
   readonly cookie: string;
-  readonly copies: CopiesOfScript;
+  /** The start of the lock, in clock ticks since boot. */
+  readonly lockTicks: number;
 }
+
+/** At most this part of the time is spent on looking for the script's descendants. */
+const lookPartMax = 1 / 20;
 
 /**
  * The processes of a script that holds a lock: finds them, signals them, reports which are alive. baton is not their
  * parent, and the script shares its process group with other programs (a terminal's, cron's), so that no group is
- * signalled. Processes are found by descent from the script, by the mark in their environment, and as copies of the
- * script whose parents have ended.
+ * signalled. Processes are found by descent from the script, and by the mark in their environment.
  */
 export class ProcessesOfScript extends CommandProcesses {
-  readonly #script: ScriptProcess;
+  readonly #script: ProcessIdentity;
   readonly #known: KnownProcesses;
   #isStopped = false;
   #isReleased = false;
+  #nextLookMs = 0;
   /** Called when the script is told to end. */
   onStop: () => void = () => {};
 
-  constructor({ script, cookie, copies }: ScriptProcessesOptions) {
+  constructor({ script, cookie, lockTicks }: ScriptProcessesOptions) {
     super({ pid: script.pid, ownGroup: false, cookie });
     this.#script = script;
-    this.#known = new KnownProcesses(cookie, script, copies);
+    this.#known = new KnownProcesses(cookie, script, lockTicks);
   }
 
   /** The lock is being released: no process belongs to it any longer. */
@@ -247,10 +269,16 @@ export class ProcessesOfScript extends CommandProcesses {
     super.signalAll(signal, options);
   }
 
-  /**
-   * Remembers the descendants, so that those that lose their parents later are known. None of them is baton's child to
-   * reap.
-   */
+  /** Remembers the descendants: those that lose their parents later have no mark if they are subshells. */
+  look(): void {
+    const startMs = performance.now();
+    if (startMs < this.#nextLookMs) return;
+    this.#known.rememberDescendants();
+    const endMs = performance.now();
+    this.#nextLookMs = endMs + (endMs - startMs) / lookPartMax;
+  }
+
+  /** Returns the known processes that have lost their parents. None of them is baton's child to reap. */
   reapOrphans(): readonly number[] {
     this.#known.rememberDescendants();
     return this.#isReleased ? [] : this.#known.orphans();
@@ -261,14 +289,14 @@ export class ProcessesOfScript extends CommandProcesses {
    * ancestors (subshells, a baton lock with its guard), and what these have started since (the other end of its pipe).
    * Null: the requester has ended, so that its ancestors are not known.
    */
-  finderFor(requester: ScriptProcess): (() => FoundProcesses) | null {
+  finderFor(requester: ProcessIdentity): (() => FoundProcesses) | null {
     const ancestors = new Map([[this.#script.pid, this.#script.startTicks]]);
-    let row = readProcess(requester.pid);
-    if (row?.startTicks !== requester.startTicks) return null;
-    for (; row !== null && !ancestors.has(row.pid); row = readProcess(row.parent)) {
+    if (readProcess(requester.pid)?.startTicks !== requester.startTicks) return null;
+    for (const row of readAncestry(requester.pid)) {
+      if (ancestors.has(row.pid)) break;
       ancestors.set(row.pid, row.startTicks);
     }
-    const isAncestor = ({ pid, startTicks }: ScriptProcess) => ancestors.get(pid) === startTicks;
+    const isAncestor = ({ pid, startTicks }: ProcessIdentity) => ancestors.get(pid) === startTicks;
     const isOtherEnd = (found: ProcessRow): boolean => {
       for (let at: ProcessRow | null = found; at !== null; at = readProcess(at.parent)) {
         if (isAncestor(at)) return true;
@@ -300,7 +328,7 @@ interface FoundProcesses {
 }
 
 /** Compares pids within a tick of 10 ms: the kernel counts them up. */
-function startedBefore(one: ScriptProcess, other: ScriptProcess): boolean {
+function startedBefore(one: ProcessIdentity, other: ProcessIdentity): boolean {
   return one.startTicks === other.startTicks ? one.pid < other.pid : one.startTicks < other.startTicks;
 }
 

@@ -2,7 +2,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { guardChildLine, guardWatchLine } from "../../../src/base/process/guard/guard_state.ts";
-import { copiesOfScript } from "../../../src/base/process/proc/forked_subshells.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import {
   jobCookieEnvironment,
@@ -17,29 +16,24 @@ import { runtimes } from "../../support/supervise_run.ts";
 
 setDefaultTimeout(20_000);
 
-/**
- * A command with its cookie, or a script that has none, and a guard that is at its post. `tell` tells the guard of it.
- */
-async function guarded({ command, deadlineMs, script, isHeld = false }: {
+/** A command with its cookie, and a guard that is at its post. `tell` tells the guard of it. */
+async function guarded({ command, deadlineMs, script }: {
   readonly command: readonly string[];
   readonly deadlineMs: number;
   readonly script: string;
-  /** The script holds the lock itself, as with `baton hold`. */
-  readonly isHeld?: boolean;
 }) {
   const cookie = newGuid();
-  const env = { ...process.env, ...(isHeld ? {} : jobCookieEnvironment(cookie, undefined)) };
+  const env = { ...process.env, ...jobCookieEnvironment(cookie, undefined) };
   const job = Bun.spawn(["sh", "-c", script], { detached: true, env });
   const guard = Bun.spawn([...command, "__guard"], { stdio: ["pipe", "pipe", "inherit"] });
   const { value } = await guard.stdout.getReader().read();
   expect(new TextDecoder().decode(value)).toBe("ready\n");
-  const copies = isHeld ? copiesOfScript(job.pid, readProcess(process.pid)?.startTicks ?? 0) : null;
   return {
     job,
     guard,
     async tell() {
       const startTicks = readProcess(job.pid)?.startTicks ?? 0;
-      const child = { pid: job.pid, ownGroup: !isHeld, startTicks, ...(copies === null ? {} : { copies }) };
+      const child = { pid: job.pid, ownGroup: true, startTicks };
       guard.stdin.write(guardWatchLine(cookie, deadlineMs) + guardChildLine(cookie, child));
       await guard.stdin.flush();
     },
@@ -117,22 +111,6 @@ for (const { name, command } of runtimes) {
       await job.exited;
       expect(libc.bootTimeMs() - deadlineMs).toBeLessThan(1000);
       expect(job.signalCode).toBe("SIGKILL");
-    });
-
-    test("a guard that hears of a script that has ended kills the subshells that are left of it", async () => {
-      const script = "(while :; do sleep 1; done) >/dev/null & echo $!; kill -STOP $$";
-      await using run = await guarded({ command, deadlineMs: Number.MAX_SAFE_INTEGER, script, isHeld: true });
-      const { job, guard } = run;
-      const subshell = Number(new TextDecoder().decode((await job.stdout.getReader().read()).value));
-      using _subshell = { [Symbol.dispose]: () => kill(subshell) };
-      await eventually(() => readProcess(job.pid)?.isStopped, { what: "the script to stop" });
-      job.kill("SIGCONT");
-      expect(await job.exited).toBe(0);
-      await run.tell();
-      expect(readProcess(subshell)?.dead).toBe(false);
-      await guard.stdin.end(); // as when baton is killed
-      await guard.exited;
-      expect(readProcess(subshell)?.dead ?? true).toBe(true);
     });
 
     test("a keeper that was started inside the job outlives it, and nothing else does", async () => {

@@ -21,6 +21,8 @@ const shells = ["dash", "bash", "zsh", "mksh", "ksh93"].filter((shell) =>
 
 /** A line of a script that goes on when it has the lock. */
 const taking = (words: string) => `held=$("$baton" hold -q --pid $$ ${words}) || exit; eval "$held"`;
+/** The time in which the holder process sees what the script has started: it knows a subshell by its parents only. */
+const seen = "sleep 0.4";
 const isAlive = (pid: number) => readProcess(pid)?.dead === false;
 const gone = (...pids: number[]) => eventually(() => !pids.some(isAlive), { what: `${pids} to end`, withinMs: 10_000 });
 /** What has no mark and lost its parent is ended by hand: docs/limits.md. */
@@ -37,7 +39,8 @@ async function holding(
   const cloaked = "env -i sleep 60"; // below the script, without its cookie
   const running = session.start(
     `${taking(`${name} ${options}`)}; sleep 60 & a=$!; setsid sleep 60 & b=$!; ${cloaked} & c=$!
-     (while :; do sleep 0.05; done) & echo $$ $a $b $c $! >pids.${name}; echo $BATON_LEASE >lease; >up.${name}; wait`,
+     (while :; do sleep 0.05; done) & echo $$ $a $b $c $! >pids.${name}; echo $BATON_LEASE >lease; ${seen}
+     >up.${name}; wait`,
   );
   await session.made(`up.${name}`);
   return { running, pids: session.read(`pids.${name}`).trim().split(" ").map(Number) };
@@ -65,8 +68,8 @@ describe("a script", () => {
       expect((await who("steps")).holders).toEqual([]);
     });
 
-    test(`of ${shell} that ends gives it back, and what it has left behind is dead by then, a copy of the shell too`, async () => {
-      const left = `(while :; do :; done) & echo $! >left; sleep 60 & echo $! >>left; exit 0`;
+    test(`of ${shell} that ends gives it back, and what it has left behind is dead by then, a subshell too`, async () => {
+      const left = `(while :; do :; done) & echo $! >left; sleep 60 & echo $! >>left; ${seen}; exit 0`;
       const ended = await session.run(`${shell} -c '${taking("ends")}; ${left}'`);
       expect(ended.code).toBe(0);
       const after = await session.run(
@@ -222,10 +225,10 @@ describe("the promise", () => {
     expect((await running.ended).stderr).toMatch(/Lock "holder-stopped" is lost: .*; the script was stopped/);
   });
 
-  test("holder stopped, and the script ends meanwhile: its subshell is dead when the next one has the lock", async () => {
+  test("holder stopped, and the script ends meanwhile: its program is dead when the next one has the lock", async () => {
     const running = session.start(
       `${taking("leaves --session-timeout 2s")}; echo $BATON_LEASE >lease.leaves; kill -STOP $(cut -d/ -f3 lease.leaves)
-       (while :; do :; done) >/dev/null 2>&1 & echo $! >left.leaves; exit 0`,
+       sleep 60 >/dev/null 2>&1 & echo $! >left.leaves; exit 0`,
     );
     const left = Number(await session.said("left.leaves"));
     expect(isAlive(left)).toBe(true);
@@ -338,11 +341,13 @@ describe("release", () => {
     }
   });
 
-  test("wakes a holder that sleeps, and says so when the server does not answer", async () => {
-    expect(
-      await session.run(`${taking("wakes")}; kill -STOP $(echo $BATON_LEASE | cut -d/ -f3); "$baton" release wakes`),
-    )
-      .toMatchObject({ code: 0, stderr: "" });
+  test("waits for a holder that stands still, and says so when that or the server does not answer", async () => {
+    const late = await session.run(
+      `${taking("still")}; holder=$(echo $BATON_LEASE | cut -d/ -f3); kill -STOP $holder
+       "$baton" release -w 300ms still; echo $?; kill -CONT $holder; "$baton" release still; echo $?`,
+    );
+    expect(late).toMatchObject({ code: 0, stdout: "76\n0\n" });
+    expect(late.stderr).toMatch(/^baton: Cannot tell whether "still" was released: its holder process \(pid \d+\) has not /);
     const server = await keeper.start();
     try {
       await using own = new BatonSession({ BATON_SERVERS: server.servers });

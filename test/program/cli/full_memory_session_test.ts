@@ -23,13 +23,10 @@ test.skipIf(!canMount)("a full /dev/shm is in nobody's way", async () => {
   expect(ended).toMatchObject({ code: 0, stderr: expect.not.stringContaining("internal error") });
 });
 
-test("where no file may be written at all a job runs, and asks the server; a hold says what is missing", async () => {
+test("where no file may be written at all a job runs, and asks the server; a script holds a lock", async () => {
   await session.run('"$baton" lock -q a -- true'); // the keeper may write
   const ended = await session.run(
     'ulimit -f 0; "$baton" lock a -- "$baton" check; echo lock $?; held=$("$baton" hold a --pid $$); echo hold $?',
   );
-  expect(ended.stdout).toBe("lock 0\nhold 73\n");
-  expect(ended.stderr).toContain(
-    "baton: Cannot create the unnamed file of 8192 bytes that baton hold needs, neither in /dev/shm nor in /tmp: ",
-  );
+  expect(ended).toMatchObject({ code: 0, stdout: "lock 0\nhold 0\n" });
 });

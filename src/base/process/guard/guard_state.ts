@@ -5,9 +5,9 @@
  *
  *   watch COOKIE DEADLINE [NODE…]
  *                             watch this job from now on; NODE: a path of its lock on the server, encoded as in a URL
- *   child COOKIE PID own|shared TICKS [SINCE IMAGE ADOPTERS]
+ *   child COOKIE PID own|shared TICKS
  *                             the command runs, in a process group of its own or in another program's; TICKS: its start
- *                             time as in /proc/PID/stat, 0 if unknown; the others: GuardedChild.copies
+ *                             time as in /proc/PID/stat, 0 if unknown
  *   renew COOKIE DEADLINE     the end of the lease has moved
  *   known COOKIE PID:TICKS…   processes of the job that a guard may not find: orphans, and those that baton cannot stop
  *   left COOKIE               baton gives up to stop the job, and ends: the session must not be ended
@@ -20,14 +20,12 @@
  * When a deadline passes, the guard kills that job. When the pipe ends without a "done", it kills every job that it has
  * not forgotten.
  */
-import type { CopiesOfScript } from "../proc/forked_subshells.ts";
+import type { ProcessIdentity } from "../proc/process_table.ts";
 
 export interface GuardedChild {
   readonly pid: number;
   readonly ownGroup: boolean;
   readonly startTicks: number;
-  /** Recognizes the subshells of a script, which carry no cookie. */
-  readonly copies?: CopiesOfScript;
 }
 
 export interface GuardedJob {
@@ -38,12 +36,6 @@ export interface GuardedJob {
   readonly known: readonly ProcessIdentity[];
   /** baton has given up stopping the job. */
   readonly isLeft: boolean;
-}
-
-/** Identifies a process; a later one with the same number has another start. */
-export interface ProcessIdentity {
-  readonly pid: number;
-  readonly startTicks: number;
 }
 
 export interface GuardedSession {
@@ -65,7 +57,7 @@ export const idleGuardState: GuardState = { jobs: new Map(), session: null, done
 
 /** Returns the state after a line from baton. An unknown line changes nothing. */
 export function readGuardLine(state: GuardState, line: string): GuardState {
-  const [verb, cookie = "", second = "", third = "", fourth = "", ...copies] = line.split(" ");
+  const [verb, cookie = "", second = "", third = "", fourth = ""] = line.split(" ");
   const job = state.jobs.get(cookie);
   switch (verb) {
     case "watch":
@@ -80,12 +72,7 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
       if (job === undefined) return state;
       return withJob(state, cookie, {
         ...job,
-        child: {
-          pid: Number(second),
-          ownGroup: third === "own",
-          startTicks: Number(fourth),
-          ...copiesOf(copies),
-        },
+        child: { pid: Number(second), ownGroup: third === "own", startTicks: Number(fourth) },
       });
     case "renew":
       return job === undefined ? state : withJob(state, cookie, { ...job, deadlineMs: parseDeadline(second) });
@@ -131,10 +118,8 @@ export function guardWatchLine(cookie: string, deadlineMs: number, nodes: readon
   return `${["watch", cookie, Math.floor(deadlineMs), ...nodes.map(encodeURIComponent)].join(" ")}\n`;
 }
 
-export function guardChildLine(cookie: string, child: GuardedChild): string {
-  const { pid, ownGroup, startTicks, copies } = child;
-  const look = copies === undefined ? "" : ` ${copies.sinceTicks} ${copies.image} ${copies.adopters.join(",")}`;
-  return `child ${cookie} ${pid} ${ownGroup ? "own" : "shared"} ${startTicks}${look}\n`;
+export function guardChildLine(cookie: string, { pid, ownGroup, startTicks }: GuardedChild): string {
+  return `child ${cookie} ${pid} ${ownGroup ? "own" : "shared"} ${startTicks}\n`;
 }
 
 export function guardRenewLine(cookie: string, deadlineMs: number): string {
@@ -164,11 +149,6 @@ function identitiesOf(line: string): ProcessIdentity[] {
     const [pid, startTicks] = word.split(":").map(Number);
     return { pid: pid ?? 0, startTicks: startTicks ?? 0 };
   });
-}
-
-function copiesOf([since, image = "", adopters]: readonly string[]): Pick<GuardedChild, "copies"> {
-  if (adopters === undefined) return {};
-  return { copies: { sinceTicks: Number(since), image, adopters: adopters.split(",").map(Number) } };
 }
 
 function withJob(state: GuardState, cookie: string, job: GuardedJob | null): GuardState {

@@ -10,11 +10,11 @@ import {
   hasProcessTable,
   listProcesses,
   probeProcess,
+  readAncestry,
   readProcess,
   readProgramPath,
   sendSignal,
 } from "../proc/process_table.ts";
-import { listAncestors } from "../proc/forked_subshells.ts";
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
 
 /**
@@ -66,7 +66,8 @@ export class JobKiller {
     this.#startMs = libc.bootTimeMs();
     this.#clearedAtMs = this.#startMs;
     this.#giveUpAtMs = this.#startMs + killMsMax;
-    this.#known = new KnownProcesses(cookie, job.child, job.child?.copies ?? null);
+    const mayBeScript = job.child?.ownGroup === false;
+    this.#known = new KnownProcesses(cookie, job.child, mayBeScript ? job.child.startTicks : null);
     for (const one of job.known) this.#known.add(one);
     const stoppable = {
       find: (onFound: (pid: number) => void) => this.#find(onFound),
@@ -132,7 +133,7 @@ export class JobKiller {
     if (!hasProcessTable() || procHidesProcesses()) return true;
     // The guard is older than any command that was not reported to it.
     const sinceTicks = (child ?? readProcess(processSystem.pid))?.startTicks ?? 0;
-    const takesOrphans = listAncestors(processSystem.pid);
+    const takesOrphans = new Set([1, ...readAncestry(processSystem.pid).map(({ parent }) => parent)]);
     return this.#lastFound.unreadable.some((pid) => {
       const row = probeProcess(pid);
       if (row === "unknown") return true;

@@ -1,7 +1,8 @@
 /**
  * Finds the processes of a job without being its parent: by the mark in the environment, by the process group, and by
  * descent from the command while the command is alive. A process that it found once remains one of the job's. A process
- * that has left all three (a daemon with a cleared environment whose parents have ended) is not found. A keeper or a
+ * that has left all three (a daemon with a cleared environment whose parents have ended, or a subshell of a script whose
+ * parents ended before a look) is not found. A keeper or a
  * holder process that was started inside the job is not one of its processes.
  */
 import {
@@ -11,11 +12,10 @@ import {
   listProcesses,
   parseJobCookies,
   probeProcess,
-  type ProcessRow,
+  type ProcessIdentity,
   readProcess,
   readProcessEnvironment,
 } from "./process_table.ts";
-import type { CopiesOfScript } from "./forked_subshells.ts";
 import { processSystem } from "../../support/own_process.ts";
 
 export interface KnownProcessesSnapshot {
@@ -48,20 +48,23 @@ export class KnownProcesses {
   /** The known processes that are older than the lock, and what they have started. */
   readonly #older = new Set<number>();
 
-  /** `copies` is null for a command whose copies carry the mark. */
+  /**
+   * `lockTicks`: the start of the lock in clock ticks since boot, for a script that was started without the mark; null
+   * for a command, whose processes carry it.
+   */
   constructor(
     cookie: string,
-    child: Pick<ProcessRow, "pid" | "startTicks"> | null,
-    copies: CopiesOfScript | null = null,
+    child: ProcessIdentity | null,
+    lockTicks: number | null = null,
   ) {
-    this.#marks = { cookie, copies, sinceTicks: copies?.sinceTicks ?? child?.startTicks ?? 0 };
+    this.#marks = { cookie, isScript: lockTicks !== null, sinceTicks: lockTicks ?? child?.startTicks ?? 0 };
     this.#marked = new MarkedProcesses({ isStarting: child === null });
     this.#command = child?.pid ?? null;
     if (child !== null) this.#known.set(child.pid, child.startTicks);
   }
 
   /** Adds a process that was found by other means. */
-  add({ pid, startTicks }: Pick<ProcessRow, "pid" | "startTicks">): void {
+  add({ pid, startTicks }: ProcessIdentity): void {
     this.#known.set(pid, startTicks);
   }
 
@@ -144,8 +147,8 @@ interface JobMarks {
   readonly cookie: string;
   /** The job's process group. */
   readonly group: number | null;
-  /** Copies of the command, if it is a script that was started without the mark. */
-  readonly copies: CopiesOfScript | null;
+  /** The command is a script that was started without the mark: only programs that it starts carry it. */
+  readonly isScript: boolean;
   /** Start of the lock or the command, in clock ticks since boot. */
   readonly sinceTicks: number;
 }
@@ -231,10 +234,10 @@ class MarkedProcesses {
   }
 }
 
-function kindOf(pid: number, { cookie, group, copies, sinceTicks }: JobMarks): MarkedKind {
+function kindOf(pid: number, { cookie, group, isScript, sinceTicks }: JobMarks): MarkedKind {
   const environ = readProcessEnvironment(pid);
   if (environ !== null && parseJobCookies(environ).includes(cookie)) return "marked";
-  if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "other";
+  if (environ !== "" && group === null && !isScript) return environ === null ? "unreadable" : "other";
   const row = probeProcess(pid);
   if (row === "unknown") return environ === null ? "unreadable" : "unknown";
   if (row === null || row.dead) return "ended";
@@ -245,27 +248,10 @@ function kindOf(pid: number, { cookie, group, copies, sinceTicks }: JobMarks): M
   if (environ === "" && !row.hasEnvironment) {
     return row.isEnding || row.startTicks < sinceTicks ? "undetermined" : "unknown";
   }
-  switch (copies === null ? "other" : classifyCopy(row, copies)) {
-    case "orphaned":
-      return "marked";
-    case "child":
-      return "undetermined"; // its parent may end soon
-    case "other":
-      // A copy may have become a program of the job between the two reads.
-      return copies === null || readProcessEnvironment(pid) === environ ? "other" : "unknown";
-  }
-}
-
-/**
- * Classifies a living process: a copy whose parent has ended ("orphaned"), a copy whose parent is alive ("child"), or
- * no copy.
- */
-function classifyCopy(
-  { isCopy, image, startTicks, parent }: ProcessRow,
-  script: CopiesOfScript,
-): "orphaned" | "child" | "other" {
-  if (!isCopy || image !== script.image || startTicks < script.sinceTicks) return "other";
-  return script.adopters.includes(parent) ? "orphaned" : "child";
+  if (!isScript) return "other";
+  // A copy may be the script's, on its way to become a program with the mark; or have become one between the two reads.
+  if (row.isCopy && row.startTicks >= sinceTicks) return "undetermined";
+  return readProcessEnvironment(pid) === environ ? "other" : "unknown";
 }
 
 /** Returns all pids; null if /proc cannot be opened. */

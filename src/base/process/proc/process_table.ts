@@ -26,11 +26,6 @@ export interface ProcessRow {
   readonly isEnding: boolean;
   /** False in execve until the program's environment is there, for a process that is ending, and for another user's. */
   readonly hasEnvironment: boolean;
-  /**
-   * The places of code, stack, arguments and environment in its memory, which the kernel chooses at random at each
-   * execve: a copy has those of its parent. Null for another user's.
-   */
-  readonly image: string | null;
 }
 
 /** PF_EXITING, PF_FORKNOEXEC and PF_KTHREAD of the kernel's sched.h. */
@@ -80,7 +75,6 @@ export function probeProcess(pid: number): ProcessRow | null | "unknown" {
     isKernelThread: (field(9) & kernelThread) !== 0,
     isEnding: (field(9) & exiting) !== 0,
     hasEnvironment: field(51) > 0,
-    image: field(28) > 0 ? [26, 28, 48, 50].map(field).join("-") : null,
   };
 }
 
@@ -100,6 +94,28 @@ export function processOfThread(id: number): number {
   } catch {
     return id;
   }
+}
+
+/** Reads a process and its ancestors, the nearest first, as far as they can be read. */
+export function* readAncestry(pid: number): Generator<ProcessRow> {
+  const seen = new Set<number>();
+  for (let row = readProcess(pid); row !== null && !seen.has(row.pid); row = readProcess(row.parent)) {
+    seen.add(row.pid);
+    yield row;
+  }
+}
+
+/** Identifies a process; a later one with the same number has another start. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Clock ticks from boot to its start. */
+  readonly startTicks: number;
+}
+
+/** Returns whether this process exists and has not ended; true if it cannot be read. */
+export function isSameProcessAlive({ pid, startTicks }: ProcessIdentity): boolean {
+  const row = probeProcess(pid);
+  return row === "unknown" || (row !== null && !row.dead && row.startTicks === startTicks);
 }
 
 /** Returns whether the process exists and has not ended; true if it cannot be read. */

@@ -46,15 +46,14 @@ function openIn(folder: string): number | null {
 }
 
 /**
- * Opens a file of another process by its path /proc/PID/fd/N, and returns the descriptor; the caller closes it.
- * `access` is O_RDONLY or O_RDWR. Returns null if that process has ended or closed the file, or if the number now
- * belongs to a pipe, socket, device or folder. The caller must recognize another file. Throws other system errors, such
- * as EACCES.
+ * Opens a file of another process for reading, by its path /proc/PID/fd/N, and returns the descriptor; the caller closes
+ * it. Returns null if that process has ended or closed the file, or if the number now belongs to a pipe, socket, device
+ * or folder. The caller must recognize another file. Throws other system errors, such as EACCES.
  */
-export function openThroughProc(path: string, access: number): number | null {
+export function openThroughProc(path: string): number | null {
   let fd: number;
   try {
-    fd = openSync(path, access | constants.O_NONBLOCK | constants.O_NOCTTY);
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENXIO" || code === "EISDIR") return null; // ENXIO: a socket

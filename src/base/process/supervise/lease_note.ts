@@ -2,7 +2,7 @@
  * The lease note: a file without a name, in memory, that tells the command's processes how long the lock is held. It
  * belongs to baton's process and ends with it. `baton check` reads it through /proc. Linux only.
  */
-import { closeSync, constants, readSync, writeSync } from "node:fs";
+import { closeSync, readSync, writeSync } from "node:fs";
 import process from "node:process";
 import type { Lease } from "../lease.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -64,7 +64,7 @@ const noteBytesMax = 256;
  * exists or is another process's: the lock is then lost. Throws other system errors, such as EACCES.
  */
 export function readLeaseNote(path: string, holderId: string): number | null {
-  const fd = openThroughProc(path, constants.O_RDONLY);
+  const fd = openThroughProc(path);
   if (fd === null) return null;
   const bytes = Buffer.alloc(noteBytesMax);
   let text: string;

@@ -14,9 +14,8 @@ import {
   StopRequest,
 } from "../../../../src/base/process/supervise/signal_source.ts";
 import { superviseChild, type SuperviseOptions } from "../../../../src/base/process/supervise/supervise_child.ts";
-import { HolderSignals } from "../../../../src/coordination/hold/holder_signals.ts";
 import { ScriptWatch } from "../../../../src/coordination/hold/script_process.ts";
-import { superviseScript } from "../../../../src/coordination/hold/supervise_script.ts";
+import { holderSignals, superviseScript } from "../../../../src/coordination/hold/supervise_script.ts";
 import { abortable } from "../../../../src/base/support/abort.ts";
 import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { encodeSessionHandle } from "../../../../src/protocols/zookeeper/end_session.ts";
@@ -132,7 +131,7 @@ class LockCall {
     using watch = script === null ? null : new ScriptWatch(script.process, clock);
     const ended = new AbortController();
     watch?.ended.then(() => script?.truth === null && ended.abort());
-    using signals = script === null ? null : new HolderSignals(this.#baton.signals, ended.signal);
+    using signals = script === null ? null : holderSignals(this.#baton.signals, ended.signal);
     using stop = new StopRequest(signals ?? this.#baton.signals);
     const guard = startGuard(() => {}, (onLine) => this.#baton.startGuard(onLine), clock);
     let isGuarded = false;
@@ -286,7 +285,7 @@ class LockCall {
       otherHolds: [],
       onHeld: script.continue,
       abandoned: neverAborted,
-      openMailbox: script.openMailbox,
+      openSocket: script.openSocket,
     });
   }
 

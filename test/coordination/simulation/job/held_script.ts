@@ -2,12 +2,8 @@
  * A script that holds a lock through `baton hold`: its process among others of its session, and its call of `baton
  * release`.
  */
-import type {
-  HolderReleaseRequest,
-  HolderReleaseResponse,
-  OwnHolderMailbox,
-} from "../../../../src/coordination/hold/release_mailbox.ts";
-import type { ScriptProcess } from "../../../../src/coordination/hold/script_process.ts";
+import type { OpenReleaseSocket, ReceivedReleaseRequest } from "../../../../src/coordination/hold/release_socket.ts";
+import type { ProcessIdentity } from "../../../../src/base/process/proc/process_table.ts";
 import type { Chance } from "../../../world/chance.ts";
 import type { OsProcess, Program, SimOs } from "../../../world/sim_os.ts";
 import type { BatonProcess } from "./baton_process.ts";
@@ -16,31 +12,6 @@ import { JobProgram, programOf } from "./job_programs.ts";
 
 const scriptProgram: Program = { exe: "/bin/dash", args: ["sh", "nightly.sh"], environ: "HOME=/\0PATH=/bin\0" };
 
-/** The memory that a holder process and `baton release` share. */
-class SimMailbox implements OwnHolderMailbox {
-  readonly path: string;
-  request: HolderReleaseRequest | null = null;
-  response: HolderReleaseResponse | null = null;
-
-  constructor(holder: OsProcess) {
-    this.path = `/proc/${holder.pid}/fd/9`;
-  }
-
-  nextRequest(): HolderReleaseRequest | null {
-    const { request } = this;
-    this.request = null;
-    return request;
-  }
-
-  respond(response: HolderReleaseResponse): void {
-    this.response = response;
-  }
-
-  [Symbol.dispose](): void {}
-}
-
-/** Milliseconds between two looks of `baton release` at the response. */
-const pollMs = 10;
 /** The time for which it waits, in milliseconds. */
 const waitMs = 30_000;
 
@@ -49,16 +20,16 @@ export class HeldScript {
   readonly #baton: BatonProcess;
   readonly #os: SimOs;
   readonly #chance: Chance;
-  readonly #mailbox: SimMailbox;
+  /** Hands a request to the holder process; null while it does not listen. */
+  #ask: ((request: ReceivedReleaseRequest) => void) | null = null;
   /** What is true of its lock; null before it is granted. */
   truth: JobTruth | null = null;
 
   constructor(baton: BatonProcess, chance: Chance) {
-    const { os, own } = baton;
+    const { os } = baton;
     this.#baton = baton;
     this.#os = os;
     this.#chance = chance;
-    this.#mailbox = new SimMailbox(own);
     // As from cron: it shares group and session with a program that nobody may signal.
     const parent = os.start(os.init, programOf("crond", null), { owner: null });
     os.setSession(parent);
@@ -69,11 +40,14 @@ export class HeldScript {
     };
   }
 
-  get process(): ScriptProcess {
+  get process(): ProcessIdentity {
     return this.own;
   }
 
-  readonly openMailbox = (): OwnHolderMailbox => this.#mailbox;
+  readonly openSocket: OpenReleaseSocket = (_owner, onRequest) => {
+    this.#ask = onRequest;
+    return Promise.resolve({ path: "/tmp/baton-hold-0/simulated", [Symbol.dispose]: () => this.#ask = null });
+  };
 
   /** The lock is granted: supervision begins. */
   granted(truth: JobTruth): void {
@@ -103,34 +77,31 @@ export class HeldScript {
     }
   }
 
-  /** `baton release` wakes a holder that stands still. */
-  #wakeHolder(): void {
-    const { own, isAlive, process, signals } = this.#baton;
-    if (!isAlive) return;
-    this.#os.deliver(own, "SIGCONT");
-    process.schedule("network", 0.05, () => signals.call("SIGCONT"));
-  }
-
   #release(truth: JobTruth): void {
     const os = this.#os;
     const { world } = os;
     const child = os.fork(this.own);
+    const end = () => os.end(child, { code: 0, signal: null });
     os.after(child, this.#chance.between(0.05, 1), () => {
       os.exec(child, programOf("baton-release", truth.lease.holderId));
-      const id = String(child.pid);
       world.count("mark script asks for the release");
-      this.#mailbox.request = { id, requester: child, stopsProcesses: this.#chance.is(0.4) };
-      this.#wakeHolder();
-      const untilMs = os.nowMs + waitMs;
-      const look = () => {
-        const response = this.#mailbox.response;
-        if (response?.id === id) world.count(`mark release: ${response.result}`);
-        if (response?.id === id || !this.#baton.isAlive || os.nowMs > untilMs) {
-          return os.end(child, { code: 0, signal: null });
-        }
-        os.after(child, pollMs, look);
-      };
-      os.after(child, 0.1, look);
+      const stopsProcesses = this.#chance.is(0.4);
+      const { process, isAlive } = this.#baton;
+      if (!isAlive || this.#ask === null) return end();
+      os.after(child, waitMs, end);
+      process.whenDead(end);
+      // A holder that stands still reads the request later.
+      process.schedule("network", 0.05, () => {
+        if (this.#ask === null) return end();
+        this.#ask({
+          requester: child,
+          stopsProcesses,
+          respond: ({ result }) => {
+            world.count(`mark release: ${result}`);
+            os.after(child, 0.1, end);
+          },
+        });
+      });
     });
   }
 }

@@ -282,17 +282,6 @@ export const jobMutants: readonly Mutant[] = [
     seeds: 60,
   },
   {
-    name: "a guard does not hear what the subshells of a script look like",
-    world: "hold",
-    changes: [{
-      in: "supervise_script:superviseScript",
-      from: "guardKills, { ...script, ownGroup: false, copies });",
-      to: "guardKills, { ...script, ownGroup: false });",
-    }],
-    kinds: ["process outlived its lock"],
-    seeds: 40,
-  },
-  {
     name: "a lock that is lost is released as its script asks, and the script goes on",
     world: "hold",
     changes: [{
@@ -308,9 +297,9 @@ export const jobMutants: readonly Mutant[] = [
     name: "what a script has started is stopped although it has released its lock",
     world: "hold",
     changes: [{
-      in: "supervise_script:ReleaseHandler.#handle",
-      from: "    processes.release();\n    onReleased();\n",
-      to: "    onReleased();\n",
+      in: "supervise_script:superviseScript",
+      from: "    processes.release();\n    end.resolve(",
+      to: "    end.resolve(",
     }],
     kinds: ["stranger signalled", "wrong ending"],
     seeds: 40,

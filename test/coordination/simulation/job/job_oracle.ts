@@ -84,7 +84,7 @@ const startMsMax = 500;
 const guardWaitsMs = 9000;
 const checkEveryMs = 250;
 /** The time within which baton remembers a descendant of a script, in milliseconds. */
-const rememberMs = 3000;
+const rememberMs = 400;
 /** The time until a signal and what follows it have been sent, in milliseconds. */
 const signalMs = 5;
 
@@ -384,15 +384,11 @@ function mayBeAnothers(one: OsProcess, job: JobTruth): boolean {
   );
 }
 
-function isSubshell(one: OsProcess, { isScript, command }: JobTruth): boolean {
-  return isScript && one !== command && one.isCopy && one.image === command?.image;
-}
-
-/** It has left the group, the environment and its parents. */
+/** Its group and its environment do not tell whose it is. A subshell of a script has no mark. */
 function isHidden(one: OsProcess, job: JobTruth): boolean {
   const { command, lease, terms } = job;
   if (one === command || one.program.environ.includes(lease.holderId)) return false;
-  if (job.isScript) return !isSubshell(one, job);
+  if (job.isScript) return true;
   return terms.foreground === true || one.group !== command?.pid;
 }
 

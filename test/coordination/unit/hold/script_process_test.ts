@@ -8,14 +8,16 @@ const source = (path: string) => fileURLToPath(new URL(`../../../../src/${path}`
 /** Has every descriptor that it may have, so that nothing more can be read. */
 const program = `
   import { closeSync, openSync } from "node:fs";
-  import { isScriptProcessAlive } from ${JSON.stringify(source("coordination/hold/script_process.ts"))};
-  import { isProcessAlive, readProcess } from ${JSON.stringify(source("base/process/proc/process_table.ts"))};
+  
+  import { isProcessAlive, isSameProcessAlive, readProcess } from ${
+  JSON.stringify(source("base/process/proc/process_table.ts"))
+};
   import { KnownProcesses } from ${JSON.stringify(source("base/process/proc/known_processes.ts"))};
   const startTicks = readProcess(process.pid).startTicks;
   const known = new KnownProcesses("nobody's", { pid: process.pid, startTicks });
-  const checks = () => [isScriptProcessAlive({ pid: process.pid, startTicks }), isProcessAlive(process.pid)];
+  const checks = () => [isSameProcessAlive({ pid: process.pid, startTicks }), isProcessAlive(process.pid)];
   const others = [{ pid: process.pid, startTicks: 1 }, { pid: 0x7fffffff, startTicks }];
-  const before = [...checks(), ...others.map(isScriptProcessAlive)];
+  const before = [...checks(), ...others.map(isSameProcessAlive)];
   const taken = [];
   try { for (;;) taken.push(openSync("/dev/null", "r")); } catch {}
   const full = checks();

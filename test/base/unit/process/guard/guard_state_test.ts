@@ -27,8 +27,7 @@ test("what baton writes is what the guard reads, deadlines rounded to the early 
 });
 
 test("several jobs are watched, each with a deadline of its own, up to the moment it is forgotten", () => {
-  const copies = { sinceTicks: 5, image: "1-2-3-4", adopters: [1, 7] };
-  const child = { pid: 3, ownGroup: false, startTicks: 4, copies };
+  const child = { pid: 3, ownGroup: false, startTicks: 4 };
   const lines = [
     guardWatchLine("a", 500),
     guardWatchLine("b", 700),

@@ -21,7 +21,6 @@ const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
   isKernelThread: false,
   isEnding: false,
   hasEnvironment: true,
-  image: null,
   ...more,
 });
 

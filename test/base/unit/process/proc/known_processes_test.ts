@@ -4,7 +4,6 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { ProcessesOfScript } from "../../../../../src/coordination/hold/supervise_script.ts";
-import { copiesOfScript } from "../../../../../src/base/process/proc/forked_subshells.ts";
 import { JobProcesses } from "../../../../../src/base/process/proc/job_processes.ts";
 import { KnownProcesses } from "../../../../../src/base/process/proc/known_processes.ts";
 import { OwnProcess, useProcessSystem } from "../../../../../src/base/support/own_process.ts";
@@ -27,15 +26,13 @@ interface Row {
   /** Empty: it is in execve. */
   readonly environ?: string;
   readonly ticks?: number;
-  /** Where its memory is; by default where the script's is. */
-  readonly image?: number;
 }
 
 /** A machine whose processes change when a file of /proc is read. */
 class Machine {
   readonly rows = new Map<number, Row>([
-    [init, { parent: 0, image: 1, ticks: 0 }],
-    [self, { parent: init, image: 2, ticks: 1 }],
+    [init, { parent: 0, ticks: 0 }],
+    [self, { parent: init, ticks: 1 }],
     [script, { parent: init, ticks: 2 }],
   ]);
   /** Called after each read of this file of a process, "PID FILE". */
@@ -69,11 +66,11 @@ class Machine {
     return text;
   }
 
-  #textOf(pid: number, { parent, flags = 0, environ = "HOME=/\0", ticks = 9, image = 3 }: Row, file: string): string {
+  #textOf(pid: number, { parent, flags = 0, environ = "HOME=/\0", ticks = 9 }: Row, file: string): string {
     switch (file) {
       case "stat": {
-        const places = `0 ${image} 0 ${image} ${"0 ".repeat(19)}${image} 0 ${image} ${environ === "" ? 0 : image}`;
-        return `${pid} (sh) S ${parent} 5 5 0 -1 ${flags} 0 0 0 0 1 1 0 0 20 0 1 0 ${ticks} 0 0 ${places}\n`;
+        const memory = `${"0 ".repeat(28)}${environ === "" ? 0 : 1}`; // fields 23 to 51
+        return `${pid} (sh) S ${parent} 5 5 0 -1 ${flags} 0 0 0 0 1 1 0 0 20 0 1 0 ${ticks} ${memory}\n`;
       }
       case "task":
         return [...this.rows].filter(([, row]) => row.parent === pid).map(([child]) => `${child} `).join("");
@@ -102,22 +99,21 @@ afterEach(() => machine[Symbol.dispose]());
 function search() {
   machine = new Machine();
   const { rows, onRead } = machine;
-  const copies = copiesOfScript(script, sinceTicks);
   rows.delete(script);
-  return { rows, onRead, known: new KnownProcesses("mine", { pid: script, startTicks: 2 }, copies) };
+  return { rows, onRead, known: new KnownProcesses("mine", { pid: script, startTicks: 2 }, sinceTicks) };
 }
 
-const program = (parent: number): Row => ({ parent, environ: mark, image: 4 });
+const program = (parent: number): Row => ({ parent, environ: mark });
 
 test("a copy whose parent lives may have left a child when it has ended at the next look", () => {
   const { rows, onRead, known } = search();
-  rows.set(shell, { parent: init, image: 5 });
+  rows.set(shell, { parent: init });
   rows.set(subshell, { parent: shell, flags: copy });
   expect(known.find(null)).toMatchObject({ alive: [], isCertain: false });
   // It forks and ends when it is listed and not wholly read.
   onRead.set(`${subshell} environ`, () => {
     rows.delete(subshell);
-    rows.set(next, { parent: init, flags: copy });
+    rows.set(next, program(init));
   });
   expect(known.find(null)).toMatchObject({ alive: [], isCertain: false });
   expect(known.find(null)).toMatchObject({ alive: [next] });
@@ -125,7 +121,7 @@ test("a copy whose parent lives may have left a child when it has ended at the n
 
 test("a copy whose parent lives, and that is there at two looks, is none of the job's", () => {
   const { rows, known } = search();
-  rows.set(shell, { parent: init, image: 5 });
+  rows.set(shell, { parent: init });
   rows.set(subshell, { parent: shell, flags: copy });
   expect(known.find(null).isCertain).toBe(false);
   expect(known.find(null)).toMatchObject({ alive: [], isCertain: true });
@@ -149,7 +145,7 @@ describe("a copy that becomes a program is found", () => {
     rows.set(subshell, { parent: init, flags: copy });
     let reads = 0;
     onRead.set(`${subshell} environ`, () => {
-      rows.set(subshell, ++reads === 1 ? { parent: init, environ: "", image: 4 } : program(init));
+      rows.set(subshell, ++reads === 1 ? { parent: init, environ: "" } : program(init));
     });
     expect(known.findCertain()).toMatchObject({ alive: [subshell] });
   });
@@ -160,14 +156,14 @@ describe("a copy that becomes a program is found", () => {
     rows.set(subshell, { parent: shell, flags: copy });
     onRead.set(`${shell} stat`, () => {
       if (!rows.delete(shell)) return;
-      rows.set(subshell, { parent: init, environ: "", image: 4 });
+      rows.set(subshell, { parent: init, environ: "" });
     });
     expect(known.findCertain()).not.toMatchObject({ alive: [], isCertain: true });
   });
 
   test("when its execve takes long", () => {
     const { rows, known } = search();
-    rows.set(subshell, { parent: init, environ: "", image: 4 });
+    rows.set(subshell, { parent: init, environ: "" });
     expect([known.find(null).isCertain, known.find(null).isCertain]).toEqual([false, false]);
     rows.set(subshell, program(init));
     expect(known.find(null)).toMatchObject({ alive: [subshell] });
@@ -176,11 +172,11 @@ describe("a copy that becomes a program is found", () => {
 
 test("one that ends while it is asked whether it is wanted is searched for again", () => {
   const { rows, known } = search();
-  rows.set(subshell, { parent: init, flags: copy });
+  rows.set(subshell, program(init));
   const wanted = (pid: number) => {
     if (pid === subshell) {
       rows.delete(subshell);
-      rows.set(next, { parent: init, flags: copy });
+      rows.set(next, program(init));
     }
     return rows.has(pid);
   };
@@ -212,18 +208,21 @@ test("the holder process of another hold, seen between its fork and its execve, 
   rows.set(next, { ...program(shell), flags: copy });
   known.rememberDescendants();
   rows.delete(shell);
-  rows.set(next, { parent: init, environ: "BATON_HOLDER_PROCESS=1\0", image: 6 });
+  rows.set(next, { parent: init, environ: "BATON_HOLDER_PROCESS=1\0" });
   expect(known.findCertain().alive).not.toContain(next);
 });
 
 describe("the processes of a script that holds a lock", () => {
-  function holding({ image = 3 } = {}) {
+  function holding() {
     machine = new Machine();
     const { rows, onRead, hidden } = machine;
-    rows.set(script, { parent: init, ticks: 2, image });
+    rows.set(script, { parent: init, ticks: 2 });
     rows.set(release, { ...program(script), ticks: 11 });
-    const copies = copiesOfScript(script, sinceTicks);
-    const processes = new ProcessesOfScript({ script: { pid: script, startTicks: 2 }, cookie: "mine", copies });
+    const processes = new ProcessesOfScript({
+      script: { pid: script, startTicks: 2 },
+      cookie: "mine",
+      lockTicks: sinceTicks,
+    });
     const running = () => processes.finderFor({ pid: release, startTicks: 11 })?.().alive;
     const end = () => {
       rows.delete(script);
@@ -232,10 +231,26 @@ describe("the processes of a script that holds a lock", () => {
     return { rows, onRead, hidden, processes, running, end };
   }
 
-  test("a subshell whose parent has ended is found while the script runs", () => {
-    const { rows, running } = holding();
+  test("a subshell that was seen below the script is found when it has lost its parents", () => {
+    const { rows, processes, running, end } = holding();
+    rows.set(shell, { parent: script, flags: copy });
+    rows.set(subshell, { parent: shell, flags: copy });
+    processes.look();
+    rows.delete(shell);
     rows.set(subshell, { parent: init, flags: copy });
     expect(running()).toEqual([subshell]);
+    rows.delete(release);
+    end();
+    expect(processes.alive()).toEqual([subshell]);
+  });
+
+  test("a subshell of another shell is never the script's", () => {
+    const { rows, processes, end } = holding();
+    rows.set(subshell, { parent: init, flags: copy });
+    processes.look();
+    rows.delete(release);
+    end();
+    expect([processes.alive(), processes.isUndecided()]).toEqual([[], false]);
   });
 
   test("a release looks again when a process has replaced itself during the look", () => {
@@ -267,7 +282,7 @@ describe("the processes of a script that holds a lock", () => {
   test("a script that ends leaves alone what is older than the lock, and what that has started since", () => {
     const { rows, processes, running, end } = holding();
     rows.set(older, { parent: script, flags: copy, ticks: 5 });
-    rows.set(next, { parent: older, image: 7, ticks: 12 });
+    rows.set(next, { parent: older, ticks: 12 });
     expect(running()).toEqual([]);
     rows.delete(release);
     end();
@@ -275,16 +290,6 @@ describe("the processes of a script that holds a lock", () => {
     expect([processes.alive(), processes.isUndecided()]).toEqual([[], false]);
     processes.signalAll("SIGTERM");
     expect(processes.alive()).toEqual([]);
-  });
-
-  test("where memory is not shown, a script leaves alone what is older than the lock all the same", () => {
-    const { rows, processes, running, end } = holding({ image: 0 });
-    rows.set(older, { parent: script, flags: copy, ticks: 5, image: 0 });
-    expect(running()).toEqual([]);
-    rows.delete(release);
-    end();
-    rows.set(older, { parent: init, flags: copy, ticks: 5, image: 0 });
-    expect([processes.alive(), processes.isUndecided()]).toEqual([[], false]);
   });
 
   test("a script that is stopped takes with it what is older than the lock", () => {

@@ -1,0 +1,234 @@
+/**
+ * The Unix socket through which a holder process is asked to release its lock. It is in a folder of mode 0700, and its
+ * name says whose it is:
+ *
+ *   /tmp/baton-hold-UID/HOLDER.TICKS-SCRIPT.TICKS-ID      pids with start times as in /proc/PID/stat, and the holder id
+ *
+ * A requester sends one line of JSON and gets one. A holder process that is killed leaves the file behind, which the
+ * next one removes.
+ */
+import { lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { basename } from "node:path";
+import process from "node:process";
+import { BatonError, errnoName, errorReason } from "../../base/errors.ts";
+import { isSameProcessAlive, type ProcessIdentity, readProcess } from "../../base/process/proc/process_table.ts";
+import { clearSocketPath } from "../../base/sockets/clear_socket_path.ts";
+import type { Connection } from "../../base/sockets/connection.ts";
+import { dial } from "../../base/sockets/dial.ts";
+import { listen } from "../../base/sockets/listen.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { deadlineAfter } from "../../base/support/deadline.ts";
+import { processSystem } from "../../base/support/own_process.ts";
+
+export interface HolderReleaseRequest {
+  readonly requester: ProcessIdentity;
+  /** Stop the processes first that were started under the lock and still run. */
+  readonly stopsProcesses: boolean;
+}
+
+export interface HolderReleaseResponse {
+  /**
+   * `released`: durably. `unknown`: no server has responded. `not_stopped`: a process could not be stopped, and the
+   * lock is still held. Otherwise the hold had ended before (lost, revoked, time limit), and the script is being
+   * stopped.
+   */
+  readonly result: "released" | "unknown" | "not_stopped" | "lost" | "revoked" | "time_limit";
+  /** Processes that were started under the lock and still run, and the number of those that are not listed. */
+  readonly running: readonly { readonly pid: number; readonly command: string }[];
+  readonly more: number;
+}
+
+/** A request to a holder process, which responds to it once. */
+export interface ReceivedReleaseRequest extends HolderReleaseRequest {
+  respond(response: HolderReleaseResponse): void;
+}
+
+/** The holder's side. Disposing of it closes the socket and removes the file. */
+export interface OwnReleaseSocket extends Disposable {
+  readonly path: string;
+}
+
+export type OpenReleaseSocket = (
+  owner: { readonly holderId: string; readonly script: ProcessIdentity },
+  onRequest: (request: ReceivedReleaseRequest) => void,
+) => Promise<OwnReleaseSocket>;
+
+/** Where the folder may be. Other places are cleared when the user logs out. */
+const places = ["/tmp", "/var/tmp"];
+
+/** The longest line of either side, in bytes: far more than 20 command lines. */
+const lineBytesMax = 64 * 1024;
+
+/** The most requesters at the same time. */
+const connectionsMax = 100;
+
+/** Listens for requests. Removes the files of holders that were killed. Throws CANNOT_CREATE. */
+export const openReleaseSocket: OpenReleaseSocket = async ({ holderId, script }, onRequest) => {
+  const folder = makeFolder();
+  const { pid } = processSystem;
+  const ticks = readProcess(pid)?.startTicks ?? 0;
+  const path = `${folder}/${pid}.${ticks}-${script.pid}.${script.startTicks}-${holderId}`;
+  let open = 0;
+  const accept = (connection: Connection) => {
+    if (++open > connectionsMax) connection.destroy();
+    const onLine = (line: string) => {
+      const request = parseLine<HolderReleaseRequest>(line);
+      if (request === null) return connection.destroy();
+      onRequest({ ...request, respond: (response) => sendLine(connection, response) });
+    };
+    return { onData: lineReader(onLine, () => connection.destroy()), onClosed: () => void open-- };
+  };
+  try {
+    await removeLeftFiles(folder);
+    const listener = await listen({ kind: "unix", path }, accept);
+    return {
+      path,
+      [Symbol.dispose]() {
+        void listener.close();
+        rmSync(path, { force: true });
+      },
+    };
+  } catch (error) {
+    throw cannotCreate(`Cannot listen at ${path}: ${errorReason(error)}`, error);
+  }
+};
+
+/** What the path of a socket says. */
+export interface ReleaseSocketOwner {
+  readonly holder: ProcessIdentity;
+  readonly script: ProcessIdentity;
+  readonly id: string;
+}
+
+/** Null for another path. */
+export function parseReleaseSocketPath(path: string): ReleaseSocketOwner | null {
+  const [, pid, ticks, scriptPid, scriptTicks, id] = /^(\d+)\.(\d+)-(\d+)\.(\d+)-([0-9a-f]+)$/.exec(basename(path)) ??
+    [];
+  if (id === undefined) return null;
+  return {
+    holder: { pid: Number(pid), startTicks: Number(ticks) },
+    script: { pid: Number(scriptPid), startTicks: Number(scriptTicks) },
+    id,
+  };
+}
+
+/** Returns whether the holder process of a socket may be alive, and has not released its lock. */
+export function mayReleaseThrough(path: string): boolean {
+  const owner = parseReleaseSocketPath(path);
+  if (owner === null || !isSameProcessAlive(owner.holder)) return false;
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true; // another user's
+  }
+}
+
+/** Returns the paths of this user's sockets. */
+export function listReleaseSockets(): string[] {
+  return places.map(folderIn).filter(isOwnFolder).flatMap((folder) =>
+    readdirSync(folder).map((name) => `${folder}/${name}`)
+  );
+}
+
+/**
+ * Asks a holder process for the release of its lock. Resolves with null if it has ended or released before, "killed" if
+ * it ended without a response, and "late" if none came in time. Throws REFUSED when it is another user's.
+ */
+export async function requestRelease(
+  path: string,
+  request: HolderReleaseRequest,
+  { waitMs, clock = systemClock() }: { readonly waitMs: number; readonly clock?: Clock },
+): Promise<HolderReleaseResponse | "killed" | "late" | null> {
+  const response = Promise.withResolvers<HolderReleaseResponse | "killed" | "late" | null>();
+  const onLine = (line: string) => response.resolve(parseLine<HolderReleaseResponse>(line) ?? "killed");
+  // A holder that ends in order removes its file first.
+  const onClosed = () => response.resolve(lstatSync(path, { throwIfNoEntry: false }) === undefined ? null : "killed");
+  using deadline = deadlineAfter(clock, waitMs, { reason: () => new Error("late") });
+  deadline.signal.addEventListener("abort", () => response.resolve("late"));
+  let connection: Connection;
+  try {
+    const handlers = { onData: lineReader(onLine, () => response.resolve("killed")), onClosed };
+    connection = await dial({ kind: "unix", path }, handlers, { signal: deadline.signal });
+  } catch (error) {
+    if (deadline.signal.aborted) return "late";
+    if (["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(errnoName(error) ?? "")) return null;
+    throw new BatonError("REFUSED", `Cannot send a request to the holder process at ${path}: ${errorReason(error)}`, {
+      cause: error,
+    });
+  }
+  sendLine(connection, request);
+  return await response.promise.finally(() => connection.destroy());
+}
+
+function makeFolder(): string {
+  for (const folder of places.map(folderIn)) {
+    try {
+      mkdirSync(folder, { mode: 0o700 });
+    } catch {
+      // it exists, or cannot be made
+    }
+    if (isOwnFolder(folder)) return folder;
+  }
+  throw cannotCreate(
+    `Cannot create a folder for the socket of baton hold: neither ${
+      places.map(folderIn).join(" nor ")
+    } is a folder of ` +
+      "this user's alone",
+  );
+}
+
+function folderIn(place: string): string {
+  return `${place}/baton-hold-${process.geteuid?.() ?? 0}`;
+}
+
+/** Another user may have made a folder of this name, or a link. */
+function isOwnFolder(folder: string): boolean {
+  try {
+    const stat = lstatSync(folder);
+    return stat.isDirectory() && stat.uid === process.geteuid?.() && (stat.mode & 0o077) === 0;
+  } catch {
+    return false;
+  }
+}
+
+/** Removes the files of holder processes that were killed. One of another PID namespace may be alive, and responds. */
+async function removeLeftFiles(folder: string): Promise<void> {
+  for (const name of readdirSync(folder)) {
+    const owner = parseReleaseSocketPath(name);
+    if (owner === null || isSameProcessAlive(owner.holder)) continue;
+    await clearSocketPath(`${folder}/${name}`).catch(() => {}); // somebody listens there
+  }
+}
+
+function cannotCreate(message: string, cause?: unknown): BatonError {
+  return new BatonError("CANNOT_CREATE", message, { cause });
+}
+
+function sendLine(connection: Connection, message: unknown): void {
+  connection.write(new TextEncoder().encode(JSON.stringify(message) + "\n"));
+}
+
+/** Returns a receiver of bytes that calls `onLine` for the first line, and `onTooLong` for one that does not end. */
+function lineReader(onLine: (line: string) => void, onTooLong: () => void): (chunk: Uint8Array) => void {
+  const decoder = new TextDecoder();
+  let text = "";
+  let isOver = false;
+  return (chunk) => {
+    if (isOver) return;
+    text += decoder.decode(chunk, { stream: true });
+    const end = text.indexOf("\n");
+    isOver = end >= 0 || text.length > lineBytesMax;
+    if (end >= 0) onLine(text.slice(0, end));
+    else if (isOver) onTooLong();
+  };
+}
+
+/** Null for text that is no message. */
+function parseLine<T extends object>(line: string): T | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === "object" ? value as T : null;
+  } catch {
+    return null;
+  }
+}
