@@ -188,11 +188,11 @@ export function reportEndToGuard(
   },
 ): void {
   // The guard may not find all survivors of a breach, so that it must not end the session, but keep it while they live.
-  if (ending.kind === "breach" && !(isBesideOthers && ending.isDead)) guard.leave(cookie);
-  else if (isBesideOthers) guard.forget(cookie);
-  // Deferred: the caller sends the release in this turn, and the next holder waits for it. Not deferred for a command
-  // among others: it may run again under the same lease, and the next order to watch must follow this one.
-  else if (!keepsGuard) setImmediate(() => guard.end());
+  if (ending.kind === "breach" && !(isBesideOthers && ending.isDead)) return guard.leave(cookie);
+  // At once: a guard that replaces a killed one must not hear of this job, whose lease is released next.
+  if (isBesideOthers || !keepsGuard) guard.forget(cookie);
+  // Deferred: the caller sends the release in this turn, and the next holder waits for it.
+  if (!isBesideOthers && !keepsGuard) setImmediate(() => guard.end());
 }
 
 function startOptions(options: SuperviseOptions, cookie: string): CommandStartOptions {

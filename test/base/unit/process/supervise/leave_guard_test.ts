@@ -31,7 +31,7 @@ test("after a breach whose processes are dead it forgets a job beside others, an
 
 test("after any other end it is done, forgets this job, or hears of it from the caller", async () => {
   const ending = { kind: "exited" } as const;
-  expect(await heard({ ending })).toEqual(["done"]);
+  expect(await heard({ ending })).toEqual(["forget a", "done"]);
   expect(await heard({ ending, isBesideOthers: true })).toEqual(["forget a"]);
   expect(await heard({ ending, keepsGuard: true })).toEqual([]);
 });
