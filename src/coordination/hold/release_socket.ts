@@ -93,7 +93,7 @@ export const openReleaseSocket: OpenReleaseSocket = async ({ holderId, script },
   }
 };
 
-/** What the path of a socket says. */
+/** The owner of a socket, from its path. */
 export interface ReleaseSocketOwner {
   readonly holder: ProcessIdentity;
   readonly script: ProcessIdentity;
@@ -196,7 +196,7 @@ async function removeLeftFiles(folder: string): Promise<void> {
   for (const name of readdirSync(folder)) {
     const owner = parseReleaseSocketPath(name);
     if (owner === null || isSameProcessAlive(owner.holder)) continue;
-    await clearSocketPath(`${folder}/${name}`).catch(() => {}); // somebody listens there
+    await clearSocketPath(`${folder}/${name}`).catch(() => {}); // a process listens there
   }
 }
 

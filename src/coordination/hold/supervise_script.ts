@@ -230,7 +230,7 @@ interface ScriptProcessesOptions {
   readonly lockTicks: number;
 }
 
-/** At most this part of the time is spent on looking for the script's descendants. */
+/** The largest part of the time that is spent on looking for the script's descendants. */
 const lookPartMax = 1 / 20;
 
 /**

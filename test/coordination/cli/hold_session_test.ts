@@ -347,7 +347,9 @@ describe("release", () => {
        "$baton" release -w 300ms still; echo $?; kill -CONT $holder; "$baton" release still; echo $?`,
     );
     expect(late).toMatchObject({ code: 0, stdout: "76\n0\n" });
-    expect(late.stderr).toMatch(/^baton: Cannot tell whether "still" was released: its holder process \(pid \d+\) has not /);
+    expect(late.stderr).toMatch(
+      /^baton: Cannot tell whether "still" was released: its holder process \(pid \d+\) has not /,
+    );
     const server = await keeper.start();
     try {
       await using own = new BatonSession({ BATON_SERVERS: server.servers });

@@ -1,9 +1,9 @@
 /**
  * Finds the processes of a job without being its parent: by the mark in the environment, by the process group, and by
  * descent from the command while the command is alive. A process that it found once remains one of the job's. A process
- * that has left all three (a daemon with a cleared environment whose parents have ended, or a subshell of a script whose
- * parents ended before a look) is not found. A keeper or a
- * holder process that was started inside the job is not one of its processes.
+ * that has left all three (a daemon with a cleared environment whose parents have ended, or a subshell of a script
+ * whose parents ended before a look) is not found. A keeper or a holder process that was started inside the job is not
+ * one of its processes.
  */
 import {
   isProcessAlive,

@@ -46,9 +46,9 @@ function openIn(folder: string): number | null {
 }
 
 /**
- * Opens a file of another process for reading, by its path /proc/PID/fd/N, and returns the descriptor; the caller closes
- * it. Returns null if that process has ended or closed the file, or if the number now belongs to a pipe, socket, device
- * or folder. The caller must recognize another file. Throws other system errors, such as EACCES.
+ * Opens a file of another process for reading, by its path /proc/PID/fd/N. Returns the descriptor, which the caller
+ * closes. Returns null if that process has ended or closed the file, or if the number now belongs to a pipe, socket,
+ * device or folder. The caller must recognize another file. Throws other system errors, such as EACCES.
  */
 export function openThroughProc(path: string): number | null {
   let fd: number;

@@ -189,7 +189,7 @@ export function reportEndToGuard(
 ): void {
   // The guard may not find all survivors of a breach, so that it must not end the session, but keep it while they live.
   if (ending.kind === "breach" && !(isBesideOthers && ending.isDead)) return guard.leave(cookie);
-  // At once: a guard that replaces a killed one must not hear of this job, whose lease is released next.
+  // A guard that replaces a killed one must not hear of a job whose lease is released next.
   if (isBesideOthers || !keepsGuard) guard.forget(cookie);
   // Deferred: the caller sends the release in this turn, and the next holder waits for it.
   if (!isBesideOthers && !keepsGuard) setImmediate(() => guard.end());
