@@ -162,7 +162,14 @@ const mayImport: Record<string, readonly string[]> = {
   "src/pubsub/store/clients": [...storeRooms("content"), "src/pubsub/wire", "src/base/storage", ...ground],
   "src/pubsub/store/engine": [...storeRooms("clients"), "src/pubsub/wire", "src/base/storage", ...ground],
   "src/pubsub/store/transfer": [...storeRooms("engine"), "src/pubsub/wire", "src/base/storage", ...ground],
-  "src/pubsub/store/thread": [...storeRooms("transfer"), "src/pubsub", "src/pubsub/wire", "src/base/wire", ...ground],
+  "src/pubsub/store/thread": [
+    ...storeRooms("transfer"),
+    "src/pubsub",
+    "src/pubsub/wire",
+    "src/base/storage",
+    "src/base/wire",
+    ...ground,
+  ],
   "src/pubsub/store/sqlite": [...storeRooms("thread"), "src/pubsub/wire", "src/base/storage", ...ground],
   "src/pubsub/store": [...storeRooms("sqlite"), "src/pubsub/wire", "src/base/storage", ...ground],
   "src/pubsub/store/postgres": [

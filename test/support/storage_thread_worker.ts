@@ -21,16 +21,28 @@ const calls = {
   /** The next transaction finds no room. */
   fillDisk: () => void (isFull = true),
   sum: () => ({ sum: numbers.reduce((sum, number) => sum + number, 0), transactions }),
+  /** Ends when `isWaiting` is asked. */
+  wait: (refusal: "CONFIG" | null) =>
+    new Promise<number>((resolve, reject) => {
+      endWait = () => refusal === null ? resolve(numbers.length) : reject(new BatonError(refusal, "refused late"));
+    }),
+  isWaiting: () => false,
   end: () => process.exit(0),
   close: () => {},
 };
 let isFull = false;
+let endWait = () => {};
 
 export type NumberCalls = typeof calls;
 
 const port: StoragePort<NumberCalls, number> = new StoragePort({
   calls,
   errorOf: (error) => storageError("The store of numbers", error),
+  answerWhileBusy: (method) => {
+    if (method !== "isWaiting") return undefined;
+    endWait();
+    return true;
+  },
   together: (work) => {
     const before = [...numbers];
     transactions++;

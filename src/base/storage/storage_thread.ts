@@ -26,6 +26,9 @@ interface ThreadCall {
 /** A call that runs alone, calls that run together, or a batch that only the store can read. */
 type ThreadRequest = ThreadCall | readonly ThreadCall[] | Uint8Array;
 
+/** Work of the store itself. */
+type ThreadWork = () => void | Promise<void>;
+
 interface ThreadError {
   readonly code: ErrorCode;
   readonly message: string;
@@ -243,27 +246,34 @@ export interface StoragePortOptions<Calls extends StorageThreadCalls> {
   /** Whether the store can still be used after this error of a call. Default: every error but IO. */
   readonly isRefusal?: (error: unknown) => boolean;
   /**
-   * Runs calls that were made together, in one transaction. If it throws, none of them has changed anything, or the
-   * store fails.
+   * Runs calls that were made together, in one transaction; none of them returns a promise. If it throws, none of them
+   * has changed anything, or the store fails.
    */
   readonly together?: <Result>(work: () => Result) => Result;
   /** Called when the result of a call was sent. */
   readonly after?: (method: keyof Calls) => void;
+  /** Answers a call that arrives while the store waits for a database; undefined if it has to wait for its turn. */
+  readonly answerWhileBusy?: (method: keyof Calls) => unknown;
   /** Memory of a result that is transferred instead of copied. */
   readonly buffersOf?: (value: unknown) => ArrayBuffer[];
   /** The other end of the port for requests, if there is one. */
   readonly requests?: StorageRequestReceiver;
   /** Runs a batch, and those that `nextBatch` returns. */
-  readonly onBatch?: (bytes: Uint8Array) => void;
+  readonly onBatch?: (bytes: Uint8Array) => void | Promise<void>;
   /** The thread's end of its worker; `parentPort` when left out. */
   readonly parent?: StorageParentPort;
 }
 
+/**
+ * Runs requests one after the other, in order. A store that waits for a database returns promises; a store in files
+ * returns results, which are sent in the same turn.
+ */
 export class StoragePort<Calls extends StorageThreadCalls, Event = never> {
   readonly #options: StoragePortOptions<Calls>;
   readonly #replies: StorageParentPort;
-  /** A request that followed the batches and is no batch. */
-  #heldBack: ThreadRequest | null = null;
+  /** Requests and work that have arrived and not begun, in order. */
+  readonly #waiting: (ThreadRequest | ThreadWork)[] = [];
+  #isRunning = false;
   #isBroken = false;
 
   constructor(options: StoragePortOptions<Calls>) {
@@ -272,11 +282,7 @@ export class StoragePort<Calls extends StorageThreadCalls, Event = never> {
     this.#options = options;
     this.#replies = parent;
     (options.requests ?? parent).on("message", (request: ThreadRequest) => {
-      for (let next: ThreadRequest | null = request; next !== null; next = this.#heldBack) {
-        this.#heldBack = null;
-        const current = next;
-        this.run(() => this.#handleRequest(current));
-      }
+      if (!this.#isRunning || !this.#answerWhileBusy(request)) this.#add(request);
     });
   }
 
@@ -285,38 +291,69 @@ export class StoragePort<Calls extends StorageThreadCalls, Event = never> {
   }
 
   /**
-   * Runs work that no call waits for. If it throws, the store has failed, and nothing runs until another thread opens
-   * it.
+   * Runs work that no call waits for, in its turn. If it throws, the store has failed, and nothing runs until another
+   * thread opens it.
    */
-  run(work: () => void): void {
+  run(work: ThreadWork): void {
+    this.#add(work);
+  }
+
+  /** Returns the next batch if it is the next request that has arrived. */
+  nextBatch(): Uint8Array | null {
+    if (this.#waiting.length === 0) {
+      const request = this.#options.requests?.take() as ThreadRequest | undefined;
+      if (request !== undefined) this.#waiting.push(request);
+    }
+    if (!(this.#waiting[0] instanceof Uint8Array)) return null;
+    return this.#waiting.shift() as Uint8Array;
+  }
+
+  #add(next: ThreadRequest | ThreadWork): void {
+    this.#waiting.push(next);
+    if (!this.#isRunning) this.#runWaiting();
+  }
+
+  #runWaiting(): void {
+    this.#isRunning = true;
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      const running = this.#begin(next);
+      if (!(running instanceof Promise)) continue;
+      void running.catch((error) => this.#break(error)).then(() => this.#runWaiting());
+      return;
+    }
+    this.#isRunning = false;
+  }
+
+  #begin(next: ThreadRequest | ThreadWork): void | Promise<void> {
     if (this.#isBroken) return;
     try {
-      work();
+      return typeof next === "function" ? next() : this.#handleRequest(next);
     } catch (error) {
-      this.#isBroken = true;
-      this.#send({ broken: this.#describe(error) });
+      this.#break(error);
     }
   }
 
-  /**
-   * Returns the next batch that has arrived, keeping the order of requests. Null in a store without a port for
-   * requests.
-   */
-  nextBatch(): Uint8Array | null {
-    const { requests } = this.#options;
-    if (this.#heldBack !== null || requests === undefined) return null;
-    const request = (requests.take() as ThreadRequest | undefined) ?? null;
-    if (request instanceof Uint8Array) return request;
-    this.#heldBack = request;
-    return null;
+  #break(error: unknown): void {
+    this.#isBroken = true;
+    this.#send({ broken: this.#describe(error) });
   }
 
-  #handleRequest(request: ThreadRequest): void {
+  #answerWhileBusy(request: ThreadRequest): boolean {
+    if (!("method" in request)) return false;
+    const value = this.#options.answerWhileBusy?.(request.method as keyof Calls);
+    if (value !== undefined) this.#send({ id: request.id, value });
+    return value !== undefined;
+  }
+
+  #handleRequest(request: ThreadRequest): void | Promise<void> {
     if (request instanceof Uint8Array) return this.#options.onBatch?.(request);
     if (!("id" in request)) return this.#runTogether(request);
+    const answer = (result: ThreadResult) => {
+      this.#send(result, this.#options.buffersOf?.(result.value));
+      this.#options.after?.(request.method as keyof Calls);
+    };
     const result = this.#resultOf(request);
-    this.#send(result, this.#options.buffersOf?.(result.value));
-    this.#options.after?.(request.method as keyof Calls);
+    return result instanceof Promise ? result.then(answer) : answer(result);
   }
 
   /** An error that is no refusal undoes all of the calls. */
@@ -324,7 +361,7 @@ export class StoragePort<Calls extends StorageThreadCalls, Event = never> {
     const { together = (work) => work() } = this.#options;
     let results: ThreadResult[];
     try {
-      results = together(() => calls.map((call) => this.#resultOf(call)));
+      results = together(() => calls.map((call) => this.#resultOf(call) as ThreadResult));
     } catch (error) {
       if (!this.#isRefusal(error)) throw error;
       const refusal = this.#describe(error);
@@ -334,12 +371,16 @@ export class StoragePort<Calls extends StorageThreadCalls, Event = never> {
   }
 
   /** Throws what is no refusal. */
-  #resultOf({ id, method, values }: ThreadCall): ThreadResult {
-    try {
-      return { id, value: (this.#options.calls[method as string] as Calls[string])(...values) };
-    } catch (error) {
+  #resultOf({ id, method, values }: ThreadCall): ThreadResult | Promise<ThreadResult> {
+    const refuse = (error: unknown) => {
       if (!this.#isRefusal(error)) throw error;
       return { id, refusal: this.#describe(error) };
+    };
+    try {
+      const value = (this.#options.calls[method as string] as Calls[string])(...values);
+      return value instanceof Promise ? value.then((found: unknown) => ({ id, value: found }), refuse) : { id, value };
+    } catch (error) {
+      return refuse(error);
     }
   }
 

@@ -2,7 +2,7 @@
  * The storage thread of a server whose topics are in PostgreSQL: it decodes requests, encodes responses, and waits for
  * the database. It does one thing at a time; batches that arrive during a statement form the next one.
  */
-import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import { type MessagePort, workerData } from "node:worker_threads";
 import { BatonError, errorMessage } from "../../../base/errors.ts";
 import { readDatabaseFacts, requireSafeDatabase } from "../../../base/postgres/database_checks.ts";
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
@@ -16,6 +16,7 @@ import {
 import type { PrimaryConnection } from "../../../base/postgres/primary_connection.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { SharedStoreTrial } from "../../../base/postgres/store_trial.ts";
+import { storageRequestReceiver } from "../../../base/storage/storage_thread.ts";
 import { systemClock } from "../../../base/support/clock.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
 import { StoreEngine } from "../engine/store_engine.ts";
@@ -24,7 +25,8 @@ import { ThreadRequests } from "../thread/thread_requests.ts";
 import { TopicMaintenance } from "../engine/topic_maintenance.ts";
 import type { LostTopic } from "../rows/topic_rows.ts";
 import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
-import type { TopicStoreEvent, TopicStoreStatistics } from "../thread/topic_store_messages.ts";
+import type { TopicStoreCalls, TopicStoreStatistics } from "../thread/topic_store_messages.ts";
+import { type ServedTopicStore, serveTopicStorePort, type TopicStorePort } from "../thread/topic_store_port.ts";
 import { TopicTransfer } from "../transfer/topic_transfer.ts";
 import { postgresTopicTables } from "./postgres_tables.ts";
 import { PostgresTopicRows } from "./postgres_topic_rows.ts";
@@ -41,12 +43,6 @@ export interface PostgresStoreOpening {
   readonly stopsOnLoss: boolean;
 }
 
-interface StoreCall {
-  readonly id: number;
-  readonly method: string;
-  readonly values: readonly unknown[];
-}
-
 /** How long the start waits for a connection before it warns, and after it has warned. */
 const silentMs = 3_000;
 const connectMs = 40_000;
@@ -61,15 +57,8 @@ const settleMs = 20;
 /** Interval of the search for expired messages. */
 const expireMs = 1_000;
 
-const requests = workerData as MessagePort;
-const replies = parentPort;
-if (replies === null) throw new Error("The storage thread was started as a program");
-
-function emit(event: TopicStoreEvent, transfer: ArrayBuffer[] = []): void {
-  replies?.postMessage({ event }, transfer);
-}
-
-class PostgresStore {
+class PostgresStore implements ServedTopicStore {
+  readonly #port: TopicStorePort;
   readonly #lane: DatabaseLane;
   readonly #rows: PostgresTopicRows;
   readonly #trial: SharedStoreTrial;
@@ -84,9 +73,15 @@ class PostgresStore {
   /** The number of commits when the database was last reported as failing. */
   #reportedAtCommit = -1;
   #refused = { why: "", untilMs: -Infinity, atCommit: 0 };
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #settlesAtMs = Infinity;
   storeId = "";
 
-  constructor({ address, server, options, requiresSync, stopsOnLoss }: PostgresStoreOpening) {
+  constructor(
+    port: TopicStorePort,
+    { address, server, options, requiresSync, stopsOnLoss }: PostgresStoreOpening,
+  ) {
+    this.#port = port;
     const clock = systemClock();
     const onConnect = async (connection: PrimaryConnection) => {
       const { storeId } = await requireSharedStore(connection, address, postgresTopicTables);
@@ -94,7 +89,9 @@ class PostgresStore {
         throw new BatonError("CONFIG", "The database was replaced by another one; this server must not write to it");
       }
       const warnings = requireSafeDatabase(address, await readDatabaseFacts(connection), { requiresSync });
-      if (this.storeId === "") { for (const message of warnings) emit({ kind: "problem", code: "CONFIG", message }); }
+      if (this.storeId === "") {
+        for (const message of warnings) port.emit({ kind: "problem", code: "CONFIG", message });
+      }
       this.storeId = storeId;
     };
     this.#lane = new DatabaseLane({
@@ -102,7 +99,7 @@ class PostgresStore {
       clock,
       name: server,
       onConnect,
-      warn: (message) => emit({ kind: "problem", code: "CONFIG", message }),
+      warn: (message) => port.emit({ kind: "problem", code: "CONFIG", message }),
     });
     this.#rows = new PostgresTopicRows({
       lane: this.#lane,
@@ -111,7 +108,7 @@ class PostgresStore {
       stopsOnLoss,
       onLoss: (message) => {
         this.#losses++;
-        emit({ kind: "problem", code: "BAD_DATA", message });
+        port.emit({ kind: "problem", code: "BAD_DATA", message });
       },
     });
     this.#trial = new SharedStoreTrial({
@@ -122,14 +119,14 @@ class PostgresStore {
       run: ({ name, text }) =>
         this.#lane.run({ name, text: insertSchemaName(text, address.schema) }, [], { connectMs: trialConnectMs }),
     });
-    this.#rows.damage.onFound = (message) => emit({ kind: "problem", code: "IO", message });
+    this.#rows.damage.onFound = (message) => port.emit({ kind: "problem", code: "IO", message });
     this.#requests = new ThreadRequests(server, (bytes, batches) => {
-      emit({ kind: "responses", bytes, batches }, [bytes.buffer as ArrayBuffer]);
+      port.emit({ kind: "responses", bytes, batches }, [bytes.buffer as ArrayBuffer]);
     });
     this.#engine = new StoreEngine(this.#rows, options, {
       wallClockMs: () => Date.now(),
       refusedPuts: new RefusedPuts(),
-      warn: (message) => emit({ kind: "problem", code: "STORE_FULL", message }),
+      warn: (message) => port.emit({ kind: "problem", code: "STORE_FULL", message }),
       onResponse: (response) => this.#requests.encode(response),
       onTopicLost: (topic, lost) => this.#reportLost(topic, lost),
     });
@@ -138,11 +135,11 @@ class PostgresStore {
     this.#expires = options.retainMs !== null;
   }
 
-  async open(): Promise<string> {
+  async open(): Promise<void> {
     await this.#connect();
     await this.#rows.copies.findGarbage();
     await runStoreSteps(this.#transfer.dropIncomplete());
-    return this.storeId;
+    this.#settleWithin(settleMs);
   }
 
   /** Connects. Waits longer, with a warning, for a database that does not respond: it may be starting. */
@@ -152,31 +149,36 @@ class PostgresStore {
     } catch (error) {
       if (!(error instanceof StatementError) || error.code !== "UNREACHABLE") throw error;
       const message = `${error.message}; waiting up to ${connectMs / 1000} s`;
-      emit({ kind: "problem", code: "UNREACHABLE", message });
+      this.#port.emit({ kind: "problem", code: "UNREACHABLE", message });
       await this.#lane.connect({ connectMs });
     }
   }
 
-  async executeBatches(first: Uint8Array, next: () => Uint8Array | null): Promise<void> {
-    const batches = [first];
+  async executeBatches(bytes: Uint8Array): Promise<void> {
+    const batches = [bytes];
     this.#requests.respondedTickets = [];
-    await runStoreSteps(this.#engine.execute(this.#requests.operations(batches, next)));
+    const operations = this.#requests.operations(batches, () => this.#port.nextBatch());
+    await runStoreSteps(this.#engine.execute(operations));
     this.#requests.sendResponses(batches.length);
+    this.#settleWithin(settleMs);
   }
 
-  async call(method: string, values: readonly unknown[]): Promise<unknown> {
+  async call(method: keyof TopicStoreCalls, values: readonly unknown[]): Promise<unknown> {
     if (method === "statistics") return await this.#statistics();
     if (method === "whyNotStored") return await this.#trial.whyNotStored() ?? this.#whyRefused();
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
-    const result = (owner as Record<string, (...values: readonly unknown[]) => unknown>)[method]?.(...values);
+    const result = (owner as Record<typeof method, (...values: readonly unknown[]) => unknown>)[method](...values);
     try {
       return isStoreSteps(result) ? await runStoreSteps(result) : result;
     } catch (error) {
       if (error instanceof BatonError) this.#noteRefused(error.code, error.message);
       throw error;
-    } finally {
-      this.#requests.sendLateResponses();
     }
+  }
+
+  afterCall(): void {
+    this.#requests.sendLateResponses();
+    this.#settleWithin(settleMs);
   }
 
   /** Why the database does not accept connections, or null. */
@@ -194,8 +196,17 @@ class PostgresStore {
     return performance.now() < untilMs && this.#rows.commits === atCommit ? why : null;
   }
 
-  /** Writes changes that no response waits for. Returns whether there may be more to write. */
-  async settle(): Promise<boolean> {
+  /** Writes changes that no response waits for in this time, if nothing writes them earlier. */
+  #settleWithin(delayMs: number): void {
+    const dueMs = performance.now() + delayMs;
+    if (dueMs >= this.#settlesAtMs) return;
+    clearTimeout(this.#timer);
+    this.#settlesAtMs = dueMs;
+    this.#timer = setTimeout(() => this.#port.run(() => this.#settle()), delayMs);
+  }
+
+  async #settle(): Promise<void> {
+    this.#settlesAtMs = Infinity;
     const nowMs = performance.now();
     if (this.#expires && nowMs - this.#expiredAtMs >= expireMs) {
       this.#expiredAtMs = nowMs;
@@ -203,10 +214,11 @@ class PostgresStore {
     }
     const isMore = await runStoreSteps(this.#engine.writePending());
     this.#requests.sendLateResponses();
-    return isMore;
+    this.#settleWithin(isMore ? 0 : expireMs);
   }
 
   async close(): Promise<void> {
+    clearTimeout(this.#timer);
     await runStoreSteps(this.#engine.writePending());
     await this.#lane.close();
   }
@@ -227,92 +239,33 @@ class PostgresStore {
   }
 
   #reportLost(topic: string, { outcome, reason, code }: LostTopic): void {
-    emit({ kind: "topic lost", topic });
+    this.#port.emit({ kind: "topic lost", topic });
     if (code === "STORE_FULL") this.#trial.noteFull();
     this.#noteRefused(code, reason);
     if (outcome === "not_owner" || this.#reportedAtCommit === this.#rows.commits) return;
     this.#reportedAtCommit = this.#rows.commits;
-    emit({ kind: "problem", code: "IO", message: `Requests are refused: ${reason}` });
+    this.#port.emit({ kind: "problem", code: "IO", message: `Requests are refused: ${reason}` });
   }
 }
 
-/** Whether an error is a refusal: nothing has changed, or the topic is opened again. */
-const isRefusal = (error: unknown) => error instanceof StatementError || error instanceof BatonError;
-
 let store: PostgresStore | null = null;
-const queue: (StoreCall | Uint8Array)[] = [];
-let isRunning = false;
-let timer: ReturnType<typeof setTimeout> | undefined;
 
-async function run(call: StoreCall): Promise<unknown> {
-  if (call.method === "open") {
-    const opening = call.values[0] as PostgresStoreOpening;
+serveTopicStorePort({
+  requests: storageRequestReceiver(workerData as MessagePort),
+  open: async (port, values) => {
+    const opening = values as PostgresStoreOpening;
     const { address, migrates, wasMoved } = opening;
     if (migrates) {
       await migrateDatabase(address, { tables: postgresTopicTables, clock: systemClock(), name: "migration" });
     }
     if (wasMoved) await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
-    store = new PostgresStore(opening);
-    return await store.open();
-  }
-  if (store === null) throw new BatonError("INTERNAL", "The store is not open");
-  if (call.method === "close") return await store.close();
-  return await store.call(call.method, call.values);
-}
-
-async function reply(call: StoreCall): Promise<void> {
-  try {
-    const value = await run(call);
-    const piece = (value as { readonly piece?: unknown } | null | undefined)?.piece;
-    replies?.postMessage({ id: call.id, value }, piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : []);
-  } catch (error) {
-    if (!isRefusal(error)) throw error;
-    const { code, message } = error as BatonError;
-    replies?.postMessage({ id: call.id, refusal: { code, message } });
-  }
-}
-
-function nextBatch(): Uint8Array | null {
-  return queue[0] instanceof Uint8Array ? queue.shift() as Uint8Array : null;
-}
-
-/** Executes what has arrived, in order. The store fails after an error that is not a refusal. */
-async function runAll(): Promise<void> {
-  isRunning = true;
-  clearTimeout(timer);
-  try {
-    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      if (next instanceof Uint8Array) await store?.executeBatches(next, nextBatch);
-      else await reply(next);
-    }
-    isRunning = false;
-    settleLater(settleMs);
-  } catch (error) {
-    replies?.postMessage({ broken: { code: "INTERNAL", message: `The topic store failed: ${errorMessage(error)}` } });
-  }
-}
-
-function settleLater(delayMs: number): void {
-  timer = setTimeout(() => {
-    if (isRunning || store === null) return;
-    isRunning = true;
-    store.settle().then((isMore) => {
-      isRunning = false;
-      if (queue.length > 0) void runAll();
-      else settleLater(isMore ? 0 : expireMs);
-    }, (error) => {
-      replies?.postMessage({ broken: { code: "INTERNAL", message: `The topic store failed: ${errorMessage(error)}` } });
-    });
-  }, delayMs);
-}
-
-requests.on("message", (request: StoreCall | Uint8Array) => {
+    store = new PostgresStore(port, opening);
+    await store.open();
+    return store;
+  },
+  errorOf: (error) =>
+    error instanceof BatonError ? error : new BatonError("INTERNAL", `The topic store failed: ${errorMessage(error)}`),
+  isRefusal: (error) => error instanceof BatonError,
   // While other calls wait for a connection, this call returns immediately why there is none.
-  const why = isRunning ? store?.whyNotConnected ?? null : null;
-  if (why !== null && !(request instanceof Uint8Array) && request.method === "whyNotStored") {
-    replies?.postMessage({ id: request.id, value: why });
-    return;
-  }
-  queue.push(request);
-  if (!isRunning) void runAll();
+  answerWhileBusy: (method) => method === "whyNotStored" ? store?.whyNotConnected ?? undefined : undefined,
 });

@@ -3,24 +3,18 @@
  * order; all waiting batches form one transaction. Also handles full disks, and tidies the database when it is idle.
  */
 import { BatonError } from "../../../base/errors.ts";
-import {
-  type StorageParentPort,
-  StoragePort,
-  type StorageRequestReceiver,
-} from "../../../base/storage/storage_thread.ts";
-import type { TopicExportStep } from "../transfer/export_topic.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
 import { isStoreSteps, runStoreStepsNow } from "../rows/store_steps.ts";
 import { SqliteTopicRows } from "./sqlite_topic_rows.ts";
 import { StoreEngine } from "../engine/store_engine.ts";
 import { ThreadRequests } from "../thread/thread_requests.ts";
+import type { TopicStoreCalls, TopicStoreOpening } from "../thread/topic_store_messages.ts";
 import {
-  type TopicStoreCalls,
-  topicStoreCalls,
-  type TopicStoreEvent,
-  type TopicStoreOpening,
-  type TopicThreadCalls,
-} from "../thread/topic_store_messages.ts";
+  type ServedTopicStore,
+  serveTopicStorePort,
+  type TopicStorePort,
+  type TopicStorePortOptions,
+} from "../thread/topic_store_port.ts";
 import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import { TopicTransfer } from "../transfer/topic_transfer.ts";
 import { TopicMaintenance } from "../engine/topic_maintenance.ts";
@@ -52,8 +46,8 @@ const diskFull = "the disk of this server is full; nothing was changed";
 
 type OpenTopicDatabase = (dataDir: string, options: { readonly acceptDamagedLog: boolean }) => TopicDatabase;
 
-class WorkerStore {
-  readonly #port: StoragePort<TopicThreadCalls, TopicStoreEvent>;
+class WorkerStore implements ServedTopicStore {
+  readonly #port: TopicStorePort;
   readonly #database: TopicDatabase;
   readonly #options: TopicStoreOptions;
   readonly #dataDir: string;
@@ -77,7 +71,7 @@ class WorkerStore {
   readonly #expires: boolean;
 
   constructor(
-    port: StoragePort<TopicThreadCalls, TopicStoreEvent>,
+    port: TopicStorePort,
     openDatabase: OpenTopicDatabase,
     { dataDir, server, options, acceptDamagedLog }: TopicStoreOpening,
   ) {
@@ -102,7 +96,6 @@ class WorkerStore {
     this.#afterWork();
   }
 
-  /** Executes this batch, and the batches that arrive before its end. */
   executeBatches(bytes: Uint8Array): void {
     this.#requests.respondedTickets = [];
     const batches = [bytes];
@@ -159,9 +152,6 @@ class WorkerStore {
     });
   }
 
-  /**
-   * Executes a call of another thread. A BatonError changes nothing; after any other error memory and disk may differ.
-   */
   call(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
     try {
       return this.#execute(method, values);
@@ -212,10 +202,7 @@ class WorkerStore {
     return this.#database.storeId;
   }
 
-  /**
-   * Called when the other thread has copied most of the log. Copies the small rest, so that the next commit can write
-   * the log from its start.
-   */
+  /** Copies the small rest of the log, so that the next commit can write the log from its start. */
   checkpointed(): void {
     this.#isCheckpointing = false;
     this.#database.checkpoint();
@@ -305,45 +292,22 @@ class WorkerStore {
   }
 }
 
-/** Returns the buffers of an exported piece, which are transferred instead of copied. */
-function buffersOf(value: unknown): ArrayBuffer[] {
-  const piece = (value as TopicExportStep | null | undefined)?.piece;
-  return piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : [];
-}
-
-export interface TopicStoreThreadOptions {
-  /** Where the requests arrive. */
-  readonly requests: StorageRequestReceiver;
-  /** The thread's end of its worker. Default: `parentPort`. */
-  readonly parent?: StorageParentPort;
+export interface TopicStoreThreadOptions extends Pick<TopicStorePortOptions, "requests" | "parent"> {
   readonly openDatabase?: OpenTopicDatabase;
 }
 
-/** Serves a `TopicStore` until the thread ends. */
+/** Serves a `TopicStore` in a data directory until the thread ends. */
 export function serveTopicStore({
   openDatabase = (dataDir, options) => new TopicDatabase(dataDir, options),
   ...ports
 }: TopicStoreThreadOptions): void {
-  let store: WorkerStore;
   let dataDir = "";
-  const calls = {
-    open: (opening: object) => {
-      ({ dataDir } = opening as TopicStoreOpening);
-      store = new WorkerStore(port, openDatabase, opening as TopicStoreOpening);
-      return store.storeId;
-    },
-    checkpointed: () => store.checkpointed(),
-    close: () => store.close(),
-    ...Object.fromEntries(topicStoreCalls.map((name) => [name, (...values: unknown[]) => store.call(name, values)])),
-  };
-  const port: StoragePort<TopicThreadCalls, TopicStoreEvent> = new StoragePort({
+  serveTopicStorePort({
     ...ports,
-    calls: calls as unknown as TopicThreadCalls,
-    errorOf: (error) => topicStoreError(error, dataDir),
-    after: (method) => {
-      if ((topicStoreCalls as readonly string[]).includes(method)) store.afterCall();
+    open: (port, opening) => {
+      ({ dataDir } = opening as TopicStoreOpening);
+      return new WorkerStore(port, openDatabase, opening as TopicStoreOpening);
     },
-    buffersOf,
-    onBatch: (bytes) => store.executeBatches(bytes),
+    errorOf: (error) => topicStoreError(error, dataDir),
   });
 }

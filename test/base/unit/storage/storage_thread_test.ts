@@ -67,3 +67,18 @@ test("a store that is not opened is no failure of an open one", async () => {
   expect(await codeOf(thread.call("sum"))).toBe("IO");
   expect(seen.broken).toEqual([]);
 });
+
+test("while a call waits, later calls wait for their turn, and those that need not are answered", async () => {
+  const { thread } = newStore();
+  await thread.open(null);
+  const waits = thread.call("wait", null);
+  const added = thread.call("add", 1);
+  expect(await thread.call("isWaiting")).toBe(true);
+  expect(await waits).toBe(0);
+  expect(await added).toBe(1);
+  expect(await thread.call("isWaiting")).toBe(false);
+  const refused = codeOf(thread.call("wait", "CONFIG"));
+  await thread.call("isWaiting");
+  expect(await refused).toBe("CONFIG");
+  await thread.close();
+});

@@ -1,0 +1,64 @@
+/** Serves a topic store in its thread: the calls and the batches of the server, one after the other, in order. */
+import { StoragePort, type StoragePortOptions } from "../../../base/storage/storage_thread.ts";
+import type { TopicExportStep } from "../transfer/export_topic.ts";
+import {
+  type TopicStoreCalls,
+  topicStoreCalls,
+  type TopicStoreEvent,
+  type TopicThreadCalls,
+} from "./topic_store_messages.ts";
+
+export type TopicStorePort = StoragePort<TopicThreadCalls, TopicStoreEvent>;
+
+/** A topic store in its thread. A store in files returns results, a store in a database returns promises. */
+export interface ServedTopicStore {
+  readonly storeId: string;
+  /** A BatonError changes nothing; after any other error memory and store may differ. */
+  call(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown;
+  afterCall(): void;
+  /** Executes this batch, and the batches that arrive before its end. */
+  executeBatches(bytes: Uint8Array): void | Promise<void>;
+  /** Called when the other thread has copied most of the log; a store without files has no such thread. */
+  checkpointed?(): void;
+  close(): void | Promise<void>;
+}
+
+export interface TopicStorePortOptions
+  extends
+    Pick<StoragePortOptions<TopicThreadCalls>, "requests" | "parent" | "errorOf" | "isRefusal" | "answerWhileBusy"> {
+  /** Opens the store. The port is not used before it has returned. */
+  readonly open: (port: TopicStorePort, opening: object) => ServedTopicStore | Promise<ServedTopicStore>;
+}
+
+/** Serves a `TopicStore` until the thread ends. */
+export function serveTopicStorePort({ open, ...options }: TopicStorePortOptions): void {
+  let store: ServedTopicStore;
+  const opened = (served: ServedTopicStore) => {
+    store = served;
+    return store.storeId;
+  };
+  const calls = {
+    open: (opening: object) => {
+      const opens = open(port, opening);
+      return opens instanceof Promise ? opens.then(opened) : opened(opens);
+    },
+    checkpointed: () => store.checkpointed?.(),
+    close: () => store.close(),
+    ...Object.fromEntries(topicStoreCalls.map((name) => [name, (...values: unknown[]) => store.call(name, values)])),
+  };
+  const port: TopicStorePort = new StoragePort({
+    ...options,
+    calls: calls as unknown as TopicThreadCalls,
+    after: (method) => {
+      if ((topicStoreCalls as readonly string[]).includes(method)) store.afterCall();
+    },
+    buffersOf,
+    onBatch: (bytes) => store.executeBatches(bytes),
+  });
+}
+
+/** Returns the buffers of an exported piece, which are transferred instead of copied. */
+function buffersOf(value: unknown): ArrayBuffer[] {
+  const piece = (value as TopicExportStep | null | undefined)?.piece;
+  return piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : [];
+}
