@@ -58,8 +58,8 @@ export class OwnedTopic {
   #cancelRecheck: () => void = () => {};
   /** Why the last attempt to hand the topic off failed. */
   #whyKept = "";
-  /** Whether this session has counted the topic for its server. */
-  #isCounted = false;
+  /** The last epoch in which this session has counted the topic for its server; 0 for none. */
+  #countedEpoch = 0;
 
   constructor(topic: string, context: OwnershipContext) {
     this.topic = topic;
@@ -299,7 +299,7 @@ export class OwnedTopic {
     switch (action.do) {
       case "serve":
         this.#attempts = 0;
-        this.#countOnce();
+        this.#countOnce(node?.epoch ?? 0);
         return "settled";
       case "register":
         return await this.#noteWrite(await nodes.create(this.topic, action.next), action.next, 0);
@@ -372,15 +372,15 @@ export class OwnedTopic {
       await this.#writeNode(takenOverTopicNode(knownNode.node, to));
       if (this.knownNode?.node.owner === to) await nodes.countForOwner(this.topic, to);
       await nodes.uncountForOwner(this.topic, id);
-      this.#isCounted = false;
     }
     await this.#settle();
     return topicHandoffResult(to, this.knownNode?.node, this.#whyKept);
   }
 
-  #countOnce(): void {
-    if (this.#isCounted) return;
-    this.#isCounted = true;
+  /** Counts the topic once in each epoch: in between, another server may have owned it and removed the count. */
+  #countOnce(epoch: number): void {
+    if (this.#countedEpoch === epoch) return;
+    this.#countedEpoch = epoch;
     const { nodes, id } = this.#context;
     void nodes.ensureCountedForOwner(this.topic, id).catch(() => {}); // only used for assignments
   }

@@ -88,6 +88,23 @@ for (const kind of backends) {
       expect(crew.problems).toEqual([]);
     });
 
+    test("a topic that returns in the same session is counted for its server again", async () => {
+      await using crew = newCrew();
+      const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
+      const zk = await crew.client();
+      const countedFor = async (wanted: string[]) => {
+        const at = async (id: string) => await zk.exists(crew.path.ownedTopic(id, "t")) === null ? [] : [id];
+        const isCounted = async () => `${(await Promise.all(["s1", "s2"].map(at))).flat()}` === `${wanted}`;
+        await eventually(isCounted, { withinMs: 10_000, what: `the topic to be counted for ${wanted}` });
+      };
+      await crew.put(await crew.router(), "t", "a");
+      await countedFor(["s1"]);
+      expect(await one.ownership.handOff("t", "s2")).toMatchObject({ kind: "moved" });
+      await countedFor(["s2"]);
+      expect(await two.ownership.handOff("t", "s1")).toMatchObject({ kind: "moved" });
+      await countedFor(["s1"]);
+    });
+
     test("a handoff to the owner itself is answered after one that is in progress, by where the topic is then", async () => {
       await using crew = newCrew();
       const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
