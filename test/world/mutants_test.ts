@@ -7,10 +7,16 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { listLoadedFiles } from "../../scripts/tidy/start.ts";
 import { mutants } from "./mutant_table.ts";
-import { checkChanges, copied } from "./mutants.ts";
+import { defects, slowDefect } from "../pubsub/fault/pubsub/defects/defects.ts";
+import { checkChanges } from "./mutant_change.ts";
+import { copied } from "./mutants.ts";
 
 test.each(mutants)("$name", (mutant) => {
-  expect(() => checkChanges(mutant)).not.toThrow();
+  expect(() => checkChanges(mutant.changes)).not.toThrow();
+});
+
+test.each([...defects, slowDefect])("the paper's program: $what", ({ changes }) => {
+  expect(() => checkChanges(changes)).not.toThrow();
 });
 
 test("the copy has each file that a simulation loads", () => {

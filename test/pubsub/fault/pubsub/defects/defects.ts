@@ -3,34 +3,27 @@
  * has to see it. By the numbers of the design's table.
  */
 import type { Invariant } from "../findings.ts";
-import type { Change } from "./defective_source.ts";
+import type { MutantChange } from "../../../../world/mutant.ts";
 import * as scenes from "./scenes.ts";
 
 export interface Defect {
   readonly number: number;
   /** What happens. */
   readonly what: string;
-  readonly changes: readonly Change[];
+  readonly changes: readonly MutantChange[];
   readonly scene: scenes.Scene;
   /** One of these has to be found. */
   readonly breaks: readonly Invariant[];
 }
-
-const store = "src/pubsub/store";
-const engine = `${store}/engine/store_engine.ts`;
 
 export const defects: readonly Defect[] = [
   {
     number: 1,
     what: "what was had is known in memory only",
     changes: [{
-      file: engine,
-      from: `      topic.moveSubscriber(client, decision.position);
-      this.topics.clients.markChanged(client);
-      this.#changedTopics.add(topic);
-      // The next`,
-      to: `      topic.moveSubscriber(client, decision.position);
-      // The next`,
+      in: "store_engine:StoreEngine.#get",
+      from: "this.topics.clients.markChanged(client); this.#changedTopics.add(topic);",
+      to: "",
     }],
     scene: scenes.restartAfterGets,
     breaks: ["duplicated"],
@@ -39,7 +32,7 @@ export const defects: readonly Defect[] = [
     number: 2,
     what: "a counter that was used before is answered OK, and another message under it is dropped",
     changes: [{
-      file: `${store}/decisions/decide_put.ts`,
+      in: "decide_put:decidePut",
       from: "else if (known.fingerprint !== fingerprints[index]) return",
       to: "else if (known.id < 0) return",
     }],
@@ -50,13 +43,12 @@ export const defects: readonly Defect[] = [
     number: 3,
     what: "a put is noted as done before its message is stored",
     changes: [{
-      file: engine,
-      from: "    for (const topic of this.#appendedTopics) topic.log.flush();\n",
+      in: "store_engine:StoreEngine.#commit",
+      from: "for (const topic of this.#appendedTopics) topic.log.flush();",
       to: `    const early = new Map<number, TopicChange>();
     this.topics.clients.takeChanges((id) => early.get(id) ?? early.set(id, emptyTopicChange(id)).get(id) as TopicChange);
     this.#rows.commit([...early.values()]);
-    for (const topic of this.#appendedTopics) topic.log.flush();
-`,
+    for (const topic of this.#appendedTopics) topic.log.flush();`,
     }],
     scene: scenes.killedAtEachStepOfAPut,
     breaks: ["lost", "id reused"],
@@ -65,7 +57,7 @@ export const defects: readonly Defect[] = [
     number: 4,
     what: "of a publisher only the greatest counter is known: what is below it was done",
     changes: [{
-      file: `${store}/decisions/decide_put.ts`,
+      in: "decide_put:decidePut",
       from: "const known = window.get(counter) ?? view.sameMsgId;",
       to: `const newest = window.entries().at(-1);
     const passed = newest !== undefined && counter < newest.counter;
@@ -79,7 +71,7 @@ export const defects: readonly Defect[] = [
     number: 5,
     what: "a topic moves without what is known of its publishers",
     changes: [{
-      file: `${store}/transfer/import_topic.ts`,
+      in: "import_topic:TopicImport.#receive",
       from: "this.#addWindow(this.#requireClientId(), record.window);",
       to: "this.#requireClientId();",
     }],
@@ -90,7 +82,7 @@ export const defects: readonly Defect[] = [
     number: 6,
     what: "client ids collide: a:1 is a_1",
     changes: [{
-      file: `${store}/thread/thread_requests.ts`,
+      in: "thread_requests:ThreadRequests.#decode",
       from: "const message = decodePubsubMessage(frames);",
       to: `const whole = decodePubsubMessage(frames);
     const message = whole.name === null ? whole : { ...whole, sender: whole.sender.replaceAll(":", "_") } as typeof whole;`,
@@ -102,9 +94,9 @@ export const defects: readonly Defect[] = [
     number: 7,
     what: "messages that everybody has had stay on the disk",
     changes: [{
-      file: `${store}/content/stored_topic.ts`,
-      from: "  const { log } = topic;\n  for",
-      to: "  const { log } = topic;\n  if (nowMs > 0) return false;\n  for",
+      in: "stored_topic:trimTopic",
+      from: "const { log } = topic;",
+      to: "const { log } = topic;\n  if (nowMs > 0) return false;",
     }],
     scene: scenes.muchIsHad,
     breaks: ["baseline"],
@@ -113,7 +105,7 @@ export const defects: readonly Defect[] = [
     number: 8,
     what: "a server serves what it is asked for, whoever has it",
     changes: [{
-      file: "src/pubsub/server/request_handler.ts",
+      in: "request_handler:ServerRequestHandler.handle",
       from: `    const permit = queue === undefined ? this.#options.ownership.currentPermit(topic) : null;
     if (permit !== null) return`,
       to: `    const guess = { incarnation: "guess", baseOffset: 0, epoch: 1 };
@@ -132,12 +124,12 @@ export const defects: readonly Defect[] = [
     number: 9,
     what: "a put is answered before it is on the disk",
     changes: [{
-      file: `${store}/sqlite/topic_database.ts`,
-      from: "by its rows\n    });\n",
-      to: 'by its rows\n    });\n    this.database.exec("PRAGMA synchronous = OFF");\n',
+      in: "topic_database:TopicDatabase.constructor",
+      from: "by its rows\n    });",
+      to: 'by its rows\n    });\n    this.database.exec("PRAGMA synchronous = OFF");',
     }, {
       // With it the store finds most of that by itself, and is not opened.
-      file: `${store}/sqlite/topic_database.ts`,
+      in: "topic_database:TopicDatabase.constructor",
       from: "acceptDamagedLog ? null : findWalDamage",
       to: 'acceptDamagedLog || dataDir !== "" ? null : findWalDamage',
     }],
@@ -151,16 +143,15 @@ export const slowDefect = {
   number: 9,
   what: "a put reads all messages for each subscriber",
   changes: [{
-    file: engine,
-    from: "    if (newIndexes.length === 0) return;\n",
-    to: `    for (const _ of topic.subscribers) {
+    in: "store_engine:StoreEngine.#store",
+    from: "if (newIndexes.length === 0) return;",
+    to: `for (const _ of topic.subscribers) {
       for (let last = -1;;) {
         const rows = topic.log.messages.rowsAfter(last);
         if (rows.length === 0) break;
         last = rows.at(-1)?.last ?? last;
       }
     }
-    if (newIndexes.length === 0) return;
-`,
+    if (newIndexes.length === 0) return;`,
   }],
 } as const;
