@@ -28,6 +28,13 @@ const requiredOperations: Partial<Record<PubsubMessage["name"], AclOperation | n
   HELLO: null,
 };
 
+/** The part of a message that permissions depend on; the topic is missing in messages about none. */
+export interface AuthorizedMessage {
+  readonly name: PubsubMessage["name"];
+  readonly sender: string;
+  readonly topic?: string;
+}
+
 interface NamePattern {
   readonly text: string;
   readonly isPrefix: boolean;
@@ -81,11 +88,11 @@ export class ClientAcl {
   }
 
   /** Returns null, or a sentence that tells the client why its message is refused. */
-  refusalReason(publicKey: string, message: PubsubMessage): string | null {
+  refusalReason(publicKey: string, message: AuthorizedMessage): string | null {
     const operation = requiredOperations[message.name];
     if (operation === null) return null;
     if (operation === undefined) return `${message.name} is for servers`;
-    const topic = "topic" in message ? message.topic : null;
+    const { topic = null } = message;
     const rules = (this.#rules.get(publicKey) ?? []).filter(({ ids }) => matchesAny(ids, message.sender));
     if (rules.length === 0) return `this key may not use the client ID ${JSON.stringify(message.sender)}`;
     const mayDo = rules.some((rule) =>

@@ -1,6 +1,6 @@
 /** A request in flight in a proxy: its client, its content, and where it is. */
 import type { FairQueueEntry } from "./fair_queue.ts";
-import type { RequestTraits } from "./request_traits.ts";
+import type { RequestTraits, TopicPutOrder } from "./request_traits.ts";
 
 /** A client's connection to the front socket, while it has requests in flight. */
 export interface ProxyRequestClient {
@@ -25,6 +25,8 @@ export interface ProxyRequest {
   connectionLosses: number;
   mayBeDone: boolean;
   location: ProxyRequestLocation;
+  /** The place of a put that was delayed among the puts of its session; null for all other requests. */
+  putOrder: TopicPutOrder | null;
   /** The server that the request was last sent to, or will be sent to. */
   target: { readonly owner: string; readonly epoch: number } | null;
   /** How often the request was delayed, because no server was available or the server responded OVERLOADED. */

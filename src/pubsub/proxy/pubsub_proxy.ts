@@ -13,15 +13,17 @@ import { totalByteLength } from "../../base/wire/bytes.ts";
 import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
 import { pubsubSocketLimits } from "../wire/message_limits.ts";
 import type { PubsubMessage } from "../wire/pubsub_messages.ts";
+import { readPutHead } from "../wire/put_frame.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import { decodeTopicList, encodeTopicList } from "../wire/topic_list.ts";
 import { SocketOverloadReport } from "../overload_report.ts";
+import type { AuthorizedMessage } from "../client_acl.ts";
 import type { TopicDirectory } from "./zookeeper_directory.ts";
 import { newProxyCounters, type ProxyCounters, ProxyRequestForwarder } from "./request_forwarder.ts";
 import { encodeProxyResponse, type ProxyResponse } from "./proxy_response.ts";
 import { type ProxyLimits, proxyLimitsDefault, proxyRequestTimeoutMsDefault } from "./proxy_limits.ts";
 import type { ProxyRequestClient } from "./proxy_request.ts";
-import { readRequestTraits, type TopicMessage } from "./request_traits.ts";
+import { readPutTraits, readRequestTraits, type RequestTraits, type TopicMessage } from "./request_traits.ts";
 import type { ServerLink } from "./server_link.ts";
 
 /** The last report of a server about itself (PERIODIC). */
@@ -43,7 +45,7 @@ export interface PubsubProxyOptions {
   /** The options of the sockets to servers. */
   readonly serverSocketOptions?: ZeroMqSocketOptions;
   /** Returns why the connection's user may not send this message; null if it may. If omitted, every user may. */
-  readonly authorize?: (userId: string | null, message: PubsubMessage) => string | null;
+  readonly authorize?: (userId: string | null, message: AuthorizedMessage) => string | null;
   /** Reports problems to the operator. */
   readonly onProblem?: (problem: BatonError) => void;
 }
@@ -106,7 +108,7 @@ export class PubsubProxy implements AsyncDisposable {
       counters: this.counters,
       socketOptions: { ...options.serverSocketOptions, clock },
       forwardResponse: ({ envelope }, frames, status) => this.#sendResponse(envelope, frames, status),
-      respond: ({ envelope, traits }, answer) => this.#respond(envelope, answer, traits.hasHeaders),
+      respond: ({ envelope, frames }, answer) => this.#respondInstead(envelope, frames, answer),
       onProblem: (problem) => options.onProblem?.(problem),
       onIdle: () => this.#onIdle?.(),
     });
@@ -197,25 +199,43 @@ export class PubsubProxy implements AsyncDisposable {
     if (end > envelopeFramesMax) return void this.counters.dropped++;
     const envelope = frames.slice(0, end);
     const body = frames.slice(end);
+    const { requestTimeoutMs = proxyRequestTimeoutMsDefault } = this.#options;
+    const put = readPutHead(body[0]);
+    if (put !== null) {
+      if (this.#isDenied(envelope, body, put)) return;
+      return this.#forward(envelope, body, readPutTraits(body[0] as Uint8Array, put, requestTimeoutMs));
+    }
     const message = decodePubsubMessage(body);
     if (message.name === null) return this.#refuse(envelope, message);
-    const denial = this.#options.authorize?.(this.#front.peer(identity)?.userId ?? null, message) ?? null;
-    if (denial !== null) {
-      return this.#respond(envelope, { status: "DENIED", reason: denial }, message.headers !== undefined);
-    }
-    if (isAboutTopic(message)) this.#forward(envelope, body, message);
+    if (this.#isDenied(envelope, body, message)) return;
+    if (isAboutTopic(message)) this.#forward(envelope, body, readRequestTraits(message, requestTimeoutMs));
     else void this.#respondItself(envelope, message);
   }
 
-  #forward(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], message: TopicMessage): void {
+  /** Responds with DENIED if the connection's user may not send this message. Returns whether it did. */
+  #isDenied(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], message: AuthorizedMessage): boolean {
+    const { authorize } = this.#options;
+    if (authorize === undefined) return false;
+    const reason = authorize(this.#front.peer(envelope[0] as Uint8Array)?.userId ?? null, message);
+    if (reason !== null) this.#respondInstead(envelope, frames, { status: "DENIED", reason });
+    return reason !== null;
+  }
+
+  #forward(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], traits: RequestTraits): void {
     const identity = envelope[0] as Uint8Array;
-    const traits = readRequestTraits(message, this.#options.requestTimeoutMs ?? proxyRequestTimeoutMsDefault);
     const client = this.#clients.get(identity) ?? { identity, requests: 0, bytes: 0 };
     const reason = this.#isLeaving
       ? "Not now: this proxy is leaving"
       : this.#forwarder.acceptRequest({ client, envelope, frames, bytes: totalByteLength(frames), traits });
-    if (reason !== null) return this.#respond(envelope, { status: "OVERLOADED", reason }, traits.hasHeaders);
+    if (reason !== null) return this.#respondInstead(envelope, frames, { status: "OVERLOADED", reason });
     if (client.requests > 0) this.#clients.set(identity, client);
+  }
+
+  /** Responds to a request in place of a server. One that is invalid is told so, because no server can execute it. */
+  #respondInstead(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], answer: ProxyResponse): void {
+    const message = decodePubsubMessage(frames);
+    if (message.name === null) this.#refuse(envelope, message);
+    else this.#respond(envelope, answer, message.headers !== undefined);
   }
 
   /** Responds to a message that is not forwarded. */

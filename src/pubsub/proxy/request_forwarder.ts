@@ -23,7 +23,7 @@ import {
   type RequestForwardingEvent,
 } from "./decide_forwarding.ts";
 import { ServerLink, type ServerLinkHost, ServerLinks } from "./server_link.ts";
-import type { TopicPutOrder } from "./request_traits.ts";
+import { createsTopic, readPutOrder, type TopicPutOrder } from "./request_traits.ts";
 
 export interface ProxyRequestForwarderOptions {
   /** ID of the proxy. */
@@ -116,6 +116,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
       delayCount: 0,
       mayBeDone: false,
       location: { kind: "over" },
+      putOrder: null,
       target: null,
       pendingReason: "no server has answered",
     };
@@ -223,7 +224,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     if (route !== null) return this.#followRoute(request, route);
     request.location = { kind: "routing" };
     this.#routing.set(topic, new Set([request]));
-    void this.#lookUp(topic, request.traits.createsTopic);
+    void this.#lookUp(topic, createsTopic(decodePubsubMessage(request.frames)));
   }
 
   async #lookUp(topic: string, creates: boolean): Promise<void> {
@@ -241,7 +242,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
       if (route === null) request.pendingReason = `the server of the topic could not be looked up: ${why}`;
       if (route === null) this.#delay(request);
       // A request that creates the topic arrived while other requests looked it up.
-      else if (route.kind === "no topic" && request.traits.createsTopic) this.#route(request);
+      else if (route.kind === "no topic" && createsTopic(decodePubsubMessage(request.frames))) this.#route(request);
       else this.#followRoute(request, route);
     }
   }
@@ -263,7 +264,8 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     const cancel = this.clock.startTimer(delayMs, () => this.#resume(request));
     request.location = { kind: "delayed", cancel };
     this.#delayed.add(request);
-    if (request.traits.putOrder !== null) this.#putDependencies.add(request.traits.putOrder, request);
+    if (request.traits.name === "PUT") request.putOrder ??= readPutOrder(decodePubsubMessage(request.frames));
+    if (request.putOrder !== null) this.#putDependencies.add(request.putOrder, request);
   }
 
   #resume(request: ProxyRequest): void {
@@ -273,9 +275,11 @@ export class ProxyRequestForwarder implements ServerLinkHost {
   }
 
   /** Sends the delayed puts that waited for this put, and their dependents. */
-  #resumeDependents({ traits: { putOrder } }: ProxyRequest): void {
-    if (putOrder === null) return;
-    for (const request of this.#putDependencies.putsUnblockedBy(putOrder, ({ traits }) => traits.putOrder)) {
+  #resumeDependents(stored: ProxyRequest): void {
+    if (this.#putDependencies.isEmpty || stored.traits.name !== "PUT") return;
+    const order = stored.putOrder ?? readPutOrder(decodePubsubMessage(stored.frames));
+    if (order === null) return;
+    for (const request of this.#putDependencies.putsUnblockedBy(order, ({ putOrder }) => putOrder)) {
       this.#resume(request);
     }
   }
@@ -377,7 +381,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     if (location.kind === "delayed") {
       location.cancel();
       this.#delayed.delete(request);
-      if (request.traits.putOrder !== null) this.#putDependencies.delete(request.traits.putOrder, request);
+      if (request.putOrder !== null) this.#putDependencies.delete(request.putOrder, request);
     }
     request.location = { kind: "over" };
   }
@@ -505,6 +509,11 @@ export class ProxyRequestAdmission {
 export class TopicPutDependencies<T> {
   readonly #waiting = new Map<string, Set<T>>();
 
+  /** Whether no put waits for another one. */
+  get isEmpty(): boolean {
+    return this.#waiting.size === 0;
+  }
+
   /** Adds a put that waits for the counter `after`. */
   add({ stream, after }: TopicPutOrder, waits: T): void {
     if (after === null) return;
@@ -527,7 +536,6 @@ export class TopicPutDependencies<T> {
    */
   putsUnblockedBy({ stream, last }: TopicPutOrder, placeOf: (waits: T) => TopicPutOrder | null): T[] {
     const found: T[] = [];
-    if (this.#waiting.size === 0) return found;
     const met = new Set<number>();
     for (const lasts = [last]; lasts.length > 0;) {
       const after = lasts.pop() as number;

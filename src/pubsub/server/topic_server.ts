@@ -9,7 +9,6 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { abortable, anyAbortSignal } from "../../base/support/abort.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
-import { readPutTopic } from "../wire/decode_put.ts";
 import { decodePubsubMessage, type InvalidPubsubMessage } from "../wire/decode_message.ts";
 import { encodePubsubMessage } from "../wire/encode_message.ts";
 import { pubsubSocketLimits } from "../wire/message_limits.ts";
@@ -19,6 +18,7 @@ import {
   type PubsubMessageName,
   type PubsubMessageOf,
 } from "../wire/pubsub_messages.ts";
+import { readPutHead } from "../wire/put_frame.ts";
 import { encodeTopicList } from "../wire/topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
@@ -395,10 +395,10 @@ export class TopicServer implements AsyncDisposable {
   }
 
   #dispatch(envelope: RequestEnvelope, content: readonly Uint8Array[]): void {
-    const topic = readPutTopic(content[0]);
-    if (topic !== null) {
+    const put = readPutHead(content[0]);
+    if (put !== null) {
       this.counters.requests.PUT++;
-      return this.#requests.handle({ envelope, frames: content, name: "PUT", topic, message: null });
+      return this.#requests.handle({ envelope, frames: content, name: "PUT", topic: put.topic, message: null });
     }
     const message = decodePubsubMessage(content);
     if (message.name === null) return this.#refuseInvalid(envelope, message);

@@ -3,7 +3,6 @@
  * InvalidPubsubMessage, which names the field and quotes its value, so that the server can answer every peer.
  */
 import { totalByteLength } from "../../base/wire/bytes.ts";
-import { decodePutRequest } from "./decode_put.ts";
 import { toCamelCase } from "./encode_message.ts";
 import type { MessageFieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedValueLengthMax } from "./message_limits.ts";
@@ -60,14 +59,6 @@ const lf = 10;
 export function decodePubsubMessage(frames: readonly Uint8Array[]): PubsubMessage | InvalidPubsubMessage {
   const [frame] = frames;
   if (frame === undefined) return invalidMessage("frames", "0", "a message has at least one frame");
-  return (frames.length === 1 ? decodePutRequest(frame) : null) ?? decodeGeneralPubsubMessage(frames, frame);
-}
-
-/** Decodes any message, without the fast path for a PUT. */
-export function decodeGeneralPubsubMessage(
-  frames: readonly Uint8Array[],
-  frame: Uint8Array,
-): PubsubMessage | InvalidPubsubMessage {
   const end = findHeaderEnd(frame);
   if (end < 0) return invalidHeader(frame, end);
   const header = headerText(frame, end);

@@ -186,7 +186,7 @@ for (const kind of backends) {
       largest[header.byteLength - 5] = 0x71;
       const over = new Uint8Array(largest.byteLength + 1);
       over.set(largest);
-      expect(await client.ask([over])).toMatchObject({ status: "BAD_REQUEST", sender: "p1" });
+      expect(await client.ask([over])).toMatchObject({ status: "BAD_REQUEST", sender: "s1" });
       expect((await client.plain("PUT bob t 2", "small")).status).toBe("OK");
     });
   });

@@ -1,10 +1,11 @@
 /** Converts requests of clients to operations of the store, and the store's responses to messages. Pure. */
 import type { InvalidPubsubMessage } from "../../wire/decode_message.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/message_limits.ts";
+import { type PutValues, readPutHead, readPutValues } from "../../wire/put_frame.ts";
 import type { PubsubHeaders, PubsubMessage, PubsubMessageOf } from "../../wire/pubsub_messages.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../../status_message.ts";
 import { toMessageIdRanges } from "../decisions/decide_put.ts";
-import type { ClientOperation, StoreResponse } from "../operations/store_operations.ts";
+import type { ClientOperation, PutOperation, StoreResponse } from "../operations/store_operations.ts";
 
 /** The requests that the store executes; each is about one topic and one client. */
 export type ClientRequestMessage = PubsubMessageOf<"SUBSCRIBE" | "UNSUBSCRIBE" | "GET" | "PUT" | "SEEK" | "INFO">;
@@ -18,6 +19,37 @@ export function isClientRequestMessage(message: PubsubMessage | InvalidPubsubMes
   return message.name !== null && clientMessages.has(message.name);
 }
 
+/** The part of a request that its response depends on, besides the outcome. */
+export type AnsweredRequest = Pick<ClientRequestMessage, "name" | "headers">;
+
+/** The request of each put that `decodeUsualPut` has decoded: it has headers, and no epoch among them. */
+export const usualPutRequest: AnsweredRequest = { name: "PUT", headers: {} };
+
+/** Decodes a put of one message in a session. Returns null for any other request: it is decoded as a message first. */
+export function decodeUsualPut(
+  [frame, ...others]: readonly Uint8Array[],
+  { ticket, epoch }: { readonly ticket: number; readonly epoch: number },
+): PutOperation | null {
+  const head = others.length === 0 ? readPutHead(frame) : null;
+  if (frame === undefined || head === null) return null;
+  const put: PutOperation & PutValues = {
+    kind: "put",
+    ticket,
+    topic: head.topic,
+    epoch,
+    client: head.sender,
+    session: null,
+    registration: 0,
+    counter: 0,
+    fromSession: null,
+    firstUnacked: 0,
+    after: null,
+    msgId: null,
+    bodies: [],
+  };
+  return readPutValues(frame, head, put) ? put : null;
+}
+
 /** Converts a client's request to an operation of the store. `wait`: the store holds a get until there is a message. */
 export function toStoreOperation(message: ClientRequestMessage, { ticket, epoch, wait }: {
   readonly ticket: number;
@@ -27,7 +59,6 @@ export function toStoreOperation(message: ClientRequestMessage, { ticket, epoch,
   const { topic, sender, headers } = message;
   const session = headers?.session ?? null;
   if (message.name === "PUT") {
-    // Written out: spreading `common` would cost more than the rest of this function.
     return {
       kind: "put",
       ticket,
@@ -71,20 +102,11 @@ export function toStoreOperation(message: ClientRequestMessage, { ticket, epoch,
 /** Converts the store's response to a message. It has `epoch` as a header if the client sent another epoch. */
 export function statusOfStoreResponse(
   server: string,
-  message: ClientRequestMessage,
+  message: AnsweredRequest,
   response: StoreResponse,
   epoch: number,
 ): ResponseStatusMessage {
-  const { code, ids } = response;
-  // Shortcut for the most frequent response: OK to a put.
-  if (
-    code === "OK" && ids !== undefined && response.loss === undefined && message.headers !== undefined &&
-    (message.headers.epoch ?? epoch) === epoch
-  ) {
-    const headers = response.subscribers === 0 ? { ids, subscribers: 0 } : { ids };
-    return { name: "STATUS", sender: server, status: code, headers };
-  }
-  const { ticket: _ticket, code: _code, reason, messages = [], ...more } = response;
+  const { ticket: _ticket, code, reason, messages = [], ...more } = response;
   const known = message.headers !== undefined;
   const headers: { -readonly [Name in keyof PubsubHeaders]: PubsubHeaders[Name] } = {};
   if (known) {

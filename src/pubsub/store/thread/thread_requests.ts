@@ -4,14 +4,17 @@
  */
 import { errorMessage } from "../../../base/errors.ts";
 import { decodePubsubMessage } from "../../wire/decode_message.ts";
-import { encodePubsubMessage } from "../../wire/encode_message.ts";
+import { encodePubsubMessage, encodePutResponse } from "../../wire/encode_message.ts";
+import type { MessageIdRange } from "../../wire/field_types.ts";
 import { type StatusCode, statusCodes } from "../../wire/status_codes.ts";
 import { makeStatusMessage } from "../../status_message.ts";
 import {
-  type ClientRequestMessage,
+  type AnsweredRequest,
+  decodeUsualPut,
   isClientRequestMessage,
   statusOfStoreResponse,
   toStoreOperation,
+  usualPutRequest,
 } from "./client_request.ts";
 import { FrameBatch, type TicketFrames, unpackFrameBatch } from "./frame_batch.ts";
 import type { StoreOperation, StoreResponse } from "../operations/store_operations.ts";
@@ -23,7 +26,7 @@ export class ThreadRequests {
   readonly #onPiece: (bytes: Uint8Array, batches: number) => void;
   readonly #responses = new FrameBatch();
   /** Requests without a response, by ticket, each with the epoch in which the server owns the topic. */
-  readonly #requests = new Map<number, { readonly message: ClientRequestMessage; readonly epoch: number }>();
+  readonly #requests = new Map<number, { readonly request: AnsweredRequest; readonly epoch: number }>();
   /** Tickets of the requests answered in the current batch. */
   respondedTickets: number[] = [];
 
@@ -61,6 +64,11 @@ export class ThreadRequests {
 
   /** Returns null for a request that is refused here. */
   #decode({ ticket, kind, epoch, frames }: TicketFrames): StoreOperation | null {
+    const put = decodeUsualPut(frames, { ticket, epoch });
+    if (put !== null) {
+      this.#requests.set(ticket, { request: usualPutRequest, epoch });
+      return put;
+    }
     const message = decodePubsubMessage(frames);
     if (!isClientRequestMessage(message)) return this.#respond(ticket, "BAD_REQUEST", []);
     const asked = message.headers?.epoch ?? 0;
@@ -70,23 +78,25 @@ export class ThreadRequests {
       const status = makeStatusMessage(this.#server, message, "NOT_OWNER", { reason });
       return this.#respond(ticket, "NOT_OWNER", encodePubsubMessage(status));
     }
-    this.#requests.set(ticket, { message, epoch });
+    this.#requests.set(ticket, { request: message, epoch });
     return toStoreOperation(message, { ticket, epoch, wait: kind === storeRequestKinds.held });
   }
 
   /** Encodes a response of the engine, to be sent with the next piece. */
   encode(response: StoreResponse): void {
-    const request = this.#requests.get(response.ticket);
-    if (request === undefined) throw new Error(`a response to the unknown request ${response.ticket}`);
+    const known = this.#requests.get(response.ticket);
+    if (known === undefined) throw new Error(`a response to the unknown request ${response.ticket}`);
     this.#requests.delete(response.ticket);
-    const { message, epoch } = request;
+    const { request, epoch } = known;
+    const ids = request === usualPutRequest ? onlyIdsOf(response) : null;
+    if (ids !== null) return void this.#respond(response.ticket, "OK", [encodePutResponse(this.#server, ids)]);
     try {
-      const status = statusOfStoreResponse(this.#server, message, response, epoch);
+      const status = statusOfStoreResponse(this.#server, request, response, epoch);
       this.#respond(response.ticket, response.code, encodePubsubMessage(status));
     } catch (error) {
       // A bug, or content from another server that no message can carry. Only this request fails.
       const reason = `internal error: ${errorMessage(error)}`;
-      const status = makeStatusMessage(this.#server, message, "ERROR", { reason, headers: { unknown: true } });
+      const status = makeStatusMessage(this.#server, request, "ERROR", { reason, headers: { unknown: true } });
       this.#respond(response.ticket, "ERROR", encodePubsubMessage(status));
     }
   }
@@ -107,4 +117,10 @@ export class ThreadRequests {
   sendLateResponses(): void {
     if (this.#responses.count > 0) this.sendResponses(0);
   }
+}
+
+/** Returns the IDs of a response that says nothing else; null for any other response. */
+function onlyIdsOf({ code, ids, loss, subscribers }: StoreResponse): MessageIdRange | null {
+  const isUsual = code === "OK" && loss === undefined && subscribers === undefined && ids?.length === 1;
+  return isUsual ? ids[0] ?? null : null;
 }

@@ -6,7 +6,7 @@ import { PubsubRequester, type PubsubRequesterOptions } from "../../../../src/pu
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import { decodePubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
-import { decodePutRequest } from "../../../../src/pubsub/wire/decode_put.ts";
+import { decodeUsualPut } from "../../../../src/pubsub/store/thread/client_request.ts";
 import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.ts";
 import type { PubsubHeaders, PubsubMessage } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import type { StatusCode } from "../../../../src/pubsub/wire/status_codes.ts";
@@ -95,13 +95,13 @@ test("a silent proxy, and one that is not there, cost a try each, and the next o
   expect({ ...first, headers: null }).toEqual({ ...second, headers: null } as never);
 });
 
-test("a put with the headers of a session is read by the fast decoder", async () => {
+test("a put with the headers of a session is decoded in the quick way", async () => {
   const proxy = await FakeProxy.start("OK");
   const headers = { session: { number: 2, key: "k" }, registration: 7, firstUnacked: 3, after: 4 };
   await requester([proxy.endpoint]).request({ ...put(5), headers });
   const [[frame = new Uint8Array(0), ...more] = []] = proxy.frames;
   expect(more).toEqual([]);
-  expect(decodePutRequest(frame)).toMatchObject({ counter: 5, headers: { version: 1, ...headers } });
+  expect(decodeUsualPut([frame], { ticket: 1, epoch: 1 })).toMatchObject({ counter: 5, ...headers });
 });
 
 test("what was refused for now is asked again at the same proxy", async () => {

@@ -120,11 +120,9 @@ describe("what is known of a request", () => {
     expect(readRequestTraits(subscribe, 5000)).toMatchObject({
       isRepeatable: false,
       changesState: true,
-      hasHeaders: false,
     });
     expect(readRequestTraits({ ...subscribe, headers: { op: 3 } }, 5000)).toMatchObject({
       isRepeatable: true,
-      hasHeaders: true,
     });
     expect(readRequestTraits({ name: "MERGE", sender, topic, address: "s2" }, 5000).isRepeatable).toBe(false);
   });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { TopicPutDependencies } from "../../../../src/pubsub/proxy/request_forwarder.ts";
-import { readRequestTraits, type TopicPutOrder } from "../../../../src/pubsub/proxy/request_traits.ts";
+import { readPutOrder, type TopicPutOrder } from "../../../../src/pubsub/proxy/request_traits.ts";
 
 const place = (after: number | null, last: number, stream = "bob"): TopicPutOrder => ({ stream, last, after });
 const chainsOf = (...places: readonly TopicPutOrder[]) => {
@@ -28,17 +28,17 @@ test("what has left is not called, and a put that waits for itself ends nothing 
 test("puts of one session into one topic are a line, and names cannot be mistaken for each other", () => {
   const chainOf = (sender: string, topic: string, number = 1) => {
     const headers = { session: { number, key: "k" }, firstUnacked: 1, after: 4 };
-    return readRequestTraits(
-      { name: "PUT", sender, topic, counter: 5, batch: [new Uint8Array(1), new Uint8Array(1)], headers },
-      1,
-    )
-      .putOrder;
+    return readPutOrder({
+      name: "PUT",
+      sender,
+      topic,
+      counter: 5,
+      batch: [new Uint8Array(1), new Uint8Array(1)],
+      headers,
+    });
   };
   expect(chainOf("bob", "news")).toMatchObject({ last: 6, after: 4 });
   const lines = [chainOf("bob", "news"), chainOf("bob", "news", 2), chainOf("bob n", "ews"), chainOf("bob", "n ews")];
   expect(new Set(lines.map((chain) => chain?.stream)).size).toBe(4);
-  expect(
-    readRequestTraits({ name: "PUT", sender: "bob", topic: "news", counter: 5, body: new Uint8Array(1) }, 1).putOrder,
-  )
-    .toBeNull();
+  expect(readPutOrder({ name: "PUT", sender: "bob", topic: "news", counter: 5, body: new Uint8Array(1) })).toBeNull();
 });

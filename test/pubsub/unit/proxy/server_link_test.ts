@@ -39,6 +39,7 @@ function request(bytes: number): ProxyRequest {
     connectionLosses: 0,
     mayBeDone: false,
     location: { kind: "over" },
+    putOrder: null,
     target: null,
     delayCount: 0,
     pendingReason: "",

@@ -86,6 +86,10 @@ export const defects: readonly Defect[] = [
       from: "const message = decodePubsubMessage(frames);",
       to: `const whole = decodePubsubMessage(frames);
     const message = whole.name === null ? whole : { ...whole, sender: whole.sender.replaceAll(":", "_") } as typeof whole;`,
+    }, {
+      in: "client_request:decodeUsualPut",
+      from: "client: head.sender,",
+      to: 'client: head.sender.replaceAll(":", "_"),',
     }],
     scene: scenes.idsThatLookAlike,
     breaks: ["lost"],

@@ -1,9 +1,14 @@
 /** The quick way to read a PUT says what the ordinary one says, or nothing. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { decodeGeneralPubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
-import { decodePutRequest, readPutTopic } from "../../../../src/pubsub/wire/decode_put.ts";
+import {
+  type ClientRequestMessage,
+  decodeUsualPut,
+  toStoreOperation,
+} from "../../../../src/pubsub/store/thread/client_request.ts";
+import { decodePubsubMessage } from "../../../../src/pubsub/wire/decode_message.ts";
 import { encodePubsubMessage } from "../../../../src/pubsub/wire/encode_message.ts";
+import { type PutHead, readPutDeadlineMs, readPutHead } from "../../../../src/pubsub/wire/put_frame.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
 
@@ -60,13 +65,20 @@ const ordinary = fc.record({
   ),
 });
 
+const place = { ticket: 7, epoch: 3 };
+
 function same(frame: Uint8Array): void {
-  const quick = decodePutRequest(frame);
-  const whole = decodeGeneralPubsubMessage([frame], frame);
-  if (quick !== null) expect(quick as unknown).toEqual(whole);
-  // A request is admitted by the topic that was read alone, and executed on the topic of the whole.
-  const topic = readPutTopic(frame);
-  if (topic !== null && whole.name !== null) expect(whole).toMatchObject({ name: "PUT", topic });
+  const quick = decodeUsualPut([frame], place);
+  const whole = decodePubsubMessage([frame]);
+  if (quick !== null) {
+    expect(quick).toEqual(toStoreOperation(whole as ClientRequestMessage, { ...place, wait: false }) as typeof quick);
+  }
+  // A request is allowed and admitted by the head that was read alone, and executed as the whole says.
+  const head = readPutHead(frame);
+  if (head === null || whole.name === null) return;
+  const { name, sender, topic } = head;
+  expect(whole).toMatchObject({ name, sender, topic });
+  expect(readPutDeadlineMs(frame, head)).toBe(whole.headers?.deadlineMs);
 }
 
 property(
@@ -94,10 +106,8 @@ property(
       { name: "PUT", ...rest, ...(headers === undefined ? {} : { headers }) } as never,
     );
     same(frame);
-    if (headers?.session?.key !== "w%" && headers?.session?.key !== "long key") {
-      expect(decodePutRequest(frame)).not.toBeNull();
-    }
-    expect(readPutTopic(frame)).toBe(message.topic);
+    if (headers?.session?.key === "k") expect(decodeUsualPut([frame], place)).not.toBeNull();
+    expect(readPutHead(frame)).toMatchObject({ sender: message.sender, topic: message.topic });
     same(frame.with(at % frame.byteLength, byte));
     same(frame.subarray(0, at % frame.byteLength));
   },
@@ -107,12 +117,19 @@ property(
 test("names that share a place are not taken for each other", () => {
   for (let turn = 0; turn < 2; turn++) {
     for (let name = 0; name < 500; name++) {
-      const put = decodePutRequest(utf8.encode(`PUT c${name} t${name} 1\r\nsession: ${name + 1}/k${name}\r\n\r\nx`));
-      expect(put as unknown).toMatchObject({
-        sender: `c${name}`,
-        topic: `t${name}`,
-        headers: { session: { key: `k${name}` } },
-      });
+      const frame = utf8.encode(`PUT c${name} t${name} 1\r\nsession: ${name + 1}/k${name}\r\n\r\nx`);
+      const put = decodeUsualPut([frame], place);
+      expect(put).toMatchObject({ client: `c${name}`, topic: `t${name}`, session: { key: `k${name}` } });
     }
   }
+});
+
+test("a body that looks like a header has no deadline", () => {
+  const deadlineOf = (text: string) => {
+    const frame = utf8.encode(text);
+    return readPutDeadlineMs(frame, readPutHead(frame) as PutHead);
+  };
+  expect(deadlineOf("PUT bob news 1\r\nsession: 1/k%20\r\ndeadline-ms: 900\r\n\r\nx")).toBe(900);
+  expect(deadlineOf("PUT bob news 1\r\nsession: 1/k\r\n\r\ndeadline-ms: 900\r\n\r\n")).toBeUndefined();
+  expect(deadlineOf("PUT bob news 1\r\n\r\ndeadline-ms: 900\r\n\r\n")).toBeUndefined();
 });
