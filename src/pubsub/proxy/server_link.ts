@@ -112,8 +112,9 @@ export class ServerLink {
   }
 
   /**
-   * Queues the request. It is sent after all readable connections were read, or earlier if much has arrived: requests
-   * that arrive together go to the server in one write, which the server makes durable with one flush.
+   * Queues the request: requests that arrive together go to the server in one write, which the server makes durable
+   * with one flush. While others are in flight, it is sent after all readable connections were read, or earlier if much
+   * has arrived; otherwise with what has arrived on its own connection.
    */
   enqueue(request: ProxyRequest): void {
     request.location = { kind: "queued", link: this, place: this.#waiting.push(request.client, request) };
@@ -124,7 +125,8 @@ export class ServerLink {
     }
     if (this.#isPumpDue) return;
     this.#isPumpDue = true;
-    setImmediate(() => {
+    const sendLater = this.#windowCount > 0 ? setImmediate : queueMicrotask;
+    sendLater(() => {
       this.#isPumpDue = false;
       this.#sendWaiting();
     });

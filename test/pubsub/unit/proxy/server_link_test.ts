@@ -46,6 +46,21 @@ function request(bytes: number): ProxyRequest {
   };
 }
 
+test("a request leaves at once while no other is in flight, with those that came with it", async () => {
+  await using router = new RouterSocket({ clock });
+  const link = new ServerLink("s1", await router.bind("tcp://127.0.0.1:0"), host);
+  await eventually(() => link.isConnected);
+  for (const _ of [1, 2, 3]) link.enqueue(request(100));
+  expect([link.sentCount, link.waitingCount]).toEqual([0, 3]);
+  await Promise.resolve();
+  expect([link.sentCount, link.waitingCount]).toEqual([3, 0]);
+  link.enqueue(request(100));
+  await Promise.resolve();
+  expect([link.sentCount, link.waitingCount]).toEqual([3, 1]);
+  await eventually(() => link.sentCount === 4);
+  await link.close();
+});
+
 for (
   const { name, count, bytes } of [
     { name: "many requests", count: 64, bytes: 100 },
