@@ -153,13 +153,20 @@ export class StoreEngine {
     return true;
   }
 
-  /** Finds messages older than the retention time; `writePending` deletes them. */
+  /**
+   * Finds messages older than the retention time; `writePending` deletes them. Ends without the rest while a database
+   * does not respond.
+   */
   *markExpiredTopics(): StoreSteps {
     const nowMs = this.#hooks.wallClockMs();
-    for (const topic of [...this.topics.all()]) {
-      if (topic.sealedFor !== null) continue;
-      const isExpired = yield* withLoadedData(this.#rows, () => exceedsRetention(topic, this.#options, nowMs));
-      if (isExpired) this.#changedTopics.add(topic);
+    try {
+      for (const topic of [...this.topics.all()]) {
+        if (topic.sealedFor !== null) continue;
+        const isExpired = yield* withLoadedData(this.#rows, () => exceedsRetention(topic, this.#options, nowMs));
+        if (isExpired) this.#changedTopics.add(topic);
+      }
+    } catch (error) {
+      if (!(error instanceof RowsUnavailable)) throw error;
     }
   }
 

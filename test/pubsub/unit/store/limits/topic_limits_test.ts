@@ -3,6 +3,8 @@ import { rmSync } from "node:fs";
 import type { PutOperation, StoreResponse } from "../../../../../src/pubsub/store/operations/store_operations.ts";
 import { RefusedPuts } from "../../../../../src/pubsub/store/limits/refused_puts.ts";
 import { refusedPutsMax } from "../../../../../src/pubsub/store/limits/topic_store_limits.ts";
+import { RowsUnavailable } from "../../../../../src/pubsub/store/rows/store_steps.ts";
+import type { MessageReader } from "../../../../../src/pubsub/store/rows/topic_rows.ts";
 import { engineDrivers, rowPlaces } from "../engine_driver.ts";
 import { bodies, codes, get, put, texts } from "../some_operations.ts";
 
@@ -232,6 +234,24 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
     store.engine.markExpiredTopics();
     expect(store.engine.writePending()).toBe(true);
     expect(store.execute(get(-1, { client: "alice", epoch: 2 }))[0]).toMatchObject({ code: "NO_MESSAGE", missed: 1 });
+    store.close();
+  });
+
+  test.skipIf(place === "in PostgreSQL")("while old messages cannot be read, nothing fails; they go later", () => {
+    const store = driver({ retainMs: 1000 });
+    store.execute({ kind: "subscribe", client: "alice" });
+    store.execute(put(1, "old"));
+    store.nowMs += 2000;
+    const messages = store.engine.topics.get("news")?.log.messages as { load: MessageReader["load"] };
+    const { load } = messages;
+    messages.load = () => {
+      throw new RowsUnavailable("the database does not respond");
+    };
+    store.engine.markExpiredTopics();
+    expect(store.engine.writePending()).toBe(false);
+    messages.load = load;
+    store.engine.markExpiredTopics();
+    expect(store.engine.writePending()).toBe(true);
     store.close();
   });
 
