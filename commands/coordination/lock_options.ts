@@ -93,6 +93,9 @@ export const tickSettings = groupSettings("ticks", {
     help: "time zone of the schedule, such as Europe/Berlin; the same on all hosts",
     unset: "CRON_TZ, TZ, or the host's",
   }),
+  jitter: flagSetting("--jitter", durationType({ maxMs: 24 * 3_600_000 }), {
+    help: "delay the ticks by a time up to this, which depends on the name of the lock: the same on all hosts",
+  }),
   catchUp: flagSetting("--catch-up", durationType({ maxMs: 30 * 24 * 3_600_000 }), {
     help: "how long after its time a tick may begin, if no host called in time; at most 30d",
     unset: "a minute more than --skew",

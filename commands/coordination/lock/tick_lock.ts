@@ -19,10 +19,11 @@ export interface HeldTick extends RecordedHold {
 
 /** Returns the schedule of the call. Throws USAGE for an invalid schedule or time zone. */
 export function readTickSchedule(
-  { tick, timezone }: Pick<LockCommandOptions["values"], "tick" | "timezone">,
+  name: string,
+  { tick, timezone, jitter = 0 }: Pick<LockCommandOptions["values"], "tick" | "timezone" | "jitter">,
   env: Readonly<Record<string, string | undefined>>,
 ): Schedule {
-  return new Schedule(tick ?? "", chooseScheduleZone(timezone, env));
+  return new Schedule(tick ?? "", chooseScheduleZone(timezone, env)).spread(name, jitter);
 }
 
 /** Takes the lock together with a tick that is due. Rejects as acquireTick does. */
@@ -40,7 +41,7 @@ export async function takeLockWithTick(
   const { lease, run, end, unrecorded } = await acquireTick(zk, name, {
     ...common,
     tick: {
-      schedule: readTickSchedule(options.values, env),
+      schedule: readTickSchedule(name, options.values, env),
       lateMsMax: catchUp ?? skewMs + tickLateMsDefault,
       waits: options.waitMs !== 0,
       skewMs,
@@ -81,5 +82,5 @@ export function checkTickOptions(
   }
   if (values.overlap === "skip" && values.wait !== undefined) throw refuse("--overlap skip and -w do not go together");
   if (values.overlap === "wait" && values.try) throw refuse("--overlap wait and -n do not go together");
-  readTickSchedule(values, env);
+  readTickSchedule(names[0] ?? "", values, env);
 }

@@ -5,7 +5,7 @@
 import { BatonError } from "../errors.ts";
 import { ScheduleCalendar } from "./calendar.ts";
 import { type CivilTimes, civilTimesInZone, localTimeZone, type ZoneOffsetEra } from "./civil_time.ts";
-import { canonicalSchedule, scheduleId } from "./schedule_text.ts";
+import { canonicalSchedule, delayFromName, scheduleId, splitScheduleDelay } from "./schedule_text.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -27,23 +27,28 @@ interface Part {
 }
 
 export class Schedule {
-  /** The schedule as `canonicalSchedule` writes it. */
+  /** The schedule as `canonicalSchedule` writes it, followed by its delay if it has one, as in "0 3 * * * +137s". */
   readonly text: string;
   /** Identifies `text`, without the zone. */
   readonly id: string;
   /** IANA name. */
   readonly zone: string;
+  /** How much later than the times of the calendar the ticks are, in milliseconds. */
+  readonly #delayMs: number;
   readonly #calendar: ScheduleCalendar;
   readonly #civil: CivilTimes;
   /** True if the schedule follows the local clock as it runs; false if its times are fixed. */
   readonly #follows: boolean;
 
-  /** Throws USAGE for an invalid schedule or zone, and for a schedule that has no times. */
+  /** Throws USAGE for an invalid schedule or zone, and for a schedule that has no times. `written` may have a delay. */
   constructor(written: string, zone: string = localTimeZone()) {
-    this.text = canonicalSchedule(written);
+    const { times, delaySeconds } = splitScheduleDelay(written);
+    const calendarText = canonicalSchedule(times);
+    this.text = calendarText + (delaySeconds === 0 ? "" : ` +${delaySeconds}s`);
     this.id = scheduleId(this.text);
-    this.#follows = this.text.split(" ", 2).some((field) => field.startsWith("*"));
-    this.#calendar = new ScheduleCalendar(this.text);
+    this.#delayMs = delaySeconds * 1000;
+    this.#follows = calendarText.split(" ", 2).some((field) => field.startsWith("*"));
+    this.#calendar = new ScheduleCalendar(calendarText);
     this.#civil = civilTimesInZone(zone);
     this.zone = this.#civil.zone;
     if (this.next(Date.now()) === null) {
@@ -51,8 +56,22 @@ export class Schedule {
     }
   }
 
+  /**
+   * Returns this schedule with a delay of up to `jitterMs`, which depends on `name` alone: all hosts have the same
+   * ticks, and jobs of different names do not begin at one instant.
+   */
+  spread(name: string, jitterMs: number): Schedule {
+    const seconds = delayFromName(name, jitterMs);
+    return seconds === 0 ? this : new Schedule(`${this.text} +${seconds}s`, this.zone);
+  }
+
   /** Returns the first tick after `afterMs`, in milliseconds since 1970; null if there is none within ten years. */
   next(afterMs: number): number | null {
+    const foundMs = this.#nextInCalendar(afterMs - this.#delayMs);
+    return foundMs === null ? null : foundMs + this.#delayMs;
+  }
+
+  #nextInCalendar(afterMs: number): number | null {
     const limitMs = afterMs + searchMsMax;
     for (let fromMs = afterMs; fromMs < limitMs; fromMs += marginMs) {
       const civilMs = this.#calendar.first(fromMs - marginMs, limitMs);
@@ -68,6 +87,11 @@ export class Schedule {
 
   /** Returns the last tick at or before `atMs`, in milliseconds since 1970; null if there is none within ten years. */
   last(atMs: number): number | null {
+    const foundMs = this.#lastInCalendar(atMs - this.#delayMs);
+    return foundMs === null ? null : foundMs + this.#delayMs;
+  }
+
+  #lastInCalendar(atMs: number): number | null {
     const limitMs = atMs - searchMsMax;
     for (let toMs = atMs; toMs > limitMs; toMs -= marginMs) {
       const civilMs = this.#calendar.last(limitMs, toMs + marginMs);
@@ -86,6 +110,10 @@ export class Schedule {
    * years before `toMs`, which change the number by an hour's ticks at most.
    */
   count(fromMs: number, toMs: number): number {
+    return this.#countInCalendar(fromMs - this.#delayMs, toMs - this.#delayMs);
+  }
+
+  #countInCalendar(fromMs: number, toMs: number): number {
     const exactMs = Math.max(fromMs, toMs - searchMsMax);
     const offset = this.#civil.offsetAt(exactMs);
     let count = this.#calendar.count(fromMs + offset, exactMs + offset);

@@ -113,6 +113,18 @@ function stepOf(step: string, field: Field, wrong: (what: string) => BatonError)
   throw wrong(`has the step ${JSON.stringify(step)}, expected a number from 1 to ${field.max}`);
 }
 
+/** Splits a stored schedule, as in "0 3 * * * +137s", into its times and its delay. */
+export function splitScheduleDelay(written: string): { readonly times: string; readonly delaySeconds: number } {
+  const [, times, seconds] = /^(.*\S)\s+\+(\d{1,6})s$/s.exec(written) ?? [];
+  return times === undefined ? { times: written, delaySeconds: 0 } : { times, delaySeconds: Number(seconds) };
+}
+
+/** Returns a number of whole seconds from 0 up to `jitterMs`, the same for the same name everywhere. */
+export function delayFromName(name: string, jitterMs: number): number {
+  const number = createHash("sha256").update(name).digest().readUInt32BE();
+  return number % (Math.floor(jitterMs / 1000) + 1);
+}
+
 /** Returns 12 hexadecimal digits that identify a canonical schedule. */
 export function scheduleId(canonical: string): string {
   return createHash("sha256").update(canonical).digest("hex").slice(0, 12);

@@ -79,7 +79,11 @@ export function parseCrontab(text: string, context: CrontabContext): Crontab {
 const utf8 = new TextEncoder();
 
 /** A job whose name may follow from other lines. */
-type ReadJob = Omit<CronJob, "name"> & { readonly givenName: string | undefined };
+interface ReadJob extends Omit<CronJob, "name"> {
+  readonly givenName: string | undefined;
+  /** The longest delay of its ticks, in milliseconds; its name decides which one it is. */
+  readonly jitterMs: number;
+}
 const variableLine = /^("[^"]*"|'[^']*'|[A-Za-z_]\w*)\s*=\s*(.*)$/;
 const jobLine = /^(@\S+|\S+\s+\S+\s+\S+\s+\S+\s+\S+)(?:\s+(.*))?$/;
 
@@ -205,6 +209,7 @@ class CrontabReader {
     this.#jobs.push({
       line,
       givenName: given.get("name"),
+      jitterMs: jitterType.parse(given.get("jitter") ?? "0"),
       schedule,
       command: command.trim(),
       variables: this.#variables,
@@ -265,7 +270,7 @@ class CrontabReader {
       }
       const key = JSON.stringify([name, schedule.id]);
       const twin = jobs.get(key);
-      if (twin === undefined) jobs.set(key, { ...job, name });
+      if (twin === undefined) jobs.set(key, { ...job, name, schedule: schedule.spread(name, job.jitterMs) });
       else {
         const what = `line ${twin.line} has the same name and schedule, and so the same ticks; expected another name`;
         this.#mistakes.push({ line, what });
@@ -287,6 +292,7 @@ const catchUpType = durationType({ minMs: 1000, maxMs: 30 * 24 * 3_600_000 });
 const retryDelayType = durationType({ maxMs: 30 * 24 * 3_600_000 });
 const retryType = integerType("count", { min: 1, max: 100 });
 const maxHoldType = durationType({ minMs: 1 });
+const jitterType = durationType({ maxMs: 24 * 3_600_000 });
 const optionKeys: readonly string[] = [
   "name",
   "catch-up",
@@ -294,6 +300,7 @@ const optionKeys: readonly string[] = [
   "retry-delay",
   "overlap",
   "max-hold",
+  "jitter",
   "history-keep",
   "history-max-age",
 ];
@@ -319,6 +326,7 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
   if (delayMs !== undefined && delayMs >= (catchUpMs ?? Infinity)) {
     throw wrong("the option retry-delay is not shorter than catch-up, so that no tick would be tried again");
   }
+  read("jitter", jitterType.parse);
   const overlap = read("overlap", (word) => {
     if (word === "skip" || word === "wait") return word;
     throw wrong(`${JSON.stringify(word)} is not one of skip, wait`);

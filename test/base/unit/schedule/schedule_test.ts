@@ -303,3 +303,25 @@ test("a day that a zone left out has no ticks: it is a correction, as in cron", 
     "2011-12-31T22:00",
   ]);
 }, 60_000);
+
+test("a jitter delays all ticks by seconds that follow from the name, and the text of the schedule has them", () => {
+  const plain = new Schedule("*/15 3 * * *", "Europe/Berlin");
+  const delays = new Set<number>();
+  for (const name of ["backup", "rotate", "reports/daily", "ü"]) {
+    const spread = plain.spread(name, 5 * minuteMs);
+    expect(spread.text).toBe(plain.spread(name, 5 * minuteMs).text);
+    const delayMs = Number(/ \+(\d+)s$/.exec(spread.text)?.[1] ?? 0) * 1000;
+    expect(delayMs).toBeLessThanOrEqual(5 * minuteMs);
+    delays.add(delayMs);
+    const stored = new Schedule(spread.text, spread.zone);
+    expect([stored.text, stored.id]).toEqual([spread.text, spread.id]);
+    const [from, to] = [at("2026-03-28T00:00Z"), at("2026-03-31T00:00Z")]; // with a shift of the clock
+    const shifted = ticksBetween(plain, from, to).map((tickMs) => tickMs + delayMs);
+    expect(ticksBetween(stored, from + delayMs, to + delayMs)).toEqual(shifted);
+    expect(stored.count(from + delayMs, to + delayMs)).toBe(shifted.length);
+    expect(stored.last(to)).toBe(shifted.at(-1) ?? null);
+  }
+  expect(delays.size).toBeGreaterThan(2);
+  expect(plain.spread("backup", 0)).toBe(plain);
+  expect(() => new Schedule("0 3 * * * +1.5s")).toThrow("it has 6 fields");
+});

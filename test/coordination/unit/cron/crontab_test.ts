@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { type Crontab, parseCrontab } from "../../../../src/coordination/cron/crontab.ts";
+import { Schedule } from "../../../../src/base/schedule/schedule.ts";
 import { scheduleId } from "../../../../src/base/schedule/schedule_text.ts";
 
 const read = (text: string): Crontab =>
@@ -218,4 +219,19 @@ test("variables that mean something to cron only are warned of", () => {
     "2 TZ",
     "3 RANDOM_DELAY",
   ]);
+});
+
+test("jitter delays the ticks of a job by a time that its name decides, and changes no name", () => {
+  const { jobs, mistakes } = read(
+    "#baton name=backup jitter=5m\n0 3 * * * first\n#baton jitter=1h\n0 4 * * * second\n0 5 * * * third\n",
+  );
+  expect(mistakes).toEqual([]);
+  expect(jobs.map(({ name }) => name)).toEqual([
+    "backup",
+    `fleet/${scheduleId("0 4 * * *")}`,
+    `fleet/${scheduleId("0 5 * * *")}`,
+  ]);
+  expect(jobs[0]?.schedule.text).toBe(new Schedule("0 3 * * *", "UTC").spread("backup", 300_000).text);
+  expect(jobs.map(({ schedule }) => / \+\d+s$/.test(schedule.text))).toEqual([true, true, false]);
+  expect(mistakeOf("#baton name=a jitter=25h\n@daily x")).toContain("the option jitter:");
 });
