@@ -35,6 +35,16 @@ describeWithPeer("systemd", "the units of the examples", () => {
     const { status, stdout, stderr } = spawnSync("systemd-analyze", ["verify", join(root, name)], { encoding: "utf8" });
     expect([stdout, stderr, status]).toEqual(["", "", 0]);
   });
+
+  test.each(units.filter((name) => name.endsWith(".service")))(
+    "%s is confined: what it runs can do little harm",
+    (name) => {
+      const { stdout } = spawnSync("systemd-analyze", ["security", "--offline=true", join(examples, name)], {
+        encoding: "utf8",
+      });
+      expect(Number(/exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1])).toBeLessThan(2.5);
+    },
+  );
 });
 
 test("the keeper's unit runs a keeper that serves locks and numbers, without a capability", async () => {
@@ -116,5 +126,50 @@ test("the units of publish/subscribe run a server and a proxy that serve message
   expect(await session.run(script)).toMatchObject({ code: 0, stdout: "hello\n" });
   for (const role of ["server", "proxy"]) {
     expect(unit(`baton-pubsub-${role}.service`)).toContain("RestartPreventExitStatus=64 78\n");
+  }
+});
+
+test("the unit of an election runs its program as the leader", async () => {
+  await using session = new BatonSession({ BATON_SERVERS: "embedded" });
+  writeFileSync(session.path("scheduler"), "#!/bin/sh\necho leads; exec sleep 60\n", { mode: 0o755 });
+  const words = commandOf("baton-elect@.service").replaceAll("%i", "scheduler")
+    .replace(/^\S+/, 'exec "$baton"')
+    .replace("/etc/baton/elect/", "$dir/");
+  const running = session.start(words);
+  await eventually(() => running.stdout().includes("leads"), { what: "the leader's program", withinMs: 15_000 });
+  running.child.kill("SIGTERM");
+  await running.ended;
+});
+
+test("the unit of a retry processor redelivers what calls have stored", async () => {
+  await using session = new BatonSession({ BATON_RETRY_INTERVAL: "200ms" });
+  const words = commandOf("baton-retry-processor@.service").replaceAll("%i", "orders")
+    .replace(/^\S+/, 'exec "$baton"')
+    .replace("/var/lib/baton-retry/", "$dir/");
+  const call = await session.run('"$baton" retry-processor call --store orders -- test -e there');
+  expect(call.code).not.toBe(0);
+  await session.run("touch there");
+  const running = session.start(words);
+  await eventually(async () => {
+    const { stdout } = await session.run('"$baton" retry-processor stats --store orders --json');
+    return stdout.includes('"done":{"count":1,');
+  }, { what: "the message to be done", withinMs: 20_000 });
+  running.child.kill("SIGTERM");
+  expect((await running.ended).code).toBe(0);
+});
+
+test("the units of the page and of the metrics serve them on this machine only", async () => {
+  await using session = new BatonSession({ BATON_SERVERS: "embedded" });
+  writeFileSync(session.path("ui.token"), `${"0123456789abcdef".repeat(4)}\n`, { mode: 0o600 });
+  for (const [name, said] of [["ui", "serves the page"], ["metrics", "/metrics"]] as const) {
+    const words = commandOf(`baton-${name}.service`)
+      .replace(/^\S+/, 'exec "$baton"')
+      .replace("/etc/baton/", "$dir/")
+      .replace(/127\.0\.0\.1:\d+/, "127.0.0.1:0");
+    const running = session.start(words);
+    await eventually(() => running.stderr().includes(said), { what: name, withinMs: 15_000 });
+    expect(running.stderr()).toContain("for all users of this machine");
+    running.child.kill("SIGTERM");
+    await running.ended;
   }
 });
