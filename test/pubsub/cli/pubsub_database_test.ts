@@ -68,7 +68,7 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
       expect(stderr).not.toMatch(/secret/);
     }
     // The address is that of another cluster, or the tables were copied.
-    expect((await run("@pubsub server --id s1 --migrate --listen tcp://256.0.0.1:1")).code).not.toBe(78);
+    expect((await run("@pubsub server --id s1 --migrate --insecure --listen tcp://256.0.0.1:1")).code).not.toBe(78);
     await server.sql("UPDATE baton.store SET system_id = '7'");
     for (const words of ["", "--migrate"]) {
       expect(await run(`@pubsub server --id s1 ${words}`)).toMatchObject({
@@ -78,7 +78,7 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
         ),
       });
     }
-    expect((await run("@pubsub server --id s1 --moved --listen tcp://256.0.0.1:1")).code).not.toBe(78);
+    expect((await run("@pubsub server --id s1 --moved --insecure --listen tcp://256.0.0.1:1")).code).not.toBe(78);
     expect(await server.sql("SELECT system_id = (pg_control_system()).system_identifier::text FROM baton.store")).toBe(
       "t",
     );
@@ -93,7 +93,7 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
   });
 
   test("a server that dies loses nothing, and ls shows who has its topics", async () => {
-    expect((await run("@pubsub server --id s1 --migrate --listen tcp://256.0.0.1:1")).code).not.toBe(0);
+    expect((await run("@pubsub server --id s1 --migrate --insecure --listen tcp://256.0.0.1:1")).code).not.toBe(0);
     const [first, second] = [await started("server --id s1"), await started("server --id s2")];
     await started("proxy --listen ipc://$dir/p1");
     const topics = ["a", "b", "c", "d"];

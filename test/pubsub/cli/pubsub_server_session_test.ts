@@ -78,7 +78,7 @@ test("each way of not starting has its number", async () => {
   expect(await code('"$baton" pubsub server --id s1 --data-dir x --servers 127.0.0.1:1 --connect-timeout 200ms')).toBe(
     69,
   );
-  expect(await code('"$baton" pubsub server --id s1 --data-dir x --listen tcp://192.0.2.1:1')).toBe(73);
+  expect(await code('"$baton" pubsub server --id s1 --data-dir x --insecure --listen tcp://192.0.2.1:1')).toBe(73);
   expect(await code('touch file; "$baton" pubsub server --id s1 --data-dir file/x')).toBe(73);
   expect(await code('"$baton" pubsub server verify --data-dir nowhere')).toBe(78);
   expect(await code('"$baton" pubsub server forget s1')).toBe(64);
