@@ -8,7 +8,7 @@ import { diagnoseLockQueues } from "../../src/coordination/admin/diagnose.ts";
 import { diagnoseInteropLocks } from "../../src/coordination/admin/list_interop.ts";
 import { sessionTimeoutWarning } from "../../src/coordination/connect/command_session.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
-import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts";
+import { sessionTimeoutMsMin } from "../../src/coordination/nodes/session_waits.ts";
 import { diagnoseTickSchedules } from "../../src/coordination/tick/diagnose_schedules.ts";
 import { isSessionResumable } from "../../src/protocols/zookeeper/handshake.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";

@@ -147,11 +147,6 @@ export class BarrierParticipant {
     this.#waits.wake();
   }
 
-  /** Stops sending requests. */
-  stop(): void {
-    this.#waits.stop();
-  }
-
   #runStep(step: Exclude<ParticipantStep, { do: "end" }>): Promise<ParticipantStep> {
     switch (step.do) {
       case "enter":
@@ -178,7 +173,7 @@ export class BarrierParticipant {
     const { path, acl } = this.#options;
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
     const found = await nullIfNoNode(this.#zk.getData(path));
-    if (this.#leaving !== null || this.#waits.isStopped) return { do: "enter" };
+    if (this.#leaving !== null) return { do: "enter" };
     try {
       // Requests are processed in this order, so the list contains the own node.
       const entering = this.#zk.multi(this.#entryRequests(found));

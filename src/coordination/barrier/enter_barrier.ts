@@ -3,11 +3,10 @@
  * failures. The protocol is in docs/protocol/barrier.md; test/coordination/model checks it.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { isSessionEndError } from "../../protocols/zookeeper/zookeeper_error.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { anyAbortSignal, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { anyAbortSignal, throwIfAborted } from "../../base/support/abort.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
-import { startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
+import { WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import { type BarrierMembership, ZooKeeperBarrierMembership } from "./barrier_membership.ts";
@@ -19,12 +18,19 @@ import {
   parseParticipantNodes,
   type ParticipantNode,
 } from "./barrier_state.ts";
-import { BarrierParticipant, type BarrierParticipantOutcome } from "./barrier_participant.ts";
+import { BarrierParticipant, type BarrierParticipantOutcome, type StartedParticipant } from "./barrier_participant.ts";
 import { coordinationObjectPath } from "../nodes/node_paths.ts";
 import { nameOfHolder, unknownHolder } from "../nodes/holder_info.ts";
 import { readAfterSync } from "../nodes/node_requests.ts";
-import { type LeaveReason, waitForFreshSessionLease, withinLeaveTime } from "../nodes/session_waits.ts";
-import { type AcquireOptions, sessionTimeoutMsMin } from "../lock/acquire_lock.ts";
+import {
+  type AcquisitionSteps,
+  type LeaveReason,
+  runAcquisition,
+  sessionTimeoutMsMin,
+  waitForFreshSessionLease,
+  withinLeaveTime,
+} from "../nodes/session_waits.ts";
+import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import { type ParticipantStatus, readBarrierView, readParticipantStatuses } from "./barrier_view.ts";
 
 export interface EnterBarrierOptions
@@ -51,11 +57,10 @@ export async function enterBarrier(
   name: string,
   options: EnterBarrierOptions,
 ): Promise<BarrierMembership> {
-  const attempt = new BarrierEntry(zk, name, options);
-  return await attempt.run();
+  return await new BarrierEntry(zk, name, options).enter();
 }
 
-class BarrierEntry {
+class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, BarrierMembership> {
   readonly #zk: ZooKeeper;
   readonly #name: string;
   readonly #options: EnterBarrierOptions;
@@ -65,8 +70,9 @@ class BarrierEntry {
   readonly #party: BarrierParticipant;
   /** A server has reported that participants are missing. */
   #hasWaited = false;
-  /** No server has confirmed in time that this participant left. It continues to leave while the session exists. */
-  #isLeaving = false;
+  #passing = Promise.resolve<BarrierParticipantOutcome>({ do: "left" });
+  #leaving: Promise<BarrierParticipantOutcome | null> | null = null;
+  #releasing: Promise<void> | null = null;
 
   constructor(zk: ZooKeeper, name: string, options: EnterBarrierOptions) {
     const { parties, onMemberLost = "fail", info = unknownHolder } = options;
@@ -96,67 +102,56 @@ class BarrierEntry {
     });
   }
 
-  async run(): Promise<BarrierMembership> {
+  enter(): Promise<BarrierMembership> {
     const { signal, wait = "forever" } = this.#options;
-    throwIfAborted(signal);
-    const { session } = this.#zk;
-    if (session.timeoutMs < sessionTimeoutMsMin) {
-      throw new BatonError(
-        "CONFIG",
-        `The server allows a session timeout of ${session.timeoutMs} ms, and a barrier needs ` +
-          `${sessionTimeoutMsMin} ms at least to stop a job in time: raise the session timeout, or the server's ` +
-          "maxSessionTimeout",
-      );
-    }
-    const passing = this.#party.run();
-    passing.catch(() => {}); // handled below
-    const stopped = Promise.withResolvers<WaitTimeout | "signal" | "session">();
-    using limit = startCallDeadline(this.#clock, wait === "forever" ? undefined : wait, {
+    return runAcquisition(this, {
+      session: this.#zk.session,
+      clock: this.#clock,
       signal,
-      sinceMs: this.#startedMs,
+      startedMs: this.#startedMs,
+      waitMs: wait === "forever" ? undefined : wait,
     });
-    using _ends = new TaskScope(
-      onAbort(session.ended, () => stopped.resolve("session")),
-      onAbort(limit.signal, (reason) => stopped.resolve(reason instanceof WaitTimeout ? reason : "signal")),
-    );
-    try {
-      const first = await Promise.race([passing, stopped.promise]);
-      if (first === "session") throw this.#sessionEndedError();
-      if (first === "signal" || first instanceof WaitTimeout) return await this.#giveUp(first, passing);
-      return await this.#awaitFreshLease(first);
-    } catch (thrown) {
-      const isLost = thrown instanceof BatonError && thrown.code === "LOCK_LOST";
-      // A request may fail with the end of the session before the session reports it.
-      const isOver = session.ended.aborted || isSessionEndError(thrown);
-      if (isOver && !signal?.aborted && !isLost) throw this.#sessionEndedError(thrown);
-      throw thrown;
-    } finally {
-      if (!this.#isLeaving) this.#party.stop();
-    }
   }
 
-  /** Gives up. The barrier may have started at the same moment; then a wait that timed out was successful. */
-  async #giveUp(why: WaitTimeout | "signal", passing: Promise<BarrierParticipantOutcome>): Promise<BarrierMembership> {
-    const { signal, parties } = this.#options;
-    const { guid } = this.#party;
-    if (why === "signal") {
-      this.#party.giveUp("it was stopped");
-      const outcome = await this.#withinLeaveTime("stopped", passing);
-      if (outcome === null) this.#leaveInBackground(passing);
-      if (outcome?.do === "started") {
-        await this.#withinLeaveTime("stopped", this.#toMembership(outcome).release().catch(() => {}));
-      }
-      throw signal?.reason;
+  shortTimeoutMessage(timeoutMs: number): string {
+    return `The server allows a session timeout of ${timeoutMs} ms, and a barrier needs ` +
+      `${sessionTimeoutMsMin} ms at least to stop a job in time: raise the session timeout, or the server's ` +
+      "maxSessionTimeout";
+  }
+
+  run(): Promise<BarrierParticipantOutcome> {
+    this.#passing = this.#party.run();
+    return this.#passing;
+  }
+
+  /** Waits for a fresh lease. The others have started, so a member that cannot prove its lease in time is lost. */
+  async take(outcome: BarrierParticipantOutcome): Promise<BarrierMembership> {
+    if (outcome.do !== "started") throw this.#outcomeError(outcome);
+    const { session } = this.#zk;
+    // The end of the wait has no effect after the start.
+    const signal = this.#options.signal?.reason instanceof WaitTimeout ? undefined : this.#options.signal;
+    const ends = anyAbortSignal(session.ended, signal);
+    try {
+      await waitForFreshSessionLease(session, { clock: this.#clock, signal: ends, isPatient: false });
+    } catch (cause) {
+      throwIfAborted(signal);
+      const message = `Barrier "${this.#name}" was started, but this member lost it: ${errorMessage(cause)}`;
+      throw new BatonError("LOCK_LOST", message, { cause });
     }
-    const waited = formatDuration(why.waitMs);
+    return this.#toMembership(outcome);
+  }
+
+  /** Gives up. The barrier may have started at the same moment; then the wait was successful. */
+  async timeOut({ waitMs }: WaitTimeout): Promise<BarrierMembership> {
+    const { parties } = this.#options;
+    const { guid } = this.#party;
+    const waited = formatDuration(waitMs);
     // The status is read before leaving, so it includes this participant.
     const asking = barrierStatus(this.#zk, this.#path, { parties, guid }).catch(() => null);
-    const leaving = why.waitMs === 0 ? "responded" : "late"; // a call that does not wait still needs a response
-    const status = this.#withinLeaveTime(leaving, asking);
-    this.#party.giveUp(`it stopped waiting after ${waited}`);
-    const outcome = await this.#withinLeaveTime(leaving, passing);
-    if (outcome === null) this.#leaveInBackground(passing);
-    if (outcome !== null && outcome.do !== "left") return await this.#awaitFreshLease(outcome);
+    const why = waitMs === 0 ? "responded" : "late"; // a call that does not wait still needs a response
+    const status = this.#withinLeaveTime(why, asking);
+    const outcome = await this.#giveUp(why, `it stopped waiting after ${waited}`);
+    if (outcome !== null && outcome.do !== "left") return await this.take(outcome);
     const found = await status;
     const sessionTimeout = formatDuration(this.#zk.session.timeoutMs);
     const lasts = `; this participant may be counted until its session ends, within ${sessionTimeout}`;
@@ -170,50 +165,55 @@ class BarrierEntry {
     throw new BatonError("BARRIER_TIMEOUT", `Barrier "${this.#name}" was not complete within ${waited}: ${who}${rest}`);
   }
 
-  #leaveInBackground(passing: Promise<BarrierParticipantOutcome>): void {
-    this.#isLeaving = true;
-    const leaving = passing.then((outcome) =>
-      outcome.do === "started" ? this.#toMembership(outcome).release() : undefined
-    );
-    leaving.catch(() => {}); // it ends with the session at the latest
+  /** Leaves before the start. After it, the others must not wait for this member, whose session may continue. */
+  async leave(why: LeaveReason): Promise<void> {
+    const outcome = await this.#giveUp(why, "it was stopped").catch(() => null);
+    if (outcome?.do === "started") await this.#withinLeaveTime("stopped", this.#release(outcome));
+  }
+
+  /** The error for an ended session. The own node ends with it, so a member is lost before the start. */
+  sessionEndedError(reason: unknown, cause: unknown): unknown {
+    if (cause instanceof BatonError && cause.code === "LOCK_LOST") return cause;
+    const refused = reason instanceof BatonError && reason.code === "REFUSED";
+    const breaks = (this.#options.onMemberLost ?? "fail") === "fail";
+    const code = refused ? "REFUSED" : breaks ? "BARRIER_BROKEN" : "UNREACHABLE";
+    const why = `the session ended before the start: ${errorMessage(reason)}`;
+    return new BatonError(code, `Barrier "${this.#name}" is broken: ${why}`, { cause });
+  }
+
+  /** Returns the outcome; null if no server confirms it in time. Then it continues to leave while the session exists. */
+  #giveUp(why: LeaveReason, reason: string): Promise<BarrierParticipantOutcome | null> {
+    return this.#leaving ??= this.#giveUpOnce(why, reason);
+  }
+
+  async #giveUpOnce(why: LeaveReason, reason: string): Promise<BarrierParticipantOutcome | null> {
+    this.#party.giveUp(reason);
+    const outcome = await this.#withinLeaveTime(why, this.#passing);
+    if (outcome === null) {
+      const leaving = this.#passing.then((late) => late.do === "started" ? this.#release(late) : undefined);
+      leaving.catch(() => {}); // it ends with the session at the latest
+    }
+    return outcome;
+  }
+
+  /** Releases once. If that fails, the membership ends with the session at the latest. */
+  #release(started: StartedParticipant): Promise<void> {
+    return this.#releasing ??= this.#toMembership(started).release().catch(() => {});
   }
 
   #withinLeaveTime<T>(why: LeaveReason, work: Promise<T>): Promise<T | null> {
     return withinLeaveTime({ session: this.#zk.session, clock: this.#clock, why }, work);
   }
 
-  /** Waits for a fresh lease. The others have started, so a member that cannot prove its lease in time is lost. */
-  async #awaitFreshLease(outcome: BarrierParticipantOutcome): Promise<BarrierMembership> {
-    const { session } = this.#zk;
-    // The end of the wait has no effect after the start.
-    const signal = this.#options.signal?.reason instanceof WaitTimeout ? undefined : this.#options.signal;
-    const ends = anyAbortSignal(session.ended, signal);
-    if (outcome.do === "started") {
-      try {
-        await waitForFreshSessionLease(session, { clock: this.#clock, signal: ends, isPatient: false });
-      } catch (cause) {
-        // The session may continue: the other members must not wait for this one.
-        await this.#withinLeaveTime("stopped", this.#toMembership(outcome).release().catch(() => {}));
-        throwIfAborted(signal);
-        const message = `Barrier "${this.#name}" was started, but this member lost it: ${errorMessage(cause)}`;
-        throw new BatonError("LOCK_LOST", message, { cause });
-      }
-    }
-    return this.#toMembership(outcome);
-  }
-
-  #toMembership(outcome: BarrierParticipantOutcome): BarrierMembership {
-    if (outcome.do === "started") {
-      return new ZooKeeperBarrierMembership(this.#zk, {
-        name: this.#name,
-        path: this.#path,
-        guid: this.#party.guid,
-        started: outcome,
-        waitedMs: this.#clock.now() - this.#startedMs,
-        clock: this.#clock,
-      });
-    }
-    throw this.#outcomeError(outcome);
+  #toMembership(started: StartedParticipant): BarrierMembership {
+    return new ZooKeeperBarrierMembership(this.#zk, {
+      name: this.#name,
+      path: this.#path,
+      guid: this.#party.guid,
+      started,
+      waitedMs: this.#clock.now() - this.#startedMs,
+      clock: this.#clock,
+    });
   }
 
   #outcomeError(outcome: Exclude<BarrierParticipantOutcome, { do: "started" }>): BatonError {
@@ -247,16 +247,6 @@ class BarrierEntry {
       ? `use --on-member-lost ${onLost}, and this one ${onMemberLost}`
       : `wait for ${parties} parties, and this one for ${mine}`;
     return new BatonError("LIMIT_MISMATCH", `Cannot enter barrier "${this.#name}": the other participants ${what}`);
-  }
-
-  /** The error for an ended session. The own node ends with it, so a member is lost before the start. */
-  #sessionEndedError(cause?: unknown): BatonError {
-    const reason: unknown = this.#zk.session.ended.reason ?? cause;
-    const refused = reason instanceof BatonError && reason.code === "REFUSED";
-    const breaks = (this.#options.onMemberLost ?? "fail") === "fail";
-    const code = refused ? "REFUSED" : breaks ? "BARRIER_BROKEN" : "UNREACHABLE";
-    const why = `the session ended before the start: ${errorMessage(reason)}`;
-    return new BatonError(code, `Barrier "${this.#name}" is broken: ${why}`, { cause });
   }
 }
 

@@ -4,9 +4,8 @@
  */
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
-import { abortable, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
-import { type Deadline, startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
+import type { WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import type { GrantClaim } from "./grant_claim.ts";
 import {
@@ -18,7 +17,14 @@ import {
 import { isLockLimit, lockLimitMax, type LockStateCodec } from "./lock_state.ts";
 import { type HolderInfo, type HolderRevocation, unknownHolder } from "../nodes/holder_info.ts";
 import type { LockMode } from "../../base/process/lease.ts";
-import { type LeaveReason, waitForFreshSessionLease, withinLeaveTime } from "../nodes/session_waits.ts";
+import {
+  type AcquisitionSteps,
+  type LeaveReason,
+  runAcquisition,
+  sessionTimeoutMsMin,
+  waitForFreshSessionLease,
+  withinLeaveTime,
+} from "../nodes/session_waits.ts";
 import { describeLock, type LockStatus, lockStatus } from "./lock_status.ts";
 import { type LockPath, lockPath } from "../nodes/node_paths.ts";
 import { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
@@ -76,8 +82,6 @@ export interface WaitingStatus {
   readonly status: LockStatus;
 }
 
-/** Minimum session timeout in milliseconds. A shorter session leaves no time to reconnect and to stop a command. */
-export const sessionTimeoutMsMin = 2000;
 /** Maximum number of holders and waiters whose details are read for a message. */
 const detailsMax = 100;
 
@@ -134,10 +138,10 @@ export async function acquireLockByProtocol(
   protocol: LockProtocol,
   options: CommonAcquireLockOptions,
 ): Promise<ZooKeeperLease> {
-  return await new LockAcquisition(zk, name, protocol, options).run();
+  return await new LockAcquisition(zk, name, protocol, options).acquire();
 }
 
-class LockAcquisition {
+class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeeperLease> {
   readonly #zk: ZooKeeper;
   readonly #name: string;
   readonly #protocol: LockProtocol;
@@ -148,6 +152,7 @@ class LockAcquisition {
   readonly #contender: LockContender;
   #isReporting = false;
   #isOver = false;
+  #cancelReport = () => {};
   #leaving: Promise<string> | null = null;
 
   constructor(zk: ZooKeeper, name: string, protocol: LockProtocol, options: CommonAcquireLockOptions) {
@@ -173,57 +178,70 @@ class LockAcquisition {
     });
   }
 
-  async run(): Promise<ZooKeeperLease> {
-    throwIfAborted(this.#options.signal);
+  async acquire(): Promise<ZooKeeperLease> {
     const { session } = this.#zk;
-    if (session.timeoutMs < sessionTimeoutMsMin) {
-      throw new BatonError(
-        "CONFIG",
-        `Session timeout ${session.timeoutMs} ms is too short: a lock needs at least ${sessionTimeoutMsMin} ms. ` +
-          "Raise the session timeout, or the server's maxSessionTimeout",
-      );
-    }
-    const { progressMs = 0, onWaiting } = this.#options;
-    const stop = new AbortController();
-    using limit = this.#deadline();
-    using _ends = new TaskScope(
-      onAbort(this.#options.signal, (reason) => stop.abort(reason)),
-      onAbort(session.ended, (reason) => stop.abort(reason)),
-      onAbort(limit.signal, (reason) => stop.abort(reason)),
-      progressMs > 0 && onWaiting !== undefined ? this.#startReports(progressMs) : () => {},
-    );
+    const { signal } = this.#options;
     try {
-      const outcome = await abortable(this.#contender.run(), stop.signal);
-      // A grant and a request to stop may arrive in the same turn of the event loop: the request to stop wins.
-      throwIfAborted(stop.signal);
-      if (outcome.do === "granted") {
-        await waitForFreshSessionLease(session, {
-          clock: this.#clock,
-          signal: stop.signal,
-          isPatient: !this.#isImpatient,
-        });
-        return this.#toLease(outcome);
-      }
-      throw await this.#busyError("LOCK_BUSY", { state: "is busy", why: "responded" });
-    } catch (thrown) {
-      const isLate = thrown instanceof WaitTimeout && thrown === stop.signal.reason;
-      const failure = isLate ? await this.#timeoutError(thrown) : thrown;
-      await this.#leave(isLate ? "late" : stop.signal.aborted ? "stopped" : "responded");
-      throw session.ended.aborted && !this.#options.signal?.aborted ? this.#sessionEndedError(failure) : failure;
+      return await runAcquisition(this, {
+        session,
+        clock: this.#clock,
+        signal,
+        startedMs: this.#startedMs,
+        waitMs: this.#waitMs,
+      });
     } finally {
       this.#isOver = true;
+      this.#cancelReport();
     }
+  }
+
+  shortTimeoutMessage(timeoutMs: number): string {
+    return `Session timeout ${timeoutMs} ms is too short: a lock needs at least ${sessionTimeoutMsMin} ms. ` +
+      "Raise the session timeout, or the server's maxSessionTimeout";
+  }
+
+  run(): Promise<LockContenderOutcome> {
+    this.#scheduleReport();
+    return this.#contender.run();
+  }
+
+  async take(outcome: LockContenderOutcome, stop: AbortSignal): Promise<ZooKeeperLease> {
+    if (outcome.do !== "granted") throw await this.#busyError("LOCK_BUSY", { state: "is busy", why: "responded" });
+    const isPatient = !this.#isImpatient;
+    await waitForFreshSessionLease(this.#zk.session, { clock: this.#clock, signal: stop, isPatient });
+    return this.#toLease(outcome);
+  }
+
+  /** Throws LOCK_TIMEOUT only if a server has reported a busy lock: a grant without a response may have been made. */
+  async timeOut({ waitMs }: WaitTimeout): Promise<never> {
+    if (this.#contender.isBusy) {
+      const state = `is still busy after ${formatDuration(waitMs)}`;
+      throw await this.#busyError("LOCK_TIMEOUT", { state, why: "late" });
+    }
+    const rest = await this.leave("late");
+    const what = `Cannot acquire ${this.#kind} "${this.#name}"`;
+    throw new BatonError("UNREACHABLE", `${what}: no server responded within ${formatDuration(waitMs)}${rest}`);
+  }
+
+  /** Returns a clause for the message about what stays on the servers; empty if it has left in time. */
+  leave(why: LeaveReason): Promise<string> {
+    return this.#leaving ??= this.#leaveOnce(why);
+  }
+
+  sessionEndedError(reason: unknown, cause: unknown): BatonError {
+    const code = reason instanceof BatonError && reason.code === "REFUSED" ? "REFUSED" : "UNREACHABLE";
+    const why = `the session ended before it was granted: ${errorMessage(reason)}`;
+    return new BatonError(code, `Cannot acquire ${this.#kind} "${this.#name}": ${why}`, { cause });
   }
 
   get #kind(): string {
     return this.#options.kind ?? "lock";
   }
 
-  /** Returns the deadline. A call that waits only for a response gives up after the session timeout. */
-  #deadline(): Deadline {
+  /** The limit of the wait. A call that waits only for a response gives up after the session timeout. */
+  get #waitMs(): number | undefined {
     const { wait = "forever" } = this.#options;
-    const waitMs = wait === "forever" ? undefined : this.#isImpatient ? this.#zk.session.timeoutMs : wait as number;
-    return startCallDeadline(this.#clock, waitMs, { sinceMs: this.#startedMs });
+    return wait === "forever" ? undefined : this.#isImpatient ? this.#zk.session.timeoutMs : wait as number;
   }
 
   get #isImpatient(): boolean {
@@ -255,37 +273,12 @@ class LockAcquisition {
     { state, why }: { readonly state: string; readonly why: LeaveReason },
   ): Promise<BatonError> {
     const reading = this.#protocol.readStatus().catch(() => null);
-    const [status, rest] = await Promise.all([this.#withinLeaveTime(why, reading), this.#leave(why)]);
+    const [status, rest] = await Promise.all([this.#withinLeaveTime(why, reading), this.leave(why)]);
     const who = status === null
       ? `no server responded in time with the holder's name${rest}`
       : describeLock(status, { guid: this.#contender.guid, nowMs: Date.now() });
     const kind = this.#kind.charAt(0).toUpperCase() + this.#kind.slice(1);
     return new BatonError(code, `${kind} "${this.#name}" ${state}: ${who}`);
-  }
-
-  /** Returns LOCK_TIMEOUT only if a server has reported a busy lock: a grant without a response may have been made. */
-  async #timeoutError({ waitMs }: WaitTimeout): Promise<BatonError> {
-    if (this.#contender.isBusy) {
-      return await this.#busyError("LOCK_TIMEOUT", {
-        state: `is still busy after ${formatDuration(waitMs)}`,
-        why: "late",
-      });
-    }
-    const rest = await this.#leave("late");
-    const what = `Cannot acquire ${this.#kind} "${this.#name}"`;
-    return new BatonError("UNREACHABLE", `${what}: no server responded within ${formatDuration(waitMs)}${rest}`);
-  }
-
-  #sessionEndedError(cause: unknown): BatonError {
-    const reason: unknown = this.#zk.session.ended.reason;
-    const code = reason instanceof BatonError && reason.code === "REFUSED" ? "REFUSED" : "UNREACHABLE";
-    const why = `the session ended before it was granted: ${errorMessage(reason)}`;
-    return new BatonError(code, `Cannot acquire ${this.#kind} "${this.#name}": ${why}`, { cause });
-  }
-
-  /** Leaves once. Returns a clause for the message about what stays on the servers; empty if it has left in time. */
-  #leave(why: LeaveReason): Promise<string> {
-    return this.#leaving ??= this.#leaveOnce(why);
   }
 
   async #leaveOnce(why: LeaveReason): Promise<string> {
@@ -300,13 +293,11 @@ class LockAcquisition {
     return withinLeaveTime({ session: this.#zk.session, clock: this.#clock, why }, work);
   }
 
-  #startReports(progressMs: number): () => void {
-    let cancel = () => {};
-    const next = () => {
-      cancel = this.#clock.startTimer(progressMs, () => void this.#reportWaiting().then(() => this.#isOver || next()));
-    };
-    next();
-    return () => cancel();
+  #scheduleReport(): void {
+    const { progressMs = 0, onWaiting } = this.#options;
+    if (this.#isOver || progressMs <= 0 || onWaiting === undefined) return;
+    const report = () => void this.#reportWaiting().then(() => this.#scheduleReport());
+    this.#cancelReport = this.#clock.startTimer(progressMs, report);
   }
 
   /** Reports the place in the queue. Ignores failures: the wait itself meets them too. */

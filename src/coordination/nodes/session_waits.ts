@@ -1,13 +1,13 @@
-/** Waits that depend on the state of a session. */
+/** Waits that depend on the state of a session, and the loop that acquires what a session can hold. */
 import type { ZooKeeperSession } from "../../protocols/zookeeper/zookeeper.ts";
 import { steadyLeaseMs } from "../../protocols/zookeeper/session_timing.ts";
 import { BatonError } from "../../base/errors.ts";
-import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { abortable, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { resultWithin } from "../../base/support/deadline.ts";
+import { resultWithin, startCallDeadline, WaitTimeout } from "../../base/support/deadline.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
-import { isTransientFailure } from "./node_requests.ts";
+import { isServerRefusal, isTransientFailure } from "./node_requests.ts";
 
 /** A watch and the number of the connection it was armed on. */
 export interface ArmedNodeWatch {
@@ -137,4 +137,72 @@ export async function waitForFreshSessionLease(session: ZooKeeperSession, { cloc
     isPatient ? () => {} : clock.startTimer(session.timeoutMs, () => reject(new BatonError("UNREACHABLE", why))),
   );
   await promise;
+}
+
+/** Minimum session timeout in milliseconds. A shorter session leaves no time to reconnect and to stop a command. */
+export const sessionTimeoutMsMin = 2000;
+
+/** What an attempt to acquire a lock and one to enter a barrier do differently. */
+export interface AcquisitionSteps<Outcome, Held> {
+  /** The message for a session timeout below the minimum. */
+  shortTimeoutMessage(timeoutMs: number): string;
+  /** Runs the step machine to its outcome. */
+  run(): Promise<Outcome>;
+  /** Returns what the session holds after this outcome, or throws what the outcome means. */
+  take(outcome: Outcome, stop: AbortSignal): Promise<Held>;
+  /** Throws the error for the end of the wait, or returns what was acquired at the same moment. */
+  timeOut(timeout: WaitTimeout): Promise<Held>;
+  /** Leaves, or gives back what was acquired. Only the first call has an effect. */
+  leave(why: LeaveReason): Promise<unknown>;
+  /** Returns the error for the end of the session, of which `cause` is the consequence. */
+  sessionEndedError(reason: unknown, cause: unknown): unknown;
+}
+
+/**
+ * Runs a step machine until it has acquired what it wants, the wait or the session ends, or the signal aborts. Rejects
+ * CONFIG for a session timeout that is too short, and with what `steps` throw; the attempt has left then, or has tried
+ * to as long as the reason allows. A signal of `startCallDeadline` limits the larger call that this one is part of.
+ */
+export async function runAcquisition<Outcome, Held>(
+  steps: AcquisitionSteps<Outcome, Held>,
+  { session, clock, signal, startedMs, waitMs }: {
+    readonly session: ZooKeeperSession;
+    readonly clock: Clock;
+    readonly signal: AbortSignal | undefined;
+    /** Start of the wait on the clock. */
+    readonly startedMs: number;
+    /** Without it, the wait has no limit. */
+    readonly waitMs: number | undefined;
+  },
+): Promise<Held> {
+  throwIfAborted(signal);
+  if (session.timeoutMs < sessionTimeoutMsMin) {
+    throw new BatonError("CONFIG", steps.shortTimeoutMessage(session.timeoutMs));
+  }
+  const stop = new AbortController();
+  using limit = startCallDeadline(clock, waitMs, { sinceMs: startedMs });
+  using _ends = new TaskScope(
+    onAbort(signal, (reason) => stop.abort(reason)),
+    onAbort(session.ended, (reason) => stop.abort(reason)),
+    onAbort(limit.signal, (reason) => stop.abort(reason)),
+  );
+  let leaveReason: LeaveReason = "responded";
+  try {
+    try {
+      const outcome = await abortable(steps.run(), stop.signal);
+      // An outcome and a request to stop may arrive in the same turn of the event loop: the request to stop wins.
+      throwIfAborted(stop.signal);
+      return await steps.take(outcome, stop.signal);
+    } catch (thrown) {
+      if (stop.signal.aborted) leaveReason = "stopped";
+      if (!(thrown instanceof WaitTimeout) || thrown !== stop.signal.reason) throw thrown;
+      leaveReason = "late";
+      return await steps.timeOut(thrown);
+    }
+  } catch (failure) {
+    await steps.leave(leaveReason);
+    // A request may fail with the end of the session before the session reports it.
+    const isOver = session.ended.aborted || isServerRefusal(failure, "SESSIONEXPIRED");
+    throw isOver && !signal?.aborted ? steps.sessionEndedError(session.ended.reason ?? failure, failure) : failure;
+  }
 }

@@ -92,9 +92,9 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a participant whose leave has no response in time gives up leaving",
     world: "barrier",
     changes: [{
-      in: "enter_barrier:BarrierEntry.#giveUp",
-      from: "    if (outcome === null) this.#leaveInBackground(passing);\n    if (outcome !== null",
-      to: "    if (outcome !== null",
+      in: "barrier_participant:BarrierParticipant.run",
+      from: 'if (step.do !== "drop") step',
+      to: 'if (this.#leaving !== null) this.#waits.stop();\n      if (step.do !== "drop") step',
     }],
     kinds: ["never served"],
     from: 22,
@@ -120,7 +120,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a participant whose wait has ended is not told that it may still be counted",
     world: "barrier",
     changes: [{
-      in: "enter_barrier:BarrierEntry.#giveUp",
+      in: "enter_barrier:BarrierEntry.timeOut",
       from: "was not complete within ${waited}: ${who}${rest}`",
       to: 'was not complete within ${waited}: ${who}${found === null ? rest : ""}`',
     }],
@@ -156,10 +156,9 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a member that cannot prove its lease at the start keeps its node",
     world: "barrier",
     changes: [{
-      in: "enter_barrier:BarrierEntry.#awaitFreshLease",
-      from: '        await this.#withinLeaveTime("stopped", this.#toMembership(outcome).release().catch(() => {}));\n' +
-        "        throwIfAborted(signal);",
-      to: "        throwIfAborted(signal);",
+      in: "enter_barrier:BarrierEntry.leave",
+      from: 'if (outcome?.do === "started") await',
+      to: 'if (outcome?.do === "left") await',
     }],
     kinds: ["never served"],
     from: 17,
@@ -169,9 +168,9 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a wait for a barrier ends after half of its time",
     world: "barrier",
     changes: [{
-      in: "enter_barrier:BarrierEntry.run",
-      from: 'wait === "forever" ? undefined : wait, { signal,',
-      to: 'wait === "forever" ? undefined : wait / 2, { signal,',
+      in: "enter_barrier:BarrierEntry.enter",
+      from: 'wait === "forever" ? undefined : wait,',
+      to: 'wait === "forever" ? undefined : wait / 2,',
     }],
     kinds: ["wait too short"],
     seeds: 20,

@@ -340,9 +340,9 @@ export const lockMutants: readonly Mutant[] = [
     name: "a wait for a lock ends after half of its time",
     world: "lock",
     changes: [{
-      in: "acquire_lock:LockAcquisition.#deadline",
-      from: "    return startCallDeadline(this.#clock, waitMs, { sinceMs: this.#startedMs });",
-      to: "    return startCallDeadline(this.#clock, waitMs && waitMs / 2, { sinceMs: this.#startedMs });",
+      in: "acquire_lock:LockAcquisition.#waitMs",
+      from: "this.#zk.session.timeoutMs : wait as number;",
+      to: "this.#zk.session.timeoutMs : (wait as number) / 2;",
     }],
     kinds: ["wait too short"],
     seeds: 20,
