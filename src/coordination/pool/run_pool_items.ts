@@ -175,7 +175,7 @@ class PoolRun {
       this.#runInBackground(() => component.release());
     }
     if (!this.#listsOnly) return;
-    if (hasContention) this.#claimer.expectContention();
+    if (hasContention) this.#claimer.continueElsewhere();
     await this.#claim(() => this.#claimableCount() > 0);
   }
 

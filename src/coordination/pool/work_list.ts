@@ -56,17 +56,8 @@ export class PoolWorkList {
     return items;
   }
 
-  isWaiting(item: string): boolean {
-    return this.#waiting.has(item);
-  }
-
   isEmpty(): boolean {
     return this.#waiting.size === 0;
-  }
-
-  /** Whether the item waits again after it was busy. */
-  wasBusy(item: string): boolean {
-    return this.#retried.has(item);
   }
 
   /** Moves items to the end of the list. */

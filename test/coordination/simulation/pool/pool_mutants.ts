@@ -66,18 +66,6 @@ export const poolMutants: readonly Mutant[] = [
     seeds: 60,
   },
   {
-    name: "an item whose lock is there in part is tried without a pause",
-    world: "pool",
-    changes: [{
-      in: "item_claimer:PoolItemClaimer.#tryClaim",
-      from: "      if (isNew) this.#existingLocks.add(item);\n",
-      to: "",
-    }],
-    kinds: ["busy loop", "never served", "too slow"],
-    seeds: 1,
-    faults: "test/world/found/partial_lock_without_a_pause.json",
-  },
-  {
     name: "a result is stored after its item is released",
     world: "pool",
     changes: [{
