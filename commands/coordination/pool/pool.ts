@@ -28,8 +28,11 @@ export const poolCommand = defineCommand({
     "With --items, the call starts the next item when one has ended, until it has run all that are free, and " +
     "prints a summary. With --query it runs one round, of at most -j items, and the next call, for example of the " +
     "same cron job on another machine, runs others. --one-round and --loop choose the other way. A call runs each " +
-    "item of its list once. If several calls have the same list, use --done-ttl, so that they skip completed " +
-    "items, or let the query omit completed items.",
+    "item of its list once.",
+    "Calls with --items that run at the same time share their list, on all machines: an item that exited with 0 in " +
+    "one of them is not run again in the others, also if its call has ended. An item that failed, or whose call was " +
+    "killed, may run in another call. When the last of these calls has ended, the next call runs all items again; " +
+    "with --done-ttl, it skips the items that exited with 0. A query has to omit the items that are done.",
     "Exit codes: 0 if all items exited with 0, or there was nothing to do; 123 if an item failed, as with xargs; " +
     "75 if other calls process all items, or as many items as --total allows; 81 if the component is locked. An " +
     "item that was stopped because its lock was lost, or whose command could not be started, gives the exit code " +
@@ -48,7 +51,8 @@ export const poolCommand = defineCommand({
     "the list, and prints the difference.",
     "baton pool status COMPONENT prints running items, and with --done-ttl the results of items; with --items or " +
     "--query also free items.",
-    "baton pool clear COMPONENT clears the results of items, so that they run again; with --items or --query only " +
+    "baton pool clear COMPONENT clears the results of items, so that they run again, also in calls that share a list " +
+    "and start later; with --items or --query only " +
     "of these items. It also removes all stored data of a component that is no longer used.",
   ],
   examples: [

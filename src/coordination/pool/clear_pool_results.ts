@@ -34,6 +34,7 @@ export async function clearPoolResults(
       path.ended,
       path.failed,
       path.runs,
+      path.shared,
       queue,
       holders,
       lock,

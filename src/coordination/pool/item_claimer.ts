@@ -75,6 +75,7 @@ export class PoolItemClaimer {
     this.#zk = zk;
     this.#options = options;
     this.#startedMs = options.clock.now();
+    if (options.resultStore === null) this.#completedAtStart = new Set();
   }
 
   /**
@@ -96,21 +97,28 @@ export class PoolItemClaimer {
         return claimed;
       }
       this.#markTaken(item, claimed);
-      if (++this.#misses > 1) this.continueElsewhere(); // a single busy item is no sign of contention
+      if (++this.#misses > 1) this.#continueElsewhere(); // a single busy item is no sign of contention
     }
     return null;
   }
 
+  /** Notes that other runs are claiming items of the same list, and have completed some. */
+  expectContention(): void {
+    this.#misses = 1;
+    this.#nextListMs = 0;
+    this.#continueElsewhere();
+  }
+
   /** Continues at a random place, because other runs are claiming items of the same list. */
-  continueElsewhere(): void {
+  #continueElsewhere(): void {
     const next = this.#options.workList.nextWaitingItems(placesMax);
     this.#options.workList.defer(next.slice(0, Math.floor(Math.random() * next.length)));
   }
 
   #markTaken(item: string, state: ClaimFailure): void {
-    const { workList } = this.#options;
-    if (state === "completed") workList.markSkipped(item);
-    else if (state === "busy") workList.markBusy(item);
+    const { workList, records } = this.#options;
+    if (state === "busy") workList.markBusy(item);
+    else if (state === "completed" || records.shared.startedAt !== null) workList.markSkipped(item);
     else workList.markEndedSince(item);
   }
 
@@ -223,21 +231,25 @@ export class PoolItemClaimer {
   }
 
   /**
-   * Lists the items that other runs completed, which is cheaper than looking at each item. Items of the first list are
-   * tried last, because their results may expire.
+   * Lists the items that other runs completed, which is cheaper than looking at each item. Items whose result was kept
+   * at the start are tried last, because their results may expire.
    */
   async refreshCompleted(): Promise<void> {
-    const { resultStore, clock } = this.#options;
-    if (resultStore === null || (this.#listing === null && clock.now() < this.#nextListMs)) return;
-    this.#listing ??= this.#listCompleted(resultStore).finally(() => this.#listing = null);
+    if (this.#listing === null && this.#options.clock.now() < this.#nextListMs) return;
+    this.#listing ??= this.#listCompleted().finally(() => this.#listing = null);
     await this.#listing;
   }
 
-  async #listCompleted(resultStore: ItemResultStore): Promise<void> {
-    const { clock } = this.#options;
+  async #listCompleted(): Promise<void> {
+    const { clock, workList, records, resultStore } = this.#options;
     const fromMs = clock.now();
     // If the list fails, each item is looked at.
-    await resultStore.listCompletedItems().then((done) => this.#skipCompleted(done), () => {});
+    if (resultStore !== null) {
+      await resultStore.listCompletedItems().then((done) => this.#skipCompleted(done), () => {});
+    } else {
+      const listing = records.listDone((item) => workList.isWaiting(item));
+      await listing.then((done) => done.forEach((item) => workList.markSkipped(item)), () => {});
+    }
     this.#nextListMs = clock.now() + Math.max(relist.ms, relist.times * (clock.now() - fromMs));
   }
 

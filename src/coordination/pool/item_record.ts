@@ -1,28 +1,29 @@
 /**
- * Decides whether a list of items may be too old for an item. The record of an item says that it runs, or at which
- * transaction it ended. Pure. The protocol is in docs/protocol/pool.md.
+ * Decides whether a list of items may be too old for an item, and whether calls that share a list have done it. The
+ * record of an item says that it runs, or at which transaction it ended. Pure. The protocol is in docs/protocol/pool.md.
  */
 import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 
 export type PoolItemRecord =
   /** The item runs; or it ran, and its run ended before it could update the record. Then the holder's node is gone. */
   | { readonly state: "running"; readonly holder: string }
-  /** The item ended at this transaction or before it. */
-  | { readonly state: "ended"; readonly zxid: bigint };
+  /** The item ended at this transaction or before it. `isDone`: it exited with 0. */
+  | { readonly state: "ended"; readonly zxid: bigint; readonly isDone: boolean };
 
 /** Formats the record of an item that runs. `holder` is the name of the node that holds the item's lock. */
 export const formatRunningItemRecord = (holder: string): Uint8Array => encodeJson({ holder });
 
 /** Formats the record of an item that ended at `zxid`. Null stands for the transaction that writes the record. */
-export function formatEndedItemRecord(zxid: bigint | null): Uint8Array {
-  return encodeJson(zxid === null ? {} : { ended: String(zxid) });
+export function formatEndedItemRecord(zxid: bigint | null, { isDone }: { readonly isDone: boolean }): Uint8Array {
+  return encodeJson({ ...(zxid === null ? {} : { ended: String(zxid) }), ...(isDone ? { done: true } : {}) });
 }
 
 /** Parses the record of an item. Unknown data counts as an end at `mzxid`, the node's last transaction. */
 export function parseItemRecord(data: Uint8Array, mzxid: bigint): PoolItemRecord {
-  const { holder, ended } = parseJsonFields(data);
+  const { holder, ended, done } = parseJsonFields(data);
   if (typeof holder === "string") return { state: "running", holder };
-  return { state: "ended", zxid: typeof ended === "string" && /^\d{1,19}$/.test(ended) ? BigInt(ended) : mzxid };
+  const zxid = typeof ended === "string" && /^\d{1,19}$/.test(ended) ? BigInt(ended) : mzxid;
+  return { state: "ended", zxid, isDone: done === true };
 }
 
 /**
@@ -31,6 +32,14 @@ export function parseItemRecord(data: Uint8Array, mzxid: bigint): PoolItemRecord
  */
 export function isItemListValid(record: PoolItemRecord, listedAt: bigint): boolean {
   return record.state === "ended" && record.zxid < listedAt;
+}
+
+/**
+ * Whether an item was done since the shared list began at `startedAt`. An item that failed was not, nor one whose run
+ * was killed: they may run in other calls.
+ */
+export function isDoneInSharedList(record: PoolItemRecord, startedAt: bigint): boolean {
+  return record.state === "ended" && record.isDone && record.zxid > startedAt;
 }
 
 /** Whether a list still needs the record. `oldest` is the start of the oldest list in use; null if there is none. */

@@ -1,8 +1,8 @@
 /**
  * Writes and deletes the records of running items, and announces the lists of --query that need them. The transaction
  * that acquires an item's lock creates its record. After the item has ended, the record tells so to runs whose list is
- * older than the end. It is deleted when no such list is left. item_record.ts makes the decisions; the protocol is in
- * docs/protocol/pool.md.
+ * older than the end, and to those that share a list. It is deleted when no such list is left. item_record.ts makes the
+ * decisions; the protocol is in docs/protocol/pool.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
@@ -21,6 +21,7 @@ import {
   findOtherItemLists,
   formatEndedItemRecord,
   formatRunningItemRecord,
+  isDoneInSharedList,
   isItemListValid,
   isItemRecordNeeded,
   itemListNodeName,
@@ -28,6 +29,7 @@ import {
   type PoolItemRecord,
 } from "./item_record.ts";
 import { type PoolItemNode, PoolItemTree } from "./item_tree.ts";
+import { SharedPoolList } from "./shared_list.ts";
 import type { PoolPath } from "./pool_path.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { withinLeaveTime } from "../nodes/session_waits.ts";
@@ -41,12 +43,14 @@ export class PoolItemRecords {
   readonly #acl: Acl[];
   readonly #clock: Clock;
   readonly #tree: PoolItemTree;
-  /** The lists of this run and of others. */
+  /** The lists of queries of this run and of others. */
   readonly lists: PoolLists;
+  /** The list that this run shares with others. */
+  readonly shared: SharedPoolList;
   /** The shards that exist, as far as this run knows. */
   #shards = new Set<string>();
   #hasTree = false;
-  /** Whether a record was kept because another run had a list. */
+  /** Whether a record was kept because a list was in use. */
   #keptRecords = false;
 
   constructor(zk: ZooKeeper, options: { readonly path: PoolPath; readonly acl: Acl[]; readonly clock: Clock }) {
@@ -55,7 +59,8 @@ export class PoolItemRecords {
     this.#acl = options.acl;
     this.#clock = options.clock;
     this.#tree = new PoolItemTree(zk, options.path.records);
-    this.lists = new PoolLists(zk, options);
+    this.shared = new SharedPoolList(zk, options);
+    this.lists = new PoolLists(zk, { ...options, shared: this.shared });
   }
 
   /** Must be called before a list is requested. From now on, no item of the previous list may be claimed. */
@@ -63,9 +68,9 @@ export class PoolItemRecords {
     await Promise.all([this.lists.begin(), this.#listShards()]);
   }
 
-  /** Must be called instead of `beginList` for a list that does not change: its items run in any case. */
-  async detectOtherLists(): Promise<void> {
-    await Promise.all([this.lists.detectOthers(), this.#listShards()]);
+  /** Must be called instead of `beginList` for a list that does not change: other runs share it. */
+  async joinSharedList(): Promise<void> {
+    await Promise.all([this.shared.join(), this.#listShards()]);
   }
 
   /** Returns the requests to create a record, for the transaction that creates the node `holder` of the item's lock. */
@@ -102,32 +107,50 @@ export class PoolItemRecords {
 
   /**
    * Writes that the item runs, under its lock, which `holder` holds. Returns the request that undoes this if the item
-   * is not started; null if the item ended, or may have ended, since the list was requested.
+   * is not started; null if the item ended, or may have ended, since the list was requested, or was done since the
+   * shared list began.
    */
   async recordRunning(item: string, holder: string): Promise<MultiRequest | null> {
     return await retryOnConnectionLoss(this.#zk, () => this.#tryRecordRunning(item, holder), { clock: this.#clock });
   }
 
-  /** Whether the item ended after the list was requested. */
+  /** Whether the item ended after the list was requested, or was done after the shared list began. */
   async hasEndedSince(item: string): Promise<boolean> {
-    const { listedAt } = this.lists;
     const path = this.#tree.nodeOf(item);
-    if (listedAt === null || await this.#zk.exists(path) === null) return false;
+    if (await this.#zk.exists(path) === null) return false;
     const found = await nullIfNoNode(this.#zk.getData(path));
     const record = found === null ? null : parseItemRecord(found.data, found.stat.mzxid);
-    return record?.state === "ended" && !isItemListValid(record, listedAt);
+    return record?.state === "ended" && !this.#mayRun(record);
+  }
+
+  /** Returns the wanted items that were done since the shared list began. */
+  async listDone(isWanted: (item: string) => boolean): Promise<string[]> {
+    const shards = this.shared.startedAt === null ? [] : await this.#tree.listUsedShards() ?? [];
+    const rows = (await Promise.all(shards.map((shard) => this.#tree.readRows(shard, isWanted)))).flat();
+    return rows.filter((row) => !this.#mayRun(itemRecordOf(row))).map(({ item }) => item);
+  }
+
+  /** Whether this run may run the item of the record, whose lock it holds: the holder in the record is gone. */
+  #mayRun(record: PoolItemRecord): boolean {
+    const { startedAt } = this.shared;
+    if (startedAt !== null) return !isDoneInSharedList(record, startedAt);
+    const { listedAt } = this.lists;
+    return listedAt === null || isItemListValid(record, listedAt);
   }
 
   /**
-   * Returns the requests for the transaction that releases the lock. They record the end, or, if no other run has a
-   * list, delete the record.
+   * Returns the requests for the transaction that releases the lock. They record the end, or, if no list needs it,
+   * delete the record.
    */
-  endRequests(item: string, { isMissing = false }: { readonly isMissing?: boolean } = {}): MultiRequest[] {
+  endRequests(
+    item: string,
+    { isDone, isMissing = false }: { readonly isDone: boolean; readonly isMissing?: boolean },
+  ): MultiRequest[] {
     const path = this.#tree.nodeOf(item);
-    const alone = this.lists.noOtherListCheck();
+    const alone = this.shared.startedAt === null ? this.lists.noOtherListCheck() : null;
     if (alone !== null) return isMissing ? [alone] : [alone, { type: "delete", path, version: -1 }];
     this.#keptRecords = true;
-    const data = formatEndedItemRecord(null);
+    const data = formatEndedItemRecord(null, { isDone });
     return isMissing ? this.#createWithParents(item, data) : [{ type: "setData", path, data, version: -1 }];
   }
 
@@ -138,7 +161,7 @@ export class PoolItemRecords {
     if (shard !== undefined) await this.#clear([shard], { isOwnOver: false });
   }
 
-  /** Clears all shards at the end of a run, unless another run has a list; that run clears them. */
+  /** Clears all shards at the end of a run that has left its shared list, unless a list is in use. */
   async clearAllIfLast(): Promise<void> {
     if (!this.#keptRecords && this.lists.listedAt === null) return;
     const shards = await this.#tree.listUsedShards() ?? [];
@@ -208,27 +231,23 @@ export class PoolItemRecords {
     if (found === null) return undefined;
     const { version, mzxid } = found.stat;
     const record = parseItemRecord(found.data, mzxid);
-    const undo = (zxid: bigint | null): MultiRequest => ({
-      type: "setData",
-      path,
-      data: formatEndedItemRecord(zxid),
-      version: -1,
-    });
-    if (record.state === "running" && record.holder === holder) return undo(null);
-    const { listedAt } = this.lists;
-    if (listedAt === null || isItemListValid(record, listedAt)) {
+    const isDone = record.state === "ended" && record.isDone;
+    const data = formatEndedItemRecord(record.state === "ended" ? record.zxid : null, { isDone });
+    const undo: MultiRequest = { type: "setData", path, data, version: -1 };
+    if (record.state === "running" && record.holder === holder) return undo;
+    if (this.#mayRun(record)) {
       await this.#zk.setData(path, formatRunningItemRecord(holder), version);
-      return undo(record.state === "ended" ? record.zxid : null);
+      return undo;
     }
     // A killed run has not recorded the end; the item has ended by now.
-    if (record.state === "running") await this.#zk.setData(path, formatEndedItemRecord(null), version);
+    if (record.state === "running") await this.#zk.setData(path, data, version);
     return null;
   }
 
   async #clear(shards: readonly string[], own: { readonly isOwnOver: boolean }): Promise<void> {
-    for (const shard of shards) {
+    await Promise.all(shards.map(async (shard) => {
       const rows = await this.#tree.readRows(shard);
-      if (rows.length === 0) continue;
+      if (rows.length === 0) return;
       // Read after the records: a list that is requested from now on is newer than all these ends.
       const oldest = await this.lists.oldestListStart(own);
       const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
@@ -237,9 +256,9 @@ export class PoolItemRecords {
       const killed = rows.filter((row, index) => itemRecordOf(row).state === "running" && isRunning[index] === false);
       await this.#tree.forEachInBatches(
         killed,
-        ({ path, stat }) => this.#zk.setData(path, formatEndedItemRecord(null), stat.version),
+        ({ path, stat }) => this.#zk.setData(path, formatEndedItemRecord(null, { isDone: false }), stat.version),
       );
-    }
+    }));
   }
 
   async #isRunning(row: PoolItemNode): Promise<boolean> {
@@ -260,23 +279,26 @@ class PoolLists {
   readonly #runs: string;
   readonly #acl: Acl[];
   readonly #clock: Clock;
+  readonly #shared: SharedPoolList;
   readonly #guid = newGuid();
   #listedAt: bigint | null = null;
-  /** The version of `runs` at which no other run had a list; null if one had, or if it is unknown. */
+  /** The version of `runs` at which no other list was in use; null if one was, or if it is unknown. */
   #noOtherListVersion: number | null = null;
 
-  constructor(zk: ZooKeeper, { path, acl, clock }: {
+  constructor(zk: ZooKeeper, { path, acl, clock, shared }: {
     readonly path: Pick<PoolPath, "runs">;
     readonly acl: Acl[];
     readonly clock: Clock;
+    readonly shared: SharedPoolList;
   }) {
     this.#zk = zk;
+    this.#shared = shared;
     this.#runs = path.runs;
     this.#acl = acl;
     this.#clock = clock;
   }
 
-  /** The transaction at which the list was requested; null for a list that does not change. */
+  /** The transaction at which the list was requested; null if this run has none. */
   get listedAt(): bigint | null {
     return this.#listedAt;
   }
@@ -285,22 +307,13 @@ class PoolLists {
   async begin(): Promise<void> {
     this.#noOtherListVersion = null;
     await retryOnConnectionLoss(this.#zk, async () => {
-      const { listed, looked } = await this.#announce();
+      const { listed, isAlone } = await this.#announce();
       this.#listedAt = listed.mzxid;
-      this.#noOtherListVersion = looked.length === 0 ? listed.version : null;
+      this.#noOtherListVersion = isAlone ? listed.version : null;
     }, { clock: this.#clock });
   }
 
-  /** Detects lists of other runs, for a run that announces none. */
-  async detectOthers(): Promise<void> {
-    await retryOnConnectionLoss(this.#zk, async () => {
-      // The responses have this order: a list that begins between both increases the version.
-      const [runs, others] = await Promise.all([nullIfNoNode(this.#zk.getData(this.#runs)), this.#otherLists()]);
-      this.#noOtherListVersion = runs !== null && others.length === 0 ? runs.stat.version : null;
-    }, { clock: this.#clock });
-  }
-
-  /** A check that succeeds only while no other run has a list; null if one has. */
+  /** A check that succeeds only while no other list is in use; null if one is. */
   noOtherListCheck(): MultiRequest | null {
     return this.#noOtherListVersion === null
       ? null
@@ -314,9 +327,10 @@ class PoolLists {
 
   /** Returns the start of the oldest list, including this run's own list unless it is over; null if there is none. */
   async oldestListStart({ isOwnOver }: { readonly isOwnOver: boolean }): Promise<bigint | null> {
-    const names = await this.#otherLists();
+    const [names, shared] = await Promise.all([this.#otherLists(), this.#shared.readStart()]);
     const stats = await Promise.all(names.map((name) => this.#zk.exists(`${this.#runs}/${name}`)));
     const begun = stats.flatMap((stat) => (stat === null ? [] : [stat.mzxid]));
+    if (shared !== null) begun.push(shared);
     if (!isOwnOver && this.#listedAt !== null) begun.push(this.#listedAt);
     return begun.reduce<bigint | null>((least, one) => (least === null || one < least ? one : least), null);
   }
@@ -336,6 +350,11 @@ class PoolLists {
     return findOtherItemLists(await readChildNames(this.#zk, this.#runs), this.#guid);
   }
 
+  async #hasOthers(): Promise<boolean> {
+    const [names, shared] = await Promise.all([this.#otherLists(), this.#shared.readStart()]);
+    return names.length > 0 || shared !== null;
+  }
+
   /** Creates or rewrites this run's own node and increases the version of `runs`, in one transaction. */
   async #announce() {
     const path = `${this.#runs}/${itemListNodeName(this.#guid)}`;
@@ -348,11 +367,11 @@ class PoolLists {
     for (let tries = 1;; tries++) {
       const parents = hasRuns ? [] : [createContainerRequest(this.#runs, this.#acl)];
       const showing = this.#zk.multi([...parents, isThere ? touch : make, raise]);
-      const looking = this.#otherLists();
+      const looking = this.#hasOthers();
       looking.catch(() => {}); // handled below
       try {
         const raised = (await showing).at(-1);
-        if (raised?.type === "setData") return { listed: raised.stat, looked: await looking };
+        if (raised?.type === "setData") return { listed: raised.stat, isAlone: !await looking };
       } catch (thrown) {
         if (tries === triesMax || !isServerRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
         if (isServerRefusal(thrown, "NODEEXISTS")) {

@@ -52,12 +52,13 @@ export class PoolItemTree {
     return (await readChildNames(this.#zk, shard)).map(decodeLockName);
   }
 
-  async readRows(shard: string): Promise<PoolItemNode[]> {
-    const names = await readChildNames(this.#zk, shard);
-    const rows = await mapInBatches(names, batchSize, async (name): Promise<PoolItemNode | null> => {
-      const path = `${shard}/${name}`;
+  /** Reads the nodes of a shard, or of its wanted items. */
+  async readRows(shard: string, isWanted: (item: string) => boolean = () => true): Promise<PoolItemNode[]> {
+    const items = (await this.listItems(shard)).filter(isWanted);
+    const rows = await mapInBatches(items, batchSize, async (item): Promise<PoolItemNode | null> => {
+      const path = `${shard}/${encodeLockName(item, "an item")}`;
       const found = await nullIfNoNode(this.#zk.getData(path));
-      return found === null ? null : { item: decodeLockName(name), path, data: found.data, stat: found.stat };
+      return found === null ? null : { item, path, data: found.data, stat: found.stat };
     });
     return rows.filter((row) => row !== null);
   }

@@ -33,7 +33,9 @@ export interface PoolPath {
   readonly own: string;
   /** The parent of the nodes with which runs announce their shared settings and their lists. */
   readonly runs: string;
-  /** The tree of records of items that run, or that ended while another run had a list. */
+  /** The container of the runs that share a list. */
+  readonly shared: string;
+  /** The tree of records of items that run, or that ended while a list was in use. */
   readonly records: string;
   /** The templates as given. */
   readonly templates: PoolTemplates;
@@ -84,6 +86,7 @@ export function poolPath(
     total: lockPathAt(`${own}/total`),
     own,
     runs: `${own}/runs`,
+    shared: `${own}/shared`,
     records: `${own}/records`,
     templates,
     places: { component: placeOf(componentPath), item: placeOf(itemTemplate) },

@@ -7,19 +7,15 @@ import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import { ProgressLine } from "../../base/terminal/progress.ts";
 import type { PoolJobLog } from "./pool_job_log.ts";
-import type { PoolItemSource } from "./pool_source.ts";
 
 /** When progress appears, and how often it changes, in milliseconds. Rarely, because commands use the same terminal. */
 const progressMs = { after: 2000, every: 1000 };
-/** A hint for calls without --done-ttl: two with the same list may both run an item, one after the other. */
-const sharedListHint = "baton: other calls run items of this list, too; with --done-ttl 1d each item runs once a day\n";
 /** The maximum number of failed items in the summary. */
 const namedMax = 3;
 
 /** The options of a run that matter for its report. */
 export interface PoolReportOptions {
   readonly component: string;
-  readonly items: Pick<PoolItemSource, "kind">;
   /** Whether the run processes all items, not only -j of them. */
   readonly loop: boolean;
   readonly quiet: boolean;
@@ -27,8 +23,6 @@ export interface PoolReportOptions {
   readonly values: {
     /** Whether to show progress even if stderr is not a terminal. */
     readonly progress: boolean;
-    /** How long results are kept, in milliseconds. */
-    readonly doneTtl?: number | undefined;
   };
 }
 
@@ -43,7 +37,6 @@ export class PoolReport implements Disposable {
   readonly #failed: string[] = [];
   #counts: PoolCounts | null = null;
   #isSummarized = false;
-  #isShared = false;
 
   constructor(options: PoolReportOptions, io: Io, { clock, jobLog }: {
     readonly clock: Clock;
@@ -72,11 +65,10 @@ export class PoolReport implements Disposable {
   }
 
   /** Notes that the last try of an item has ended. */
-  itemEnded({ item, result, counts, left, isShared }: PoolItemEnd): void {
+  itemEnded({ item, result, counts, left }: PoolItemEnd): void {
     this.jobLog?.write(item);
     if (result === "failed" && this.#failed.length < namedMax) this.#failed.push(item);
     this.#counts = counts;
-    this.#isShared ||= isShared;
     const note = counts.failed === 0 ? "" : `${counts.failed} failed`;
     this.#progress.set({ note, total: counts.done + counts.failed + left });
     this.#progress.add(1);
@@ -87,13 +79,12 @@ export class PoolReport implements Disposable {
    * and prints nothing if all is well.
    */
   summarize(counts = this.#counts): void {
-    const { quiet, verbose, loop, component, items, values } = this.#options;
+    const { quiet, verbose, loop, component } = this.#options;
     if (counts === null || quiet || this.#isSummarized) return;
     this.#isSummarized = true;
     if (!loop && !verbose && counts.failed === 0 && !this.io.stderrIsTerminal) return;
     const elapsedMs = this.#clock.now() - this.#startMs;
     this.io.err(`baton: ${poolSummaryText(component, counts, { failed: this.#failed, elapsedMs })}\n`);
-    if (this.#isShared && items.kind !== "query" && values.doneTtl === undefined) this.io.err(sharedListHint);
   }
 
   [Symbol.dispose](): void {

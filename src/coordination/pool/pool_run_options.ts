@@ -23,12 +23,18 @@ export interface PoolRunOptions {
   readonly loop: boolean;
   /** How often a failed item is run again, immediately and under the same lock. */
   readonly retries: number;
-  /** How long results are kept and completed items not run again, in milliseconds; null if results are not kept. */
+  /**
+   * How long results are kept and completed items not run again, in milliseconds; null if results are not kept longer
+   * than runs share the list.
+   */
   readonly rememberMs: number | null;
   readonly wait: PoolWait;
   /** Returns the items in their order. Called under the component's lock. */
   list(component: Lease): Promise<readonly string[]>;
-  /** Whether `list` may return other items later. */
+  /**
+   * Whether `list` may return other items later. A list that does not change is shared with the other runs that have
+   * one at the same time: an item that one of them has done is not run again.
+   */
   readonly listsAgain: boolean;
   run(job: PoolJob): Promise<PoolJobEnd>;
   /** Prepares a job; used instead of `run` for an item that is claimed ahead and may be released without being run. */
@@ -62,8 +68,6 @@ export interface PoolItemEnd {
   readonly counts: PoolCounts;
   /** The number of items that this run still has to run. */
   readonly left: number;
-  /** Whether other runs have held items of the list. */
-  readonly isShared: boolean;
 }
 
 export interface PoolJob {

@@ -114,6 +114,7 @@ class PoolRun {
       this.#releaseClaimed(0);
       for (const permit of this.#permits.takeSpare(0)) this.#runInBackground(() => permit.release());
       while (this.#closing.size > 0) await Promise.all(this.#closing);
+      if (!this.#mayRunOn) await this.#records.shared.leave();
       await this.#cleanup.cleanRest(this.#zk);
       if (this.#options.closesSession !== true) await this.#records.lists.end();
       // The last step: a run with other settings then finds no running job, and all results stored.
@@ -157,8 +158,8 @@ class PoolRun {
   async #listAndClaim(): Promise<void> {
     const { path, clock, stop, limit = stop } = this.#options;
     const signals = { stop, limit: this.#isListed ? stop : limit };
-    let hasContention = false;
-    const lock = (refused: AbortSignal) => this.#lock({ ...signals, refused }, () => hasContention = true);
+    let wasQueued = false;
+    const lock = (refused: AbortSignal) => this.#lock({ ...signals, refused }, () => wasQueued = true);
     const component = await this.#membership.joinDuring(lock, signals.limit);
     this.#isListed = true;
     try {
@@ -168,21 +169,20 @@ class PoolRun {
       throwIfAborted(component.lost);
       checkPoolItems(path, items); // before an item is started
       this.#workList.update(items);
+      if (wasQueued || this.#records.shared.hasOthers) this.#claimer.expectContention();
       this.#isAtTotal = false;
       if (!this.#listsOnly) await this.#claim(() => this.#claimableCount() > 0);
     } finally {
       // Sent before an item is started, and not awaited: the next call can choose items.
       this.#runInBackground(() => component.release());
     }
-    if (!this.#listsOnly) return;
-    if (hasContention) this.#claimer.continueElsewhere();
-    await this.#claim(() => this.#claimableCount() > 0);
+    if (this.#listsOnly) await this.#claim(() => this.#claimableCount() > 0);
   }
 
   /** Reads the list. The list of a query may be older than the end of an item on it. */
   async #readList(component: Lease): Promise<readonly string[]> {
     const { list, listsAgain } = this.#options;
-    if (!listsAgain) return (await Promise.all([list(component), this.#records.detectOtherLists()]))[0];
+    if (!listsAgain) return (await Promise.all([list(component), this.#records.joinSharedList()]))[0];
     this.#workList.clearWaiting();
     await this.#records.beginList();
     return await list(component);
@@ -203,12 +203,13 @@ class PoolRun {
   }
 
   /**
-   * Whether the component is unlocked before items are claimed. With stored results, a run reads under the lock of an
-   * item whether another run completed it. Without them, the lock of the component prevents other runs from claiming
-   * the same items.
+   * Whether the component is unlocked before items are claimed. With stored results, and with a shared list, a run reads
+   * under the lock of an item whether another run completed it. Otherwise the lock of the component prevents other runs
+   * from claiming the same items.
    */
   get #listsOnly(): boolean {
-    return this.#options.loop && this.#options.rememberMs !== null;
+    const { loop, rememberMs, listsAgain } = this.#options;
+    return loop && (rememberMs !== null || !listsAgain);
   }
 
   /** The number of items that may still be claimed. Without `loop`, ended items count, too. */
@@ -315,8 +316,7 @@ class PoolRun {
     this.#startClaimed(); // first, because the rest can be done in parallel
     if (end !== null && end.result !== "not_started") {
       const left = this.#workList.unfinishedCount();
-      const isShared = this.#workList.isShared();
-      this.#options.onItemEnded?.({ item, result: end.result, counts: this.#workList.counts(), left, isShared });
+      this.#options.onItemEnded?.({ item, result: end.result, counts: this.#workList.counts(), left });
     }
     if (end !== null && !end.keepsLock) this.#runInBackground(() => this.#results.write(claimed, end));
     this.#isAtTotal = false;
@@ -494,13 +494,16 @@ class ItemResults {
     const by = `${info.user}@${info.host}:${info.pid}`;
     const isKept = rememberMs !== null && lease.isHeld();
     const ended = isKept ? { result, what, by, atMs, untilMs: atMs + rememberMs } : null;
-    if (ended === null || !await this.#writeAndRelease(claimed, ended)) await this.#release(claimed);
+    if (ended !== null && await this.#writeAndRelease(claimed, ended)) return;
+    await this.#release(claimed, result === "done");
   }
 
   /** Returns false if the lock was not released. */
   async #writeAndRelease({ item, lease }: ClaimedPoolItem, ended: ItemResult): Promise<boolean> {
     try {
-      await lease.releaseWith([...this.#records.endRequests(item), this.#resultStore.createRequest(item, ended)]);
+      const isDone = ended.result === "done";
+      const ending = this.#records.endRequests(item, { isDone });
+      await lease.releaseWith([...ending, this.#resultStore.createRequest(item, ended)]);
       return true;
     } catch {
       // The node exists, a parent is missing, or no response arrived: store first, with retries, and release later.
@@ -518,11 +521,11 @@ class ItemResults {
    * Releases the lock. A record that cannot be updated still says that the item runs, but readers see that its holder
    * is gone.
    */
-  async #release({ item, lease }: ClaimedPoolItem): Promise<void> {
+  async #release({ item, lease }: ClaimedPoolItem, isDone: boolean): Promise<void> {
     const { clock } = this.#options;
     const isWanted = () => lease.isHeld();
     for (let tries = 0, isMissing = false; tries < correctionsMax && isWanted(); tries++) {
-      const endRequests: MultiRequest[] = this.#records.endRequests(item, { isMissing });
+      const endRequests: MultiRequest[] = this.#records.endRequests(item, { isDone, isMissing });
       try {
         return await retryOnConnectionLoss(this.#zk, () => lease.releaseWith(endRequests), { clock, isWanted });
       } catch (thrown) {

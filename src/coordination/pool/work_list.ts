@@ -7,7 +7,7 @@ export interface PoolCounts {
   readonly failed: number;
   /** Items that another run held when they were last tried, or has processed since the list was requested. */
   readonly busy: number;
-  /** Items that completed earlier and whose result is still kept. */
+  /** Items that other runs of the shared list have done, or whose result is still kept. */
   readonly skipped: number;
   /** Items that were not tried, because the run had no room or was stopped. */
   readonly remaining: number;
@@ -19,8 +19,6 @@ export class PoolWorkList {
   readonly #busy = new Set<string>();
   /** Items that other runs processed after the list was requested; the list does not say whether to run them again. */
   readonly #endedSince = new Set<string>();
-  /** Waiting items that were busy when they were tried before. */
-  readonly #retried = new Set<string>();
   readonly #skipped = new Set<string>();
   readonly #running = new Set<string>();
   /** Items that this run has processed. */
@@ -35,7 +33,6 @@ export class PoolWorkList {
     }
     this.#busy.clear();
     this.#endedSince.clear();
-    this.#retried.clear();
     this.#skipped.clear();
     for (const item of items) if (!this.#running.has(item) && !this.#finished.has(item)) this.#waiting.add(item);
   }
@@ -43,7 +40,6 @@ export class PoolWorkList {
   /** Removes waiting items before a new list is requested. */
   clearWaiting(): void {
     this.#waiting.clear();
-    this.#retried.clear();
   }
 
   /** Returns the next `count` items to try. */
@@ -54,6 +50,10 @@ export class PoolWorkList {
       items.push(item);
     }
     return items;
+  }
+
+  isWaiting(item: string): boolean {
+    return this.#waiting.has(item);
   }
 
   isEmpty(): boolean {
@@ -80,7 +80,7 @@ export class PoolWorkList {
     return this.#endedSince.size > 0;
   }
 
-  /** Notes that the item completed earlier, and that its result is still kept. */
+  /** Notes that another run of the shared list has done the item, or that its result is still kept. */
   markSkipped(item: string): void {
     if (this.#waiting.delete(item)) this.#skipped.add(item);
   }
@@ -115,21 +115,13 @@ export class PoolWorkList {
 
   /** Moves busy items to the end of the waiting ones, to be tried again. */
   retryBusy(): void {
-    for (const item of this.#busy) {
-      this.#waiting.add(item);
-      this.#retried.add(item);
-    }
+    for (const item of this.#busy) this.#waiting.add(item);
     this.#busy.clear();
   }
 
   /** Returns the number of items that wait or run. */
   unfinishedCount(): number {
     return this.#waiting.size + this.#running.size;
-  }
-
-  /** Whether other runs have held items of the list. */
-  isShared(): boolean {
-    return this.#busy.size + this.#retried.size > 0;
   }
 
   counts(): PoolCounts {

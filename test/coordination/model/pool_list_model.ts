@@ -37,7 +37,7 @@ export class PoolListModel implements Model<ListState> {
 
   constructor(options: ListModelOptions) {
     this.#options = options;
-    const runs = options.runs.map((_, who) => this.#fresh(who, 0));
+    const runs = options.runs.map(() => fresh(0));
     const { faultsMax: faultsLeft } = options;
     this.initial = [{
       zxid: 1,
@@ -84,21 +84,6 @@ export class PoolListModel implements Model<ListState> {
     return out;
   }
 
-  #fresh(who: number, life: number): Run {
-    return {
-      step: this.#options.runs[who] === "query" ? "begin" : "version",
-      life,
-      lists: 0,
-      listedAt: null,
-      version: 0,
-      aloneAt: null,
-      sawNone: false,
-      isOld: false,
-      seen: null,
-      before: null,
-    };
-  }
-
   #moves(state: ListState, who: number, run: Run, out: Transition<ListState>[]): void {
     const session = sessionOf(who, run);
     const zxid = state.zxid + 1;
@@ -120,6 +105,7 @@ export class PoolListModel implements Model<ListState> {
     switch (run.step) {
       case "begin": {
         const lists = run.lists + 1;
+        if (!isQuery) return write("joins the shared list", this.#shown(state, session, zxid), { step: "take", lists });
         if (late) return void to("begins its query", { step: "show", isOld: false, lists });
         if (run.lists > 0 && this.#has("goes on with the list before")) {
           write("shows a new list and takes from the last", this.#shown(state, session, zxid), {
@@ -151,20 +137,8 @@ export class PoolListModel implements Model<ListState> {
       case "others": {
         const names = state.lists.map(({ owner }) => itemListNodeName(owner));
         const isAlone = findOtherItemLists(names, session).length === 0;
-        if (!isQuery && this.#has("looks for lists before it reads the version")) {
-          return void to("looks for lists", { step: "raise", sawNone: isAlone });
-        }
-        const next = isQuery && !late ? "query" : "take";
-        return void to("looks for lists", { step: next, aloneAt: isAlone ? run.version : null });
+        return void to("looks for lists", { step: late ? "take" : "query", aloneAt: isAlone ? run.version : null });
       }
-      case "version": {
-        if (this.#has("looks for lists before it reads the version") && !run.sawNone && run.lists === 0) {
-          return void to("begins", { step: "others", lists: 1 });
-        }
-        return void to("reads the version", { step: "others", version: state.runsVersion, lists: 1 });
-      }
-      case "raise": // of the wrong order only
-        return void to("reads the version", { step: "take", aloneAt: run.sawNone ? state.runsVersion : null });
       case "query":
         return void to("begins its query", { step: "take", isOld: false });
       case "take":
@@ -202,7 +176,7 @@ export class PoolListModel implements Model<ListState> {
       case "listed": {
         if (isQuery && run.lists < this.#options.listsMax) to("asks again", { step: "begin" }, "choice");
         const lists = state.lists.filter(({ owner }) => owner !== session);
-        return void to("ends", { ...this.#fresh(who, run.life), step: "ended" }, "step", { lists, zxid });
+        return void to("ends", { ...fresh(run.life), step: "ended" }, "step", { lists, zxid });
       }
       case "ended":
     }
@@ -280,7 +254,7 @@ export class PoolListModel implements Model<ListState> {
     out.push({
       kind: "fault",
       label: `${session} is killed, and comes again`,
-      state: withRun(next, who, this.#fresh(who, run.life + 1)),
+      state: withRun(next, who, fresh(run.life + 1)),
     });
   }
 
@@ -319,6 +293,18 @@ interface Moves {
   readonly to: (label: string, change: Partial<Run>, kind?: TransitionKind, more?: Partial<ListState>) => unknown;
   readonly write: (label: string, more: Partial<ListState>, change: Partial<Run>) => void;
 }
+
+const fresh = (life: number): Run => ({
+  step: "begin",
+  life,
+  lists: 0,
+  listedAt: null,
+  version: 0,
+  aloneAt: null,
+  isOld: false,
+  seen: null,
+  before: null,
+});
 
 const sessionOf = (who: number, run: Pick<Run, "life"> | undefined): string => `${"abc"[who]}${run?.life ?? ""}`;
 

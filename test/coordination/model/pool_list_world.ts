@@ -7,7 +7,6 @@ export type ListMistake =
   | "notes the transaction after its query has begun"
   | "writes no record before the end"
   | "deletes its record whether or not a list has come"
-  | "looks for lists before it reads the version"
   | "shows its list after it has raised the version"
   | "goes on with the list before"
   | "clears whatever has ended"
@@ -20,9 +19,7 @@ export interface Run {
   readonly step:
     | "begin"
     | "show"
-    | "raise"
     | "others"
-    | "version"
     | "query"
     | "take"
     | "claim"
@@ -40,7 +37,6 @@ export interface Run {
   /** As it was answered, and as it may be relied on. */
   readonly version: number;
   readonly aloneAt: number | null;
-  readonly sawNone: boolean;
   /** The item has ended since the query began of whose list it is taken: what must not be run. */
   readonly isOld: boolean;
   readonly seen: Row | null;
@@ -81,7 +77,7 @@ const ranked = new Set(["zxid", "listedAt", "before", "oldest"]);
 export const rest: Cleaner = { step: "rest", row: null, oldest: null, isKilled: false };
 
 export const recordOf = ({ holder, zxid }: Row): PoolItemRecord =>
-  holder === null ? { state: "ended", zxid: BigInt(zxid) } : { state: "running", holder };
+  holder === null ? { state: "ended", zxid: BigInt(zxid), isDone: false } : { state: "running", holder };
 
 /** What can make a difference: of versions whether they still stand, of transactions their order. */
 export function keyOf(
@@ -91,7 +87,7 @@ export function keyOf(
   const { record, cleaner, runsVersion } = state;
   const isThere = (row: Row | null) => row !== null && row.writtenAt === record?.writtenAt;
   const runs = state.runs.map((run, who) => {
-    const { step, life, lists, listedAt, sawNone } = run;
+    const { step, life, lists, listedAt } = run;
     const isTaking = ["take", "claim", "decide", "ready", "give back", "working"].includes(step);
     const { isQuery, staysOld } = kindOf(who);
     return {
@@ -101,7 +97,6 @@ export function keyOf(
       listedAt: isTaking || step === "others" || step === "query" ? listedAt : null,
       isCurrent: step === "others" || step === "show" ? run.version === runsVersion : null,
       alone: run.aloneAt === null ? null : run.aloneAt === runsVersion,
-      sawNone,
       isOld: isQuery && (isTaking || staysOld) && run.isOld,
       seen: step === "decide" && run.seen !== null ? { ...run.seen, writtenAt: isThere(run.seen) } : null,
       before: step === "ready" || step === "give back" ? run.before : null,

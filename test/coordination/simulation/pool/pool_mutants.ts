@@ -66,14 +66,23 @@ export const poolMutants: readonly Mutant[] = [
     seeds: 60,
   },
   {
+    name: "a run that joins a shared list takes its own entry for the start",
+    world: "pool",
+    changes: [{
+      in: "shared_list:SharedPoolList.#tryJoin",
+      from: "return (await reading)?.czxid ?? null;",
+      to: "return (await reading)?.pzxid ?? null;",
+    }],
+    kinds: ["done again in the list"],
+    seeds: 40,
+  },
+  {
     name: "a result is stored after its item is released",
     world: "pool",
     changes: [{
       in: "run_pool_items:ItemResults.#writeAndRelease",
-      from:
-        "      await lease.releaseWith([...this.#records.endRequests(item), this.#resultStore.createRequest(item, ended)]);\n      return true;",
-      to:
-        "      await lease.releaseWith([...this.#records.endRequests(item)]);\n      await this.#resultStore.write(item, ended);\n      return true;",
+      from: "      await lease.releaseWith([...ending, this.#resultStore.createRequest(item, ended)]);\n",
+      to: "      await lease.releaseWith(ending);\n      await this.#resultStore.write(item, ended);\n",
     }],
     kinds: ["done again"],
     seeds: 1,

@@ -43,6 +43,8 @@ export class PoolOracle {
   readonly #toDo: Set<string>;
   /** When an item was last done. */
   readonly #doneMs = new Map<string, number>();
+  /** Items that were done, as the disk has it, since the list began that runs share. */
+  readonly #doneInList = new Set<string>();
 
   constructor(
     world: SimWorld,
@@ -54,6 +56,19 @@ export class PoolOracle {
     this.#locks = locks;
     this.#options = options;
     this.#toDo = new Set(options.items);
+    tree.observers.push({
+      nodeChanges: (before, after) => {
+        // A new list begins with a new container.
+        if (after?.path === options.path.shared && after.czxid !== before?.czxid) this.#doneInList.clear();
+        if (after?.path.startsWith(`${options.path.records}/`) !== true || after.data === null) return;
+        // The end of an item that was claimed and not run again has the time of its end.
+        const { done, ended } = parseJsonFields(after.data);
+        if (done === true && ended === undefined) this.#doneInList.add(nameOf(after.path));
+      },
+      committed: () => {
+        if (tree.childrenOf(options.path.shared).length === 0) this.#doneInList.clear();
+      },
+    });
   }
 
   get holder(): SimProcess | undefined {
@@ -89,6 +104,9 @@ export class PoolOracle {
         `${process.name} runs ${item} from a list of ${list.atMs}; it was done at ${doneMs}`,
       );
     }
+    if (!isQuery && this.#doneInList.has(item)) {
+      this.#world.fail("done again in the list", `${process.name} runs ${item}, which a run of its list has done`);
+    }
     if (isRemembered && this.#isStoredAsDone(item)) {
       this.#world.fail("done again", `${process.name} runs ${item}, whose result is stored`);
     }
@@ -123,7 +141,8 @@ export class PoolOracle {
   /** Fails the run if an item is left when all clients have been served. */
   checkAllDone(): void {
     const { items, isQuery, isRemembered } = this.#options;
-    const left = isQuery ? [...this.#toDo] : isRemembered ? items.filter((item) => !this.#isStoredAsDone(item)) : [];
+    const isLeft = (item: string) => isRemembered ? !this.#isStoredAsDone(item) : !this.#doneMs.has(item);
+    const left = isQuery ? [...this.#toDo] : items.filter(isLeft);
     if (left.length > 0) this.#world.fail("items left", left.join(", "));
   }
 

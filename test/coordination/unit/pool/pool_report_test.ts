@@ -18,13 +18,13 @@ test("the summary names failed items, up to three, and what others do only if th
 });
 
 /** What a run of these words prints for an item that ended well and one that failed. */
-async function printed(words: string[], { terminal = false, failed = 0, isShared = false } = {}): Promise<string> {
+async function printed(words: string[], { terminal = false, failed = 0 } = {}): Promise<string> {
   const io = fakeIo({ stderrIsTerminal: terminal, env: { HOME: "/nonexistent" } });
   const options = readPoolOptions(await callOf(poolCommandSettings, ["c", ...words, "--", "true"], io));
   using report = new PoolReport(options, io, { clock: new FakeClock(), jobLog: null });
   const counts = { ...none, claimed: 1 + failed, done: 1, failed };
-  report.itemEnded({ item: "a", result: "done", counts: { ...counts, failed: 0 }, left: failed, isShared });
-  if (failed > 0) report.itemEnded({ item: "b", result: "failed", counts, left: 0, isShared: false });
+  report.itemEnded({ item: "a", result: "done", counts: { ...counts, failed: 0 }, left: failed });
+  if (failed > 0) report.itemEnded({ item: "b", result: "failed", counts, left: 0 });
   report.summarize();
   return io.stderr();
 }
@@ -38,15 +38,6 @@ test("a call that runs all items prints the summary; one of cron only after a fa
     expect(await printed(round, { terminal: true })).toContain("1 done");
     expect(await printed([...round, "-v"])).toContain("1 done");
   }
-});
-
-test("calls that share a list are told how each item runs once, unless the list or --done-ttl sees to it", async () => {
-  const hint = "with --done-ttl 1d each item runs once a day\n";
-  expect(await printed(["--items", "a,b"], { isShared: true })).toEndWith(hint);
-  for (const words of [["--items", "a", "--done-ttl", "1h"], ["--query", "ls", "--loop"], ["--items", "a", "-q"]]) {
-    expect(await printed(words, { isShared: true })).not.toContain(hint);
-  }
-  expect(await printed(["--items", "a,b"])).not.toContain(hint);
 });
 
 test("a run that ends before any of its items prints no summary", async () => {

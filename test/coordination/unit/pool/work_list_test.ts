@@ -18,16 +18,14 @@ test("items are tried in the order of the list", () => {
 test("what waits or runs is not finished; what is busy elsewhere is not this run's", () => {
   const book = bookOf("a", "b", "c", "d");
   book.markClaimed("a");
-  expect(book.isShared()).toBe(false);
   book.markBusy("b");
-  expect(book.isShared()).toBe(true);
   book.markSkipped("c");
   expect(book.unfinishedCount()).toBe(2);
   book.markStarted();
   book.markEnded("a", "done");
   expect(book.unfinishedCount()).toBe(1);
   book.retryBusy();
-  expect([book.unfinishedCount(), book.isShared()]).toEqual([2, true]);
+  expect(book.unfinishedCount()).toBe(2);
 });
 
 test("an item has one turn in a run, however often it is listed", () => {
