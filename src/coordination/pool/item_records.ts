@@ -52,6 +52,7 @@ export class PoolItemRecords {
   #hasTree = false;
   /** Whether a record was kept because a list was in use. */
   #keptRecords = false;
+  #hasCleared = false;
 
   constructor(zk: ZooKeeper, options: { readonly path: PoolPath; readonly acl: Acl[]; readonly clock: Clock }) {
     this.#zk = zk;
@@ -154,9 +155,15 @@ export class PoolItemRecords {
     return isMissing ? this.#createWithParents(item, data) : [{ type: "setData", path, data, version: -1 }];
   }
 
-  /** Clears one shard; `random` is a number below 1. */
-  async clearOneShard(random: number): Promise<void> {
+  /** Clears one shard; the first time, all if this run has begun a list. `random` is a number below 1. */
+  async clearPart(random: number): Promise<void> {
     const shards = [...this.#shards];
+    const isFirst = !this.#hasCleared;
+    this.#hasCleared = true;
+    // The last run of the list before may not have had the time.
+    if (isFirst && this.shared.startedAt !== null && !this.shared.hasOthers) {
+      return await this.#clear(shards, { isOwnOver: false });
+    }
     const shard = shards[Math.floor(random * shards.length)];
     if (shard !== undefined) await this.#clear([shard], { isOwnOver: false });
   }

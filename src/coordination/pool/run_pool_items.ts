@@ -114,8 +114,7 @@ class PoolRun {
       this.#releaseClaimed(0);
       for (const permit of this.#permits.takeSpare(0)) this.#runInBackground(() => permit.release());
       while (this.#closing.size > 0) await Promise.all(this.#closing);
-      if (!this.#mayRunOn) await this.#records.shared.leave();
-      await this.#cleanup.cleanRest(this.#zk);
+      if (!this.#mayRunOn && await this.#records.shared.leave()) await this.#cleanup.cleanRest(this.#zk);
       if (this.#options.closesSession !== true) await this.#records.lists.end();
       // The last step: a run with other settings then finds no running job, and all results stored.
       if (this.#options.closesSession !== true && !this.#mayRunOn) await this.#membership.leave();
@@ -441,7 +440,7 @@ class PoolCleanup {
   /** Cleans up a part. Another run deletes what cannot be deleted now. */
   async cleanPart(): Promise<void> {
     try {
-      await this.#records.clearOneShard(Math.random());
+      await this.#records.clearPart(Math.random());
       await this.#resultStore?.clearExpired(Math.floor(Math.random() * 16), Date.now());
     } catch (thrown) {
       if (!isTransientFailure(thrown) && !isServerRefusal(thrown, "SESSIONEXPIRED")) throw thrown;

@@ -31,8 +31,8 @@ export class SharedPoolList {
   #startedAt: bigint | null = null;
   #hasOthers = false;
   #hasRuns = true;
-  /** The members may differ from what was read: other calls were faster, or the outcome of a request is unknown. */
-  #isUncertain = false;
+  /** A request to join was sent. */
+  #mayBeMember = false;
 
   constructor(zk: ZooKeeper, { path, acl, clock }: {
     readonly path: Pick<PoolPath, "shared" | "runs">;
@@ -64,14 +64,17 @@ export class SharedPoolList {
     }
   }
 
-  /** Leaves the list; the session continues. No job of this run may be running. */
-  async leave(): Promise<void> {
-    if (this.#startedAt === null) return;
+  /**
+   * Leaves the list; the session continues. No job of this run may be running. Returns false if no server confirms it in
+   * time: then the node ends with the session.
+   */
+  async leave(): Promise<boolean> {
     this.#startedAt = null;
+    if (!this.#mayBeMember) return true;
     const deleting = () => deleteNodeIfThere(this.#zk, this.#ownNode);
     const leaving = retryOnConnectionLoss(this.#zk, deleting, { clock: this.#clock });
     const within = { session: this.#zk.session, clock: this.#clock, why: "responded" } as const;
-    await withinLeaveTime(within, leaving.catch(() => {})); // otherwise the node ends with the session
+    return await withinLeaveTime(within, leaving.then(() => true, () => false)) ?? false;
   }
 
   /** Returns the start of the list that calls share now; null if there is none. */
@@ -88,11 +91,12 @@ export class SharedPoolList {
   async #tryJoin(isLast: boolean): Promise<bigint | null> {
     const { shared } = this.#path;
     const read = () => nullIfNoNode(this.#zk.getChildren(shared));
-    const found = await (this.#isUncertain ? readAfterOwnWrites(this.#zk, shared, read) : read());
+    // Other calls were faster, or the outcome of the last request is unknown.
+    const found = await (this.#mayBeMember ? readAfterOwnWrites(this.#zk, shared, read) : read());
     if (found?.children.includes(this.#guid) === true) return found.stat.czxid; // the response was lost
     const members = found?.children ?? null;
     this.#hasOthers = members !== null && members.length > 0;
-    this.#isUncertain = true;
+    this.#mayBeMember = true;
     const requests = this.#joinRequests(members);
     try {
       const joining = this.#zk.multi(requests);
