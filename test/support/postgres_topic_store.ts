@@ -5,7 +5,7 @@ import { PostgresTopicRows } from "../../src/pubsub/store/postgres/postgres_topi
 import { RefusedPuts } from "../../src/pubsub/store/limits/refused_puts.ts";
 import { StoreEngine } from "../../src/pubsub/store/engine/store_engine.ts";
 import type { StoreOperation, StoreResponse } from "../../src/pubsub/store/operations/store_operations.ts";
-import { runStoreSteps } from "../../src/pubsub/store/rows/store_steps.ts";
+import { runSteps } from "../../src/base/support/steps.ts";
 import type { LostTopic } from "../../src/pubsub/store/rows/topic_rows.ts";
 import { defaultTopicStoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicTransfer } from "../../src/pubsub/store/transfer/topic_transfer.ts";
@@ -46,11 +46,11 @@ export class PostgresTopicStore implements AsyncDisposable {
   }
 
   create(name: string): Promise<void> {
-    return runStoreSteps(this.transfer.create(name, { incarnation: `of ${name}`, baseOffset: 0, epoch: 1 }));
+    return runSteps(this.transfer.create(name, { incarnation: `of ${name}`, baseOffset: 0, epoch: 1 }));
   }
 
   open(name: string, epoch: number): Promise<void> {
-    return runStoreSteps(this.transfer.activate(name, epoch, "copy", `of ${name}`));
+    return runSteps(this.transfer.activate(name, epoch, "copy", `of ${name}`));
   }
 
   /** One batch; the responses come in the order of the operations. */
@@ -64,7 +64,7 @@ export class PostgresTopicStore implements AsyncDisposable {
       }
     );
     this.#responses = [];
-    await runStoreSteps(this.engine.execute(whole));
+    await runSteps(this.engine.execute(whole));
     return whole.flatMap(({ ticket }) => this.#responses.filter((response) => response.ticket === ticket));
   }
 

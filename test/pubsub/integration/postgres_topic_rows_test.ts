@@ -9,7 +9,7 @@ import { connectToPrimary, type PrimaryConnection } from "../../../src/base/post
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
 import { postgresTopicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
 import { windowRowsPerDelete } from "../../../src/pubsub/store/limits/topic_store_limits.ts";
-import { runStoreSteps } from "../../../src/pubsub/store/rows/store_steps.ts";
+import { runSteps } from "../../../src/base/support/steps.ts";
 import { eventually } from "../../support/eventually.ts";
 import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
@@ -340,7 +340,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     await s1.open("news", 2);
     expect(s1.losses.length).toBe(1);
     expect(await server.sql(`SELECT count(*), max(last) FROM ${schema}.topic_loss`)).toBe("16|15");
-    await runStoreSteps(s1.transfer.drop("news", 3));
+    await runSteps(s1.transfer.drop("news", 3));
     await eventually(async () => {
       await s1.rows.copies.collectGarbage();
       return await server.sql(`SELECT count(*) FROM ${schema}.topic_loss`) === "0";

@@ -32,13 +32,8 @@ import { PublisherWindow } from "../decisions/publisher_window.ts";
 import { type DecidedGet, readGetResponse } from "./read_messages.ts";
 import { deletedRowsPerCommitMax, type TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import { exceedsRetention, type StoredTopic, trimTopic, whyTopicFull } from "../content/stored_topic.ts";
-import {
-  awaitRowsAnswer,
-  DataNotLoaded,
-  RowsUnavailable,
-  type StoreSteps,
-  withLoadedData,
-} from "../rows/store_steps.ts";
+import { awaitAnswer, type Steps } from "../../../base/support/steps.ts";
+import { DataNotLoaded, RowsUnavailable, withLoadedData } from "../rows/loaded_data.ts";
 import {
   emptyTopicChange,
   type LostTopic,
@@ -105,7 +100,7 @@ export class StoreEngine {
   }
 
   /** Opens the stored topics. Called once, before everything else. */
-  open(): StoreSteps {
+  open(): Steps {
     return this.topics.open();
   }
 
@@ -113,7 +108,7 @@ export class StoreEngine {
    * Executes a batch in one transaction, or without one if nothing must be durable. Sends the responses after the
    * commit. If `diskFull` is not null, writes nothing and refuses operations that need a write with this reason.
    */
-  *execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): StoreSteps {
+  *execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): Steps {
     this.#responses = [];
     this.#readings = [];
     this.#diskFull = diskFull;
@@ -146,7 +141,7 @@ export class StoreEngine {
   }
 
   /** Writes changes that no response waits for, such as cursor moves. Returns whether there was anything to write. */
-  *writePending(): StoreSteps<boolean> {
+  *writePending(): Steps<boolean> {
     if (!this.topics.clients.hasChanges && this.#changedTopics.size === 0 && !this.#rows.hasGarbage) return false;
     yield* this.#commit(this.#hooks.wallClockMs());
     this.#release();
@@ -157,7 +152,7 @@ export class StoreEngine {
    * Finds messages older than the retention time; `writePending` deletes them. Ends without the rest while a database
    * does not respond.
    */
-  *markExpiredTopics(): StoreSteps {
+  *markExpiredTopics(): Steps {
     const nowMs = this.#hooks.wallClockMs();
     try {
       for (const topic of [...this.topics.all()]) {
@@ -171,14 +166,14 @@ export class StoreEngine {
   }
 
   /** Commits a topic that an operator has changed. */
-  *commitChanged(topic: StoredTopic): StoreSteps {
+  *commitChanged(topic: StoredTopic): Steps {
     this.#changedTopics.add(topic);
     yield* this.#commit(this.#hooks.wallClockMs());
     this.#release();
   }
 
   /** Answers the held gets of a topic whose state has changed: sealed, moved, dropped. */
-  *wakeHeldGets(topic: StoredTopic): StoreSteps {
+  *wakeHeldGets(topic: StoredTopic): Steps {
     yield* this.#wake(topic);
     this.#release();
   }
@@ -212,7 +207,7 @@ export class StoreEngine {
   }
 
   /** Loads the missing data, then applies the operations that wait for it. */
-  *#applyParked(nowMs: number): StoreSteps {
+  *#applyParked(nowMs: number): Steps {
     while (this.#parked.length > 0) {
       const parked = this.#parked;
       this.#parked = [];
@@ -222,9 +217,9 @@ export class StoreEngine {
     }
   }
 
-  *#load(): StoreSteps {
+  *#load(): Steps {
     const lacks = this.#lacks.splice(0);
-    if (lacks.length > 0) yield* awaitRowsAnswer(this.#rows.load(lacks));
+    if (lacks.length > 0) yield* awaitAnswer(this.#rows.load(lacks));
   }
 
   #refuseIfDamaged(operation: StoreOperation, work: () => void): void {
@@ -437,7 +432,7 @@ export class StoreEngine {
   }
 
   /** Executes the held gets of this topic again. */
-  *#wake(topic: StoredTopic): StoreSteps {
+  *#wake(topic: StoredTopic): Steps {
     const nowMs = this.#hooks.wallClockMs();
     for (const get of this.#waiting.getsOf(topic)) this.#decideAgain(topic, get);
     if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
@@ -475,7 +470,7 @@ export class StoreEngine {
     }
   }
 
-  *#commit(nowMs: number): StoreSteps {
+  *#commit(nowMs: number): Steps {
     for (const topic of this.#appendedTopics) topic.log.flush();
     // Read before rows are deleted: a response may need messages that are then no longer needed.
     while (this.#read()) yield* this.#load();
@@ -503,7 +498,7 @@ export class StoreEngine {
     }
     this.topics.clients.takeChanges(changeOf);
     if (this.#rows.isShared) this.#unconfirmed.addConfirmations(this.#responses, this.topics, changeOf);
-    for (const lost of yield* awaitRowsAnswer(this.#rows.commit([...changes.values()]))) this.#dropLost(lost);
+    for (const lost of yield* awaitAnswer(this.#rows.commit([...changes.values()]))) this.#dropLost(lost);
     this.#mustCommit = false;
     this.disk.noteCommit();
   }

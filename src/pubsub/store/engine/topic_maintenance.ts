@@ -6,7 +6,8 @@ import type { TopicClient } from "../rows/topic_client.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 import type { TopicDetails } from "../operations/topic_details.ts";
-import { awaitRowsAnswer, type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
+import { awaitAnswer, type Steps } from "../../../base/support/steps.ts";
+import { withLoadedData } from "../rows/loaded_data.ts";
 import type { TopicRows } from "../rows/topic_rows.ts";
 
 /** Maximum number of subscribers shown. */
@@ -21,7 +22,7 @@ export class TopicMaintenance {
     this.#engine = engine;
   }
 
-  *show(name: string, epoch: number): StoreSteps<TopicDetails> {
+  *show(name: string, epoch: number): Steps<TopicDetails> {
     const topic = this.#requireServedTopic(name, epoch);
     return yield* withLoadedData(this.#rows, () => this.#detailsOf(topic, epoch));
   }
@@ -52,7 +53,7 @@ export class TopicMaintenance {
    * Forgets a client and all its data. Throws NOT_FOUND for an unknown client. Unless the loss is accepted, throws
    * USAGE for a subscriber and for a client whose repeated puts would then be stored again.
    */
-  *forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): StoreSteps {
+  *forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): Steps {
     const topic = this.#requireServedTopic(name, epoch);
     yield* this.#engine.writePending();
     const client = yield* withLoadedData(this.#rows, () => this.#requireClient(topic, clientName));
@@ -73,18 +74,18 @@ export class TopicMaintenance {
   }
 
   /** Gives up all damaged data of a topic, so that the rest can be served. Returns what was given up. */
-  *repair(name: string, epoch: number): StoreSteps<string[]> {
+  *repair(name: string, epoch: number): Steps<string[]> {
     const topic = this.#requireServedTopic(name, epoch);
     yield* this.#engine.writePending();
     // The disk may have damaged something since the store was opened.
     const loaded = yield* this.#loadAgain(topic);
-    const done = yield* awaitRowsAnswer(this.#rows.repair(loaded.row(), loaded.damagedClients !== null));
+    const done = yield* awaitAnswer(this.#rows.repair(loaded.row(), loaded.damagedClients !== null));
     yield* this.#loadAgain(topic);
     yield* this.#engine.wakeHeldGets(topic);
     return done;
   }
 
-  #loadAgain({ id }: StoredTopic): StoreSteps<StoredTopic> {
+  #loadAgain({ id }: StoredTopic): Steps<StoredTopic> {
     const { topics } = this.#engine;
     this.#rows.checkIndexesAgain();
     topics.clients.forgetTopic(id);

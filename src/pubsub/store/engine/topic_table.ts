@@ -4,7 +4,8 @@ import { DamageError } from "../../../base/storage/damage.ts";
 import { ClientTable } from "../clients/client_table.ts";
 import { topicsPerServerMax } from "../limits/topic_store_limits.ts";
 import { StoredTopic } from "../content/stored_topic.ts";
-import { awaitRowsAnswer, type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
+import { awaitAnswer, type Steps } from "../../../base/support/steps.ts";
+import { withLoadedData } from "../rows/loaded_data.ts";
 import type { TopicRow, TopicRows } from "../rows/topic_rows.ts";
 
 export class TopicTable {
@@ -22,8 +23,8 @@ export class TopicTable {
   }
 
   /** Loads all topics. Does not serve a topic with a damaged row: it is unavailable until an operator gives it up. */
-  *open(): StoreSteps {
-    for (const id of yield* awaitRowsAnswer(this.#rows.copies.active())) {
+  *open(): Steps {
+    for (const id of yield* awaitAnswer(this.#rows.copies.active())) {
       try {
         yield* this.load(id);
       } catch (error) {
@@ -58,8 +59,8 @@ export class TopicTable {
   }
 
   /** Loads a topic into memory, to be served. Throws DamageError. */
-  *load(id: number): StoreSteps<StoredTopic> {
-    const opened = yield* awaitRowsAnswer(this.#rows.open(id));
+  *load(id: number): Steps<StoredTopic> {
+    const opened = yield* awaitAnswer(this.#rows.open(id));
     this.clients.noteOpened(id, opened.clients);
     const nextRowId = (first: number) => this.#rows.numbers.message(id, first);
     const topic = yield* withLoadedData(this.#rows, () => new StoredTopic(opened, nextRowId));

@@ -3,7 +3,7 @@
  * `ClientReader` and `MessageReader`, which throw DataNotLoaded for everything that was not loaded.
  */
 import { DamageError, formatMessageRange } from "../../../base/storage/damage.ts";
-import { DataNotLoaded } from "../rows/store_steps.ts";
+import { DataNotLoaded } from "../rows/loaded_data.ts";
 import type { StoredMsgId, TopicClient } from "../rows/topic_client.ts";
 import type {
   ClientReader,

@@ -20,7 +20,7 @@ import { storageRequestReceiver } from "../../../base/storage/storage_thread.ts"
 import { systemClock } from "../../../base/support/clock.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
 import { StoreEngine } from "../engine/store_engine.ts";
-import { isStoreSteps, runStoreSteps } from "../rows/store_steps.ts";
+import { isSteps, runSteps } from "../../../base/support/steps.ts";
 import { ThreadRequests } from "../thread/thread_requests.ts";
 import { TopicMaintenance } from "../engine/topic_maintenance.ts";
 import type { LostTopic } from "../rows/topic_rows.ts";
@@ -138,7 +138,7 @@ class PostgresStore implements ServedTopicStore {
   async open(): Promise<void> {
     await this.#connect();
     await this.#rows.copies.findGarbage();
-    await runStoreSteps(this.#transfer.dropIncomplete());
+    await runSteps(this.#transfer.dropIncomplete());
     this.#settleWithin(settleMs);
   }
 
@@ -158,7 +158,7 @@ class PostgresStore implements ServedTopicStore {
     const batches = [bytes];
     this.#requests.respondedTickets = [];
     const operations = this.#requests.operations(batches, () => this.#port.nextBatch());
-    await runStoreSteps(this.#engine.execute(operations));
+    await runSteps(this.#engine.execute(operations));
     this.#requests.sendResponses(batches.length);
     this.#settleWithin(settleMs);
   }
@@ -169,7 +169,7 @@ class PostgresStore implements ServedTopicStore {
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
     const result = (owner as Record<typeof method, (...values: readonly unknown[]) => unknown>)[method](...values);
     try {
-      return isStoreSteps(result) ? await runStoreSteps(result) : result;
+      return isSteps(result) ? await runSteps(result) : result;
     } catch (error) {
       if (error instanceof BatonError) this.#noteRefused(error.code, error.message);
       throw error;
@@ -210,16 +210,16 @@ class PostgresStore implements ServedTopicStore {
     const nowMs = performance.now();
     if (this.#expires && nowMs - this.#expiredAtMs >= expireMs) {
       this.#expiredAtMs = nowMs;
-      await runStoreSteps(this.#engine.markExpiredTopics());
+      await runSteps(this.#engine.markExpiredTopics());
     }
-    const isMore = await runStoreSteps(this.#engine.writePending());
+    const isMore = await runSteps(this.#engine.writePending());
     this.#requests.sendLateResponses();
     this.#settleWithin(isMore ? 0 : expireMs);
   }
 
   async close(): Promise<void> {
     clearTimeout(this.#timer);
-    await runStoreSteps(this.#engine.writePending());
+    await runSteps(this.#engine.writePending());
     await this.#lane.close();
   }
 

@@ -14,7 +14,7 @@ import { DamageLog } from "../../../base/storage/damage.ts";
 import type { DiskSpace } from "../../../base/storage/disk_space.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { deadlineAfter } from "../../../base/support/deadline.ts";
-import { RowsUnavailable } from "../rows/store_steps.ts";
+import { RowsUnavailable } from "../rows/loaded_data.ts";
 import { decodeClientRow } from "../rows/topic_client.ts";
 import { type MessageLoss, topicLossDaysKept } from "../decisions/topic_losses.ts";
 import {

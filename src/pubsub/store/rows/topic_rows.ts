@@ -7,6 +7,7 @@
  * for rows that are not in memory; the request that needs them has changed nothing, and runs again after `load`. If
  * `load` could not load the rows, the method then throws RowsUnavailable.
  */
+import type { Answer } from "../../../base/support/steps.ts";
 import type { ErrorCode } from "../../../base/errors.ts";
 import type { ResolvedCounter } from "../../wire/topic_records.ts";
 import type { DamageError } from "../../../base/storage/damage.ts";
@@ -16,9 +17,6 @@ import type { DroppedCopy, StagedCopy, TopicCopy } from "../operations/owned_sto
 import type { PublisherWindow } from "../decisions/publisher_window.ts";
 import { decodeStoredName, type StoredMsgId, type TopicClient } from "./topic_client.ts";
 import type { MessageLoss } from "../decisions/topic_losses.ts";
-
-/** A result, or the promise of one. */
-export type RowsAnswer<Value> = Value | Promise<Value>;
 
 /** A topic in the tables of a store: its copy, the ends of its log, and its numbers. */
 export interface TopicRow extends TopicCopy {
@@ -255,54 +253,54 @@ export interface LostTopic {
  */
 export interface TopicCopyRows {
   /** Returns the ids of the topics that are served. Reports damaged ones and omits them. */
-  active(): RowsAnswer<readonly number[]>;
+  active(): Answer<readonly number[]>;
   /**
    * Returns the names of served and staged topics, except damaged ones; in a shared store, of sealed and staged ones.
    */
-  names(): RowsAnswer<string[]>;
+  names(): Answer<string[]>;
   /** Whether the store has no data, as in a new folder. */
-  isEmpty(): RowsAnswer<boolean>;
+  isEmpty(): Answer<boolean>;
   /** `server`: another server of a shared store. */
-  generation(server?: string): RowsAnswer<number>;
-  setGeneration(generation: number): RowsAnswer<void>;
-  staged(name: string): RowsAnswer<StagedTopicRow | null>;
-  dropped(name: string): RowsAnswer<DroppedCopy | null>;
+  generation(server?: string): Answer<number>;
+  setGeneration(generation: number): Answer<void>;
+  staged(name: string): Answer<StagedTopicRow | null>;
+  dropped(name: string): Answer<DroppedCopy | null>;
   /** Returns what a shared store has under this name; null for a store that is not shared. */
-  unopened(name: string): RowsAnswer<TopicCopy | null>;
+  unopened(name: string): Answer<TopicCopy | null>;
   /** Creates a topic without messages, which is served. Returns its id. */
-  create(topic: NewTopicRow): RowsAnswer<number>;
+  create(topic: NewTopicRow): Answer<number>;
   /** Writes the receiving server of a topic that is now sealed. */
-  seal(topic: TopicRow): RowsAnswer<void>;
+  seal(topic: TopicRow): Answer<void>;
   /**
    * Opens a topic of a shared store at this epoch. No statement that was sent before can change it afterwards. Returns
    * its id, or null if the store does not have it or is not shared. Throws STALE_TOKEN if another server has opened it
    * at a higher epoch, or if it has another incarnation; a null `incarnation` accepts any.
    */
-  takeOver(name: string, incarnation: string | null, epoch: number): RowsAnswer<number | null>;
+  takeOver(name: string, incarnation: string | null, epoch: number): Answer<number | null>;
   /** Writes the epoch of a topic that is now open. */
-  reopen(topic: TopicRow): RowsAnswer<void>;
+  reopen(topic: TopicRow): Answer<void>;
   /** Serves a staged topic in place of another one. */
-  activate(staged: number, epoch: number, replaced: number | null): RowsAnswer<void>;
+  activate(staged: number, epoch: number, replaced: number | null): Answer<void>;
   /** Drops a topic that is served, and notes that it continues elsewhere from this epoch on. */
-  drop(topic: TopicRow, epoch: number): RowsAnswer<void>;
+  drop(topic: TopicRow, epoch: number): Answer<void>;
   /**
    * Drops a topic of a shared store that this server has not opened, if it has this incarnation and a lower epoch.
    */
-  dropUnopened(name: string, incarnation: string, epoch: number): RowsAnswer<void>;
+  dropUnopened(name: string, incarnation: string, epoch: number): Answer<void>;
   /** Starts new message ids after the base offset, and writes the new positions of `clients`. */
-  raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): RowsAnswer<void>;
+  raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): Answer<void>;
   /** Drops a topic that was staged or is arriving. */
-  discard(id: number): RowsAnswer<void>;
+  discard(id: number): Answer<void>;
   /** Drops all topics that are arriving, except these. */
-  discardArriving(except: ReadonlySet<number>): RowsAnswer<void>;
-  setAside(id: number): RowsAnswer<void>;
+  discardArriving(except: ReadonlySet<number>): Answer<void>;
+  setAside(id: number): Answer<void>;
   /** Adds a topic that another server sends. It is durable with the next commit. Returns its id. */
-  addArriving(topic: NewTopicRow, sender: string): RowsAnswer<number>;
-  isArriving(id: number): RowsAnswer<boolean>;
+  addArriving(topic: NewTopicRow, sender: string): Answer<number>;
+  isArriving(id: number): Answer<boolean>;
   /** Deletes an arriving topic's messages below `first`. Returns how many bytes of messages were deleted. */
-  deleteBelow(id: number, first: number): RowsAnswer<number>;
+  deleteBelow(id: number, first: number): Answer<number>;
   /** Stages an arriving topic in place of another one, which no server will activate. */
-  stage(id: number, ends: ReceivedTopicNumbers, replaced: number | null): RowsAnswer<void>;
+  stage(id: number, ends: ReceivedTopicNumbers, replaced: number | null): Answer<void>;
 }
 
 /** The values that a new topic is created with. */
@@ -325,9 +323,9 @@ export interface TopicRows {
   /** True while rows of dropped topics are left; each commit deletes some. */
   readonly hasGarbage: boolean;
   /** Opens a topic to be served. Throws DamageError. */
-  open(id: number): RowsAnswer<OpenedTopic>;
+  open(id: number): Answer<OpenedTopic>;
   /** Loads data that a reading method did not have. It stays in memory at least until the next commit. */
-  load(lacks: readonly MissingTopicData[]): RowsAnswer<void>;
+  load(lacks: readonly MissingTopicData[]): Answer<void>;
   /**
    * Forgets what `load` has loaded or could not load. An export calls it between its pieces.
    */
@@ -336,11 +334,11 @@ export interface TopicRows {
    * Writes all changes durably. Returns the topics whose changes failed or may have failed. After an exception the
    * outcome is unknown, unless the disk is full.
    */
-  commit(changes: readonly TopicChange[]): RowsAnswer<readonly LostTopic[]>;
+  commit(changes: readonly TopicChange[]): Answer<readonly LostTopic[]>;
   /**
    * Gives up the damaged data of a topic. Returns sentences about what was given up. The topic must be opened again.
    */
-  repair(topic: TopicRow, isDamaged: boolean): RowsAnswer<string[]>;
+  repair(topic: TopicRow, isDamaged: boolean): Answer<string[]>;
   /** Makes the next use of an index compare it with its table again, because it may have been damaged since. */
   checkIndexesAgain(): void;
   space(): DiskSpace;

@@ -4,7 +4,7 @@
  */
 import { BatonError } from "../../../base/errors.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
-import { isStoreSteps, runStoreStepsNow } from "../rows/store_steps.ts";
+import { isSteps, runStepsNow } from "../../../base/support/steps.ts";
 import { SqliteTopicRows } from "./sqlite_topic_rows.ts";
 import { StoreEngine } from "../engine/store_engine.ts";
 import { ThreadRequests } from "../thread/thread_requests.ts";
@@ -91,7 +91,7 @@ class WorkerStore implements ServedTopicStore {
       });
     this.#database.closeIfFails(() => {
       this.#load();
-      runStoreStepsNow(this.#transfer.dropIncomplete());
+      runStepsNow(this.#transfer.dropIncomplete());
     });
     this.#afterWork();
   }
@@ -101,11 +101,11 @@ class WorkerStore implements ServedTopicStore {
     const batches = [bytes];
     try {
       const operations = this.#requests.operations(batches, () => this.#port.nextBatch());
-      runStoreStepsNow(this.#engine.execute(operations, this.#isPaused ? diskFull : null));
+      runStepsNow(this.#engine.execute(operations, this.#isPaused ? diskFull : null));
     } catch (error) {
       this.#recoverFromFullDisk(error);
       const left = this.#requests.operations(batches, () => null, new Set(this.#requests.respondedTickets));
-      runStoreStepsNow(this.#engine.execute(left, diskFull));
+      runStepsNow(this.#engine.execute(left, diskFull));
     }
     this.#requests.sendResponses(batches.length);
     this.#afterWork();
@@ -124,7 +124,7 @@ class WorkerStore implements ServedTopicStore {
       warn: (sentence) => this.#port.emit({ kind: "problem", code: "STORE_FULL", message: sentence }),
       onResponse: (response) => this.#requests.encode(response),
     });
-    runStoreStepsNow(this.#engine.open());
+    runStepsNow(this.#engine.open());
     this.#transfer = new TopicTransfer(rows, this.#engine, this.#transfer ?? null);
     this.#maintenance = new TopicMaintenance(rows, this.#engine);
   }
@@ -147,7 +147,7 @@ class WorkerStore implements ServedTopicStore {
     clearTimeout(this.#timer);
     // Retried at growing intervals: after each failed try all held gets have to ask again.
     this.#runAfter(pauseMs * 2 ** Math.min(this.#refusals, 5), () => {
-      runStoreStepsNow(this.#transfer.dropIncomplete());
+      runStepsNow(this.#transfer.dropIncomplete());
       this.#settle();
     });
   }
@@ -184,7 +184,7 @@ class WorkerStore implements ServedTopicStore {
     }
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
     const result = (owner as Record<typeof method, (...values: readonly unknown[]) => unknown>)[method](...values);
-    return isStoreSteps(result) ? runStoreStepsNow(result) : result;
+    return isSteps(result) ? runStepsNow(result) : result;
   }
 
   /**
@@ -211,7 +211,7 @@ class WorkerStore implements ServedTopicStore {
   close(): void {
     clearTimeout(this.#timer);
     try {
-      runStoreStepsNow(this.#engine.writePending());
+      runStepsNow(this.#engine.writePending());
     } catch (error) {
       if (!isDiskFullError(error)) throw error; // cursor moves that no response waits for
       this.#database.rollBack();
@@ -232,7 +232,7 @@ class WorkerStore implements ServedTopicStore {
   }
 
   #settle(): void {
-    if (runStoreStepsNow(this.#engine.writePending())) this.#runAfter(0, () => this.#settle());
+    if (runStepsNow(this.#engine.writePending())) this.#runAfter(0, () => this.#settle());
     else this.#runAfter(idleMs, () => this.#handleIdle());
   }
 
@@ -264,7 +264,7 @@ class WorkerStore implements ServedTopicStore {
     const nowMs = performance.now();
     const { atMs, tookMs } = this.#expired;
     if (!this.#expires || nowMs - atMs < Math.max(expireMs / 2, 20 * tookMs)) return;
-    runStoreStepsNow(this.#engine.markExpiredTopics());
+    runStepsNow(this.#engine.markExpiredTopics());
     this.#expired = { atMs: nowMs, tookMs: performance.now() - nowMs };
   }
 

@@ -1,7 +1,7 @@
 /** The messages between a topic store and its storage thread: calls, requests of clients, and events. */
 import type { ErrorCode } from "../../../base/errors.ts";
 import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
-import type { RunStoreMethods } from "../rows/store_steps.ts";
+import type { RunMethods } from "../../../base/support/steps.ts";
 import type { TopicTransfer } from "../transfer/topic_transfer.ts";
 import type { TopicMaintenance } from "../engine/topic_maintenance.ts";
 
@@ -34,8 +34,8 @@ export const topicStoreCalls = [...transferCalls, ...maintenanceCalls, "statisti
 
 /** The arguments and results of the calls to a topic store. */
 export type TopicStoreCalls =
-  & RunStoreMethods<Pick<TopicTransfer, typeof transferCalls[number]>>
-  & RunStoreMethods<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
+  & RunMethods<Pick<TopicTransfer, typeof transferCalls[number]>>
+  & RunMethods<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
   & {
     statistics: () => TopicStoreStatistics;
     /** Returns why no message can be stored now, or null. Leaves nothing behind. */

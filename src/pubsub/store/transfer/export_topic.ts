@@ -5,7 +5,8 @@
 import { createHash } from "node:crypto";
 import { TopicDataWriter, type TopicRecord, windowRecordEntriesMax } from "../../wire/topic_records.ts";
 import { transferPieceBytes } from "../limits/topic_store_limits.ts";
-import { type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
+import type { Steps } from "../../../base/support/steps.ts";
+import { withLoadedData } from "../rows/loaded_data.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import type { MessageReader, TopicRows } from "../rows/topic_rows.ts";
 
@@ -30,7 +31,7 @@ export interface TopicExportStep {
  * Yields pieces of about 1 MiB and returns the SHA-256 of all, in hexadecimal. At each step, all changes must be in the
  * database. Throws DamageError if data is damaged or missing.
  */
-export function* exportTopic(rows: TopicRows, topic: ExportedTopic): StoreSteps<string, TopicExportStep> {
+export function* exportTopic(rows: TopicRows, topic: ExportedTopic): Steps<string, TopicExportStep> {
   const stream = new PieceStream();
   const { writer } = stream;
   const { messages } = topic;
@@ -63,11 +64,11 @@ export function* exportTopic(rows: TopicRows, topic: ExportedTopic): StoreSteps<
   return stream.hashHex();
 }
 
-function clientsAfter(rows: TopicRows, { id }: ExportedTopic, name: string | null): StoreSteps<TopicClient[]> {
+function clientsAfter(rows: TopicRows, { id }: ExportedTopic, name: string | null): Steps<TopicClient[]> {
   return withLoadedData(rows, () => rows.clients.clientsAfter(id, name));
 }
 
-function* exportClient(rows: TopicRows, stream: PieceStream, client: TopicClient): StoreSteps<void, TopicExportStep> {
+function* exportClient(rows: TopicRows, stream: PieceStream, client: TopicClient): Steps<void, TopicExportStep> {
   const { writer } = stream;
   const windows = yield* withLoadedData(rows, () => rows.clients.readWindows(client));
   writer.writeClient(client);
@@ -103,7 +104,7 @@ class PieceStream {
   readonly #hash = createHash("sha256");
 
   /** Yields the buffer if it has the size of a piece; a long record gives several pieces. */
-  *takeFullPieces(): StoreSteps<void, TopicExportStep> {
+  *takeFullPieces(): Steps<void, TopicExportStep> {
     if (this.writer.byteLength < transferPieceBytes) return;
     const all = this.takePiece() as Uint8Array;
     if (all.byteLength < 2 * transferPieceBytes) {

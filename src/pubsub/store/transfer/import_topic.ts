@@ -14,7 +14,8 @@ import {
 import { encodeStoredName } from "../rows/topic_client.ts";
 import { logRowBytesMax, logRowMessagesMax } from "../limits/topic_store_limits.ts";
 import type { ContentName } from "../operations/owned_store.ts";
-import { awaitRowsAnswer, RowsUnavailable, type StoreSteps } from "../rows/store_steps.ts";
+import { awaitAnswer, type Steps } from "../../../base/support/steps.ts";
+import { RowsUnavailable } from "../rows/loaded_data.ts";
 import { emptyTopicChange, type ReceivedTopicNumbers, type TopicChange, type TopicRows } from "../rows/topic_rows.ts";
 
 export class TopicImport {
@@ -57,12 +58,12 @@ export class TopicImport {
   }
 
   /** Imports one piece durably. Throws BAD_DATA or PROTOCOL for invalid data. */
-  *importPiece(piece: Uint8Array): StoreSteps {
+  *importPiece(piece: Uint8Array): Steps {
     this.#hash.update(piece);
     if (this.topicId === 0) {
       const { incarnation, baseOffset, epoch, owner } = this.content;
       const arriving = { name: this.name, incarnation, baseOffset, epoch };
-      this.topicId = yield* awaitRowsAnswer(this.#rows.copies.addArriving(arriving, owner));
+      this.topicId = yield* awaitAnswer(this.#rows.copies.addArriving(arriving, owner));
       this.#change = emptyTopicChange(this.topicId);
     }
     for (const record of this.#reader.push(piece)) {
@@ -76,11 +77,11 @@ export class TopicImport {
    * Checks the import after its last piece. Throws BAD_DATA if data is missing, the SHA-256 differs, or the rows are no
    * longer in the store.
    */
-  *checkComplete(hash: string): StoreSteps {
+  *checkComplete(hash: string): Steps {
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#importError(`its hash is ${found}, but the sender's is ${hash}`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#importError("its end is missing");
-    if (!(yield* awaitRowsAnswer(this.#rows.copies.isArriving(this.topicId)))) {
+    if (!(yield* awaitAnswer(this.#rows.copies.isArriving(this.topicId)))) {
       throw this.#importError("its rows were dropped during the transfer");
     }
   }
@@ -98,8 +99,8 @@ export class TopicImport {
     return { last: this.#last, gone, stored, ...counts };
   }
 
-  *#commit(): StoreSteps {
-    const [lost] = yield* awaitRowsAnswer(this.#rows.commit([this.#change]));
+  *#commit(): Steps {
+    const [lost] = yield* awaitAnswer(this.#rows.commit([this.#change]));
     this.#change = emptyTopicChange(this.topicId);
     if (lost !== undefined) {
       throw new RowsUnavailable(`Cannot import topic ${JSON.stringify(this.name)}: ${lost.reason}`);
@@ -209,10 +210,10 @@ export class TopicImport {
    * Deletes messages that the sender deleted after it had sent them. A subscriber that has skipped them there must not
    * receive them here, after newer ones.
    */
-  *#deleteBelow(first: number): StoreSteps {
+  *#deleteBelow(first: number): Steps {
     if (this.#first >= first) return;
     yield* this.#commit();
-    this.#bytes -= yield* awaitRowsAnswer(this.#rows.copies.deleteBelow(this.topicId, first));
+    this.#bytes -= yield* awaitAnswer(this.#rows.copies.deleteBelow(this.topicId, first));
   }
 
   #writeRow(): void {

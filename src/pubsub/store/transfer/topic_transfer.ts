@@ -12,8 +12,8 @@ import type { StoreEngine } from "../engine/store_engine.ts";
 import { concurrentExportsMax, concurrentImportsMax } from "../limits/topic_store_limits.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 import type { TopicTable } from "../engine/topic_table.ts";
-import { awaitRowsAnswer, type StoreSteps } from "../rows/store_steps.ts";
-import type { RowsAnswer, TopicCopyRows, TopicRows } from "../rows/topic_rows.ts";
+import { type Answer, awaitAnswer, type Steps } from "../../../base/support/steps.ts";
+import type { TopicCopyRows, TopicRows } from "../rows/topic_rows.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 
 export class TopicTransfer {
@@ -24,7 +24,7 @@ export class TopicTransfer {
   readonly #imports = new Map<number, TopicImport>();
   readonly #exports = new Map<
     number,
-    { readonly of: StoredTopic; readonly epoch: number; readonly steps: StoreSteps<string, TopicExportStep> }
+    { readonly of: StoredTopic; readonly epoch: number; readonly steps: Steps<string, TopicExportStep> }
   >();
   #nextTransfer: number;
   /** Number of commits when the generation was last raised. */
@@ -40,26 +40,26 @@ export class TopicTransfer {
   }
 
   /** Drops imports that a restart or a full disk has interrupted; their senders start again. */
-  *dropIncomplete(): StoreSteps {
+  *dropIncomplete(): Steps {
     // Imports in progress are kept: dropping their rows would lose messages of the topic.
     const inProgress = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
-    yield* awaitRowsAnswer(this.#copies.discardArriving(inProgress));
+    yield* awaitAnswer(this.#copies.discardArriving(inProgress));
   }
 
-  generation(server?: string): StoreSteps<number> {
-    return awaitRowsAnswer(this.#copies.generation(server));
+  generation(server?: string): Steps<number> {
+    return awaitAnswer(this.#copies.generation(server));
   }
 
-  *raiseGeneration(above = 0): StoreSteps<number | null> {
+  *raiseGeneration(above = 0): Steps<number | null> {
     if (this.#rows.commits === this.#raisedAtCommit && above === 0) return null;
     const generation = Math.max(yield* this.#storedGeneration(above > 0), above) + 1;
-    yield* awaitRowsAnswer(this.#copies.setGeneration(generation));
+    yield* awaitAnswer(this.#copies.setGeneration(generation));
     this.#raisedAtCommit = this.#rows.commits;
     return generation;
   }
 
   /** Returns the stored generation. `isKnown`: the caller knows the recorded one, so a damaged one counts as 0. */
-  *#storedGeneration(isKnown: boolean): StoreSteps<number> {
+  *#storedGeneration(isKnown: boolean): Steps<number> {
     try {
       return yield* this.generation();
     } catch (error) {
@@ -68,29 +68,27 @@ export class TopicTransfer {
     }
   }
 
-  isEmpty(): StoreSteps<boolean> {
-    return awaitRowsAnswer(this.#copies.isEmpty());
+  isEmpty(): Steps<boolean> {
+    return awaitAnswer(this.#copies.isEmpty());
   }
 
-  topics(): StoreSteps<string[]> {
-    return awaitRowsAnswer(this.#copies.names());
+  topics(): Steps<string[]> {
+    return awaitAnswer(this.#copies.names());
   }
 
-  *copiesOf(name: string): StoreSteps<TopicCopies> {
+  *copiesOf(name: string): Steps<TopicCopies> {
     const here = this.#topics.get(name);
-    const staged = yield* awaitRowsAnswer(this.#copies.staged(name));
+    const staged = yield* awaitAnswer(this.#copies.staged(name));
     return {
       copy: here &&
         { incarnation: here.incarnation, baseOffset: here.baseOffset, epoch: here.epoch, sealedFor: here.sealedFor },
       staged: staged && { incarnation: staged.incarnation, owner: staged.owner, epoch: staged.epoch },
-      dropped: yield* awaitRowsAnswer(this.#copies.dropped(name)),
-      ...(this.#rows.isShared && here === null
-        ? { unopened: yield* awaitRowsAnswer(this.#copies.unopened(name)) }
-        : {}),
+      dropped: yield* awaitAnswer(this.#copies.dropped(name)),
+      ...(this.#rows.isShared && here === null ? { unopened: yield* awaitAnswer(this.#copies.unopened(name)) } : {}),
     };
   }
 
-  *create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): StoreSteps {
+  *create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): Steps {
     const here = this.#topics.get(name);
     if (here?.incarnation === incarnation && here.epoch === epoch && here.sealedFor === null) return;
     if (
@@ -106,11 +104,11 @@ export class TopicTransfer {
     this.#topics.requireRoomFor(name);
     this.#engine.disk.beginBatch();
     requireDisk(`create topic ${quote(name)}`, this.#engine.disk.reserveSentence());
-    yield* this.#topics.load(yield* awaitRowsAnswer(this.#copies.create({ name, incarnation, baseOffset, epoch })));
+    yield* this.#topics.load(yield* awaitAnswer(this.#copies.create({ name, incarnation, baseOffset, epoch })));
   }
 
   /** Ends all operations on the topic in this epoch, including admitted ones. */
-  *seal(name: string, epoch: number, to: string): StoreSteps {
+  *seal(name: string, epoch: number, to: string): Steps {
     const topic = this.#requireTopic(name, epoch);
     if (topic.sealedFor === to) return;
     if (topic.sealedFor !== null) {
@@ -124,7 +122,7 @@ export class TopicTransfer {
   }
 
   /** `incarnation` is the one in the topic's node; only a shared store compares it. */
-  *activate(name: string, epoch: number, what: "copy" | "staged", incarnation: string | null = null): StoreSteps {
+  *activate(name: string, epoch: number, what: "copy" | "staged", incarnation: string | null = null): Steps {
     const here = this.#topics.get(name);
     if (here?.epoch === epoch && here.sealedFor === null) return;
     if (here !== null && here.epoch >= epoch) {
@@ -135,7 +133,7 @@ export class TopicTransfer {
       if (here === null) throw missingError(name, "");
       return yield* this.#reopen(here, epoch);
     }
-    const staged = yield* awaitRowsAnswer(this.#copies.staged(name));
+    const staged = yield* awaitAnswer(this.#copies.staged(name));
     if (staged === null) throw missingError(name, " as a staged copy");
     if (staged.epoch >= epoch) {
       throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: it was sent at epoch ${staged.epoch}`);
@@ -148,18 +146,18 @@ export class TopicTransfer {
   }
 
   /** Opens a topic of a shared store at this epoch, in place of any server that had opened it. */
-  *#takeOver(name: string, epoch: number, incarnation: string | null): StoreSteps {
+  *#takeOver(name: string, epoch: number, incarnation: string | null): Steps {
     const here = this.#topics.get(name);
     if (here !== null) yield* this.release(name);
     else this.#topics.requireRoomFor(name);
-    const id = yield* awaitRowsAnswer(this.#copies.takeOver(name, incarnation, epoch));
+    const id = yield* awaitAnswer(this.#copies.takeOver(name, incarnation, epoch));
     if (id === null) throw missingError(name, "");
     yield* this.#topics.load(id);
     if (here !== null) yield* this.#engine.wakeHeldGets(here);
   }
 
   /** Drops a topic of a shared store from memory. Its rows stay, for the server that opens it next. */
-  *release(name: string): StoreSteps {
+  *release(name: string): Steps {
     yield* this.#engine.writePending();
     const here = this.#topics.get(name);
     if (here === null) return;
@@ -167,15 +165,15 @@ export class TopicTransfer {
     yield* this.#engine.wakeHeldGets(here);
   }
 
-  *releaseAll(): StoreSteps {
+  *releaseAll(): Steps {
     for (const { name } of [...this.#topics.all()]) yield* this.release(name);
   }
 
   /** `incarnation` is the one of content that this server has not opened; only a shared store uses it. */
-  *drop(name: string, epoch: number, incarnation: string | null = null): StoreSteps {
+  *drop(name: string, epoch: number, incarnation: string | null = null): Steps {
     const here = this.#topics.get(name);
     if (here === null && incarnation !== null) {
-      return yield* awaitRowsAnswer(this.#copies.dropUnopened(name, incarnation, epoch));
+      return yield* awaitAnswer(this.#copies.dropUnopened(name, incarnation, epoch));
     }
     if (here === null || here.epoch >= epoch) return;
     yield* this.#engine.writePending();
@@ -188,7 +186,7 @@ export class TopicTransfer {
    * Starts new message ids after `baseOffset`, because a restore may have lost messages with ids up to it. Moves each
    * subscriber that had all stored messages to the end, so it has missed nothing.
    */
-  *raiseBaseOffset(name: string, baseOffset: number): StoreSteps {
+  *raiseBaseOffset(name: string, baseOffset: number): Steps {
     const topic = this.#topics.get(name);
     if (topic === null) throw missingError(name, "");
     if (topic.baseOffset >= baseOffset) return;
@@ -200,13 +198,13 @@ export class TopicTransfer {
     yield* this.#topics.load(id);
   }
 
-  *discard(name: string, { incarnation, owner, epoch }: StagedCopy): StoreSteps {
-    const staged = yield* awaitRowsAnswer(this.#copies.staged(name));
+  *discard(name: string, { incarnation, owner, epoch }: StagedCopy): Steps {
+    const staged = yield* awaitAnswer(this.#copies.staged(name));
     const isSame = staged?.incarnation === incarnation && staged.owner === owner && staged.epoch === epoch;
-    if (isSame) yield* awaitRowsAnswer(this.#copies.discard(staged.id));
+    if (isSame) yield* awaitAnswer(this.#copies.discard(staged.id));
   }
 
-  *setAside(name: string): StoreSteps {
+  *setAside(name: string): Steps {
     const here = this.#topics.get(name);
     if (here === null) return;
     yield* this.#engine.writePending();
@@ -235,7 +233,7 @@ export class TopicTransfer {
   }
 
   /** Returns the next piece, or at the end the hash of all pieces. Throws if the topic has changed its epoch. */
-  *exportNext(transfer: number): StoreSteps<TopicExportStep & { hash: string | null }> {
+  *exportNext(transfer: number): Steps<TopicExportStep & { hash: string | null }> {
     const found = this.#exports.get(transfer);
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
     const { of, epoch, steps } = found;
@@ -259,8 +257,8 @@ export class TopicTransfer {
   }
 
   /** Starts an import of content that another server has sealed; returns its id. */
-  *importBegin(name: string, content: ContentName): StoreSteps<number> {
-    const staged = yield* awaitRowsAnswer(this.#copies.staged(name));
+  *importBegin(name: string, content: ContentName): Steps<number> {
+    const staged = yield* awaitAnswer(this.#copies.staged(name));
     if (staged?.incarnation === content.incarnation && staged.epoch > content.epoch) {
       throw newerError(name, content, staged.epoch);
     }
@@ -273,7 +271,7 @@ export class TopicTransfer {
   /**
    * Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, STORE_FULL if it does not fit; each ends the import.
    */
-  *importPiece(transfer: number, piece: Uint8Array): StoreSteps {
+  *importPiece(transfer: number, piece: Uint8Array): Steps {
     const { disk } = this.#engine;
     yield* this.#changeImport(transfer, (received) => {
       disk.beginBatch();
@@ -284,31 +282,31 @@ export class TopicTransfer {
   }
 
   /** Called after the last piece: checks the SHA-256 and stages the topic, replacing any staged copy. */
-  *importDone(transfer: number, hash: string): StoreSteps {
+  *importDone(transfer: number, hash: string): Steps {
     yield* this.#changeImport(transfer, (received) => this.#stage(received, hash));
     this.#imports.delete(transfer);
   }
 
-  *#stage(received: TopicImport, hash: string): StoreSteps {
+  *#stage(received: TopicImport, hash: string): Steps {
     yield* received.checkComplete(hash);
-    const replaced = yield* awaitRowsAnswer(this.#copies.staged(received.name));
+    const replaced = yield* awaitAnswer(this.#copies.staged(received.name));
     if (this.#rows.isShared && replaced !== null && replaced.incarnation === received.content.incarnation) {
       // Another server of this store was faster, and may have taken the topic already.
       if (replaced.epoch > received.content.epoch) throw newerError(received.name, received.content, replaced.epoch);
       if (replaced.epoch === received.content.epoch) {
-        return yield* awaitRowsAnswer(this.#copies.discard(received.topicId));
+        return yield* awaitAnswer(this.#copies.discard(received.topicId));
       }
     }
-    yield* awaitRowsAnswer(this.#copies.stage(received.topicId, received.ends, replaced?.id ?? null));
+    yield* awaitAnswer(this.#copies.stage(received.topicId, received.ends, replaced?.id ?? null));
   }
 
-  *importEnd(transfer: number): StoreSteps {
+  *importEnd(transfer: number): Steps {
     const received = this.#imports.get(transfer);
     this.#imports.delete(transfer);
-    if (received !== undefined && received.topicId > 0) yield* awaitRowsAnswer(this.#copies.discard(received.topicId));
+    if (received !== undefined && received.topicId > 0) yield* awaitAnswer(this.#copies.discard(received.topicId));
   }
 
-  *#reopen(topic: StoredTopic, epoch: number): StoreSteps {
+  *#reopen(topic: StoredTopic, epoch: number): Steps {
     topic.epoch = epoch;
     topic.sealedFor = null;
     this.#topics.noteCommitted(topic);
@@ -320,16 +318,16 @@ export class TopicTransfer {
    * Waits for a change of a topic's row. If it fails in a shared store, memory and row may differ, so the topic is
    * dropped from memory.
    */
-  *#changeRow(topic: StoredTopic | null, change: RowsAnswer<void>): StoreSteps {
+  *#changeRow(topic: StoredTopic | null, change: Answer<void>): Steps {
     try {
-      yield* awaitRowsAnswer(change);
+      yield* awaitAnswer(change);
     } catch (error) {
       if (topic !== null && this.#rows.isShared) this.#engine.loseTopic(topic, errorMessage(error));
       throw error;
     }
   }
 
-  *#changeImport(transfer: number, work: (received: TopicImport) => StoreSteps): StoreSteps {
+  *#changeImport(transfer: number, work: (received: TopicImport) => Steps): Steps {
     const received = this.#imports.get(transfer);
     if (received === undefined) throw new BatonError("NOT_HELD", `Import ${transfer} has ended`);
     try {

@@ -8,12 +8,7 @@ import { decodedOperation } from "../../../support/store_requests.ts";
 import { RefusedPuts } from "../../../../src/pubsub/store/limits/refused_puts.ts";
 import { SqliteTopicRows } from "../../../../src/pubsub/store/sqlite/sqlite_topic_rows.ts";
 import { LateRows, runArriving } from "./late_rows.ts";
-import {
-  isStoreSteps,
-  type RunStoreMethods,
-  runStoreStepsNow,
-  type StoreSteps,
-} from "../../../../src/pubsub/store/rows/store_steps.ts";
+import { isSteps, type RunMethods, runStepsNow, type Steps } from "../../../../src/base/support/steps.ts";
 import { StoreEngine } from "../../../../src/pubsub/store/engine/store_engine.ts";
 import {
   defaultTopicStoreOptions,
@@ -77,17 +72,17 @@ export interface DriverOptions {
 }
 
 /** An object whose steps are run to their end by `run` when they are called. */
-function running<T extends object>(object: T, run: (steps: StoreSteps<unknown>) => unknown): RunStoreMethods<T> {
+function running<T extends object>(object: T, run: (steps: Steps<unknown>) => unknown): RunMethods<T> {
   return new Proxy(object, {
     get: (_, name) => {
       const value: unknown = Reflect.get(object, name, object);
       if (typeof value !== "function") return value;
       return (...values: unknown[]) => {
         const result: unknown = value.apply(object, values);
-        return isStoreSteps(result) ? run(result) : result;
+        return isSteps(result) ? run(result) : result;
       };
     },
-  }) as RunStoreMethods<T>;
+  }) as RunMethods<T>;
 }
 
 export class EngineDriver {
@@ -100,9 +95,9 @@ export class EngineDriver {
   #database: TopicDatabase | null = null;
   readonly #postgres: PostgresStore | null;
   rows!: TopicRows;
-  engine!: RunStoreMethods<StoreEngine>;
-  transfer!: RunStoreMethods<TopicTransfer>;
-  maintenance!: RunStoreMethods<TopicMaintenance>;
+  engine!: RunMethods<StoreEngine>;
+  transfer!: RunMethods<TopicTransfer>;
+  maintenance!: RunMethods<TopicMaintenance>;
   lastTransfer!: TopicTransfer;
   #rawEngine!: StoreEngine;
   #responses: StoreResponse[] = [];
@@ -221,7 +216,7 @@ export class EngineDriver {
   }
 
   /** The transfers of the store, after those that `before` has numbered. */
-  newTransfer(before: TopicTransfer | null): RunStoreMethods<TopicTransfer> {
+  newTransfer(before: TopicTransfer | null): RunMethods<TopicTransfer> {
     if (this.#postgres !== null) {
       this.#postgres.object<{ newTransfer(): void }>().newTransfer();
       return this.#postgres.object("transfer");
@@ -230,8 +225,8 @@ export class EngineDriver {
     return running(this.lastTransfer, (steps) => this.#run(steps));
   }
 
-  #run(steps: StoreSteps<unknown>): unknown {
-    return this.#place === "here" ? runStoreStepsNow(steps) : runArriving(steps, () => this.waits++);
+  #run(steps: Steps<unknown>): unknown {
+    return this.#place === "here" ? runStepsNow(steps) : runArriving(steps, () => this.waits++);
   }
 
   #open(isNew: boolean): void {

@@ -3,7 +3,8 @@
  * that was not loaded before. The engine has to do the same with them as with rows that are here.
  */
 import type { DiskSpace } from "../../../../src/base/storage/disk_space.ts";
-import { DataNotLoaded, type StoreSteps } from "../../../../src/pubsub/store/rows/store_steps.ts";
+import type { Steps } from "../../../../src/base/support/steps.ts";
+import { DataNotLoaded } from "../../../../src/pubsub/store/rows/loaded_data.ts";
 import type {
   ClientReader,
   LostTopic,
@@ -29,7 +30,7 @@ class LateAnswer<Value> extends Promise<Value> {
 }
 
 /** Runs steps to their end: each answer arrives immediately, or fails. Pieces of an export are dropped. */
-export function runArriving<Result>(steps: StoreSteps<Result, unknown>, onWait: () => void = () => {}): Result {
+export function runArriving<Result>(steps: Steps<Result, unknown>, onWait: () => void = () => {}): Result {
   let step = steps.next();
   while (step.done !== true) {
     let value: unknown;

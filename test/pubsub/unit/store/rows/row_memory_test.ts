@@ -5,7 +5,7 @@ import { messageRowChecksum } from "../../../../../src/pubsub/store/postgres/bat
 import { LoadedRowRuns, LoadedTopicRows } from "../../../../../src/pubsub/store/postgres/loaded_rows.ts";
 import { PostgresRowLoader } from "../../../../../src/pubsub/store/postgres/postgres_row_loader.ts";
 import { LogRowCache } from "../../../../../src/pubsub/store/rows/row_cache.ts";
-import { DataNotLoaded } from "../../../../../src/pubsub/store/rows/store_steps.ts";
+import { DataNotLoaded } from "../../../../../src/pubsub/store/rows/loaded_data.ts";
 import type { LogRowHead, MissingTopicData } from "../../../../../src/pubsub/store/rows/topic_rows.ts";
 
 const headsFrom = (first: number, count: number): LogRowHead[] =>

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { createHash } from "node:crypto";
 import { BatonError } from "../../../../../src/base/errors.ts";
 import { runArriving } from "../late_rows.ts";
-import { awaitRowsAnswer } from "../../../../../src/pubsub/store/rows/store_steps.ts";
+import { awaitAnswer } from "../../../../../src/base/support/steps.ts";
 import { exportTopic } from "../../../../../src/pubsub/store/transfer/export_topic.ts";
 import { dose } from "../../../../support/dose.ts";
 import { property } from "../../../../support/property.ts";
@@ -92,7 +92,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
       const last = Number(to.value("SELECT last FROM topics WHERE state = 1"));
       const again = exportTopic(to.rows, {
         id,
-        messages: runArriving(awaitRowsAnswer(to.rows.open(id))).messages,
+        messages: runArriving(awaitAnswer(to.rows.open(id))).messages,
         isSealed: () => true,
         record: () => ({ name: "news", incarnation: "b", baseOffset: 0, epoch: 1, last, registration: 0 }),
         logEnds: () => ({ gone: 0, stored: last }),
