@@ -9,10 +9,9 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RetryDatabase } from "../../src/retry/queue/sqlite/retry_database.ts";
-import { storeMethods } from "../../src/retry/queue/sqlite/sqlite_store_methods.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { batonCommand } from "../../test/support/keeper_server.ts";
-import { rigRules } from "../../test/support/retry_rig.ts";
+import { folderCalls, rigRules } from "../../test/support/retry_rig.ts";
 import { alignedTable, formatFigure, summarizeMeasurements } from "./statistics.ts";
 
 const bodyBytes = 100;
@@ -157,7 +156,7 @@ class Bench implements Disposable {
   #accepter(store: string): (delaysMs: readonly number[]) => { readonly id: string; readonly atMs: number }[] {
     const database = new RetryDatabase(store);
     const policy = { ...rigRules.policy, maxRetries: 10, intervalMs: 1 };
-    const methods = storeMethods(database, { ...rigRules, policy, maxMessages: 1e9, maxBytes: 1e12 });
+    const methods = folderCalls(database, { ...rigRules, policy, maxMessages: 1e9, maxBytes: 1e12 });
     const body = new Uint8Array(bodyBytes);
     return (delaysMs) =>
       database.transaction(() =>

@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { RetryDatabase } from "../../src/retry/queue/sqlite/retry_database.ts";
 import type { StoreRules } from "../../src/retry/queue/store_rules.ts";
 import type { StoreMethod, StoreMethods } from "../../src/retry/queue/store_methods.ts";
-import { storeMethods } from "../../src/retry/queue/sqlite/sqlite_store_methods.ts";
+import { SqliteRows } from "../../src/retry/queue/sqlite/sqlite_rows.ts";
+import { RetryEngine } from "../../src/retry/queue/retry_engine.ts";
+import { runStepsNow } from "../../src/base/support/steps.ts";
 import type { NewMessage } from "../../src/retry/queue/stored_message.ts";
 
 export const rigRules: StoreRules = {
@@ -38,6 +40,14 @@ export function rigMessage(text: string, change: Partial<NewMessage> = {}): NewM
   };
 }
 
+/** The calls of a store, each to be made inside a transaction. */
+export function folderCalls(database: RetryDatabase, rules: StoreRules, random?: () => number): StoreMethods {
+  const engine = new RetryEngine(new SqliteRows(database, rules), rules, random);
+  const call = (method: StoreMethod) => (...values: Parameters<StoreMethods[StoreMethod]>) =>
+    runStepsNow(engine.call(method, ...values));
+  return new Proxy({} as StoreMethods, { get: (_, method) => call(method as StoreMethod) });
+}
+
 export class RetryRig implements Disposable {
   readonly folder: string;
   readonly #isOwn: boolean;
@@ -49,7 +59,7 @@ export class RetryRig implements Disposable {
     this.#isOwn = folder === undefined;
     this.folder = folder ?? join(mkdtempSync(join(tmpdir(), "baton-retry-")), "store");
     this.#database = new RetryDatabase(this.folder);
-    this.#methods = storeMethods(this.#database, { ...rigRules, ...rules }, () => 0.5);
+    this.#methods = folderCalls(this.#database, { ...rigRules, ...rules }, () => 0.5);
   }
 
   call<Name extends StoreMethod>(

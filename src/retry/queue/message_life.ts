@@ -115,11 +115,11 @@ export function lifeAfterCrash(
 }
 
 /**
- * Handles content that changed on the disk: the message is not tried, and kept even where dead letters are dropped.
- * Null: it is not waiting.
+ * Handles content that changed on the disk: a claimed message is not tried, and kept even where dead letters are
+ * dropped.
  */
-export function lifeAfterDamage(life: MessageLife): MessageLife | null {
-  return life.state === "waiting" ? { ...life, state: "dead", reason: "damaged" } : null;
+export function lifeAfterDamage(life: MessageLife): MessageLife {
+  return { ...life, state: "dead", reason: "damaged" };
 }
 
 /** The life after a change by an operator; null: the message cannot be changed so. */

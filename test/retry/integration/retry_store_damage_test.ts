@@ -8,13 +8,12 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { RetryDatabase } from "../../../src/retry/queue/sqlite/retry_database.ts";
 import type { StoreMethods } from "../../../src/retry/queue/store_methods.ts";
-import { storeMethods } from "../../../src/retry/queue/sqlite/sqlite_store_methods.ts";
 import { verifyRetryStore } from "../../../src/retry/queue/sqlite/verify_retry_store.ts";
 import { DamagedCopies, problemsOf } from "../../support/damaged_copies.ts";
 import { dose } from "../../support/dose.ts";
 import { flipBit } from "../../support/flip_bit.ts";
 import { seededRandom, testSeed } from "../../support/random.ts";
-import { rigMessage, rigRules, rigSuccess } from "../../support/retry_rig.ts";
+import { folderCalls, rigMessage, rigRules, rigSuccess } from "../../support/retry_rig.ts";
 
 setDefaultTimeout(300_000);
 
@@ -33,7 +32,7 @@ const textOf = (number: number) => `message ${number} `.repeat(number % 9 === 0 
 function opened<T>(folder: string, work: (ask: RetryDatabase["transaction"], methods: StoreMethods) => T): T {
   const database = new RetryDatabase(folder);
   try {
-    return work((ask) => database.transaction(ask), storeMethods(database, rules, () => 0.5));
+    return work((ask) => database.transaction(ask), folderCalls(database, rules, () => 0.5));
   } finally {
     database.close();
   }
@@ -160,7 +159,7 @@ describe("a damaged message", () => {
     const told: string[] = [];
     const database = new RetryDatabase(folder);
     database.damage.onFound = (sentence) => void told.push(sentence);
-    const { list, show } = storeMethods(database, rules);
+    const { list, show } = folderCalls(database, rules);
     const all = database.transaction(() => list({ states: ["waiting"] }, { afterSeq: 0, max: 999 }));
     expect(all.length).toBe(count);
     expect(() => database.transaction(() => show("5"))).toThrow(/is damaged: message .*-5/);

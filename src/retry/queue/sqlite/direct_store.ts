@@ -1,12 +1,14 @@
 /** A message store for a short-lived command, without a thread. */
 import { type OpenRetryDatabase, RetryDatabase, storeError } from "./retry_database.ts";
+import { runStepsNow } from "../../../base/support/steps.ts";
+import { RetryEngine } from "../retry_engine.ts";
 import type { StoreRules } from "../store_rules.ts";
 import type { StoreMethod, StoreMethods } from "../store_methods.ts";
-import { storeMethods } from "./sqlite_store_methods.ts";
+import { SqliteRows } from "./sqlite_rows.ts";
 
 export class DirectStore implements Disposable {
   readonly #database: RetryDatabase;
-  readonly #methods: StoreMethods;
+  readonly #engine: RetryEngine;
 
   /** Throws as RetryDatabase does, and IO if the name of the store cannot be read. */
   constructor(
@@ -19,7 +21,7 @@ export class DirectStore implements Disposable {
   ) {
     this.#database = openDatabase(folder, { mustExist });
     try {
-      this.#methods = storeMethods(this.#database, rules);
+      this.#engine = new RetryEngine(new SqliteRows(this.#database, rules), rules);
     } catch (error) {
       this.#database.close();
       throw storeError(error, folder);
@@ -31,7 +33,7 @@ export class DirectStore implements Disposable {
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
   ): ReturnType<StoreMethods[Name]> {
-    const run = () => this.#database.transaction(() => this.#invoke(method, values));
+    const run = () => this.#database.transaction(() => runStepsNow(this.#engine.call(method, ...values)));
     try {
       return run();
     } catch (error) {
@@ -46,15 +48,10 @@ export class DirectStore implements Disposable {
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
   ): ReturnType<StoreMethods[Name]> {
-    return this.#database.readSnapshot(() => this.#invoke(method, values));
+    return this.#database.readSnapshot(() => runStepsNow(this.#engine.call(method, ...values)));
   }
 
   [Symbol.dispose](): void {
     this.#database.close();
-  }
-
-  #invoke<Name extends StoreMethod>(method: Name, values: Parameters<StoreMethods[Name]>) {
-    const call = this.#methods[method] as (...values: Parameters<StoreMethods[Name]>) => ReturnType<StoreMethods[Name]>;
-    return call(...values);
   }
 }

@@ -46,7 +46,7 @@ export class RetryStore implements ServiceStore {
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
   ): Promise<ReturnType<StoreMethods[Name]>> {
-    return this.#thread.callTogether(method, ...values);
+    return this.#thread.callTogether("call", method, ...values) as Promise<ReturnType<StoreMethods[Name]>>;
   }
 
   /** Calls `onChanged` if another process has written since the last call. */

@@ -5,16 +5,20 @@
 import type { BatonError } from "../../../base/errors.ts";
 import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
 import { type OpenRetryDatabase, RetryDatabase, storeError } from "./retry_database.ts";
-import type { Claim, StoreMethods } from "../store_methods.ts";
+import { runStepsNow } from "../../../base/support/steps.ts";
+import { RetryEngine } from "../retry_engine.ts";
+import type { Claim, StoreMethod, StoreMethods } from "../store_methods.ts";
 import type { StoreRules } from "../store_rules.ts";
-import { storeMethods } from "./sqlite_store_methods.ts";
+import { SqliteRows } from "./sqlite_rows.ts";
 
 interface OpenOptions {
   readonly rules: StoreRules;
   readonly mustExist: boolean;
 }
 
-export type RetryStoreCalls = StoreMethods & {
+export type RetryStoreCalls = {
+  /** A call of the store. */
+  readonly call: (method: StoreMethod, ...values: unknown[]) => unknown;
   readonly open: (folder: string, options: OpenOptions) => void;
   /** Whether another process has written since the last call. */
   readonly hasChanged: () => boolean;
@@ -33,20 +37,22 @@ export function serveRetryStore({
   ...ports
 }: RetryStoreThreadOptions = {}): void {
   let database: RetryDatabase;
+  let engine: RetryEngine;
   let folder = "";
-  const ownCalls: Pick<RetryStoreCalls, "open" | "hasChanged" | "close"> = {
+  const calls: RetryStoreCalls = {
+    call: (method, ...values) => runStepsNow(engine.call(method, ...values as Parameters<StoreMethods[StoreMethod]>)),
     open: (opened, { rules, mustExist }) => {
       folder = opened;
       database = openDatabase(folder, { mustExist });
       database.damage.onFound = (sentence) => port.emit(sentence);
-      Object.assign(ownCalls, storeMethods(database, rules));
+      engine = new RetryEngine(new SqliteRows(database, rules), rules);
     },
     hasChanged: () => database.hasChanged(),
     close: () => database.close(),
   };
   const port: StoragePort<RetryStoreCalls, string> = new StoragePort({
     ...ports,
-    calls: ownCalls as RetryStoreCalls, // complete when the store is open
+    calls,
     errorOf: (error) => storeError(error, folder),
     buffersOf: claimedBodies,
     together: (work) => {

@@ -1,15 +1,9 @@
-/**
- * Number and size of the messages in each state, updated in the transaction of every change; whether the store has room
- * for more.
- */
+/** Number and size of the messages in each state, updated in the transaction of every change. */
 import { type MessageState, messageStates } from "../message_life.ts";
-import { databaseName, type RetryDatabase, type SqlRow } from "./retry_database.ts";
+import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { stateNumbers, statesWithBody } from "../message_row.ts";
-import type { CapacityRules } from "../store_rules.ts";
 import { tables } from "./retry_tables.ts";
 import type { StateTotals } from "../stored_message.ts";
-import { whyStoreNotWritable } from "../../../base/storage/write_access.ts";
-import { BatonError } from "../../../base/errors.ts";
 
 export class RetryTotals {
   readonly #database: RetryDatabase;
@@ -59,51 +53,6 @@ export class RetryTotals {
       const number = stateNumbers[state];
       const { count, bytes } = this.#countRows(number);
       this.#database.replace(tables.totals, { state: number, count: Number(count), bytes: Number(bytes) });
-    }
-  }
-}
-
-export class RetryCapacity {
-  readonly #database: RetryDatabase;
-  readonly #totals: RetryTotals;
-  readonly #rules: CapacityRules;
-
-  constructor(database: RetryDatabase, totals: RetryTotals, rules: CapacityRules) {
-    this.#database = database;
-    this.#totals = totals;
-    this.#rules = rules;
-  }
-
-  /** The reason why no message would be accepted now; null: a message of moderate size would be. */
-  fullReason(): string | null {
-    try {
-      this.requireRoom(1, 1, 1);
-      return whyStoreNotWritable(this.#database.folder, databaseName);
-    } catch (thrown) {
-      if (thrown instanceof BatonError && thrown.code === "STORE_FULL") return thrown.message;
-      throw thrown;
-    }
-  }
-
-  /** Throws STORE_FULL if this many more exceed a limit. `storedBytes`: what they need in the database. */
-  requireRoom(count: number, bytes: number, storedBytes: number): void {
-    const totals = this.#totals.all();
-    const sum = (what: keyof StateTotals) => statesWithBody.reduce((all, state) => all + totals[state][what], 0);
-    const { maxMessages, maxBytes } = this.#rules;
-    const where = `The message store in ${this.#database.folder} is full`;
-    if (sum("count") + count > maxMessages) {
-      throw new BatonError(
-        "STORE_FULL",
-        `${where}: it has ${sum("count")} messages, the limit is ${maxMessages} (--max-messages)`,
-      );
-    }
-    if (sum("bytes") + bytes > maxBytes) {
-      const held = `its messages have ${sum("bytes")} bytes, ${bytes} more exceed the limit of ${maxBytes}`;
-      throw new BatonError("STORE_FULL", `${where}: ${held} (--max-bytes)`);
-    }
-    if (!this.#database.hasRoomFor(storedBytes)) {
-      const why = "only the space reserved for accepted messages is left on its disk";
-      throw new BatonError("STORE_FULL", `${where}: ${why}`);
     }
   }
 }

@@ -67,7 +67,7 @@ export const processorMutants: readonly Mutant[] = [
     name: "a message that was redriven is not forwarded when it is dead again",
     world: "retry",
     changes: [{
-      in: "retry_engine:RetryEngine.writeLife",
+      in: "sqlite_messages:SqliteMessages.changeRow",
       from: "    if (before === next.state) return;\n    const key",
       to: `    if (next.state === "dead" && next.fence > next.tries + next.crashes) {
       this.#database.changeRow(tables.messages, { seq }, { forwarding: 0 });
@@ -83,7 +83,7 @@ export const processorMutants: readonly Mutant[] = [
     name: "the content of a message is cut when it is claimed",
     world: "retry",
     changes: [{
-      in: "retry_engine:RetryEngine.#readContent",
+      in: "sqlite_messages:SqliteMessages.contentOf",
       from: 'body: row["body"] as Uint8Array };',
       to: 'body: (row["body"] as Uint8Array).subarray(0, 100) };',
     }],

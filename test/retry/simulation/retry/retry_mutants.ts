@@ -6,9 +6,9 @@ export const retryMutants: readonly Mutant[] = [
     name: "a pause does not keep a processor from claiming messages",
     world: "retry",
     changes: [{
-      in: "retry_engine:RetryEngine.claim",
-      from: "const messages = isPaused ? []",
-      to: 'const messages = isPaused && owner === "" ? []',
+      in: "sqlite_processors:SqliteProcessors.take",
+      from: "const rows = this.#messages.isPaused() ? []",
+      to: "const rows = this.#messages.isPaused() && owner < 0 ? []",
     }],
     kinds: ["tried in a pause"],
     seeds: 100,
@@ -80,7 +80,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a renewed lease is not stored: a second try starts beside the first one",
     world: "retry",
     changes: [{
-      in: "retry_engine:RetryEngine.renewProcessor",
+      in: "sqlite_processors:SqliteProcessors.renew",
       from: "return this.#database.changeRow(tables.processors, { id: owner }, { end_ms: endMs });",
       to: "return endMs > 0 && this.#database.changeRow(tables.processors, { id: owner }, {});",
     }],
@@ -92,10 +92,14 @@ export const retryMutants: readonly Mutant[] = [
     name: "a processor that starts takes back what others have in flight",
     world: "retry",
     changes: [{
-      in: "retry_engine:RetryEngine.reclaim",
-      from: 'if (isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs) continue;',
+      in: "sqlite_processors:SqliteProcessors.overdue",
+      from: "overdue({ boot, bootMs, graceMs }:",
+      to: "overdue({ boot, bootMs, nowMs }:",
+    }, {
+      in: "sqlite_processors:SqliteProcessors.overdue",
+      from: 'const isHeld = isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs;',
       to:
-        'if (isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) && Number(row["since_ms"]) > nowMs - 3000) continue;',
+        'const isHeld = isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) && Number(row["since_ms"]) > nowMs - 3000;',
     }],
     kinds: ["two tries at the same time", "stale result counted", "order", "too early"],
     from: 39,
@@ -105,9 +109,13 @@ export const retryMutants: readonly Mutant[] = [
     name: "the result of a lost lease counts",
     world: "retry",
     changes: [{
+      in: "sqlite_processors:SqliteProcessors.claimed",
+      from: 'if (row === null || Number(row["owner"]) !== owner) return null;',
+      to: "if (row === null) return null;",
+    }, {
       in: "retry_engine:RetryEngine.finish",
-      from: 'if (row === undefined || Number(row["owner"]) !== owner) return null;',
-      to: "if (row === undefined) return null;",
+      from: "if (next === null || life.fence !== fence) return null;",
+      to: "if (next === null) return null;",
     }, {
       in: "message_life:lifeAfterTry",
       from:
@@ -149,9 +157,9 @@ export const retryMutants: readonly Mutant[] = [
     name: "a redriven message is lost when its processor dies",
     world: "retry",
     changes: [{
-      in: "retry_engine:RetryEngine.reclaim",
-      from: '"SELECT * FROM messages WHERE state = 1 AND owner = ?", owner)',
-      to: '"SELECT * FROM messages WHERE state = 1 AND redriven = 0 AND owner = ?", owner)',
+      in: "sqlite_processors:SqliteProcessors.inFlight",
+      from: '"SELECT * FROM messages WHERE state = 1 AND owner = ?"',
+      to: '"SELECT * FROM messages WHERE state = 1 AND redriven = 0 AND owner = ?"',
     }],
     kinds: ["never at its end", "judge"],
     from: 92,

@@ -1,50 +1,32 @@
-/**
- * The store's record of dead letters that are to be forwarded: which are pending, which are being sent, and the last
- * error of each.
- */
-import type { RetryDatabase, SqlRow } from "./retry_database.ts";
-import { limitRowsByBytes } from "../message_row.ts";
-import type { RetryEngine } from "./retry_engine.ts";
-import { tables } from "./retry_tables.ts";
+/** The rows of dead letters in a folder that are to be forwarded, and their errors. */
+import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
+import type { LetterRows } from "../retry_rows.ts";
 import { errorCharsMax, forwardDelayMs } from "../retry_store_limits.ts";
-import type { PendingDeadLetter } from "../store_methods.ts";
+import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { tables } from "./retry_tables.ts";
+import type { SqliteMessages } from "./sqlite_messages.ts";
 
 /** Replaces the number of a message: the error concerns the sink, and so every dead letter. */
 const allDeadLetters = 0;
 
 const isPending = "state = 3 AND forwarding IN (1, 2)";
 
-export class DeadLetterIndex {
+export class SqliteLetters implements LetterRows {
   readonly #database: RetryDatabase;
-  readonly #engine: RetryEngine;
+  readonly #messages: SqliteMessages;
 
-  constructor(database: RetryDatabase, engine: RetryEngine) {
+  constructor(database: RetryDatabase, messages: SqliteMessages) {
     this.#database = database;
-    this.#engine = engine;
+    this.#messages = messages;
   }
 
-  /**
-   * Reads pending dead letters with their bodies. Those that are being sent come first. Those that failed come last,
-   * and not during their delay: otherwise one that fails repeatedly could keep others back.
-   */
-  pendingDeadLetters(max: number, nowMs: number): PendingDeadLetter[] {
+  pending(max: number, nowMs: number): SqlRow[] {
     const rows = this.#database.all(
       `SELECT * FROM messages WHERE ${isPending}
         AND NOT EXISTS (SELECT 1 FROM forward_failures WHERE seq = messages.seq) ORDER BY forwarding DESC, seq LIMIT ?`,
       max,
     );
-    if (rows.length < max) rows.push(...this.#failedRows(max - rows.length, nowMs));
-    return limitRowsByBytes(rows.filter((row) => this.#isIntact(row, nowMs))).map((row) => ({
-      ...this.#engine.claimedMessageOf(row),
-      forwardOffset: row["forward_offset"] === null ? null : Number(row["forward_offset"]),
-    }));
-  }
-
-  /** A damaged dead letter is not forwarded. It is delayed, so that it does not keep others back. */
-  #isIntact(row: SqlRow, nowMs: number): boolean {
-    const damage = this.#engine.damageOf(row);
-    if (damage !== null) this.recordForwardFailure(Number(row["seq"]), damage, nowMs);
-    return damage === null;
+    return rows.length < max ? [...rows, ...this.#failedRows(max - rows.length, nowMs)] : rows;
   }
 
   #failedRows(max: number, nowMs: number): SqlRow[] {
@@ -58,7 +40,6 @@ export class DeadLetterIndex {
     );
   }
 
-  /** The number of pending dead letters, and the last error; null: none. */
   deadLetterBacklog(): { readonly count: number; readonly error: string | null } {
     const sql = `SELECT count(*) AS count FROM messages WHERE ${isPending}`;
     // The error of the sink is removed when a letter fails by itself. The time of a letter's failure is that of the end
@@ -70,13 +51,11 @@ export class DeadLetterIndex {
     return { count: Number(this.#database.get(sql)?.["count"]), error: error as string | undefined ?? null };
   }
 
-  /** Dead letters that are not to be forwarded: the process that decided them had no sink. */
   keptDeadLetters(): number {
     const sql = "SELECT count(*) AS count FROM messages WHERE state = 3 AND forwarding = 0 AND reason IS NOT 'damaged'";
     return Number(this.#database.get(sql)?.["count"]);
   }
 
-  /** Ends all delays: a process that starts may reach what an earlier one could not. */
   clearForwardDelays(): void {
     const rows = this.#database.all(
       `SELECT ${tables.forward_failures.allColumns} FROM forward_failures WHERE delayed_until_ms > 0`,
@@ -89,16 +68,27 @@ export class DeadLetterIndex {
     }
   }
 
-  /** Records that the dead letter is about to be written at this offset of its sink. */
   markForwarding(seq: number, offset: number): void {
     if (this.#database.get(`SELECT 1 FROM messages WHERE seq = ? AND ${isPending}`, seq) === undefined) return;
     this.#database.changeRow(tables.messages, { seq }, { forwarding: 2, forward_offset: offset });
   }
 
-  /**
-   * Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. A
-   * letter fails by itself only while the sink works, so the error of the sink is removed.
-   */
+  markForwarded(seq: number, nowMs: number, isMarked = true): void {
+    const sql = "SELECT * FROM messages WHERE seq = ? AND state = 3 AND forwarding BETWEEN ? AND 2";
+    const row = this.#database.get(sql, seq, isMarked ? 2 : 1);
+    if (row === undefined) return;
+    this.#messages.noteForwarded(row, nowMs);
+    // The sink works again, so its error is removed, too.
+    this.#database.run("DELETE FROM forward_failures WHERE seq IN (?, ?)", allDeadLetters, seq);
+  }
+
+  errorOf(row: DatabaseRow): string | null {
+    const sql = "SELECT error FROM forward_failures WHERE seq IN (?, ?) ORDER BY seq DESC LIMIT 1";
+    const found = this.#database.get(sql, allDeadLetters, Number(row["seq"]));
+    return found?.["error"] as string | undefined ?? null;
+  }
+
+  /** A letter fails by itself only while the sink works, so the error of the sink is removed. */
   recordForwardFailure(seq: number | null, error: string, nowMs: number): void {
     const key = seq ?? allDeadLetters;
     const before = this.#database.get("SELECT failures FROM forward_failures WHERE seq = ?", key);

@@ -1,0 +1,315 @@
+/**
+ * The calls of a message store: message_life.ts decides the state of a message, the engine reads and writes it. Each
+ * call is written as steps, which run at once over SQLite and wait for the answers of PostgreSQL (retry_rows.ts). Limits
+ * are checked before anything is written, so that a refusal changes nothing.
+ */
+import { BatonError } from "../../base/errors.ts";
+import type { DatabaseRow } from "../../base/storage/sql_row.ts";
+import { type Answer, awaitAnswer, isSteps, type Steps } from "../../base/support/steps.ts";
+import {
+  lifeAfterCrash,
+  lifeAfterDamage,
+  lifeAfterReturn,
+  lifeAfterTry,
+  type MessageChange,
+  type MessageLife,
+  newLife,
+} from "./message_life.ts";
+import {
+  changedLife,
+  isPendingLetter,
+  limitRowsByBytes,
+  messageLifeInRow,
+  messageOfRow,
+  numberOfId,
+  unchangedState,
+} from "./message_row.ts";
+import { changesMax, checkMessageSizes, messageBytes } from "./retry_store_limits.ts";
+import type { LifeChange, MessageContent, NewRow, RetryRows } from "./retry_rows.ts";
+import type {
+  AcceptedMessage,
+  ChangeRefusal,
+  Claim,
+  ClaimOrder,
+  IngestMessage,
+  MessageConditions,
+  MessageFilter,
+  PendingDeadLetter,
+  StoreMethod,
+  StoreMethods,
+  TryReport,
+} from "./store_methods.ts";
+import type { StoreRules } from "./store_rules.ts";
+import type { ClaimedMessage, NewMessage, StoredMessage } from "./stored_message.ts";
+
+export class RetryEngine {
+  readonly #rows: RetryRows;
+  readonly #rules: StoreRules;
+  readonly #random: () => number;
+
+  constructor(rows: RetryRows, rules: StoreRules, random: () => number = Math.random) {
+    this.#rows = rows;
+    this.#rules = rules;
+    this.#random = random;
+  }
+
+  /** The steps of a call. One that decides nothing is a call of the rows. */
+  *call<Name extends StoreMethod>(
+    method: Name,
+    ...values: Parameters<StoreMethods[Name]>
+  ): Steps<ReturnType<StoreMethods[Name]>> {
+    type Result = ReturnType<StoreMethods[Name]>;
+    type Part = Record<Name, (...values: Parameters<StoreMethods[Name]>) => Steps<Result> | Answer<Result>>;
+    const rows = this.#rows;
+    const parts = [this, rows.messages, rows.processors, rows.letters, rows.topics, rows] as unknown as readonly Part[];
+    const part = parts.find((part) => method in part) as Part;
+    const result = part[method](...values);
+    return isSteps(result) ? yield* result as Steps<Result> : yield* awaitAnswer(result as Answer<Result>);
+  }
+
+  storeName(): string {
+    return this.#rows.key;
+  }
+
+  *accept(messages: readonly NewMessage[], callerMs: number): Steps<AcceptedMessage[]> {
+    const rows = this.#rows;
+    const nowMs = rows.nowMs(callerMs);
+    const added = yield* this.#newRows(messages, nowMs);
+    const first = yield* awaitAnswer(rows.messages.insert(added, nowMs));
+    return added.map(({ life }, at) => ({
+      id: this.#idOf(first + at),
+      life: { ...life, nextAtMs: rows.toLocalMs(life.nextAtMs) },
+    }));
+  }
+
+  *ingest(topic: string, messages: readonly IngestMessage[], callerMs: number): Steps<number> {
+    const head = { kind: "command", argv: null, cwd: null } as const;
+    for (;;) {
+      const last = yield* awaitAnswer(this.#rows.topics.lastIngestedId(topic));
+      const fresh = messages.filter(({ id }) => id > last);
+      if (fresh.length === 0) return 0;
+      const nowMs = this.#rows.nowMs(callerMs);
+      const rows = yield* this.#newRows(fresh.map(({ body }) => ({ head, body, key: null, tried: null })), nowMs);
+      const added = rows.map((row, at) => ({ ...row, id: fresh[at]?.id ?? 0 }));
+      // Otherwise another process, or an earlier copy of a statement, has stored some of them.
+      if (yield* awaitAnswer(this.#rows.topics.add(topic, last, added, nowMs))) return fresh.length;
+    }
+  }
+
+  /** Throws STORE_FULL and BAD_DATA. */
+  *#newRows(messages: readonly NewMessage[], nowMs: number): Steps<NewRow[]> {
+    let bytes = 0;
+    let storedBytes = 0;
+    for (const message of messages) {
+      storedBytes += checkMessageSizes(message, this.#rows.bodyBytesMax) + messageBytes;
+      bytes += message.body.byteLength;
+    }
+    yield* this.#requireRoom(messages.length, bytes, storedBytes);
+    return messages.map((message) => ({ message, life: newLife(message.tried, this.#rules, nowMs, this.#random) }));
+  }
+
+  /** Throws STORE_FULL if this many more exceed a limit. What other processes accept at the same time may exceed it. */
+  *#requireRoom(count: number, bytes: number, storedBytes: number): Steps {
+    const used = yield* awaitAnswer(this.#rows.messages.used());
+    const { maxMessages, maxBytes } = this.#rules;
+    const why = used.count + count > maxMessages
+      ? `it has ${used.count} messages, the limit is ${maxMessages} (--max-messages)`
+      : used.bytes + bytes > maxBytes
+      ? `its messages have ${used.bytes} bytes, ${bytes} more exceed the limit of ${maxBytes} (--max-bytes)`
+      : this.#rows.whyNoRoom(storedBytes);
+    if (why !== null) throw new BatonError("STORE_FULL", `${this.#rows.what} is full: ${why}`);
+  }
+
+  *fullReason(): Steps<string | null> {
+    try {
+      const why = yield* awaitAnswer(this.#rows.whyNotWritable());
+      if (why === null) yield* this.#requireRoom(1, 1, 1);
+      return why;
+    } catch (error) {
+      if (error instanceof BatonError) return error.message;
+      throw error;
+    }
+  }
+
+  *leave(owner: number): Steps {
+    yield* this.#giveBackUnknown(owner, Date.now());
+    yield* awaitAnswer(this.#rows.processors.remove(owner));
+  }
+
+  *reclaim(options: Parameters<StoreMethods["reclaim"]>[0]): Steps<number> {
+    const { processors } = this.#rows;
+    const ended = yield* awaitAnswer(processors.overdue(options));
+    if (ended.length === 0) return 0;
+    const count = yield* this.#changeFound(options.nowMs, () => processors.inFlight(ended), (row, nowMs) => ({
+      next: lifeAfterCrash(messageLifeInRow(row), this.#rules, nowMs, this.#random),
+      tried: { error: "the processor died during the try" },
+    }));
+    yield* awaitAnswer(processors.removeOverdue(ended));
+    return count;
+  }
+
+  /** Changes messages until no more are found. Returns their number. */
+  *#changeFound(
+    callerMs: number,
+    find: () => Answer<readonly DatabaseRow[]>,
+    decide: (
+      row: DatabaseRow,
+      nowMs: number,
+    ) => Pick<LifeChange, "tried"> & { readonly next: MessageLife | null },
+  ): Steps<number> {
+    for (let count = 0;;) {
+      const found = yield* awaitAnswer(find());
+      const nowMs = this.#rows.nowMs(callerMs);
+      const changes = found.flatMap((row): LifeChange[] => {
+        const { next, ...rest } = decide(row, nowMs);
+        return next === null ? [] : [{ row, next, nowMs, ...rest }];
+      });
+      if (changes.length === 0) return count;
+      count += (yield* awaitAnswer(this.#rows.messages.write(changes))).size;
+    }
+  }
+
+  *claim(order: ClaimOrder): Steps<Claim> {
+    const { processors } = this.#rows;
+    yield* this.#giveBackUnknown(order.owner, order.nowMs);
+    const claim = yield* awaitAnswer(processors.take(order));
+    if (claim === null) {
+      throw new BatonError(
+        "LOCK_LOST",
+        "The lease of this processor expired, and another process took its messages back",
+      );
+    }
+    const nowMs = this.#rows.nowMs(order.nowMs);
+    const messages: ClaimedMessage[] = [];
+    const damaged: LifeChange[] = [];
+    for (const { row, content } of claim.found) {
+      if (typeof content === "object" && content !== null) messages.push({ ...this.#storedMessage(row), ...content });
+      else damaged.push({ row, next: lifeAfterDamage(messageLifeInRow(row)), nowMs, damage: content ?? "" });
+    }
+    if (damaged.length > 0) yield* awaitAnswer(processors.writeDamaged(damaged));
+    return { messages, nextMs: claim.nextMs };
+  }
+
+  /** Gives back what a claim without an answer has taken. */
+  *#giveBackUnknown(owner: number, callerMs: number): Steps {
+    yield* this.#changeFound(callerMs, () => this.#rows.processors.unknown(owner), (row, nowMs) => {
+      const life = messageLifeInRow(row);
+      return { next: lifeAfterReturn(life, life.fence, nowMs) };
+    });
+  }
+
+  /** May be called again after a failure: it writes the same decision. */
+  *finish({ seq, fence, owner, end, error, nowMs: callerMs }: TryReport): Steps<MessageLife | null> {
+    const own = yield* awaitAnswer(this.#rows.processors.claimed(seq, owner));
+    if (own === null) return null;
+    const nowMs = this.#rows.nowMs(callerMs);
+    const life = messageLifeInRow(own.row);
+    const rules = this.#rules;
+    const next = own.decided !== null
+      ? own.decided.next
+      : end === null
+      ? lifeAfterReturn(life, fence, nowMs)
+      : lifeAfterTry(life, fence, end, { rules, nowMs, random: this.#random });
+    if (next === null || life.fence !== fence) return null;
+    own.decided ??= { row: own.row, next, nowMs, ...(end === null ? {} : { tried: { error } }) };
+    return (yield* awaitAnswer(this.#rows.processors.writeEnd(own))) ? next : null;
+  }
+
+  *list(
+    filter: MessageFilter,
+    page: { readonly afterSeq: number; readonly max: number },
+  ): Steps<StoredMessage[]> {
+    const found = yield* awaitAnswer(this.#rows.messages.find({ ...filter, ...page }));
+    return found.map((row) => this.#storedMessage(row));
+  }
+
+  *show(id: string): Steps<(StoredMessage & Partial<MessageContent>) | null> {
+    const seq = numberOfId(id, this.#rows.key);
+    const [found] = seq === null ? [] : yield* awaitAnswer(this.#rows.messages.read([seq]));
+    if (found === undefined) return null;
+    const { row, content } = found;
+    if (typeof content === "string") throw new BatonError("BAD_DATA", `${this.#rows.what} is damaged: ${content}`);
+    return { ...this.#storedMessage(row), ...content };
+  }
+
+  /** A message that another process changes at the same moment is looked at again. */
+  *change(id: string, change: MessageChange, callerMs: number): Steps<ChangeRefusal | null> {
+    const { messages } = this.#rows;
+    const seq = numberOfId(id, this.#rows.key);
+    for (;;) {
+      const row = seq === null ? null : yield* awaitAnswer(messages.row(seq));
+      if (row === null) return "unknown";
+      if (!messages.isIntact(row) && change !== "cancel" && change !== "purge") {
+        const what = `message ${this.#idOf(Number(row["seq"]))}`;
+        throw new BatonError("BAD_DATA", `${this.#rows.what} is damaged: ${what}`);
+      }
+      const changed = yield* this.#changeRows([row], change, callerMs);
+      if (changed === null) return unchangedState(row);
+      if (changed > 0) return null;
+    }
+  }
+
+  *redrive(number: number, filter: MessageConditions, max: number, callerMs: number): Steps<number> {
+    const limit = Math.min(max, changesMax);
+    for (let done = 0;;) {
+      const query = { ...filter, states: ["dead"], afterSeq: 0, max: limit - done, redrive: number } as const;
+      const found = yield* awaitAnswer(this.#rows.messages.find(query));
+      done += (yield* this.#changeRows(found, "redrive", callerMs, { redrive: number })) ?? 0;
+      if (found.length === 0 || done >= limit) return done;
+    }
+  }
+
+  *purge(filter: MessageConditions, callerMs: number): Steps<number> {
+    const query = { ...filter, states: ["dead"], afterSeq: 0, max: changesMax, withDamaged: true } as const;
+    for (;;) {
+      const found = yield* awaitAnswer(this.#rows.messages.find(query));
+      const gone = (yield* this.#changeRows(found, "purge", callerMs)) ?? 0;
+      if (found.length === 0 || gone > 0) return gone;
+    }
+  }
+
+  /** Removes what is damaged. Returns the number of changed messages; null: none can be changed so. */
+  *#changeRows(
+    found: readonly DatabaseRow[],
+    change: MessageChange,
+    callerMs: number,
+    more: Pick<LifeChange, "redrive"> = {},
+  ): Steps<number | null> {
+    const { messages } = this.#rows;
+    const nowMs = this.#rows.nowMs(callerMs);
+    const damaged = found.filter((row) => !messages.isIntact(row));
+    for (const row of damaged) yield* awaitAnswer(messages.remove(Number(row["seq"])));
+    const changes = found.flatMap((row): LifeChange[] => {
+      const next = damaged.includes(row) ? null : changedLife(row, change, nowMs);
+      return next === null ? [] : [{ row, next, nowMs, ...more }];
+    });
+    if (changes.length === 0) return damaged.length === 0 ? null : damaged.length;
+    return damaged.length + (yield* awaitAnswer(messages.write(changes))).size;
+  }
+
+  *pendingDeadLetters(max: number, callerMs: number): Steps<PendingDeadLetter[]> {
+    const { letters, messages } = this.#rows;
+    const found = limitRowsByBytes(yield* awaitAnswer(letters.pending(max, callerMs)));
+    const pending: PendingDeadLetter[] = [];
+    if (found.length === 0) return pending;
+    for (const { row, content } of yield* awaitAnswer(messages.read(found.map((row) => Number(row["seq"]))))) {
+      if (typeof content === "string") {
+        // A damaged dead letter is not forwarded. It is delayed, so that it does not keep others back.
+        yield* awaitAnswer(letters.recordForwardFailure(Number(row["seq"]), content, callerMs));
+      } else if (content !== null && isPendingLetter(row)) {
+        const forwardOffset = row["forward_offset"] === null ? null : Number(row["forward_offset"]);
+        pending.push({ ...this.#storedMessage(row), ...content, forwardOffset });
+      }
+    }
+    return pending;
+  }
+
+  #storedMessage(row: DatabaseRow): StoredMessage {
+    const forwardError = isPendingLetter(row) ? this.#rows.letters.errorOf(row) : null;
+    return messageOfRow(row, { id: this.#idOf(Number(row["seq"])), forwardError });
+  }
+
+  #idOf(seq: number): string {
+    return `${this.#rows.key}-${seq}`;
+  }
+}

@@ -1,0 +1,260 @@
+/** The rows of messages in a folder. Each method runs inside a transaction of its caller. */
+import { isDamageError } from "../../../base/storage/checksum_table.ts";
+import { DamageError } from "../../../base/storage/damage.ts";
+import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
+import { type MessageLife, type MessageState, messageStates } from "../message_life.ts";
+import { keepsContent, messageStateInRow, stateNumbers, statesWithBody } from "../message_row.ts";
+import type { FoundMessage, LifeChange, MessageContent, MessageRows, NewRow, RowQuery } from "../retry_rows.ts";
+import { changesMax, errorCharsMax } from "../retry_store_limits.ts";
+import type { MessageConditions, MessageFilter, RetryOrder } from "../store_methods.ts";
+import { forwardStates, type MessageHead, type StateTotals } from "../stored_message.ts";
+import { canBeTried, countDamaged } from "./due_messages.ts";
+import { KeyOrdering } from "./key_ordering.ts";
+import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { tables } from "./retry_tables.ts";
+import { RetryTotals } from "./retry_totals.ts";
+
+/** Columns that a change of the state sets besides those that follow from it. */
+interface ChangedColumns {
+  readonly owner: number | null;
+  readonly error?: string | null;
+  readonly last_ms?: number;
+  readonly redriven?: number;
+}
+
+export class SqliteMessages implements MessageRows {
+  readonly #database: RetryDatabase;
+  readonly #key: string;
+  readonly #forwards: boolean;
+  readonly #keyOrdering: KeyOrdering;
+  readonly #totals: RetryTotals;
+
+  /** `forwards`: dead letters are forwarded. */
+  constructor(database: RetryDatabase, { key, forwards }: { readonly key: string; readonly forwards: boolean }) {
+    this.#database = database;
+    this.#key = key;
+    this.#forwards = forwards;
+    this.#keyOrdering = new KeyOrdering(database);
+    this.#totals = new RetryTotals(database);
+  }
+
+  row(seq: number): SqlRow | null {
+    return this.#database.get("SELECT * FROM messages WHERE seq = ?", seq) ?? null;
+  }
+
+  find({ afterSeq, max, redrive, withDamaged = false, ...filter }: RowQuery): SqlRow[] {
+    const { where, values } = conditionOf(filter);
+    const redrivable = redrive === undefined ? "" : "AND forwarding < 3 AND redriven < ?";
+    if (redrive !== undefined) values.push(redrive);
+    const sql = `SELECT * FROM messages WHERE seq > ? AND ${where} ${redrivable} ORDER BY seq LIMIT ?`;
+    const read = (limit: number) => this.#database.all(sql, afterSeq, ...values, limit);
+    return withDamaged ? read(max) : this.#database.intactRows(tables.messages, max, read);
+  }
+
+  read(seqs: readonly number[]): FoundMessage[] {
+    return seqs.flatMap((seq) => {
+      const row = this.row(seq);
+      if (row === null) return [];
+      const isIntact = this.#database.intactOrNull(tables.messages, row) !== null;
+      const content = !isIntact
+        ? `message ${this.#key}-${seq} is damaged`
+        : keepsContent(row)
+        ? this.contentOf(seq)
+        : null;
+      return [{ row, content }];
+    });
+  }
+
+  /** The content of a message, or its damage as a sentence. */
+  contentOf(seq: number): MessageContent | string {
+    const { bodies } = tables;
+    const { damage } = this.#database;
+    const what = `the content of message ${this.#key}-${seq}`;
+    const sql = `SELECT ${bodies.allColumns} FROM bodies WHERE seq = ?`;
+    try {
+      const row = damage.detectDamage(what, () => this.#database.get(sql, seq));
+      if (row === undefined) throw damage.reportDamage(`${what} is missing`);
+      if (!bodies.isIntact(row)) throw damage.reportDamage(`${what} is damaged`);
+      return { head: JSON.parse(String(row["head"])) as MessageHead, body: row["body"] as Uint8Array };
+    } catch (error) {
+      if (error instanceof DamageError) return error.message;
+      throw error;
+    }
+  }
+
+  isIntact(row: DatabaseRow): boolean {
+    return tables.messages.isIntact(row as SqlRow);
+  }
+
+  used(): StateTotals {
+    const totals = this.#totals.all();
+    const sum = (what: keyof StateTotals) => statesWithBody.reduce((all, state) => all + totals[state][what], 0);
+    return { count: sum("count"), bytes: sum("bytes") };
+  }
+
+  insert(rows: readonly NewRow[], nowMs: number): number {
+    const first = this.#database.nextNumber("messages");
+    const sums = new Map<MessageState, StateTotals>();
+    for (const [at, { message: { head, body, key, tried }, life }] of rows.entries()) {
+      const { state } = life;
+      const seq = first + at;
+      this.#database.insert(tables.messages, {
+        seq,
+        ...this.#columnsOf(life, nowMs),
+        key,
+        first_ms: nowMs,
+        last_ms: tried === null ? null : nowMs,
+        error: tried === null ? null : tried.error.slice(0, errorCharsMax),
+        owner: null,
+        redriven: 0,
+        forward_offset: null,
+        bytes: body.byteLength,
+        is_next: isOpen(state) ? this.#keyOrdering.initialMark(key) : 0,
+      });
+      if (statesWithBody.includes(state)) {
+        this.#database.insert(tables.bodies, { seq, head: JSON.stringify(head), body });
+      }
+      const { count, bytes } = sums.get(state) ?? { count: 0, bytes: 0 };
+      sums.set(state, { count: count + 1, bytes: bytes + body.byteLength });
+    }
+    for (const [state, { count, bytes }] of sums) this.#totals.count(state, count, bytes);
+    return first;
+  }
+
+  /** Nothing has changed the rows since they were read: that was in this transaction. */
+  write(changes: readonly LifeChange[]): ReadonlySet<number> {
+    for (const { row, next, nowMs, tried, damage, redrive } of changes) {
+      const error = tried === undefined ? damage : tried.error;
+      this.changeRow(row as SqlRow, next, nowMs, {
+        owner: null,
+        ...(error === undefined ? {} : { error: error?.slice(0, errorCharsMax) ?? null }),
+        ...(tried === undefined ? {} : { last_ms: nowMs }),
+        ...(redrive === undefined ? {} : { redriven: redrive }),
+      });
+    }
+    return new Set(changes.map(({ row }) => Number(row["seq"])));
+  }
+
+  /** Writes the new state of a message and counts it. Removes the body when it is no longer needed. */
+  changeRow(row: SqlRow, next: MessageLife, nowMs: number, columns: ChangedColumns): void {
+    const seq = Number(row["seq"]);
+    const bytes = Number(row["bytes"]);
+    const before = messageStateInRow(row);
+    this.#database.changeRow(tables.messages, { seq }, { ...this.#columnsOf(next, nowMs), ...columns });
+    if (before === next.state) return;
+    const key = row["key"] as string | null;
+    if (isOpen(before) && !isOpen(next.state)) this.#keyOrdering.passMarkOn(seq, key);
+    else if (!isOpen(before) && isOpen(next.state)) this.#keyOrdering.restoreMark(seq, key);
+    this.#totals.count(before, -1, -bytes);
+    this.#totals.count(next.state, 1, bytes);
+    if (!statesWithBody.includes(next.state)) this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
+    if (before === "dead") this.#database.run("DELETE FROM forward_failures WHERE seq = ?", seq);
+  }
+
+  /** Notes that a dead letter is no longer here, and removes its body. */
+  noteForwarded(row: SqlRow, nowMs: number): void {
+    const seq = Number(row["seq"]);
+    this.#database.changeRow(tables.messages, { seq }, { forwarding: 3, ended_ms: nowMs, bytes: 0 });
+    this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
+    this.#totals.count("dead", 0, -Number(row["bytes"]));
+  }
+
+  remove(seq: number): void {
+    const drop = () => this.#database.run("DELETE FROM messages WHERE seq = ?", seq);
+    try {
+      drop();
+    } catch (error) {
+      if (!isDamageError(error)) throw error;
+      this.#database.run("REINDEX messages"); // the indexes differ from the row
+      drop();
+    }
+    this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
+    this.#database.run("DELETE FROM forward_failures WHERE seq = ?", seq);
+    this.#totals.recount();
+  }
+
+  totals(): Record<MessageState, StateTotals> {
+    return this.#totals.all();
+  }
+
+  startRedrive(): number {
+    const redrives = Number(this.#database.get("SELECT redrives FROM store WHERE id = 0")?.["redrives"]) + 1;
+    this.#database.changeRow(tables.store, { id: 0 }, { redrives });
+    return redrives;
+  }
+
+  countRedrivable(filter: MessageConditions): number {
+    const { where, values } = conditionOf({ ...filter, states: ["dead"] });
+    const sql = `SELECT count(*) AS count FROM messages WHERE ${where} AND forwarding < 3`;
+    return Number(this.#database.get(sql, ...values)?.["count"]);
+  }
+
+  setPaused(isPaused: boolean): void {
+    this.#database.changeRow(tables.store, { id: 0 }, { paused: isPaused ? 1 : 0 });
+  }
+
+  isPaused(): boolean {
+    return Number(this.#database.get("SELECT paused FROM store WHERE id = 0")?.["paused"]) !== 0;
+  }
+
+  waitingTimes(): { readonly oldestMs: number | null; readonly nextMs: number | null } {
+    const first = this.#database.get("SELECT first_ms FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
+    const next = this.#database.get("SELECT next_ms FROM messages WHERE state = 0 ORDER BY next_ms LIMIT 1");
+    return {
+      oldestMs: first === undefined ? null : Number(first["first_ms"]),
+      nextMs: next === undefined ? null : Number(next["next_ms"]),
+    };
+  }
+
+  forget(beforeMs: number): number {
+    const sql = "SELECT seq, state FROM messages WHERE ended_ms < ? ORDER BY ended_ms LIMIT ?";
+    const rows = this.#database.all(sql, beforeMs, changesMax);
+    for (const row of rows) {
+      this.#database.run("DELETE FROM messages WHERE seq = ?", Number(row["seq"]));
+      // Done messages stay counted; a forwarded dead letter no longer counts as dead.
+      if (messageStateInRow(row) === "dead") this.#totals.count("dead", -1, 0);
+    }
+    return rows.length;
+  }
+
+  canBeTried(order: RetryOrder): boolean {
+    return canBeTried(this.#database, order);
+  }
+
+  countDamaged(): number {
+    return countDamaged(this.#database);
+  }
+
+  /** The columns of `messages` that follow from the state. */
+  #columnsOf({ state, tries, crashes, fence, sinceMs, nextAtMs, reason }: MessageLife, nowMs: number) {
+    const isPending = state === "dead" && reason !== "damaged" && this.#forwards;
+    return {
+      state: stateNumbers[state],
+      tries,
+      crashes,
+      fence,
+      reason,
+      since_ms: sinceMs,
+      next_ms: nextAtMs,
+      ended_ms: statesWithBody.includes(state) ? null : nowMs,
+      forwarding: forwardStates.indexOf(isPending ? "pending" : "none"),
+    };
+  }
+}
+
+function isOpen(state: MessageState): boolean {
+  return state === "waiting" || state === "in_flight";
+}
+
+/** A condition that names one state lets the database use the index of that state. */
+function conditionOf({ states, key, reason, error }: MessageFilter): { where: string; values: (string | number)[] } {
+  const numbers = (states.length > 0 ? states : messageStates).map((state) => stateNumbers[state]);
+  const parts = [numbers.length === 1 ? `state = ${numbers[0]}` : `state IN (${numbers.join(", ")})`];
+  const values: (string | number)[] = [];
+  for (const [sql, value] of [["key = ?", key], ["reason = ?", reason], ["instr(error, ?) > 0", error]] as const) {
+    if (value === undefined) continue;
+    parts.push(sql);
+    values.push(value);
+  }
+  return { where: parts.join(" AND "), values };
+}

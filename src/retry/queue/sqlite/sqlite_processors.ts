@@ -1,0 +1,94 @@
+/**
+ * The rows of processors in a folder, and their claims. A claim is in the same transaction as its answer, so none is
+ * unknown; a lease ends on the boot clock of the machine.
+ */
+import { DamageError } from "../../../base/storage/damage.ts";
+import { lifeAfterClaim } from "../message_life.ts";
+import { messageLifeInRow, stateNumbers } from "../message_row.ts";
+import type { FoundMessage, LifeChange, OwnClaim, ProcessorRows } from "../retry_rows.ts";
+import type { ClaimOrder, StoreMethods } from "../store_methods.ts";
+import { dueMessages, nextDueMs } from "./due_messages.ts";
+import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { tables } from "./retry_tables.ts";
+import type { SqliteMessages } from "./sqlite_messages.ts";
+
+export class SqliteProcessors implements ProcessorRows {
+  readonly #database: RetryDatabase;
+  readonly #messages: SqliteMessages;
+
+  constructor(database: RetryDatabase, messages: SqliteMessages) {
+    this.#database = database;
+    this.#messages = messages;
+  }
+
+  register(boot: string, endMs: number, pid: number, nowMs: number): number {
+    const id = this.#database.nextNumber("processors");
+    this.#database.insert(tables.processors, { id, boot, end_ms: endMs, pid, since_ms: nowMs });
+    return id;
+  }
+
+  renew(owner: number, endMs: number): boolean {
+    try {
+      return this.#database.changeRow(tables.processors, { id: owner }, { end_ms: endMs });
+    } catch (error) {
+      if (error instanceof DamageError) return false; // other processes treat the lease as ended, too
+      throw error;
+    }
+  }
+
+  remove(owner: number): void {
+    const sql = "DELETE FROM processors WHERE id = ?1 " +
+      "AND NOT EXISTS (SELECT 1 FROM messages WHERE state = 1 AND owner = ?1)";
+    this.#database.run(sql, owner);
+  }
+
+  take({ owner, ...due }: ClaimOrder): { found: FoundMessage[]; nextMs: number | null } | null {
+    if (this.#database.get("SELECT 1 FROM processors WHERE id = ?", owner) === undefined) return null;
+    const rows = this.#messages.isPaused() ? [] : dueMessages(this.#database, due);
+    const found = rows.flatMap((row): FoundMessage[] => {
+      const next = lifeAfterClaim(messageLifeInRow(row), due.nowMs);
+      if (next === null) return [];
+      this.#messages.changeRow(row, next, due.nowMs, { owner });
+      const claimed = { ...row, state: stateNumbers.in_flight, fence: next.fence };
+      return [{ row: claimed, content: this.#messages.contentOf(Number(row["seq"])) }];
+    });
+    return { found, nextMs: nextDueMs(this.#database, due) };
+  }
+
+  writeDamaged(changes: readonly LifeChange[]): void {
+    this.#messages.write(changes);
+  }
+
+  unknown(): SqlRow[] {
+    return [];
+  }
+
+  claimed(seq: number, owner: number): OwnClaim | null {
+    const row = this.#messages.row(seq);
+    if (row === null || Number(row["owner"]) !== owner) return null;
+    return this.#database.intactOrNull(tables.messages, row) === null ? null : { row, decided: null };
+  }
+
+  writeEnd({ decided }: OwnClaim): boolean {
+    return decided !== null && this.#messages.write([decided]).size > 0;
+  }
+
+  /** Their leases ended `graceMs` ago, or before the last boot. */
+  overdue({ boot, bootMs, graceMs }: Parameters<StoreMethods["reclaim"]>[0]): number[] {
+    return this.#database.all(`SELECT ${tables.processors.allColumns} FROM processors`).flatMap((row) => {
+      const isWhole = this.#database.intactOrNull(tables.processors, row) !== null;
+      const isHeld = isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs;
+      return isHeld ? [] : [Number(row["id"])];
+    });
+  }
+
+  inFlight(owners: readonly number[]): SqlRow[] {
+    const sql = "SELECT * FROM messages WHERE state = 1 AND owner = ?";
+    return owners.flatMap((owner) => this.#database.all(sql, owner))
+      .filter((row) => this.#database.intactOrNull(tables.messages, row) !== null);
+  }
+
+  removeOverdue(owners: readonly number[]): void {
+    for (const owner of owners) this.#database.run("DELETE FROM processors WHERE id = ?", owner);
+  }
+}
