@@ -45,6 +45,8 @@ export interface DatabaseLaneOptions {
   readonly onConnect?: (connection: PrimaryConnection) => Promise<void>;
   /** Told of renewed TLS files that cannot be used. */
   readonly warn?: ((text: string) => void) | undefined;
+  /** `connectToPrimary` when left out. */
+  readonly connect?: typeof connectToPrimary;
 }
 
 export interface LaneRunOptions {
@@ -149,13 +151,13 @@ export class DatabaseLane implements AsyncDisposable {
    */
   async #open(signal: AbortSignal): Promise<PrimaryConnection> {
     this.#connection = null;
-    const { address, clock, name, onConnect, warn } = this.#options;
+    const { address, clock, name, onConnect, warn, connect = connectToPrimary } = this.#options;
     let last: unknown = null;
     for (let attempt = 0;; attempt++) {
       if (signal.aborted) throw this.#notConnected(last ?? signal.reason);
       let opened: PrimaryConnection | null = null;
       try {
-        opened = await connectToPrimary(address, { clock, name, signal, warn });
+        opened = await connect(address, { clock, name, signal, warn });
         await onConnect?.(opened);
         this.#whyNotConnected = null;
         return this.#connection = opened;

@@ -171,8 +171,9 @@ export class RetryEngine {
 
   *claim(order: ClaimOrder): Steps<Claim> {
     const { processors } = this.#rows;
+    const ageMs = Math.max(0, Math.round(Date.now() - order.nowMs));
     yield* this.#giveBackUnknown(order.owner, order.nowMs);
-    const claim = yield* awaitAnswer(processors.take(order));
+    const claim = yield* awaitAnswer(processors.take(order, ageMs));
     if (claim === null) {
       throw new BatonError(
         "LOCK_LOST",

@@ -85,9 +85,13 @@ export interface MessageRows extends
 
 /** The rows of processors, and their claims. */
 export interface ProcessorRows extends RowCalls<"register" | "renew"> {
-  /** Claims what is due. Null: the lease was given up. `nextMs`: the next due time after now; null: none is known. */
+  /**
+   * Claims what is due. `ageMs`: the time of the order was so long before the call. Null: the lease was given up.
+   * `nextMs`: the next due time after now; null: none is known.
+   */
   take(
     order: ClaimOrder,
+    ageMs: number,
   ): Answer<{ readonly found: readonly FoundMessage[]; readonly nextMs: number | null } | null>;
   /** Writes what `take` has found damaged. A message whose change is not written is found damaged again. */
   writeDamaged(changes: readonly LifeChange[]): Answer<unknown>;

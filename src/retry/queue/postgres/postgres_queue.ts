@@ -10,16 +10,23 @@ import { readDatabaseFacts, requireSafeDatabase } from "../../../base/postgres/d
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { insertSchemaName, requireSharedStore } from "../../../base/postgres/database_schema.ts";
 import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
-import type { PostgresRow, PrimaryConnection, SqlParameter } from "../../../base/postgres/primary_connection.ts";
+import type {
+  connectToPrimary,
+  PostgresRow,
+  PrimaryConnection,
+  SqlParameter,
+} from "../../../base/postgres/primary_connection.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
+import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
 import { backoffMs, serverBackoff } from "../../../base/support/backoff.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { sleep } from "../../../base/support/deadline.ts";
 import type { MessageLife } from "../message_life.ts";
-import { isPendingLetter, messageOfRow, stateNumbers, textInRow } from "../message_row.ts";
+import { stateNumbers } from "../message_row.ts";
+import type { LifeChange, MessageContent } from "../retry_rows.ts";
 import { errorCharsMax } from "../retry_store_limits.ts";
 import { databaseNow, postgresQueueTables } from "./postgres_queue_tables.ts";
-import type { ClaimedMessage, MessageHead, StoredMessage } from "../stored_message.ts";
+import type { MessageHead } from "../stored_message.ts";
 
 export interface PostgresQueueOptions {
   readonly address: DatabaseAddress;
@@ -31,6 +38,7 @@ export interface PostgresQueueOptions {
   /** Called once for each sentence about what the database does not promise. */
   readonly onWarning?: (sentence: string) => void;
   readonly onDamage?: (sentence: string) => void;
+  readonly connect?: typeof connectToPrimary;
 }
 
 /** Connections, so that a lease is renewed, and the health is known, while another call takes long. */
@@ -40,18 +48,6 @@ interface QueueRunOptions {
   readonly lane?: LaneName;
   /** Rows that the statement must return. */
   readonly rowsMin?: number;
-}
-
-export interface LifeChange {
-  readonly seq: number;
-  /** The revision that the change was decided by. */
-  readonly rev: number;
-  readonly next: MessageLife;
-  /** The time of the decision, on the clock of `nowMs`. */
-  readonly nowMs: number;
-  /** A try has ended, with this error; left out: none has. */
-  readonly tried?: { readonly error: string | null };
-  readonly redrive?: number;
 }
 
 /** How long a store waits for its database when it is opened. Milliseconds. */
@@ -115,10 +111,6 @@ export class PostgresQueue implements AsyncDisposable {
   /** The random name that starts the ids of the messages. */
   get key(): string {
     return this.#row?.key ?? "";
-  }
-
-  idOf(seq: number): string {
-    return `${this.key}-${seq}`;
   }
 
   /** The wall clock of the database, as far as the last statement told it. Milliseconds. */
@@ -190,14 +182,15 @@ export class PostgresQueue implements AsyncDisposable {
     let isRepeated = mayBeWritten;
     for (let left = changes; left.length > 0;) {
       for (const seq of await this.#writeOnce(left, () => isRepeated = true)) written.add(seq);
-      left = left.filter(({ seq }) => !written.has(seq));
+      left = left.filter(({ row }) => !written.has(seqOf(row)));
       if (left.length === 0) break;
       const found = await this.#durableRows(left);
       for (const change of isRepeated ? left : []) {
-        if (hasChange(found.get(change.seq), change)) written.add(change.seq);
+        const seq = seqOf(change.row);
+        if (hasChange(found.get(seq), change)) written.add(seq);
       }
       // A fail-over since the write has undone what it found: such a change is still to be made.
-      left = left.filter(({ seq, rev }) => Number(found.get(seq)?.["rev"]) === rev);
+      left = left.filter(({ row }) => Number(found.get(seqOf(row))?.["rev"]) === Number(row["rev"]));
     }
     return written;
   }
@@ -206,15 +199,15 @@ export class PostgresQueue implements AsyncDisposable {
     const all = <T>(of: (change: LifeChange) => T) => changes.map(of);
     const rows = await this.run("queue_write", writeText, [
       this.id,
-      all(({ seq }) => seq),
-      all(({ rev }) => rev),
+      all(({ row }) => seqOf(row)),
+      all(({ row }) => Number(row["rev"])),
       all(({ next }) => stateNumbers[next.state]),
       all(({ next }) => next.tries),
       all(({ next }) => next.crashes),
       all(({ next, nowMs }) => Math.round(next.nextAtMs - nowMs)),
       all(({ next }) => next.reason),
-      all(({ tried }) => errorBytes(tried?.error ?? null)),
-      all(({ tried }) => tried !== undefined),
+      all(({ tried, damage }) => errorBytes(tried?.error ?? damage ?? null)),
+      all(({ tried, damage }) => tried !== undefined || damage !== undefined),
       all(({ next }) => this.forwardingOf(next)),
       all(({ redrive }) => redrive ?? null),
     ], { lane: "writes", onRepeat });
@@ -230,7 +223,9 @@ export class PostgresQueue implements AsyncDisposable {
       "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY " +
       "($2::bigint[]) " +
       `AND ${mustChangeRowsSql("queue", countRowsSql("durable"), "1")}`;
-    const rows = await this.run("queue_compare", text, [this.id, changes.map(({ seq }) => seq)], { lane: "writes" });
+    const rows = await this.run("queue_compare", text, [this.id, changes.map(({ row }) => seqOf(row))], {
+      lane: "writes",
+    });
     return new Map(rows.map((row) => [Number(row["seq"]), row]));
   }
 
@@ -254,7 +249,7 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   #lane(name: LaneName): DatabaseLane {
-    const { address, clock } = this.#options;
+    const { address, clock, connect } = this.#options;
     const lane = this.#lanes.get(name) ??
       new DatabaseLane({
         address,
@@ -262,6 +257,7 @@ export class PostgresQueue implements AsyncDisposable {
         name: `retry ${this.name}`,
         onConnect: (connection) => this.#check(connection, name),
         warn: (text) => this.#options.onWarning?.(text),
+        ...(connect === undefined ? {} : { connect }),
       });
     this.#lanes.set(name, lane);
     return lane;
@@ -292,7 +288,8 @@ const writeText = "SELECT seq FROM SCHEMA.queue_write($1, $2, $3, $4, $5, $6, $7
  * Whether a message has a change that an earlier copy of the statement may have made: its revision has grown, and its
  * tries and crashes do not tell that another process made one.
  */
-function hasChange(row: PostgresRow | undefined, { rev, next }: LifeChange): boolean {
+function hasChange(row: PostgresRow | undefined, { row: { rev: before }, next }: LifeChange): boolean {
+  const rev = Number(before);
   if (row === undefined || Number(row["crashes"]) !== next.crashes) return false;
   const isSame = Number(row["state"]) === stateNumbers[next.state] && Number(row["tries"]) === next.tries;
   return Number(row["rev"]) === rev + 1 ? isSame : Number(row["rev"]) > rev && Number(row["tries"]) >= next.tries;
@@ -306,28 +303,20 @@ export function contentCrc(head: Uint8Array, body: Uint8Array): number {
   return crc32(body, crc32(head));
 }
 
-/** `sink_error` of the row: the error that concerns all dead letters. */
-export function toStoredMessage(queue: PostgresQueue, row: PostgresRow): StoredMessage {
-  const forwardError = isPendingLetter(row) ? textInRow(row["forward_error"]) ?? textInRow(row["sink_error"]) : null;
-  return messageOfRow(row, { id: queue.idOf(Number(row["seq"])), forwardError });
-}
-
-/** The message with its content, from the columns `crc`, `head` and `body`; null: it is damaged, which is reported. */
-export function readMessageContent(
-  queue: PostgresQueue,
-  row: PostgresRow,
-): Pick<ClaimedMessage, "head" | "body"> | null {
+/** The content of a message, from the columns `crc`, `head` and `body`; or its damage, which is reported. */
+export function readContent(queue: PostgresQueue, row: PostgresRow): MessageContent | string {
   const { head, body } = row;
   if (head instanceof Buffer && body instanceof Buffer && contentCrc(head, body) === Number(row["crc"])) {
     return { head: JSON.parse(head.toString()) as MessageHead, body };
   }
-  queue.reportDamage(damageSentence(queue, row));
-  return null;
+  const what = head instanceof Buffer ? "damaged" : "missing";
+  const sentence = `the content of message ${queue.key}-${seqOf(row)} is ${what}`;
+  queue.reportDamage(sentence);
+  return sentence;
 }
 
-export function damageSentence(queue: PostgresQueue, row: PostgresRow): string {
-  const what = row["head"] instanceof Buffer ? "damaged" : "missing";
-  return `the content of message ${queue.idOf(Number(row["seq"]))} in ${queue.where} is ${what}`;
+function seqOf(row: DatabaseRow): number {
+  return Number(row["seq"]);
 }
 
 /** A random name of 40 bits in Crockford's base 32, as stores in folders have. */

@@ -4,47 +4,49 @@
  * clock of the database, and renews it.
  */
 import { randomUUID } from "node:crypto";
-import type { SqlParameter } from "../../../base/postgres/primary_connection.ts";
+import type { IngestedRow, TopicRows } from "../retry_rows.ts";
+import { acceptValues, type PostgresMessages } from "./postgres_messages.ts";
 import type { PostgresQueue } from "./postgres_queue.ts";
-import type { IngestMessage } from "../store_methods.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 
 /** A process that was killed keeps others waiting for as long. Milliseconds. */
 export const roleMs = 15_000;
 
-/** `acceptValues`: the values of `queue_accept` for these messages, after the queue. */
-export async function ingestMessages(
-  queue: PostgresQueue,
-  { topic, messages, acceptValues }: {
-    readonly topic: string;
-    readonly messages: readonly IngestMessage[];
-    readonly acceptValues: (bodies: readonly Uint8Array[]) => readonly SqlParameter[];
-  },
-): Promise<number> {
-  const name = Buffer.from(topic);
-  for (;;) {
-    const after = await lastIngestedId(queue, topic);
-    const fresh = messages.filter(({ id }) => id > after);
-    const newest = fresh.at(-1);
-    if (newest === undefined) return 0;
-    const values = [queue.id, name, after, newest.id, ...acceptValues(fresh.map(({ body }) => body))];
-    const [stored] = await queue.run("queue_ingest", ingestText, values, { lane: "accepts" });
-    // Otherwise another process, or an earlier copy of this statement, has moved some of them.
-    if (stored?.["stored"] === true) return fresh.length;
+export class PostgresTopics implements TopicRows {
+  readonly #queue: PostgresQueue;
+  readonly #messages: PostgresMessages;
+
+  constructor(queue: PostgresQueue, messages: PostgresMessages) {
+    this.#queue = queue;
+    this.#messages = messages;
   }
-}
 
-/** The last message of the topic that was stored; -1: none. */
-export async function lastIngestedId(queue: PostgresQueue, topic: string): Promise<number> {
-  const text = "SELECT last_id FROM SCHEMA.retry_ingest WHERE queue = $1 AND topic = $2";
-  const [row] = await queue.run("queue_ingested", text, [queue.id, Buffer.from(topic)]);
-  return Number(row?.["last_id"] ?? -1);
-}
+  async add(topic: string, last: number, rows: readonly IngestedRow[], nowMs: number): Promise<boolean> {
+    const queue = this.#queue;
+    const newest = rows.at(-1)?.id ?? last;
+    const values = [
+      queue.id,
+      Buffer.from(topic),
+      last,
+      newest,
+      ...acceptValues(queue, rows.map((row) => ({ ...row, nowMs }))),
+    ];
+    const [stored] = await queue.run("queue_ingest", ingestText, values, { lane: "accepts" });
+    if (stored?.["stored"] !== true) return false;
+    this.#messages.noteAdded(rows);
+    return true;
+  }
 
-/** Forgets the last message, if it is this one: it belongs to an earlier topic of this name. */
-export async function forgetIngested(queue: PostgresQueue, topic: string, id: number): Promise<void> {
-  const text = "DELETE FROM SCHEMA.retry_ingest WHERE queue = $1 AND topic = $2 AND last_id = $3";
-  await queue.run("queue_forget_ingested", text, [queue.id, Buffer.from(topic), id]);
+  async lastIngestedId(topic: string): Promise<number> {
+    const text = "SELECT last_id FROM SCHEMA.retry_ingest WHERE queue = $1 AND topic = $2";
+    const [row] = await this.#queue.run("queue_ingested", text, [this.#queue.id, Buffer.from(topic)]);
+    return Number(row?.["last_id"] ?? -1);
+  }
+
+  async forgetIngested(topic: string, id: number): Promise<void> {
+    const text = "DELETE FROM SCHEMA.retry_ingest WHERE queue = $1 AND topic = $2 AND last_id = $3";
+    await this.#queue.run("queue_forget_ingested", text, [this.#queue.id, Buffer.from(topic), id]);
+  }
 }
 
 const ingestText =

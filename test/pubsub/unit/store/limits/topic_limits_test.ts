@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import type { PutOperation, StoreResponse } from "../../../../../src/pubsub/store/operations/store_operations.ts";
 import { RefusedPuts } from "../../../../../src/pubsub/store/limits/refused_puts.ts";
 import { refusedPutsMax } from "../../../../../src/pubsub/store/limits/topic_store_limits.ts";
-import { RowsUnavailable } from "../../../../../src/pubsub/store/rows/store_steps.ts";
+import { RowsUnavailable } from "../../../../../src/pubsub/store/rows/loaded_data.ts";
 import type { MessageReader } from "../../../../../src/pubsub/store/rows/topic_rows.ts";
 import { engineDrivers, rowPlaces } from "../engine_driver.ts";
 import { bodies, codes, get, put, texts } from "../some_operations.ts";

@@ -5,18 +5,12 @@
 import { randomUUID } from "node:crypto";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
+import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
 import type { Clock } from "../../../base/support/clock.ts";
-import type { PendingDeadLetter } from "../store_methods.ts";
-import { limitRowsByBytes } from "../message_row.ts";
+import { textInRow } from "../message_row.ts";
+import type { LetterRows } from "../retry_rows.ts";
 import { forwardDelayMs } from "../retry_store_limits.ts";
-import { messageColumns } from "./postgres_queue_admin.ts";
-import {
-  damageSentence,
-  errorBytes,
-  type PostgresQueue,
-  readMessageContent,
-  toStoredMessage,
-} from "./postgres_queue.ts";
+import { errorBytes, type PostgresQueue } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 
 /** A process that was killed keeps others waiting for as long. Milliseconds. */
@@ -28,7 +22,7 @@ const delayAfter = (failures: string) =>
 
 const pending = "r.queue = $1 AND r.state = 3 AND r.forwarding IN (1, 2)";
 
-export class PostgresDeadLetters {
+export class PostgresLetters implements LetterRows {
   readonly #queue: PostgresQueue;
   readonly #clock: Clock;
   readonly #token = randomUUID();
@@ -41,36 +35,14 @@ export class PostgresDeadLetters {
     this.#clock = clock;
   }
 
-  /** Pending dead letters with their bodies, those that are being sent first; none while another process sends. */
-  async pending(max: number): Promise<PendingDeadLetter[]> {
+  /** Their numbers and sizes; none while another process sends. */
+  async pending(max: number): Promise<PostgresRow[]> {
     const found = await this.#pendingRows(max);
     if (found.length === 0) await this.leaveRole();
-    if (found.length === 0 || !await this.#takeRole()) return [];
-    const seqs = limitRowsByBytes(found).map((row) => Number(row["seq"]));
-    // Read with their bodies in one statement: a letter may have been redriven or purged since.
-    const rows = await this.#queue.run(
-      "queue_letters",
-      `SELECT ${messageColumns}, b.crc, b.head, b.body FROM SCHEMA.retry r
-        LEFT JOIN SCHEMA.retry_body b ON b.queue = r.queue AND b.seq = r.seq
-        WHERE ${pending} AND r.seq = ANY ($2::bigint[]) ORDER BY array_position($2::bigint[], r.seq)`,
-      [this.#queue.id, seqs],
-    );
-    const letters: PendingDeadLetter[] = [];
-    for (const row of rows) {
-      const content = readMessageContent(this.#queue, row);
-      if (content === null) await this.recordFailure(Number(row["seq"]), damageSentence(this.#queue, row));
-      else {
-        const forwardOffset = row["forward_offset"] === null ? null : Number(row["forward_offset"]);
-        letters.push({ ...toStoredMessage(this.#queue, row), ...content, forwardOffset });
-      }
-    }
-    return letters;
+    return found.length > 0 && await this.#takeRole() ? found : [];
   }
 
-  /**
-   * Reads their numbers. Dead letters that failed come last, and not during their delay. A delay that ends after the
-   * maximum means that the clock was set back.
-   */
+  /** A delay that ends after the maximum means that the clock was set back. */
   async #pendingRows(max: number): Promise<PostgresRow[]> {
     const fresh = `SELECT r.seq, r.bytes FROM SCHEMA.retry r WHERE ${pending} AND r.failures = 0
       ORDER BY r.forwarding DESC, r.seq LIMIT $2`;
@@ -105,19 +77,17 @@ export class PostgresDeadLetters {
     await this.#queue.runOnce("queue_forwarder_ends", text, [this.#queue.id, this.#token], { deadlineMs: 1000 });
   }
 
-  async backlog(): Promise<{ readonly count: number; readonly error: string | null }> {
+  async deadLetterBacklog(): Promise<{ readonly count: number; readonly error: string | null }> {
     const text =
       `SELECT count(*) AS count, (SELECT coalesce(w.forward_error, (SELECT f.forward_error FROM SCHEMA.retry f
         WHERE f.queue = $1 AND f.state = 3 AND f.forward_error IS NOT NULL
         ORDER BY f.delayed_until_ms - ${delayAfter("f.failures - 1")} DESC, f.seq LIMIT 1))
       FROM SCHEMA.queue w WHERE w.id = $1) AS error FROM SCHEMA.retry r WHERE ${pending}`;
     const [row] = await this.#queue.run("queue_backlog", text, [this.#queue.id]);
-    const error = row?.["error"];
-    return { count: Number(row?.["count"]), error: error instanceof Buffer ? error.toString() : null };
+    return { count: Number(row?.["count"]), error: textInRow(row?.["error"]) };
   }
 
-  /** Dead letters that are not to be forwarded: the process that decided them had no sink. */
-  async kept(): Promise<number> {
+  async keptDeadLetters(): Promise<number> {
     const text = `SELECT count(*) AS count FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 3 AND r.forwarding = 0
       AND r.reason IS DISTINCT FROM 'damaged'`;
     return Number((await this.#queue.run("queue_kept", text, [this.#queue.id]))[0]?.["count"]);
@@ -131,11 +101,8 @@ export class PostgresDeadLetters {
     await this.#queue.run("queue_forwarding", text, [this.#queue.id, seq, offset]);
   }
 
-  /**
-   * Records that the dead letter has left the store, and removes its body. The sink works again, so its error is
-   * removed, too.
-   */
-  async markForwarded(seq: number, isMarked = true): Promise<void> {
+  /** The sink works again, so its error is removed, too. */
+  async markForwarded(seq: number, _nowMs: number, isMarked = true): Promise<void> {
     const text =
       `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 AND r.forwarding >= $3 FOR UPDATE),
       sent AS (UPDATE SCHEMA.retry r SET forwarding = 3, rev = r.rev + 1, ended_ms = ${databaseNow}, bytes = 0,
@@ -149,17 +116,13 @@ export class PostgresDeadLetters {
     await this.#queue.run("queue_forwarded", text, [this.#queue.id, seq, isMarked ? 2 : 1]);
   }
 
-  /** Ends all delays: a process that starts may reach what an earlier one could not. */
-  async clearDelays(): Promise<void> {
+  async clearForwardDelays(): Promise<void> {
     const text = `UPDATE SCHEMA.retry r SET delayed_until_ms = 0 WHERE ${pending} AND r.delayed_until_ms > 0`;
     await this.#queue.run("queue_delays", text, [this.#queue.id]);
   }
 
-  /**
-   * Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. A
-   * letter fails by itself only while the sink works, so the error of the sink is removed.
-   */
-  async recordFailure(seq: number | null, error: string): Promise<void> {
+  /** A letter fails by itself only while the sink works, so the error of the sink is removed. */
+  async recordForwardFailure(seq: number | null, error: string): Promise<void> {
     if (seq === null) {
       const text = "UPDATE SCHEMA.queue SET forward_error = $2 WHERE id = $1 AND forward_error IS DISTINCT FROM $2";
       await this.#queue.run("queue_sink_failed", text, [this.#queue.id, errorBytes(error)]);
@@ -170,5 +133,10 @@ export class PostgresDeadLetters {
       UPDATE SCHEMA.retry r SET failures = r.failures + 1, forward_error = $3,
       delayed_until_ms = ${databaseNow} + ${delayAfter("r.failures")} WHERE ${pending} AND r.seq = $2`;
     await this.#queue.run("queue_letter_failed", text, [this.#queue.id, seq, errorBytes(error)]);
+  }
+
+  /** `sink_error` of the row: the error that concerns all dead letters. */
+  errorOf(row: DatabaseRow): string | null {
+    return textInRow(row["forward_error"]) ?? textInRow(row["sink_error"]);
   }
 }
