@@ -20,6 +20,7 @@
  * - Integers in rows are numbers (bigint beyond 2^53), bytea is a Buffer, bool a boolean, everything else text.
  */
 import { BatonError, errorMessage } from "../errors.ts";
+import { onAbort, TaskScope } from "../support/abort.ts";
 import { backoffMs, serverBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
@@ -157,8 +158,10 @@ export class DatabaseLane implements AsyncDisposable {
       if (signal.aborted) throw this.#notConnected(last ?? signal.reason);
       let opened: PrimaryConnection | null = null;
       try {
-        opened = await connect(address, { clock, name, signal, warn });
-        await onConnect?.(opened);
+        const connection = opened = await connect(address, { clock, name, signal, warn });
+        // The statements of `onConnect` have no deadline of their own.
+        using _end = new TaskScope(onAbort(signal, () => connection.close()));
+        await onConnect?.(connection);
         this.#whyNotConnected = null;
         return this.#connection = opened;
       } catch (error) {
