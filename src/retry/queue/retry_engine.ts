@@ -72,14 +72,10 @@ export class RetryEngine {
   }
 
   *accept(messages: readonly NewMessage[], callerMs: number): Steps<AcceptedMessage[]> {
-    const rows = this.#rows;
-    const nowMs = rows.nowMs(callerMs);
+    const nowMs = this.#rows.nowMs(callerMs);
     const added = yield* this.#newRows(messages, nowMs);
-    const first = yield* awaitAnswer(rows.messages.insert(added, nowMs));
-    return added.map(({ life }, at) => ({
-      id: this.#idOf(first + at),
-      life: { ...life, nextAtMs: rows.toLocalMs(life.nextAtMs) },
-    }));
+    const first = yield* awaitAnswer(this.#rows.messages.insert(added, nowMs));
+    return added.map(({ life }, at) => ({ id: this.#idOf(first + at), life: this.#localLife(life) }));
   }
 
   *ingest(topic: string, messages: readonly IngestMessage[], callerMs: number): Steps<number> {
@@ -213,7 +209,7 @@ export class RetryEngine {
       : lifeAfterTry(life, fence, end, { rules, nowMs, random: this.#random });
     if (next === null || life.fence !== fence) return null;
     own.decided ??= { row: own.row, next, nowMs, ...(end === null ? {} : { tried: { error } }) };
-    return (yield* awaitAnswer(this.#rows.processors.writeEnd(own))) ? next : null;
+    return (yield* awaitAnswer(this.#rows.processors.writeEnd(own))) ? this.#localLife(next) : null;
   }
 
   *list(
@@ -303,6 +299,11 @@ export class RetryEngine {
       }
     }
     return pending;
+  }
+
+  /** The caller compares the time of the next try with its own clock. */
+  #localLife(life: MessageLife): MessageLife {
+    return { ...life, nextAtMs: this.#rows.toLocalMs(life.nextAtMs) };
   }
 
   #storedMessage(row: DatabaseRow): StoredMessage {

@@ -2,7 +2,6 @@
  * Dead letters of a queue in PostgreSQL that are to be forwarded. One process at a time sends them: it has the role of
  * the forwarder for `roleMs`, by the clock of the database, and renews it while dead letters are pending.
  */
-import { randomUUID } from "node:crypto";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
 import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
@@ -25,7 +24,7 @@ const pending = "r.queue = $1 AND r.state = 3 AND r.forwarding IN (1, 2)";
 export class PostgresLetters implements LetterRows {
   readonly #queue: PostgresQueue;
   readonly #clock: Clock;
-  readonly #token = randomUUID();
+  readonly #token = crypto.randomUUID();
   /** When the role was last taken or renewed, on the clock; null: another process may have it. */
   #renewedMs: number | null = null;
   #cancelRenewal = () => {};

@@ -1,5 +1,4 @@
 /** The rows of messages in PostgreSQL, and what concerns the whole queue. */
-import { randomUUID } from "node:crypto";
 import { BatonError } from "../../../base/errors.ts";
 import type { PostgresRow, SqlParameter } from "../../../base/postgres/primary_connection.ts";
 import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
@@ -136,8 +135,8 @@ export class PostgresMessages implements MessageRows {
     const text = `SELECT (SELECT r.first_ms ${ofQueue} AND r.state < 2 ORDER BY r.seq LIMIT 1) AS oldest, ` +
       `(SELECT r.next_ms ${ofQueue} AND r.state = 0 ORDER BY r.next_ms, r.seq LIMIT 1) AS next`;
     const [row] = await this.#queue.run("queue_times", text, [this.#queue.id]);
-    const numberOrNull = (value: PostgresRow[string] | undefined) => value === null ? null : Number(value);
-    return { oldestMs: numberOrNull(row?.["oldest"]), nextMs: numberOrNull(row?.["next"]) };
+    const localMs = (atMs: unknown) => atMs === null ? null : this.#queue.toLocalMs(Number(atMs));
+    return { oldestMs: localMs(row?.["oldest"]), nextMs: localMs(row?.["next"]) };
   }
 
   /** Counts what was removed, too, except bytes. Reads all messages of the queue. */
@@ -209,7 +208,7 @@ export function acceptValues(queue: PostgresQueue, rows: readonly DecidedRow[]):
   const all = rows.map((row) => ({ ...row, head: Buffer.from(JSON.stringify(row.message.head)) }));
   const each = <T>(of: (one: (typeof all)[number]) => T) => all.map(of);
   return [
-    randomUUID(),
+    crypto.randomUUID(),
     each(({ message: { key } }) => key === null ? null : Buffer.from(key)),
     each(({ life }) => stateNumbers[life.state]),
     each(({ life }) => life.tries),

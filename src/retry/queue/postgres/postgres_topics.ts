@@ -3,7 +3,6 @@
  * topic into the queue, and which process uses a client. One process has the role of a client for `roleMs`, by the
  * clock of the database, and renews it.
  */
-import { randomUUID } from "node:crypto";
 import type { IngestedRow, TopicRows } from "../retry_rows.ts";
 import { acceptValues, type PostgresMessages } from "./postgres_messages.ts";
 import type { PostgresQueue } from "./postgres_queue.ts";
@@ -56,7 +55,7 @@ const ingestText =
 export class TopicClientRole {
   readonly #queue: PostgresQueue;
   readonly #client: string;
-  readonly #holder = randomUUID();
+  readonly #holder = crypto.randomUUID();
 
   constructor(queue: PostgresQueue, client: string) {
     this.#queue = queue;

@@ -8,13 +8,12 @@ import type { ServiceStore, StoreMethod, StoreMethods, TryReport } from "../../.
 import type { ClaimedMessage } from "../../../../src/retry/queue/stored_message.ts";
 import type { TryLease } from "../../../../src/retry/queue/processor_lease.ts";
 import type { TryResult } from "../../../../src/retry/targets/target.ts";
-import type { SqlRow } from "../../../../src/base/storage/sql_row.ts";
+import type { DatabaseRow } from "../../../../src/base/storage/sql_row.ts";
 import { type MessageLife, messageStates } from "../../../../src/retry/queue/message_life.ts";
-import type { SimProcess } from "../../../world/sim_process.ts";
+import type { SimMachine, SimProcess } from "../../../world/sim_process.ts";
 import type { SimWorld } from "../../../world/sim_world.ts";
 import { LetterRuns } from "./letter_sinks.ts";
 import { leastDelayMs, slackMs, whyTooLate, whyTooOldTooEarly } from "./policy_judge.ts";
-import type { RetryDisk } from "./retry_disk.ts";
 
 export interface SimTry {
   readonly id: string;
@@ -57,6 +56,9 @@ interface KnownMessage {
   fence: number;
 }
 
+/** Numbers and states of the open messages besides this one, the oldest first; those of a key, or all (null). */
+export type OpenBeside = (seq: number, key: string | null) => readonly DatabaseRow[];
+
 export interface OracleOptions {
   readonly policy: RetryPolicy;
   readonly maxCrashes: number;
@@ -65,6 +67,8 @@ export interface OracleOptions {
   readonly drops: boolean;
   /** The maximum number of tries of one processor at the same time. */
   readonly concurrency: number;
+  /** The times of messages are those of a database, whose clock is exact. */
+  readonly isInDatabase?: boolean;
 }
 
 /** The longest time after the end of a lease until its tries have ended, in milliseconds. */
@@ -73,9 +77,13 @@ const lateMsMax = 1000;
 /** The longest time from the claim of a message to its try in a process that runs, in milliseconds. */
 const claimedMs = 1000;
 
+const exactClock = { wallSteps: [], clockRate: 1 } as const satisfies Pick<SimMachine, "wallSteps" | "clockRate">;
+/** How far a process may be wrong about the clock of its database: the longest time of an answer. Milliseconds. */
+const databaseClockMs = 15_000;
+
 export class RetryOracle {
   readonly world: SimWorld;
-  readonly #disk: RetryDisk;
+  readonly #openBeside: OpenBeside;
   readonly #options: OracleOptions;
   readonly #messages = new Map<string, KnownMessage>();
   readonly letterRuns: LetterRuns;
@@ -87,9 +95,9 @@ export class RetryOracle {
   /** When messages were taken back from processors whose leases had ended. */
   readonly #reclaimsMs: number[] = [];
 
-  constructor(world: SimWorld, disk: RetryDisk, options: OracleOptions) {
+  constructor(world: SimWorld, openBeside: OpenBeside, options: OracleOptions) {
     this.world = world;
-    this.#disk = disk;
+    this.#openBeside = openBeside;
     this.#options = options;
     this.letterRuns = new LetterRuns(world, (id) => this.#message(id).isTouched);
   }
@@ -300,7 +308,7 @@ export class RetryOracle {
     const isCounted = next.tries > last.tries;
     if (last.hasResult && !isCounted) return;
     const least = Math.max(leastDelayMs(this.#options.policy, next.tries), isCounted ? last.retryAfterMs : 0);
-    const { wallSteps, clockRate } = process.machine;
+    const { wallSteps, clockRate } = this.#options.isInDatabase ? exactClock : process.machine;
     // The message of a stopped process may have been taken back before that process died.
     const takenBackMs = this.#reclaimsMs.find((atMs) => atMs > last.startMs) ?? Infinity;
     const endMs = last.hasResult ? last.endMs : Math.min(last.endMs, takenBackMs);
@@ -313,12 +321,7 @@ export class RetryOracle {
   #checkOrder(id: string, key: string | null, seq: number): void {
     const { order } = this.#options;
     if (order === "none" || (order === "key" && key === null)) return;
-    const isOther = order === "fifo" ? "" : "AND key = ?";
-    const values = order === "fifo" ? [] : [key];
-    const open = this.#disk.read(
-      `SELECT seq, state FROM messages WHERE state < 2 AND seq <> ? ${isOther} ORDER BY seq`,
-      ...[seq, ...values],
-    ) ?? [];
+    const open = this.#openBeside(seq, order === "fifo" ? null : key);
     for (const row of open) {
       const other = Number(row["seq"]);
       const otherId = `${id.slice(0, id.lastIndexOf("-"))}-${other}`;
@@ -394,7 +397,8 @@ export class RetryOracle {
     if (fence < message.fence) return; // the answer was read late
     const { policy } = this.#options;
     if (state === "waiting" && end !== null) {
-      const late = whyTooLate(policy, life, { nowMs, retryAfterMs: end.retryAfterMs ?? 0 });
+      const latestMs = nowMs + (this.#options.isInDatabase ? databaseClockMs : 0);
+      const late = whyTooLate(policy, life, { nowMs: latestMs, retryAfterMs: end.retryAfterMs ?? 0 });
       if (late !== null) this.world.fail("next try too late", `${id}: ${late}`);
     }
     if (reason === "too_old" && own !== undefined) {
@@ -415,7 +419,7 @@ export class RetryOracle {
    * Judges the store at the end. `rows`: of all messages; `letters`: ids of dead letters that were delivered, null if
    * none are sent.
    */
-  judge(rows: readonly SqlRow[], nameOf: (seq: number) => string, found: {
+  judge(rows: readonly DatabaseRow[], nameOf: (seq: number) => string, found: {
     readonly letters: readonly string[] | null;
     /** The destination has each dead letter once. */
     readonly isOnce: boolean;

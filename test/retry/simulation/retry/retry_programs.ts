@@ -12,6 +12,9 @@ import { RetryHttpProxy } from "../../../../src/retry/http_proxy/retry_http_prox
 import { type MachineBoot, StoreProcessor } from "../../../../src/retry/processor/store_processor.ts";
 import { readRequestMemory, readRetryRules } from "../../../../src/retry/processor/retry_rules.ts";
 import { DirectStore } from "../../../../src/retry/queue/sqlite/direct_store.ts";
+import type { DeadLetterDestination } from "../../../../src/retry/dead_letters/dead_letter_destination.ts";
+import type { DeadLetterSink } from "../../../../src/retry/dead_letters/dead_letter_forwarder.ts";
+import type { ServiceStore, ServiceStoreOptions } from "../../../../src/retry/queue/store_methods.ts";
 import { readOnlyRules, type StoreRules } from "../../../../src/retry/queue/store_rules.ts";
 import { RetryStore } from "../../../../src/retry/queue/sqlite/retry_store.ts";
 import { serveRetryStore } from "../../../../src/retry/queue/sqlite/retry_store_thread.ts";
@@ -36,17 +39,30 @@ import { simulatedListen } from "./sim_http.ts";
 const backend = { origin: `http://${backendHost}:${backendPort}`, path: "/" };
 /** The time until a process that has ended is started again, in milliseconds. */
 const restartMs = 1000;
-/** Failures of the store that its processes must expect. */
-const expected: readonly ErrorCode[] = ["IO", "STORE_FULL", "LOCK_BUSY"];
-
 /** Events of a processor that are counted as situations. */
 const counted: readonly string[] = [
   ...["lease_lost", "reclaimed", "stale", "breaker", "clock_set", "store_busy"],
   ...["dead_letter_forwarded", "dead_letter_failed"],
 ];
 
-export interface RetrySystem extends LetterSystem {
+/** How the processors of a world reach their message store. */
+export interface SystemStore {
+  /** Null: it is in a database. */
+  readonly folder: string | null;
+  readonly open: (process: SimProcess, options: ServiceStoreOptions) => Promise<ServiceStore>;
+  readonly openSink: (
+    process: SimProcess,
+    options: { readonly destination: DeadLetterDestination; readonly timeoutMs: number },
+  ) => DeadLetterSink;
+  /** Failures that its processes must expect. */
+  readonly failures: readonly ErrorCode[];
+}
+
+export interface RetrySystem {
   readonly network: SimNetwork;
+  readonly store: SystemStore;
+  /** Null: the store is in a database. */
+  readonly disk: RetryDisk | null;
   readonly oracle: RetryOracle;
   readonly kind: "http" | "command";
   readonly sources: ConfigSources;
@@ -62,14 +78,14 @@ export interface RetrySystem extends LetterSystem {
   readonly isEnough: () => boolean;
 }
 
-function endOf(process: SimProcess, how: string, startsAfterMs = restartMs): void {
+export function endOf(process: SimProcess, how: string, startsAfterMs = restartMs): void {
   process.world.log(() => `${process.name} has ended: ${how}`);
   process.exit();
   process.world.after(startsAfterMs, () => process.start());
 }
 
 /** Each boot has its own id, and its clock starts at 0. */
-function bootOf({ machine }: SimProcess): MachineBoot {
+export function bootOf({ machine }: SimProcess): MachineBoot {
   const sinceMs = machine.bootsMs.at(-1) ?? -60_000;
   return { id: `boot ${machine.bootsMs.length}`, nowMs: () => machine.bootMs() - sinceMs };
 }
@@ -81,6 +97,21 @@ function startThread(process: SimProcess, disk: RetryDisk): SimStorageThread {
     openDatabase: (_, { mustExist }) => disk.open(process, (durationMs) => thread.spendMs(durationMs), mustExist),
   });
   return thread;
+}
+
+/** A store in a folder of the machine. */
+export interface FolderSystem extends RetrySystem {
+  readonly disk: RetryDisk;
+}
+
+export function folderStore(disk: RetryDisk, letters: LetterSystem): SystemStore {
+  return {
+    folder: disk.folder,
+    open: (process, options) =>
+      RetryStore.open(disk.folder, { ...options, startThread: () => startThread(process, disk) }),
+    openSink: (process, options) => letterSink(process, letters, options),
+    failures: ["IO", "STORE_FULL", "LOCK_BUSY"],
+  };
 }
 
 export interface ProcessorOptions {
@@ -98,7 +129,7 @@ export interface ProcessorOptions {
 }
 
 export function processorProgram(system: RetrySystem, options: ProcessorOptions): SimProgram {
-  const { disk, oracle, network, sources } = system;
+  const { disk, oracle, network, sources, store } = system;
   const { until } = options;
   return async (process) => {
     const { world, clock } = process;
@@ -107,18 +138,16 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
     const pauseMs = until === "stopped"
       ? restartMs
       : world.chance.fork(`cron ${process.name} ${process.life}`).between(2000, 15_000);
-    const ending = until === "stopped" ? null : new EndingRun(process, {
+    const ending = until === "stopped" || disk === null ? null : new EndingRun(process, {
       ...{ disk, oracle, until, order: values.retryOrder, hasBatch: values.retryBatch !== undefined },
     });
     const began = (id: string) => ending?.began(id);
     try {
       await using processor = await StoreProcessor.open({
-        location: { name: "sim", folder: disk.folder },
+        location: { name: "sim", folder: store.folder },
         openStore: async (storeOptions) => {
-          const store = oracle.watch(
-            await RetryStore.open(disk.folder, { ...storeOptions, startThread: () => startThread(process, disk) }),
-          );
-          return ending === null ? store : ending.watch(store);
+          const watched = oracle.watch(await store.open(process, storeOptions));
+          return ending === null ? watched : ending.watch(watched);
         },
         target: watchedTarget(process, system, { client, timeoutMs: values.retryAttemptTimeout, began }),
         ...{ values, sources, until, topics: null },
@@ -132,7 +161,7 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
           boot: () => Promise.resolve(bootOf(process)),
           pid: () => process.life,
           openSink: (destination) =>
-            Promise.resolve(letterSink(process, system, { destination, timeoutMs: values.retryAttemptTimeout })),
+            Promise.resolve(store.openSink(process, { destination, timeoutMs: values.retryAttemptTimeout })),
         },
       });
       const proxy = options.address === null
@@ -156,7 +185,7 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
       endOf(process, "it has nothing to do", pauseMs);
     } catch (error) {
       const { code } = error as BatonError;
-      if (!expected.includes(code) && ending?.failed(error as BatonError) !== true) {
+      if (!store.failures.includes(code) && ending?.failed(error as BatonError) !== true) {
         world.fail("processor ended", `${process.name}: ${(error as Error).stack}`);
       }
       endOf(process, errorMessage(error), pauseMs);
@@ -205,7 +234,7 @@ async function closeInOrder(process: SimProcess, proxy: RetryHttpProxy, drainMs:
 /** What a program with the library does: it stores what it has tried itself. */
 async function acceptMessages(
   process: SimProcess,
-  { oracle, isEnough }: RetrySystem,
+  { oracle, isEnough, store: { failures } }: RetrySystem,
   { store, processor }: StoreProcessor,
   { acceptRate, newMessage }: ProcessorOptions,
   isTold: () => boolean,
@@ -222,7 +251,7 @@ async function acceptMessages(
       processor.wakeUp();
     } catch (error) {
       world.count("mark message refused");
-      if (!expected.includes((error as BatonError).code)) return world.fail("refused", (error as Error).stack ?? "");
+      if (!failures.includes((error as BatonError).code)) return world.fail("refused", (error as Error).stack ?? "");
       if ((error as BatonError).code === "IO") return;
     }
   }
@@ -277,7 +306,7 @@ type Transact = <Result>(work: (store: DirectStore) => Result) => Promise<Result
 /** Opens the store for a short command. */
 async function withStore<Result>(
   process: SimProcess,
-  { disk }: RetrySystem,
+  { disk }: FolderSystem,
   rules: StoreRules,
   work: (transact: Transact) => Promise<Result>,
 ): Promise<Result> {
@@ -311,7 +340,7 @@ export interface SubmitterOptions {
 
 /** Stores messages, as `submit` and `call` do; some of them at the quiet end. */
 export function submitterProgram(
-  system: RetrySystem,
+  system: FolderSystem,
   { everyMs, newMessage, ended }: SubmitterOptions,
 ): SimProgram {
   const { oracle, rules, isEnough, isQuiet } = system;
@@ -335,7 +364,9 @@ export function submitterProgram(
       } catch (error) {
         world.count("mark message refused");
         world.log(() => `${process.name}: ${errorMessage(error)}`);
-        if (!expected.includes((error as BatonError).code)) world.fail("refused", (error as Error).stack ?? "");
+        if (!system.store.failures.includes((error as BatonError).code)) {
+          world.fail("refused", (error as Error).stack ?? "");
+        }
       }
     }
     ended();
@@ -353,7 +384,7 @@ export interface OperatorOptions {
  * Retries, cancels, redrives and purges messages, pauses the store, and ends processors in order. At the quiet end
  * everything is due.
  */
-export function operatorProgram(system: RetrySystem, { everyMs, processors, tell }: OperatorOptions): SimProgram {
+export function operatorProgram(system: FolderSystem, { everyMs, processors, tell }: OperatorOptions): SimProgram {
   return async (process) => {
     const { world, clock } = process;
     const chance = world.chance.fork(`operator ${process.life}`);
@@ -363,7 +394,9 @@ export function operatorProgram(system: RetrySystem, { everyMs, processors, tell
         await operate(process, system, chance, tell && (() => tell(chance.oneOf(processors))));
       } catch (error) {
         world.log(() => `operator: ${errorMessage(error)}`);
-        if (!expected.includes((error as BatonError).code)) world.fail("operator", (error as Error).stack ?? "");
+        if (!system.store.failures.includes((error as BatonError).code)) {
+          world.fail("operator", (error as Error).stack ?? "");
+        }
       }
     }
     // A wall clock that was set back keeps messages waiting; the documentation names this command for it.
@@ -394,7 +427,7 @@ function listed(store: DirectStore, state: "waiting" | "dead") {
 
 async function operate(
   process: SimProcess,
-  system: RetrySystem,
+  system: FolderSystem,
   chance: Chance,
   tell: (() => void) | null,
 ): Promise<void> {

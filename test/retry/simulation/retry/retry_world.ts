@@ -11,7 +11,6 @@ import { type ConfigSources, resolveSettings } from "../../../../src/base/config
 import { retrySettings } from "../../../../src/retry/settings/retry_settings.ts";
 import { readStoreRules } from "../../../../src/retry/processor/retry_rules.ts";
 import { RetryDatabase } from "../../../../src/retry/queue/sqlite/retry_database.ts";
-import type { NewMessage } from "../../../../src/retry/queue/stored_message.ts";
 import { verifyRetryStore } from "../../../../src/retry/queue/sqlite/verify_retry_store.ts";
 import { applyFaults, faultInTime, type FaultTargets } from "../../../world/apply_faults.ts";
 import { drawFaults, type Fault } from "../../../world/fault_plan.ts";
@@ -21,15 +20,21 @@ import { Chance } from "../../../world/chance.ts";
 import { SimNetwork } from "../../../world/sim_network.ts";
 import { SimProcess, type SimProgram } from "../../../world/sim_process.ts";
 import { SimWorld } from "../../../world/sim_world.ts";
-import { type BackendAct, backendHost, backendProgram, type BackendRequestLine } from "./backend_program.ts";
-import type { CommandAct } from "./command_model.ts";
+import { backendHost, backendProgram } from "./backend_program.ts";
 import type { Ending } from "./ending_run.ts";
 import { httpClientProgram } from "./client_program.ts";
 import { lettersIn } from "./letter_sinks.ts";
+import { MessageLoad } from "./message_load.ts";
 import { RetryDisk } from "./retry_disk.ts";
 import { RetryOracle } from "./retry_oracle.ts";
 import { ServeOracle } from "./serve_oracle.ts";
-import { operatorProgram, processorProgram, type RetrySystem, submitterProgram } from "./retry_programs.ts";
+import {
+  folderStore,
+  type FolderSystem,
+  operatorProgram,
+  processorProgram,
+  submitterProgram,
+} from "./retry_programs.ts";
 
 interface RetryWorldOptions {
   readonly kind: "http" | "command";
@@ -61,8 +66,6 @@ const wallStartMs = 1_800_000_000_000;
 /** The longest time until every message is at its end, when there are no faults, in milliseconds. */
 const drainMs = { usual: 180_000, cron: 1_200_000, slow: 500_000 };
 const lookMs = 500;
-/** A share of the messages that no try delivers, and of those that are refused. */
-const hopeless = { failing: 0.06, refused: 0.04 };
 /** A fault with this target comes while the next commit of the process whose name follows is on its way. */
 const commitOf = "commit of ";
 
@@ -176,14 +179,12 @@ class RetryWorld {
   readonly #network: SimNetwork;
   readonly #disk: RetryDisk;
   readonly #oracle: RetryOracle;
-  readonly #system: RetrySystem;
+  readonly #system: FolderSystem;
+  readonly #letterPath: string;
   readonly #processes = new Map<string, SimProcess>();
   readonly #told = new Map<string, () => void>();
-  readonly #backendChance: Chance;
+  readonly #load: MessageLoad;
   readonly #served: ServeOracle | null;
-  #messages = 0;
-  /** The content of each message by its number. */
-  readonly #bodies = new Map<string, string>();
   #isQuiet = false;
   #isSubmitted = false;
   #isDone = false;
@@ -196,28 +197,39 @@ class RetryWorld {
     const options = this.#options = plan.options as unknown as RetryWorldOptions;
     const world = this.#world = new SimWorld({ seed: plan.seed, log });
     this.#network = new SimNetwork(world);
-    this.#backendChance = world.chance.fork("backend");
-    const letterPath = join(folder, "letters.jsonl");
+    const { kind, failing } = options;
+    const isQuiet = () => this.#isQuiet;
+    const load = this.#load = new MessageLoad(world, { kind, failing, isQuiet });
+    const letterPath = this.#letterPath = join(folder, "letters.jsonl");
     const written = options.flags.map((flag) => flag.replace("LETTERS", letterPath));
     const flags = new Map(written.map((flag) => flag.split(/=(.*)/s).slice(0, 2) as [string, string]));
     const sources: ConfigSources = { flags, env: {}, files: [] };
     const values = resolveSettings({ ...retrySettings, ...connectionSettings }, sources);
     const rules = readStoreRules(values, sources);
     this.#disk = new RetryDisk(world, join(folder, "store"), options);
-    this.#oracle = new RetryOracle(world, this.#disk, {
+    const openBeside = (seq: number, key: string | null) =>
+      this.#disk.read(
+        `SELECT seq, state FROM messages WHERE state < 2 AND seq <> ? ${
+          key === null ? "" : "AND key = ?"
+        } ORDER BY seq`,
+        ...(key === null ? [seq] : [seq, key]),
+      ) ?? [];
+    this.#oracle = new RetryOracle(world, openBeside, {
       ...{ policy: rules.policy, maxCrashes: rules.maxCrashes, drops: rules.drops },
       ...{ order: values.retryOrder, kind: options.kind, concurrency: values.retryConcurrency },
     });
     this.#served = options.requestEveryMs === undefined ? null : new ServeOracle(world, this.#oracle);
+    const letters = {
+      ...{ disk: this.#disk, letterPath, letterLock: { owner: null } },
+      ...{ letterRuns: this.#oracle.letterRuns, letterAct: () => load.letterAct() },
+    };
     this.#system = {
       ...{ network: this.#network, disk: this.#disk, oracle: this.#oracle, kind: options.kind },
-      ...{ sources, rules, letterPath, letterLock: { owner: null } },
-      ...{ letterRuns: this.#oracle.letterRuns, letterAct: () => this.#letterAct() },
-      served: this.#served,
-      act: (id, body) => this.#commandAct(id, body),
-      isWhole: (body) => this.#bodies.get(body.trim()) === body,
-      isQuiet: () => this.#isQuiet,
-      isEnough: () => this.#isQuiet || this.#messages >= options.messagesMax,
+      ...{ sources, rules, store: folderStore(this.#disk, letters), served: this.#served },
+      act: (id, body) => load.commandAct(id, body),
+      isWhole: load.isWhole,
+      isQuiet,
+      isEnough: () => this.#isQuiet || load.count >= options.messagesMax,
     };
   }
 
@@ -255,7 +267,7 @@ class RetryWorld {
     const add = (name: string, program: SimProgram, on = machine) => {
       this.#processes.set(name, new SimProcess(on, name, program));
     };
-    const newMessage = (chance: Chance) => this.#newMessage(chance);
+    const newMessage = (chance: Chance) => this.#load.newMessage(chance);
     for (const [at, name] of names("p", processors).entries()) {
       const until = endings[at] ?? "stopped";
       const whenTold = (process: SimProcess) =>
@@ -278,7 +290,11 @@ class RetryWorld {
     );
     const tell = endsProcessors ? (processor: string) => this.#told.get(processor)?.() : null;
     add("operator", operatorProgram(system, { everyMs: operatorMs, processors: names("p", processors), tell }));
-    const backend = backendProgram(this.#network, (request) => this.#backendAct(request));
+    const backend = backendProgram(this.#network, (request) => {
+      const act = this.#load.backendAct(request);
+      this.#served?.arrived(request, act.response?.status ?? null);
+      return act;
+    });
     add("backend", kind === "http" ? backend : async () => {}, this.#machine(backendHost));
   }
 
@@ -291,65 +307,8 @@ class RetryWorld {
     });
   }
 
-  #newMessage(chance: Chance): Omit<NewMessage, "tried"> {
-    const number = ++this.#messages;
-    const key = chance.oneOf([null, "a", "b", "c"]);
-    const head = this.#options.kind === "http"
-      ? { kind: "http", method: "POST", path: `/${number}`, headers: [] } as const
-      : { kind: "command", argv: null, cwd: null } as const;
-    const body = `${number}${" ".repeat(chance.oneOf([0, 10, 3000]))}`;
-    this.#bodies.set(String(number), body);
-    return { head, key, body: new TextEncoder().encode(body) };
-  }
-
-  /** What becomes of a message whatever happens: the same in all its tries. */
-  #fateOf(body: string): "refused" | "failing" | "usual" {
-    const draw = this.#backendChance.fork(`message ${body.trim()}`).next();
-    return draw < hopeless.refused ? "refused" : draw < hopeless.refused + hopeless.failing ? "failing" : "usual";
-  }
-
-  #backendAct(request: BackendRequestLine): BackendAct {
-    const act = this.#backendResponse(request);
-    this.#served?.arrived(request, act.response?.status ?? null);
-    return act;
-  }
-
-  #backendResponse({ id, body }: BackendRequestLine): BackendAct {
-    const chance = this.#backendChance;
-    const fate = this.#fateOf(body);
-    const afterMs = this.#isQuiet || chance.is(0.8) ? chance.between(0, 30) : chance.between(0, 7000);
-    this.#world.log(() => `the backend has ${id}, ${fate}`);
-    const respond = (status: number, retryAfter: number | null = null): BackendAct => ({
-      ...{ response: { status, retryAfter }, afterMs, loses: false },
-    });
-    if (fate === "refused") return respond(422);
-    if (fate === "failing") return respond(500);
-    if (this.#isQuiet || !chance.is(this.#options.failing)) return respond(200);
-    const what = chance.oneOf(["fails", "limits", "is busy", "loses", "hangs"] as const);
-    this.#world.count(`mark backend ${what}`);
-    if (what === "fails") return respond(500);
-    if (what === "limits") return respond(429, chance.whole(1, 4));
-    if (what === "is busy") return respond(503, chance.is(0.5) ? 1 : null);
-    return { response: null, afterMs, loses: what === "loses" };
-  }
-
-  #commandAct(id: string, body: string): CommandAct {
-    const chance = this.#backendChance;
-    const fate = this.#fateOf(body);
-    const runsMs = this.#isQuiet || chance.is(0.8) ? chance.between(1, 100) : chance.between(0, 7000);
-    this.#world.log(() => `a command for ${id} runs for ${runsMs.toFixed(0)} ms, ${fate}`);
-    const isFailing = fate === "failing" || (!this.#isQuiet && chance.is(this.#options.failing));
-    return { runsMs, code: fate === "refused" ? 65 : isFailing ? chance.oneOf([1, 75]) : 0 };
-  }
-
   #target(name: string): SimProcess | undefined {
     return name === "holder" ? this.#oracle.holder() : this.#processes.get(name);
-  }
-
-  #letterAct(): CommandAct {
-    const chance = this.#backendChance;
-    const runsMs = this.#isQuiet || chance.is(0.8) ? chance.between(1, 100) : chance.between(0, 7000);
-    return { runsMs, code: !this.#isQuiet && chance.is(this.#options.failing) ? 1 : 0 };
   }
 
   #applyFaults(): void {
@@ -416,14 +375,14 @@ class RetryWorld {
     using database = new RetryDatabase(folder, { mustExist: true });
     const rows = database.all("SELECT * FROM messages ORDER BY seq");
     const name = String(database.get("SELECT name FROM store")?.["name"]);
-    const { rules, letterPath } = this.#system;
+    const { rules } = this.#system;
     const isCommand = this.#options.flags.includes(commandLetters);
     this.#oracle.judge(rows, (seq) => `${name}-${seq}`, {
       letters: !rules.forwards
         ? null
         : isCommand
         ? this.#oracle.letterRuns.delivered
-        : lettersIn(letterPath, (sentence) => problems.push(sentence)),
+        : lettersIn(this.#letterPath, (sentence) => problems.push(sentence)),
       isOnce: !isCommand,
       problems,
     });
