@@ -177,9 +177,9 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   /** Runs SQL as the owner of the cluster, over the Unix socket. */
-  async sql(text: string): Promise<string> {
+  async sql(text: string, database = "postgres"): Promise<string> {
     const options = ["-qAtX", "-v", "ON_ERROR_STOP=1", "-h", this.folder, "-p", `${this.port}`, "-U", "baton"];
-    const { stdout } = await execute("psql", [...options, "-d", "postgres", "-c", text], { timeout: commandMsMax });
+    const { stdout } = await execute("psql", [...options, "-d", database, "-c", text], { timeout: commandMsMax });
     return stdout.trim();
   }
 

@@ -158,51 +158,6 @@ describeWithPeer("postgres", "a message store in PostgreSQL whose connection is 
     expect(await store.call("show", "1")).toMatchObject({ state: "waiting", tries: 1 });
   });
 
-  test("a queue that several machines use is one queue, and one of another name is another", async () => {
-    const name = randomUUID();
-    await using one = await open({ name });
-    await using other = await open({ name });
-    await using third = await open();
-    await one.call("accept", messages(1), Date.now());
-    expect(await other.call("storeName")).toBe(await one.call("storeName"));
-    expect((await other.call("totals")).waiting.count).toBe(1);
-    expect((await third.call("totals")).waiting.count).toBe(0);
-  });
-
-  test("a process that tries messages hears of those that another one stored", async () => {
-    const name = randomUUID();
-    let changes = 0;
-    await using one = await open({ name, hooks: { onChanged: () => changes++ } });
-    await using other = await open({ name });
-    one.checkForChanges();
-    await eventually(() => changes === 1);
-    await other.call("accept", messages(1), Date.now());
-    await eventually(() => {
-      one.checkForChanges();
-      return changes === 2;
-    });
-  });
-
-  test("a message whose content changed is a dead letter with a reason, and reported; the others are tried", async () => {
-    const said: string[] = [];
-    await using store = await open({ hooks: { onDamage: (sentence) => said.push(sentence) } });
-    await store.call("accept", messages(2), Date.now());
-    const key = await store.call("storeName");
-    await server.sql(
-      `UPDATE baton.retry_body SET body = 'x' WHERE seq = 1 AND queue = (SELECT id FROM baton.queue WHERE key = '${key}')`,
-    );
-    expect((await store.verify()).problems).toEqual([
-      `message ${key}-1 is waiting, but its content is damaged or missing`,
-    ]);
-    const owner = await store.call("register", "", 0, 1, 0);
-    const { messages: claimed } = await store.call("claim", { owner, max: 9, order: "none", nowMs: Date.now() });
-    expect(claimed.map(({ seq }) => seq)).toEqual([2]);
-    expect(await store.call("list", { states: ["dead"] }, { afterSeq: 0, max: 9 })).toMatchObject([
-      { seq: 1, reason: "damaged" },
-    ]);
-    expect(said.at(-1)).toMatch(/content of message .*-1 is damaged/);
-  });
-
   test("dead letters are sent by one process at a time; the next one follows when it ends", async () => {
     const name = randomUUID();
     const rules = { forwards: true };

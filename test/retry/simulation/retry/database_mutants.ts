@@ -29,7 +29,7 @@ export const databaseMutants: readonly Mutant[] = [
       to: "const epoch = this.#epoch;",
     }],
     kinds: ["never at its end"],
-    seeds: 60,
+    seeds: 400,
   },
   {
     name: "messages that are being tried are given back with those that are unknown",
@@ -39,7 +39,7 @@ export const databaseMutants: readonly Mutant[] = [
       from: ".filter((row) => !this.#isKnown(row));",
       to: ".filter((row) => !this.#isKnown(row) || row !== undefined);",
     }],
-    kinds: ["two tries at the same time", "tried after its end", "stale result counted", "order"],
+    kinds: ["too early", "two tries at the same time", "tried after its end", "order"],
     seeds: 40,
   },
   {
@@ -62,13 +62,7 @@ export const databaseMutants: readonly Mutant[] = [
       from: "if (hasChange(found.get(seq), change)) written.add(seq);",
       to: "if (hasChange(found.get(seq), change) || seq > 0) written.add(seq);",
     }],
-    kinds: [
-      "stale result counted",
-      "tried after its end",
-      "two tries at the same time",
-      "judge",
-      "done without success",
-    ],
+    kinds: ["unwritten result counted"],
     seeds: 100,
   },
 ];

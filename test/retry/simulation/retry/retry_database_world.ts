@@ -135,7 +135,10 @@ class DatabaseWorld {
       database.tables.where((row) => row.state < 2 && row.seq !== seq && (key === null || row.key?.toString() === key));
     this.#oracle = new RetryOracle(world, openBeside, {
       ...{ policy: rules.policy, maxCrashes: rules.maxCrashes, drops: rules.drops },
-      ...{ order: values.retryOrder, kind, concurrency: values.retryConcurrency, isInDatabase: true },
+      ...{ order: values.retryOrder, kind, concurrency: values.retryConcurrency },
+      database: {
+        isWritten: (seq, fence) => database.tables.messages.get(seq)?.ended.split(",").includes(String(fence)) === true,
+      },
     });
     const chance = world.chance.fork("letters");
     const fails = () => !this.#isQuiet && chance.is(0.3);

@@ -67,8 +67,11 @@ export interface OracleOptions {
   readonly drops: boolean;
   /** The maximum number of tries of one processor at the same time. */
   readonly concurrency: number;
-  /** The times of messages are those of a database, whose clock is exact. */
-  readonly isInDatabase?: boolean;
+  /** The store is in a database, whose clock is exact, and which may answer long after it has written. */
+  readonly database?: {
+    /** Whether the result of the try with this fencing number is written. */
+    readonly isWritten: (seq: number, fence: number) => boolean;
+  };
 }
 
 /** The longest time after the end of a lease until its tries have ended, in milliseconds. */
@@ -78,8 +81,6 @@ const lateMsMax = 1000;
 const claimedMs = 1000;
 
 const exactClock = { wallSteps: [], clockRate: 1 } as const satisfies Pick<SimMachine, "wallSteps" | "clockRate">;
-/** How far a process may be wrong about the clock of its database: the longest time of an answer. Milliseconds. */
-const databaseClockMs = 15_000;
 
 export class RetryOracle {
   readonly world: SimWorld;
@@ -308,7 +309,7 @@ export class RetryOracle {
     const isCounted = next.tries > last.tries;
     if (last.hasResult && !isCounted) return;
     const least = Math.max(leastDelayMs(this.#options.policy, next.tries), isCounted ? last.retryAfterMs : 0);
-    const { wallSteps, clockRate } = this.#options.isInDatabase ? exactClock : process.machine;
+    const { wallSteps, clockRate } = this.#options.database === undefined ? process.machine : exactClock;
     // The message of a stopped process may have been taken back before that process died.
     const takenBackMs = this.#reclaimsMs.find((atMs) => atMs > last.startMs) ?? Infinity;
     const endMs = last.hasResult ? last.endMs : Math.min(last.endMs, takenBackMs);
@@ -393,12 +394,18 @@ export class RetryOracle {
     }
     const own = message.tries.find((one) => one.fence === fence);
     this.world.log(() => `recorded ${id}, fence ${fence}: ${state} after ${tries} tries`);
-    if (fence < newest) this.world.fail("stale result counted", `${id}: ${fence}, after ${newest}`);
+    const { database } = this.#options;
+    if (database !== undefined && !database.isWritten(seq, fence)) {
+      this.world.fail("unwritten result counted", `${id}: ${fence}`);
+    }
+    if (database === undefined && fence < newest) {
+      this.world.fail("stale result counted", `${id}: ${fence}, after ${newest}`);
+    }
     if (fence < message.fence) return; // the answer was read late
     const { policy } = this.#options;
-    if (state === "waiting" && end !== null) {
-      const latestMs = nowMs + (this.#options.isInDatabase ? databaseClockMs : 0);
-      const late = whyTooLate(policy, life, { nowMs: latestMs, retryAfterMs: end.retryAfterMs ?? 0 });
+    // A process that was stopped does not know the clock of its database.
+    if (state === "waiting" && end !== null && database === undefined) {
+      const late = whyTooLate(policy, life, { nowMs, retryAfterMs: end.retryAfterMs ?? 0 });
       if (late !== null) this.world.fail("next try too late", `${id}: ${late}`);
     }
     if (reason === "too_old" && own !== undefined) {

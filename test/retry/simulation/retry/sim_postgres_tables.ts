@@ -46,6 +46,8 @@ export interface RetryRow extends PostgresRow {
   readonly bytes: number;
   /** Its body, also when that is no longer stored. */
   readonly content: string;
+  /** The fencing numbers of the tries whose processors have written a result, each followed by a comma. */
+  readonly ended: string;
 }
 
 interface BodyRow extends PostgresRow {
@@ -299,7 +301,7 @@ function acceptMessages({ tables, values, nowMs }: StatementCall): PostgresRow[]
         forwarding: Number(forwards?.[at]),
       },
       ...{ forward_offset: null, failures: 0, delayed_until_ms: 0, forward_error: null, bytes: bodyBytes },
-      content: body.toString(),
+      ...{ content: body.toString(), ended: "" },
     });
     if (state < 2 || state === 3) tables.bodies.set(seq, { crc: Number(crcs?.[at]), head, body });
   });
@@ -346,6 +348,7 @@ function writeMessages({ tables, values, nowMs, redriving }: StatementCall): Pos
     const before = tables.messages.get(seq);
     if (before === undefined || before.rev !== Number(revs?.[at])) return [];
     const state = Number(states?.[at]);
+    const isResult = before.state === 1 && Number(crashed?.[at]) === before.crashes;
     let gets = before.turn && state < 2;
     if (state < 2 && before.state >= 2) {
       const [holder] = tables.where((row) => isOpen(row) && row.turn && isSame(row.key, before.key));
@@ -356,6 +359,7 @@ function writeMessages({ tables, values, nowMs, redriving }: StatementCall): Pos
     }
     tables.setMessage(seq, {
       ...{ state, rev: before.rev + 1, tries: Number(tried?.[at]), crashes: Number(crashed?.[at]), owner: null },
+      ended: before.ended + (isResult ? `${before.fence},` : ""),
       ...{ turn: gets, next_ms: nowMs + Number(delays?.[at]), reason: reasons?.[at] ?? null },
       ...(before.state === 3 && state < 2 ? { since_ms: nowMs } : {}),
       ...(ended?.[at] ? { error: errors?.[at] ?? null, last_ms: nowMs } : {}),
