@@ -8,8 +8,8 @@
  * synchronous one no reply comes before the standby has what the statement has written; a statement that writes nothing
  * waits for nothing.
  *
- * Models: src/retry/queue/postgres/postgres_claims.ts, src/retry/queue/postgres/postgres_dead_letters.ts,
- * src/retry/queue/postgres/postgres_queue_admin.ts
+ * Models: src/retry/queue/retry_engine.ts, src/retry/queue/postgres/postgres_processors.ts,
+ * src/retry/queue/postgres/postgres_queue.ts, src/retry/queue/postgres/postgres_queue_tables.ts
  */
 import type { Model, Transition } from "../../support/explore.ts";
 import {
