@@ -14,29 +14,38 @@ export function* awaitAnswer<Value>(answer: Answer<Value>): Steps<Value> {
 }
 
 /** Whether a method returned steps to run, not their result. */
-export function isSteps(result: unknown): result is Steps<unknown> {
+export function isSteps<Result>(result: Steps<Result> | Answer<Result>): result is Steps<Result> {
   return typeof result === "object" && result !== null && Symbol.iterator in result && "throw" in result;
 }
 
-/** Runs steps whose answers are there, and returns the result. */
-export function runStepsNow<Result>(steps: Steps<Result>): Result {
-  const { done, value } = steps.next();
-  if (done !== true) throw new Error("a store in this process had to be waited for");
+/** Runs steps whose answers are there, and returns the result; an answer is returned as it is. */
+export function runStepsNow<Result>(work: Steps<Result> | Answer<Result>): Result {
+  if (!isSteps(work)) {
+    if (work instanceof Promise) throw hadToWait();
+    return work;
+  }
+  const { done, value } = work.next();
+  if (done !== true) throw hadToWait();
   return value;
 }
 
-/** Runs steps whose answers may be promises. A rejected promise is thrown inside the steps. */
-export async function runSteps<Result>(steps: Steps<Result>): Promise<Result> {
-  let step = steps.next();
+function hadToWait(): Error {
+  return new Error("a store in this process had to be waited for");
+}
+
+/** Runs steps whose answers may be promises, or waits for an answer. A rejected promise is thrown inside the steps. */
+export async function runSteps<Result>(work: Steps<Result> | Answer<Result>): Promise<Result> {
+  if (!isSteps(work)) return await work;
+  let step = work.next();
   while (step.done !== true) {
     let value: unknown;
     try {
       value = await step.value;
     } catch (error) {
-      step = steps.throw(error);
+      step = work.throw(error);
       continue;
     }
-    step = steps.next(value);
+    step = work.next(value);
   }
   return step.value;
 }

@@ -5,7 +5,7 @@
  */
 import { BatonError } from "../../base/errors.ts";
 import type { DatabaseRow } from "../../base/storage/sql_row.ts";
-import { type Answer, awaitAnswer, isSteps, type Steps } from "../../base/support/steps.ts";
+import { type Answer, awaitAnswer, type Steps } from "../../base/support/steps.ts";
 import {
   lifeAfterCrash,
   lifeAfterDamage,
@@ -42,10 +42,18 @@ import type {
 import type { StoreRules } from "./store_rules.ts";
 import type { ClaimedMessage, NewMessage, StoredMessage } from "./stored_message.ts";
 
+type StorePart<Name extends StoreMethod> = {
+  readonly [Own in Name]: (
+    ...values: Parameters<StoreMethods[Own]>
+  ) => Steps<ReturnType<StoreMethods[Own]>> | Answer<ReturnType<StoreMethods[Own]>>;
+};
+
 export class RetryEngine {
   readonly #rows: RetryRows;
   readonly #rules: StoreRules;
   readonly #random: () => number;
+  /** Which part of the store has a call. */
+  readonly #parts = new Map<StoreMethod, object>();
 
   constructor(rows: RetryRows, rules: StoreRules, random: () => number = Math.random) {
     this.#rows = rows;
@@ -53,18 +61,22 @@ export class RetryEngine {
     this.#random = random;
   }
 
-  /** The steps of a call. One that decides nothing is a call of the rows. */
-  *call<Name extends StoreMethod>(
+  /** The steps of a call that decides something; the answer of any other, which is one of the rows. */
+  call<Name extends StoreMethod>(
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
-  ): Steps<ReturnType<StoreMethods[Name]>> {
-    type Result = ReturnType<StoreMethods[Name]>;
-    type Part = Record<Name, (...values: Parameters<StoreMethods[Name]>) => Steps<Result> | Answer<Result>>;
-    const rows = this.#rows;
-    const parts = [this, rows.messages, rows.processors, rows.letters, rows.topics, rows] as unknown as readonly Part[];
-    const part = parts.find((part) => method in part) as Part;
-    const result = part[method](...values);
-    return isSteps(result) ? yield* result as Steps<Result> : yield* awaitAnswer(result as Answer<Result>);
+  ): Steps<ReturnType<StoreMethods[Name]>> | Answer<ReturnType<StoreMethods[Name]>> {
+    return this.#partOf(method)[method](...values);
+  }
+
+  #partOf<Name extends StoreMethod>(method: Name): StorePart<Name> {
+    let part = this.#parts.get(method);
+    if (part === undefined) {
+      const { messages, processors, letters, topics } = this.#rows;
+      part = [this, messages, processors, letters, topics, this.#rows].find((one) => method in one) ?? this;
+      this.#parts.set(method, part);
+    }
+    return part as unknown as StorePart<Name>;
   }
 
   storeName(): string {
@@ -161,7 +173,7 @@ export class RetryEngine {
         return next === null ? [] : [{ row, next, nowMs, ...rest }];
       });
       if (changes.length === 0) return count;
-      count += (yield* awaitAnswer(this.#rows.messages.write(changes))).size;
+      count += yield* awaitAnswer(this.#rows.messages.write(changes));
     }
   }
 
@@ -197,7 +209,8 @@ export class RetryEngine {
 
   /** May be called again after a failure: it writes the same decision. */
   *finish({ seq, fence, owner, end, error, nowMs: callerMs }: TryReport): Steps<MessageLife | null> {
-    const own = yield* awaitAnswer(this.#rows.processors.claimed(seq, owner));
+    const { processors } = this.#rows;
+    const own = processors.claimed(seq, owner);
     if (own === null) return null;
     const nowMs = this.#rows.nowMs(callerMs);
     const life = messageLifeInRow(own.row);
@@ -208,8 +221,9 @@ export class RetryEngine {
       ? lifeAfterReturn(life, fence, nowMs)
       : lifeAfterTry(life, fence, end, { rules, nowMs, random: this.#random });
     if (next === null || life.fence !== fence) return null;
-    own.decided ??= { row: own.row, next, nowMs, ...(end === null ? {} : { tried: { error } }) };
-    return (yield* awaitAnswer(this.#rows.processors.writeEnd(own))) ? this.#localLife(next) : null;
+    const { row } = own;
+    own.decided ??= end === null ? { row, next, nowMs } : { row, next, nowMs, tried: { error } };
+    return (yield* awaitAnswer(processors.writeEnd(own))) ? this.#localLife(next) : null;
   }
 
   *list(
@@ -281,7 +295,7 @@ export class RetryEngine {
       return next === null ? [] : [{ row, next, nowMs, ...more }];
     });
     if (changes.length === 0) return damaged.length === 0 ? null : damaged.length;
-    return damaged.length + (yield* awaitAnswer(messages.write(changes))).size;
+    return damaged.length + (yield* awaitAnswer(messages.write(changes)));
   }
 
   *pendingDeadLetters(max: number, callerMs: number): Steps<PendingDeadLetter[]> {

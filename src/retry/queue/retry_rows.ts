@@ -77,8 +77,8 @@ export interface MessageRows extends
   used(): Answer<StateTotals>;
   /** Stores all of them or none. Returns the number of the first one; the others follow it. */
   insert(rows: readonly NewRow[], nowMs: number): Answer<number>;
-  /** Returns the numbers of the messages that have their change now. */
-  write(changes: readonly LifeChange[]): Answer<ReadonlySet<number>>;
+  /** Returns how many of the messages have their change now. */
+  write(changes: readonly LifeChange[]): Answer<number>;
   /** Removes a damaged message. */
   remove(seq: number): Answer<void>;
 }
@@ -98,7 +98,7 @@ export interface ProcessorRows extends RowCalls<"register" | "renew"> {
   /** Messages in flight of this processor whose claim had no answer. None of its claims can take more of them. */
   unknown(owner: number): Answer<readonly DatabaseRow[]>;
   /** Null: the message has another owner now. */
-  claimed(seq: number, owner: number): Answer<OwnClaim | null>;
+  claimed(seq: number, owner: number): OwnClaim | null;
   /** Writes what was decided about a claim. False: the message has another owner now. */
   writeEnd(claim: OwnClaim): Answer<boolean>;
   /** Processors whose lease has ended. They can claim nothing more. */

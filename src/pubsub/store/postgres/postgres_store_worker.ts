@@ -20,7 +20,7 @@ import { storageRequestReceiver } from "../../../base/storage/storage_thread.ts"
 import { systemClock } from "../../../base/support/clock.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
 import { StoreEngine } from "../engine/store_engine.ts";
-import { isSteps, runSteps } from "../../../base/support/steps.ts";
+import { runSteps } from "../../../base/support/steps.ts";
 import { ThreadRequests } from "../thread/thread_requests.ts";
 import { TopicMaintenance } from "../engine/topic_maintenance.ts";
 import type { LostTopic } from "../rows/topic_rows.ts";
@@ -169,7 +169,7 @@ class PostgresStore implements ServedTopicStore {
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
     const result = (owner as Record<typeof method, (...values: readonly unknown[]) => unknown>)[method](...values);
     try {
-      return isSteps(result) ? await runSteps(result) : result;
+      return await runSteps(result);
     } catch (error) {
       if (error instanceof BatonError) this.#noteRefused(error.code, error.message);
       throw error;

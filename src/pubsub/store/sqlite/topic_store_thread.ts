@@ -4,7 +4,7 @@
  */
 import { BatonError } from "../../../base/errors.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
-import { isSteps, runStepsNow } from "../../../base/support/steps.ts";
+import { runStepsNow } from "../../../base/support/steps.ts";
 import { SqliteTopicRows } from "./sqlite_topic_rows.ts";
 import { StoreEngine } from "../engine/store_engine.ts";
 import { ThreadRequests } from "../thread/thread_requests.ts";
@@ -184,7 +184,7 @@ class WorkerStore implements ServedTopicStore {
     }
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
     const result = (owner as Record<typeof method, (...values: readonly unknown[]) => unknown>)[method](...values);
-    return isSteps(result) ? runStepsNow(result) : result;
+    return runStepsNow(result);
   }
 
   /**

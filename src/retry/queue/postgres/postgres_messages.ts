@@ -104,8 +104,8 @@ export class PostgresMessages implements MessageRows {
     this.#added = { count: this.#added.count + rows.length, bytes: this.#added.bytes + bytes };
   }
 
-  write(changes: readonly LifeChange[]): Promise<Set<number>> {
-    return this.#queue.write(changes);
+  async write(changes: readonly LifeChange[]): Promise<number> {
+    return (await this.#queue.write(changes)).size;
   }
 
   async startRedrive(): Promise<number> {

@@ -1,7 +1,7 @@
 /** The rows of messages in a folder. Each method runs inside a transaction of its caller. */
 import { isDamageError } from "../../../base/storage/checksum_table.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
-import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
+import type { DatabaseRow, SqlValue } from "../../../base/storage/sql_row.ts";
 import { type MessageLife, type MessageState, messageStates } from "../message_life.ts";
 import { keepsContent, messageStateInRow, stateNumbers, statesWithBody } from "../message_row.ts";
 import type { FoundMessage, LifeChange, MessageContent, MessageRows, NewRow, RowQuery } from "../retry_rows.ts";
@@ -13,14 +13,6 @@ import { KeyOrdering } from "./key_ordering.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
 import { RetryTotals } from "./retry_totals.ts";
-
-/** Columns that a change of the state sets besides those that follow from it. */
-interface ChangedColumns {
-  readonly owner: number | null;
-  readonly error?: string | null;
-  readonly last_ms?: number;
-  readonly redriven?: number;
-}
 
 export class SqliteMessages implements MessageRows {
   readonly #database: RetryDatabase;
@@ -122,25 +114,32 @@ export class SqliteMessages implements MessageRows {
   }
 
   /** Nothing has changed the rows since they were read: that was in this transaction. */
-  write(changes: readonly LifeChange[]): ReadonlySet<number> {
+  write(changes: readonly LifeChange[]): number {
     for (const { row, next, nowMs, tried, damage, redrive } of changes) {
       const error = tried === undefined ? damage : tried.error;
-      this.changeRow(row as SqlRow, next, nowMs, {
+      const before = row as SqlRow;
+      this.changeRow(before, next, nowMs, {
         owner: null,
-        ...(error === undefined ? {} : { error: error?.slice(0, errorCharsMax) ?? null }),
-        ...(tried === undefined ? {} : { last_ms: nowMs }),
-        ...(redrive === undefined ? {} : { redriven: redrive }),
+        error: error === undefined ? before["error"] ?? null : error?.slice(0, errorCharsMax) ?? null,
+        last_ms: tried === undefined ? before["last_ms"] ?? null : nowMs,
+        redriven: redrive ?? before["redriven"] ?? 0,
       });
     }
-    return new Set(changes.map(({ row }) => Number(row["seq"])));
+    return changes.length;
   }
 
   /** Writes the new state of a message and counts it. Removes the body when it is no longer needed. */
-  changeRow(row: SqlRow, next: MessageLife, nowMs: number, columns: ChangedColumns): void {
+  changeRow(
+    row: SqlRow,
+    next: MessageLife,
+    nowMs: number,
+    { owner, error, last_ms, redriven }: Readonly<Record<"owner" | "error" | "last_ms" | "redriven", SqlValue>>,
+  ): void {
     const seq = Number(row["seq"]);
     const bytes = Number(row["bytes"]);
     const before = messageStateInRow(row);
-    this.#database.changeRow(tables.messages, { seq }, { ...this.#columnsOf(next, nowMs), ...columns });
+    const columns = { ...this.#columnsOf(next, nowMs), owner, error, last_ms, redriven };
+    this.#database.changeRow(tables.messages, { seq }, columns);
     if (before === next.state) return;
     const key = row["key"] as string | null;
     if (isOpen(before) && !isOpen(next.state)) this.#keyOrdering.passMarkOn(seq, key);

@@ -48,7 +48,8 @@ export class SqliteProcessors implements ProcessorRows {
     const found = rows.flatMap((row): FoundMessage[] => {
       const next = lifeAfterClaim(messageLifeInRow(row), due.nowMs);
       if (next === null) return [];
-      this.#messages.changeRow(row, next, due.nowMs, { owner });
+      const { error = null, last_ms = null, redriven = 0 } = row;
+      this.#messages.changeRow(row, next, due.nowMs, { owner, error, last_ms, redriven });
       const claimed = { ...row, state: stateNumbers.in_flight, fence: next.fence };
       return [{ row: claimed, content: this.#messages.contentOf(Number(row["seq"])) }];
     });
@@ -70,7 +71,7 @@ export class SqliteProcessors implements ProcessorRows {
   }
 
   writeEnd({ decided }: OwnClaim): boolean {
-    return decided !== null && this.#messages.write([decided]).size > 0;
+    return decided !== null && this.#messages.write([decided]) > 0;
   }
 
   /** Their leases ended `graceMs` ago, or before the last boot. */

@@ -29,7 +29,8 @@ export const databaseMutants: readonly Mutant[] = [
       to: "const epoch = this.#epoch;",
     }],
     kinds: ["never at its end"],
-    seeds: 400,
+    from: 110,
+    seeds: 60,
   },
   {
     name: "messages that are being tried are given back with those that are unknown",
@@ -55,14 +56,14 @@ export const databaseMutants: readonly Mutant[] = [
     seeds: 40,
   },
   {
-    name: "a result that was not written counts as written",
+    name: "a processor that registers again claims under its old epoch",
     world: "retry-database",
     changes: [{
-      in: "postgres_queue:PostgresQueue.write",
-      from: "if (hasChange(found.get(seq), change)) written.add(seq);",
-      to: "if (hasChange(found.get(seq), change) || seq > 0) written.add(seq);",
+      in: "postgres_processors:PostgresProcessors.register",
+      from: "this.#epoch = 0;",
+      to: "",
     }],
-    kinds: ["unwritten result counted"],
-    seeds: 100,
+    kinds: ["never at its end"],
+    seeds: 60,
   },
 ];
