@@ -54,7 +54,7 @@ export async function openTopicClients(
     ]);
   const security = readPubsubClientSecurity(values);
   const states = location.database === null
-    ? new FolderClientStates(location.folder)
+    ? await FolderClientStates.open(location.folder)
     : await openDatabaseStates(location.database, location.name);
   return new TopicClients({
     ...proxyLookupOptions(call),

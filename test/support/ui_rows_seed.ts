@@ -81,12 +81,12 @@ export async function seedPage(zk: ZooKeeper, storeFolder: string): Promise<Map<
     await nodes.create(`topic${String(index).padStart(3, "0")}`, assignedTopicNode("server1", "one"));
   }
   const rules = { ...readOnlyRules, maxBytes: 1 << 30, maxMessages: 1_000_000 };
-  using store = new DirectStore(storeFolder, rules, { mustExist: false });
+  await using store = new DirectStore(storeFolder, rules, { mustExist: false });
   const tried = { outcome: "final", retryAfterMs: null, error: "exited with 64" } as const;
   const head = { kind: "command", argv: null, cwd: null } as const;
   const message = { head, body: new Uint8Array(10), key: null, tried };
   for (let made = 0; made < deadCount; made += 1000) {
-    store.call("accept", Array.from({ length: 1000 }, () => message), Date.now());
+    await store.call("accept", Array.from({ length: 1000 }, () => message), Date.now());
   }
   return ids;
 }

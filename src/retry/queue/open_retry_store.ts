@@ -8,14 +8,7 @@ import { DirectStore } from "./sqlite/direct_store.ts";
 import { readOnlyRules, type StoreRules } from "./store_rules.ts";
 import { requireStoreIn } from "./sqlite/retry_database.ts";
 import { RetryStore } from "./sqlite/retry_store.ts";
-import type {
-  CommandStore,
-  RetryVerifyReport,
-  ServiceStore,
-  ServiceStoreOptions,
-  StoreMethod,
-  StoreMethods,
-} from "./store_methods.ts";
+import type { CommandStore, RetryVerifyReport, ServiceStore, ServiceStoreOptions } from "./store_methods.ts";
 import { verifyRetryStore } from "./sqlite/verify_retry_store.ts";
 import type { WorkProgress } from "../../base/support/work_progress.ts";
 
@@ -45,7 +38,7 @@ export async function openCommandStore(
   { name, folder, database }: StoreLocation,
   { rules = readOnlyRules, mustExist }: { readonly rules?: StoreRules; readonly mustExist: boolean },
 ): Promise<CommandStore> {
-  if (database === null) return new FolderStore(new DirectStore(folder, rules, { mustExist }));
+  if (database === null) return new DirectStore(folder, rules, { mustExist });
   const { PostgresRetryStore } = await import("./postgres/postgres_retry_store.ts");
   return await PostgresRetryStore.open({ ...database, name, rules, mustExist });
 }
@@ -94,34 +87,4 @@ export async function verifyStoreAt(
   const { PostgresRetryStore } = await import("./postgres/postgres_retry_store.ts");
   await using store = await PostgresRetryStore.open({ ...database, name, rules: readOnlyRules, mustExist: true });
   return await store.verify(progress);
-}
-
-/** A store without a thread, with the interface of the others. */
-class FolderStore implements CommandStore {
-  readonly #store: DirectStore;
-
-  constructor(store: DirectStore) {
-    this.#store = store;
-  }
-
-  // deno-lint-ignore require-await -- the interface is asynchronous for stores on other machines
-  async call<Name extends StoreMethod>(
-    method: Name,
-    ...values: Parameters<StoreMethods[Name]>
-  ): Promise<ReturnType<StoreMethods[Name]>> {
-    return this.#store.call(method, ...values);
-  }
-
-  // deno-lint-ignore require-await -- as above
-  async read<Name extends StoreMethod>(
-    method: Name,
-    ...values: Parameters<StoreMethods[Name]>
-  ): Promise<ReturnType<StoreMethods[Name]>> {
-    return this.#store.read(method, ...values);
-  }
-
-  // deno-lint-ignore require-await -- as above
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#store[Symbol.dispose]();
-  }
 }

@@ -77,13 +77,17 @@ export class FolderClientStates implements ClientStates {
   readonly storeName: string;
   readonly #folder: string;
 
-  /**
-   * Creates the store if it does not exist, as its random name is part of the client ID. Throws as DirectStore does.
-   */
-  constructor(folder: string) {
+  private constructor(folder: string, storeName: string) {
     this.#folder = join(folder, "topics");
-    using store = new DirectStore(folder, readOnlyRules, { mustExist: false });
-    this.storeName = store.read("storeName");
+    this.storeName = storeName;
+  }
+
+  /**
+   * Creates the store if it does not exist, as its random name is part of the client ID. Rejects as DirectStore throws.
+   */
+  static async open(folder: string): Promise<FolderClientStates> {
+    await using store = new DirectStore(folder, readOnlyRules, { mustExist: false });
+    return new FolderClientStates(folder, await store.read("storeName"));
   }
 
   async open(id: string, { waitMs, signal }: ClientWait): Promise<{ readonly state: ClientState } & Disposable> {

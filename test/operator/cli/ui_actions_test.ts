@@ -18,12 +18,12 @@ let acting: Readonly<Record<string, string>>;
 beforeAll(async () => {
   session = new BatonSession({ BATON_SERVERS: "embedded" });
   const rules = { ...readOnlyRules, maxBytes: 1 << 30, maxMessages: 1_000_000 };
-  using store = new DirectStore(session.path("store"), rules, { mustExist: false });
+  await using store = new DirectStore(session.path("store"), rules, { mustExist: false });
   const head = { kind: "command", argv: null, cwd: null } as const;
   for (const error of ["exited with 64", "<b>timeout</b>"]) {
     const tried = { outcome: "final", retryAfterMs: null, error } as const;
     const message = { head, body: new TextEncoder().encode("secret body"), key: null, tried };
-    store.call("accept", Array.from({ length: 125 }, () => message), Date.now());
+    await store.call("accept", Array.from({ length: 125 }, () => message), Date.now());
   }
   served = await servePage(session, "--allow-actions");
   acting = bearer(served.actLink);

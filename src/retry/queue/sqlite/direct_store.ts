@@ -3,10 +3,11 @@ import { type OpenRetryDatabase, RetryDatabase, storeError } from "./retry_datab
 import { runStepsNow } from "../../../base/support/steps.ts";
 import { RetryEngine } from "../retry_engine.ts";
 import type { StoreRules } from "../store_rules.ts";
-import type { StoreMethod, StoreMethods } from "../store_methods.ts";
+import type { CommandStore, StoreMethod, StoreMethods } from "../store_methods.ts";
 import { SqliteRows } from "./sqlite_rows.ts";
 
-export class DirectStore implements Disposable {
+/** Its calls are asynchronous as those of stores on other machines are; each is done when it returns. */
+export class DirectStore implements CommandStore {
   readonly #database: RetryDatabase;
   readonly #engine: RetryEngine;
 
@@ -28,11 +29,12 @@ export class DirectStore implements Disposable {
     }
   }
 
-  /** Durable when it returns. Throws the method's error, STORE_FULL and LOCK_BUSY: nothing was changed; IO: unknown. */
-  call<Name extends StoreMethod>(
+  /** Rejects with the method's error, STORE_FULL and LOCK_BUSY: nothing was changed; IO: unknown. */
+  // deno-lint-ignore require-await -- see above
+  async call<Name extends StoreMethod>(
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
-  ): ReturnType<StoreMethods[Name]> {
+  ): Promise<ReturnType<StoreMethods[Name]>> {
     const run = () => this.#database.transaction(() => runStepsNow(this.#engine.call(method, ...values)));
     try {
       return run();
@@ -44,14 +46,16 @@ export class DirectStore implements Disposable {
   }
 
   /** Changes nothing and does not wait for other processes. */
-  read<Name extends StoreMethod>(
+  // deno-lint-ignore require-await -- see above
+  async read<Name extends StoreMethod>(
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
-  ): ReturnType<StoreMethods[Name]> {
+  ): Promise<ReturnType<StoreMethods[Name]>> {
     return this.#database.readSnapshot(() => runStepsNow(this.#engine.call(method, ...values)));
   }
 
-  [Symbol.dispose](): void {
+  // deno-lint-ignore require-await -- see above
+  async [Symbol.asyncDispose](): Promise<void> {
     this.#database.close();
   }
 }

@@ -301,7 +301,7 @@ function statusOf(result: Awaited<ReturnType<Target["deliver"]>>): number | null
 }
 
 /** Runs one transaction of a short command; resolves when the disk has it. */
-type Transact = <Result>(work: (store: DirectStore) => Result) => Promise<Result>;
+type Transact = <Result>(work: (store: DirectStore) => Promise<Result>) => Promise<Result>;
 
 /** Opens the store for a short command. */
 async function withStore<Result>(
@@ -317,11 +317,11 @@ async function withStore<Result>(
   let spentMs = 0;
   const openDatabase = (_: string, { mustExist }: { readonly mustExist: boolean }) =>
     disk.open(process, (durationMs) => spentMs += durationMs, mustExist);
-  using store = new DirectStore(disk.folder, rules, { mustExist: false, openDatabase });
+  await using store = new DirectStore(disk.folder, rules, { mustExist: false, openDatabase });
   return await work(async (change) => {
     await whenFree();
     spentMs = 0;
-    const result = change(store);
+    const result = await change(store);
     await wait(process, spentMs);
     return result;
   });
@@ -409,7 +409,7 @@ export function operatorProgram(system: FolderSystem, { everyMs, processors, tel
           for (const { id } of await transact((store) => listed(store, "waiting"))) {
             await transact((store) => {
               system.oracle.touched(id, "retry");
-              store.call("change", id, "retry", Date.now());
+              return store.call("change", id, "retry", Date.now());
             });
           }
         });
@@ -446,19 +446,19 @@ async function operate(
     }
     if (kind === "redrive all") {
       const number = await transact((store) => store.call("startRedrive"));
-      return await transact((store) => {
-        for (const { id, forwardState } of listed(store, "dead")) {
+      return await transact(async (store) => {
+        for (const { id, forwardState } of await listed(store, "dead")) {
           if (forwardState !== "forwarded") oracle.touched(id, "redrive");
         }
-        store.call("redrive", number, {}, chance.oneOf([1, 1000]), Date.now());
+        await store.call("redrive", number, {}, chance.oneOf([1, 1000]), Date.now());
       });
     }
-    const changed = await transact((store) => {
-      const found = listed(store, kind === "retry" || kind === "cancel" ? "waiting" : "dead");
+    const changed = await transact(async (store) => {
+      const found = await listed(store, kind === "retry" || kind === "cancel" ? "waiting" : "dead");
       if (found.length === 0) return null;
       const { id, forwardState } = chance.oneOf(found);
       if (kind !== "redrive" || forwardState !== "forwarded") oracle.touched(id, kind);
-      return store.call("change", id, kind, Date.now()) === null ? id : null;
+      return await store.call("change", id, kind, Date.now()) === null ? id : null;
     });
     if (changed !== null && (kind === "cancel" || kind === "purge")) oracle.changed(changed, kind);
   });
