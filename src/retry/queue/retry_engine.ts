@@ -1,10 +1,9 @@
 /**
  * The calls of a message store: message_life.ts decides the state of a message, the engine reads and writes it. Each
- * call is written as steps, which run at once over SQLite and wait for the answers of PostgreSQL (retry_rows.ts). Limits
- * are checked before anything is written, so that a refusal changes nothing.
+ * call is written as steps, which never wait over SQLite, and wait for the answers of PostgreSQL (retry_rows.ts).
+ * Limits are checked before anything is written, so that a refusal changes nothing.
  */
 import { BatonError } from "../../base/errors.ts";
-import type { DatabaseRow } from "../../base/storage/sql_row.ts";
 import { type Answer, awaitAnswer, type Steps } from "../../base/support/steps.ts";
 import {
   lifeAfterCrash,
@@ -25,7 +24,7 @@ import {
   unchangedState,
 } from "./message_row.ts";
 import { changesMax, checkMessageSizes, messageBytes } from "./retry_store_limits.ts";
-import type { LifeChange, MessageContent, NewRow, RetryRows } from "./retry_rows.ts";
+import type { LifeChange, MessageContent, MessageRow, NewRow, RetryRows } from "./retry_rows.ts";
 import type {
   AcceptedMessage,
   ChangeRefusal,
@@ -156,12 +155,12 @@ export class RetryEngine {
     return count;
   }
 
-  /** Changes messages until no more are found. Returns their number. */
+  /** Changes messages until none is found. Returns their number. */
   *#changeFound(
     callerMs: number,
-    find: () => Answer<readonly DatabaseRow[]>,
+    find: () => Answer<readonly MessageRow[]>,
     decide: (
-      row: DatabaseRow,
+      row: MessageRow,
       nowMs: number,
     ) => Pick<LifeChange, "tried"> & { readonly next: MessageLife | null },
   ): Steps<number> {
@@ -281,7 +280,7 @@ export class RetryEngine {
 
   /** Removes what is damaged. Returns the number of changed messages; null: none can be changed so. */
   *#changeRows(
-    found: readonly DatabaseRow[],
+    found: readonly MessageRow[],
     change: MessageChange,
     callerMs: number,
     more: Pick<LifeChange, "redrive"> = {},
@@ -320,7 +319,7 @@ export class RetryEngine {
     return { ...life, nextAtMs: this.#rows.toLocalMs(life.nextAtMs) };
   }
 
-  #storedMessage(row: DatabaseRow): StoredMessage {
+  #storedMessage(row: MessageRow): StoredMessage {
     const forwardError = isPendingLetter(row) ? this.#rows.letters.errorOf(row) : null;
     return messageOfRow(row, { id: this.#idOf(Number(row["seq"])), forwardError });
   }

@@ -1,7 +1,7 @@
 /**
- * The rows of a message store, as the engine sees them. The engine decides; through these interfaces it reads and writes
- * what is stored. `sqlite/sqlite_rows.ts` implements them for a folder: an answer is there at once, and all that a call
- * does is one transaction. `postgres/postgres_rows.ts` implements them for a database that processors share: an answer
+ * The rows of a message store, as the engine sees them. The engine decides; through these interfaces it reads and
+ * writes what is stored. `sqlite/sqlite_rows.ts` implements them for a folder: an answer is there immediately, and all
+ * that a call does is one transaction. `postgres/postgres_rows.ts` implements them for a database that processors share: an answer
  * is a promise, each write is a transaction of its own, and other processes write in between.
  */
 import type { DatabaseRow } from "../../base/storage/sql_row.ts";
@@ -15,11 +15,14 @@ type RowCalls<Names extends StoreMethod> = {
   readonly [Name in Names]: (...values: Parameters<StoreMethods[Name]>) => Answer<ReturnType<StoreMethods[Name]>>;
 };
 
+/** The row of a message; message_row.ts knows its columns. */
+export type MessageRow = DatabaseRow;
+
 export type MessageContent = Pick<ClaimedMessage, "head" | "body">;
 
 /** A row, with the content of its message if it is to be stored: a sentence about its damage, which was reported. */
 export interface FoundMessage {
-  readonly row: DatabaseRow;
+  readonly row: MessageRow;
   readonly content: MessageContent | string | null;
 }
 
@@ -31,8 +34,8 @@ export interface NewRow {
 
 /** A decided change of a message. */
 export interface LifeChange {
-  /** As it was read for the decision. Nothing is written if the message has changed since. */
-  readonly row: DatabaseRow;
+  /** The row that the decision was made by. Nothing is written if the message has changed since. */
+  readonly row: MessageRow;
   readonly next: MessageLife;
   /** The time of the decision, by the clock of the store. */
   readonly nowMs: number;
@@ -46,7 +49,7 @@ export interface LifeChange {
 
 /** A message that a processor has claimed. */
 export interface OwnClaim {
-  readonly row: DatabaseRow;
+  readonly row: MessageRow;
   /** The decision of an earlier call about the same try, which may have been written. */
   decided: LifeChange | null;
 }
@@ -66,13 +69,13 @@ export interface MessageRows extends
     | ("totals" | "startRedrive" | "countRedrivable" | "setPaused" | "isPaused" | "waitingTimes" | "forget")
     | ("canBeTried" | "countDamaged")
   > {
-  row(seq: number): Answer<DatabaseRow | null>;
+  row(seq: number): Answer<MessageRow | null>;
   /** The oldest first. */
-  find(query: RowQuery): Answer<readonly DatabaseRow[]>;
+  find(query: RowQuery): Answer<readonly MessageRow[]>;
   /** Whole messages in this order, without those that are gone. */
   read(seqs: readonly number[]): Answer<readonly FoundMessage[]>;
   /** A row that is not can only be removed. */
-  isIntact(row: DatabaseRow): boolean;
+  isIntact(row: MessageRow): boolean;
   /** Number and size of the messages that count towards the limits. */
   used(): Answer<StateTotals>;
   /** Stores all of them or none. Returns the number of the first one; the others follow it. */
@@ -86,7 +89,7 @@ export interface MessageRows extends
 /** The rows of processors, and their claims. */
 export interface ProcessorRows extends RowCalls<"register" | "renew"> {
   /**
-   * Claims what is due. `ageMs`: the time of the order was so long before the call. Null: the lease was given up.
+   * Claims what is due. `ageMs`: the time from that of the order to the call. Null: the lease was given up.
    * `nextMs`: the next due time after now; null: none is known.
    */
   take(
@@ -96,7 +99,7 @@ export interface ProcessorRows extends RowCalls<"register" | "renew"> {
   /** Writes what `take` has found damaged. A message whose change is not written is found damaged again. */
   writeDamaged(changes: readonly LifeChange[]): Answer<unknown>;
   /** Messages in flight of this processor whose claim had no answer. None of its claims can take more of them. */
-  unknown(owner: number): Answer<readonly DatabaseRow[]>;
+  unknown(owner: number): Answer<readonly MessageRow[]>;
   /** Null: the message has another owner now. */
   claimed(seq: number, owner: number): OwnClaim | null;
   /** Writes what was decided about a claim. False: the message has another owner now. */
@@ -104,7 +107,7 @@ export interface ProcessorRows extends RowCalls<"register" | "renew"> {
   /** Processors whose lease has ended. They can claim nothing more. */
   overdue(options: Parameters<StoreMethods["reclaim"]>[0]): Answer<readonly number[]>;
   /** Some of the messages that these processors have in flight; an empty list: they have none. */
-  inFlight(owners: readonly number[]): Answer<readonly DatabaseRow[]>;
+  inFlight(owners: readonly number[]): Answer<readonly MessageRow[]>;
   removeOverdue(owners: readonly number[]): Answer<void>;
   /** Removes a processor that has nothing in flight. */
   remove(owner: number): Answer<void>;
@@ -120,14 +123,14 @@ export interface LetterRows extends
    * Pending dead letters that this process may send now. Those that are being sent come first. Those that failed come
    * last, and not during their delay: otherwise one that fails repeatedly could keep others back.
    */
-  pending(max: number, nowMs: number): Answer<readonly DatabaseRow[]>;
+  pending(max: number, nowMs: number): Answer<readonly MessageRow[]>;
   /** The last error of a pending dead letter, or else of the sink. */
-  errorOf(row: DatabaseRow): string | null;
+  errorOf(row: MessageRow): string | null;
 }
 
 /** The last message of each topic that was stored. */
-export interface TopicRows extends RowCalls<"lastIngestedId" | "forgetIngested"> {
-  /** Stores messages of a topic after the message `last`. False: another one is the last now, and nothing was stored. */
+export interface IngestRows extends RowCalls<"lastIngestedId" | "forgetIngested"> {
+  /** Stores messages of a topic after the message `last`. False: another one is the last now; nothing was stored. */
   add(topic: string, last: number, messages: readonly IngestedRow[], nowMs: number): Answer<boolean>;
 }
 
@@ -138,7 +141,7 @@ export interface RetryRows extends RowCalls<"reserveLog" | "disk" | "damageCount
   readonly messages: MessageRows;
   readonly processors: ProcessorRows;
   readonly letters: LetterRows;
-  readonly topics: TopicRows;
+  readonly topics: IngestRows;
   /** The random name that starts the ids of the messages. */
   readonly key: string;
   /** The subject of a sentence: "The message store in /srv". */
@@ -150,6 +153,6 @@ export interface RetryRows extends RowCalls<"reserveLog" | "disk" | "damageCount
   toLocalMs(atMs: number): number;
   /** Why nothing can be written. */
   whyNotWritable(): Answer<string | null>;
-  /** Why so many bytes more have no room on the disk. */
+  /** Why this number of bytes more has no room on the disk. */
   whyNoRoom(bytes: number): string | null;
 }

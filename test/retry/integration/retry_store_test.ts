@@ -421,7 +421,7 @@ function cases(place: StorePlace): void {
     expect(await place.problems(rig.store)).toEqual([]);
   });
 
-  test("calls that come together are stored under numbers of their own, and one that is refused spoils no other", async () => {
+  test("calls that come together are stored under numbers of their own, whatever is refused beside them", async () => {
     await using rig = await open({ maxMessages: 200 });
     const calls = Array.from({ length: 201 }, (_, at) => accept(rig, [String(at)]));
     const results = await Promise.allSettled(calls);
@@ -448,7 +448,7 @@ function cases(place: StorePlace): void {
     expect((await one.call("totals")).waiting.count).toBe(1);
   });
 
-  test("a message whose content changed is a dead letter with a reason, and reported; the others are tried", async () => {
+  test("a message whose content changed is a dead letter with a reason, and reported; others are tried", async () => {
     const said: string[] = [];
     await using rig = new Rig(await place.open(rigRules, { hooks: { onDamage: (sentence) => said.push(sentence) } }));
     await rig.register();

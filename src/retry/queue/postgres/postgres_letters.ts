@@ -4,10 +4,9 @@
  */
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
-import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { textInRow } from "../message_row.ts";
-import type { LetterRows } from "../retry_rows.ts";
+import type { LetterRows, MessageRow } from "../retry_rows.ts";
 import { forwardDelayMs } from "../retry_store_limits.ts";
 import { errorBytes, type PostgresQueue } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
@@ -34,7 +33,7 @@ export class PostgresLetters implements LetterRows {
     this.#clock = clock;
   }
 
-  /** Their numbers and sizes; none while another process sends. */
+  /** Returns numbers and sizes; none while another process sends. */
   async pending(max: number): Promise<PostgresRow[]> {
     const found = await this.#pendingRows(max);
     if (found.length === 0) await this.leaveRole();
@@ -135,7 +134,7 @@ export class PostgresLetters implements LetterRows {
   }
 
   /** `sink_error` of the row: the error that concerns all dead letters. */
-  errorOf(row: DatabaseRow): string | null {
+  errorOf(row: MessageRow): string | null {
     return textInRow(row["forward_error"]) ?? textInRow(row["sink_error"]);
   }
 }

@@ -34,7 +34,7 @@ export class PostgresProcessors implements ProcessorRows {
   readonly #options: PostgresProcessorsOptions;
   /** Messages that this process has claimed and not recorded. */
   readonly #known = new Map<number, OwnClaim>();
-  /** Those whose result may have been written. */
+  /** The claims whose result may have been written. */
   readonly #uncertain = new WeakSet<OwnClaim>();
   readonly #ends: CallBatcher<OwnClaim, boolean>;
   #owner = 0;

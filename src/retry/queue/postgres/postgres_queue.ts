@@ -17,13 +17,12 @@ import type {
   SqlParameter,
 } from "../../../base/postgres/primary_connection.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
-import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
 import { backoffMs, serverBackoff } from "../../../base/support/backoff.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { sleep } from "../../../base/support/deadline.ts";
 import type { MessageLife } from "../message_life.ts";
 import { stateNumbers } from "../message_row.ts";
-import type { LifeChange, MessageContent } from "../retry_rows.ts";
+import type { LifeChange, MessageContent, MessageRow } from "../retry_rows.ts";
 import { errorCharsMax } from "../retry_store_limits.ts";
 import { databaseNow, postgresQueueTables } from "./postgres_queue_tables.ts";
 import type { MessageHead } from "../stored_message.ts";
@@ -315,7 +314,7 @@ export function readContent(queue: PostgresQueue, row: PostgresRow): MessageCont
   return sentence;
 }
 
-function seqOf(row: DatabaseRow): number {
+function seqOf(row: MessageRow): number {
   return Number(row["seq"]);
 }
 

@@ -32,7 +32,7 @@ export interface PostgresStoreOptions {
   readonly leaseMs?: number;
   readonly hooks?: StoreHooks;
   readonly random?: () => number;
-  /** Those of this process when left out. */
+  /** The clock and the connections of this process when left out. */
   readonly clock?: Clock;
   readonly connect?: typeof connectToPrimary;
 }
@@ -50,7 +50,11 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     const { onDamage, onWarning } = hooks;
     this.#hooks = hooks;
     this.#queue = new PostgresQueue({
-      ...{ address, name, clock, requiresSync, forwards: rules.forwards },
+      address,
+      name,
+      clock,
+      requiresSync,
+      forwards: rules.forwards,
       ...(onDamage === undefined ? {} : { onDamage }),
       ...(onWarning === undefined ? {} : { onWarning }),
       ...(options.connect === undefined ? {} : { connect: options.connect }),

@@ -11,7 +11,7 @@ import { PostgresMessages } from "./postgres_messages.ts";
 import { PostgresProcessors } from "./postgres_processors.ts";
 import type { PostgresQueue } from "./postgres_queue.ts";
 import { postgresQueueTables } from "./postgres_queue_tables.ts";
-import { PostgresTopics } from "./postgres_topics.ts";
+import { PostgresIngest } from "./postgres_topics.ts";
 
 /** How long a trial waits for the database: less than a status page waits for its result. */
 const trialMs = 1500;
@@ -23,7 +23,7 @@ export class PostgresRows implements RetryRows {
   readonly messages: PostgresMessages;
   readonly processors: PostgresProcessors;
   readonly letters: PostgresLetters;
-  readonly topics: PostgresTopics;
+  readonly topics: PostgresIngest;
 
   /** `leaseMs`: duration of the lease of this process on messages. */
   constructor(queue: PostgresQueue, { clock, leaseMs }: { readonly clock: Clock; readonly leaseMs: number }) {
@@ -38,7 +38,7 @@ export class PostgresRows implements RetryRows {
     this.messages = new PostgresMessages(queue, { clock, onFull: () => this.#trial.noteFull() });
     this.processors = new PostgresProcessors(queue, { leaseMs, processName: `${hostname()} ${process.pid}` });
     this.letters = new PostgresLetters(queue, clock);
-    this.topics = new PostgresTopics(queue, this.messages);
+    this.topics = new PostgresIngest(queue, this.messages);
   }
 
   get key(): string {

@@ -3,7 +3,7 @@
  * topic into the queue, and which process uses a client. One process has the role of a client for `roleMs`, by the
  * clock of the database, and renews it.
  */
-import type { IngestedRow, TopicRows } from "../retry_rows.ts";
+import type { IngestedRow, IngestRows } from "../retry_rows.ts";
 import { acceptValues, type PostgresMessages } from "./postgres_messages.ts";
 import type { PostgresQueue } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
@@ -11,7 +11,7 @@ import { databaseNow } from "./postgres_queue_tables.ts";
 /** A process that was killed keeps others waiting for as long. Milliseconds. */
 export const roleMs = 15_000;
 
-export class PostgresTopics implements TopicRows {
+export class PostgresIngest implements IngestRows {
   readonly #queue: PostgresQueue;
   readonly #messages: PostgresMessages;
 

@@ -74,7 +74,7 @@ export class SqliteProcessors implements ProcessorRows {
     return decided !== null && this.#messages.write([decided]) > 0;
   }
 
-  /** Their leases ended `graceMs` ago, or before the last boot. */
+  /** Returns those whose leases ended `graceMs` ago, or before the last boot. */
   overdue({ boot, bootMs, graceMs }: Parameters<StoreMethods["reclaim"]>[0]): number[] {
     return this.#database.all(`SELECT ${tables.processors.allColumns} FROM processors`).flatMap((row) => {
       const isWhole = this.#database.intactOrNull(tables.processors, row) !== null;

@@ -2,7 +2,7 @@
 import { BatonError } from "../../../base/errors.ts";
 import { whyStoreNotWritable } from "../../../base/storage/write_access.ts";
 import { bodyBytesMax } from "../retry_store_limits.ts";
-import type { IngestedRow, RetryRows, TopicRows } from "../retry_rows.ts";
+import type { IngestedRow, IngestRows, RetryRows } from "../retry_rows.ts";
 import type { StoreDisk } from "../store_methods.ts";
 import { databaseName, type RetryDatabase } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
@@ -17,7 +17,7 @@ export class SqliteRows implements RetryRows {
   readonly messages: SqliteMessages;
   readonly processors: SqliteProcessors;
   readonly letters: SqliteLetters;
-  readonly topics: SqliteTopics;
+  readonly topics: SqliteIngest;
 
   /** `forwards`: dead letters are forwarded. Throws DamageError if the name of the store cannot be read. */
   constructor(database: RetryDatabase, { forwards }: { readonly forwards: boolean }) {
@@ -27,7 +27,7 @@ export class SqliteRows implements RetryRows {
     this.messages = new SqliteMessages(database, { key: this.key, forwards });
     this.processors = new SqliteProcessors(database, this.messages);
     this.letters = new SqliteLetters(database, this.messages);
-    this.topics = new SqliteTopics(database, this.messages);
+    this.topics = new SqliteIngest(database, this.messages);
   }
 
   get what(): string {
@@ -65,7 +65,7 @@ export class SqliteRows implements RetryRows {
   }
 }
 
-class SqliteTopics implements TopicRows {
+class SqliteIngest implements IngestRows {
   readonly #database: RetryDatabase;
   readonly #messages: SqliteMessages;
 

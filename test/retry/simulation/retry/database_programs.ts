@@ -1,4 +1,4 @@
-/** The processes around a message store in a database: what submits messages, an operator, and the sink of dead letters. */
+/** The processes around a message store in a database: a submitter, an operator, and the sink of dead letters. */
 import { BatonError, type ErrorCode, errorMessage } from "../../../../src/base/errors.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { DeadLetterSink } from "../../../../src/retry/dead_letters/dead_letter_forwarder.ts";
