@@ -2,7 +2,7 @@
 import { isDamageError } from "../../../base/storage/checksum_table.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { DatabaseRow, SqlValue } from "../../../base/storage/sql_row.ts";
-import { type MessageLife, type MessageState, messageStates } from "../message_life.ts";
+import type { MessageLife, MessageState } from "../message_life.ts";
 import { keepsContent, messageStateInRow, stateNumbers, statesWithBody } from "../message_row.ts";
 import type { FoundMessage, LifeChange, MessageContent, MessageRows, NewRow, RowQuery } from "../retry_rows.ts";
 import { changesMax, errorCharsMax } from "../retry_store_limits.ts";
@@ -247,7 +247,7 @@ function isOpen(state: MessageState): boolean {
 
 /** A condition that names one state lets the database use the index of that state. */
 function conditionOf({ states, key, reason, error }: MessageFilter): { where: string; values: (string | number)[] } {
-  const numbers = (states.length > 0 ? states : messageStates).map((state) => stateNumbers[state]);
+  const numbers = states.map((state) => stateNumbers[state]);
   const parts = [numbers.length === 1 ? `state = ${numbers[0]}` : `state IN (${numbers.join(", ")})`];
   const values: (string | number)[] = [];
   for (const [sql, value] of [["key = ?", key], ["reason = ?", reason], ["instr(error, ?) > 0", error]] as const) {
