@@ -8,7 +8,7 @@ import { type ConfigSources, resolveSettings } from "../../../../src/base/config
 import { connectionSettings } from "../../../../src/coordination/settings/coordination_settings.ts";
 import { readStoreRules } from "../../../../src/retry/processor/retry_rules.ts";
 import { retrySettings } from "../../../../src/retry/settings/retry_settings.ts";
-import { applyFaults } from "../../../world/apply_faults.ts";
+import { applyFaults, faultInTime, type FaultTargets } from "../../../world/apply_faults.ts";
 import { Chance } from "../../../world/chance.ts";
 import { drawFaults } from "../../../world/fault_plan.ts";
 import { SimNetwork } from "../../../world/sim_network.ts";
@@ -41,6 +41,8 @@ interface DatabaseWorldOptions {
 /** The longest time until every message is at its end, when there are no faults, in milliseconds. */
 const drainMs = 500_000;
 const lookMs = 500;
+/** The target of a fault that comes while the next commit of the database is on its way to the standby. */
+const commitOf = "commit of database";
 const wallStartMs = 1_800_000_000_000;
 
 const names = (letter: string, count: number) => Array.from({ length: count }, (_, at) => `${letter}${at + 1}`);
@@ -84,9 +86,12 @@ function drawPlan(seed: number): RunPlan {
     server: "database",
   });
   // The times of messages are those of the database's clock, whatever those of the machines are.
+  const targets = chance.fork("aims");
   const aimed = faults.map((fault) =>
     fault.kind.startsWith("disk")
       ? { ...fault, target: "database" }
+      : (fault.kind === "kill" || fault.kind === "lose") && targets.is(fault.target === "database" ? 0.7 : 0.3)
+      ? { ...fault, target: commitOf }
       : fault.kind === "wall step" && fault.target === "database"
       ? { ...fault, target: "p1" }
       : fault
@@ -156,12 +161,21 @@ class DatabaseWorld {
     const world = this.#world;
     const { quietMs } = this.#options;
     this.#addProcesses();
-    applyFaults(this.#plan.faults, {
+    const targets: FaultTargets = {
       world,
       network: this.#network,
       diskOf: ({ name }) => name === "database" ? this.#database : undefined,
       target: (name) => name === "holder" ? this.#oracle.holder() : this.#processes.get(name),
-    });
+    };
+    applyFaults(this.#plan.faults.filter(({ target }) => target !== commitOf), targets);
+    const moments = world.chance.fork("moments in commits");
+    for (const fault of this.#plan.faults.filter(({ target }) => target === commitOf)) {
+      world.after(fault.at, () =>
+        this.#database.atCommit((durationMs) => {
+          const [afterMs, leftMs] = [moments.next() * durationMs, quietMs - world.nowMs];
+          applyFaults(faultInTime(fault, { target: "database", afterMs, leftMs }), targets);
+        }));
+    }
     for (const one of this.#processes.values()) world.after(world.chance.between(0, 50), () => one.start());
     world.after(quietMs, () => {
       this.#isQuiet = true;

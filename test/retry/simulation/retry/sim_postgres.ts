@@ -61,6 +61,7 @@ export class SimPostgres {
   readonly #connections = new Set<SimConnection>();
   tables = new SimTables();
   #unconfirmed: Unconfirmed[] = [];
+  #onCommit: ((durationMs: number) => void)[] = [];
 
   constructor(server: SimProcess, options: SimPostgresOptions) {
     this.#server = server;
@@ -84,6 +85,11 @@ export class SimPostgres {
 
   get isUp(): boolean {
     return this.#server.state !== "dead";
+  }
+
+  /** Calls back in the next commit, with the time until the standby has it. */
+  atCommit(call: (durationMs: number) => void): void {
+    this.#onCommit.push(call);
   }
 
   opened(connection: SimConnection): void {
@@ -153,7 +159,9 @@ export class SimPostgres {
     this.#unconfirmed = this.#unconfirmed.filter(({ confirmedMs }) => confirmedMs > world.nowMs);
     const confirmedMs = Math.max(this.#unconfirmed.at(-1)?.confirmedMs ?? 0, world.nowMs + flushMs);
     this.#unconfirmed.push({ before, confirmedMs });
-    return confirmedMs - world.nowMs;
+    const durationMs = confirmedMs - world.nowMs;
+    for (const call of this.#onCommit.splice(0)) call(durationMs);
+    return durationMs;
   }
 
   #answer(
