@@ -432,7 +432,7 @@ function cases(place: StorePlace): void {
     expect(await place.problems(rig.store)).toEqual([]);
   });
 
-  test("a process that tries messages hears of those that another one stored", async () => {
+  test("processes with a store of one name hear of what the others store; a store of another name is another", async () => {
     const name = randomUUID();
     let changes = 0;
     await using one = await place.open(rigRules, { name, hooks: { onChanged: () => changes++ } });
@@ -446,6 +446,8 @@ function cases(place: StorePlace): void {
     });
     expect(await other.call("storeName")).toBe(await one.call("storeName"));
     expect((await one.call("totals")).waiting.count).toBe(1);
+    await using another = await place.open(rigRules);
+    expect((await another.call("totals")).waiting.count).toBe(0);
   });
 
   test("a message whose content changed is a dead letter with a reason, and reported; others are tried", async () => {
