@@ -6,7 +6,7 @@ import { readCoordinationServers } from "../../src/coordination/connect/coordina
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { coordinationSettings } from "../../src/coordination/settings/setting_tables.ts";
 import { defineChecks } from "../product.ts";
-import { parseKeeperLimits } from "./keeper/limits_flag.ts";
+import { parseKeeperLimits } from "../../src/coordination/keeper/lifecycle/limits_flag.ts";
 import { configuredPoolPath } from "./pool/pool_options.ts";
 
 type CheckedValues = SettingValues<typeof coordinationSettings>;

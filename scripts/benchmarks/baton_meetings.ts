@@ -4,7 +4,7 @@
  */
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
-import { Barrier } from "../../src/library/barrier_object.ts";
+import { enterBarrier } from "../../src/coordination/barrier/enter_barrier.ts";
 
 const [servers = "", barrier = "", words = "", meetings = ""] = process.argv.slice(2);
 const parties = Number(words);
@@ -14,8 +14,10 @@ const clients = await Promise.all(
 console.log("ready");
 await new Promise((resolve) => process.stdin.once("data", resolve));
 await Promise.all(clients.map(async (client) => {
-  await using member = new Barrier(client, barrier, parties);
-  for (let meeting = 0; meeting < Number(meetings); meeting++) await member.pass(() => {});
+  for (let meeting = 0; meeting < Number(meetings); meeting++) {
+    const membership = await enterBarrier(client, barrier, { parties });
+    await membership.leave();
+  }
 }));
 console.log("done");
 await Promise.all(clients.map((client) => client.close()));

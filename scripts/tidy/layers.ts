@@ -537,7 +537,7 @@ function complaintAboutPackage(path: string, specifier: string): string | null {
 const runtimeFolders = /^src\/base\/(sockets\/|process\/(spawn|proc|guard)\/|process\/libc\.ts$)/;
 
 /** Where a process may exit: its entry, and the module that ends it by a signal. */
-const mayExit = /^(commands\/main|src\/base\/process\/supervise\/signal_source)\.ts$/;
+const mayExit = /^(commands\/main|src\/library\/keeper_process|src\/base\/process\/supervise\/signal_source)\.ts$/;
 
 /** Where stdout and stderr may be written: in modules that never block. */
 const mayWrite = /^src\/base\/terminal\/(output_writer|drain_output)\.ts$/;

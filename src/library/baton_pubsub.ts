@@ -1,7 +1,7 @@
 /**
  * Publish/subscribe as a library, an entry of its own because it needs SQLite:
  *
- *     await using client = new PubsubClient({ servers: parseServers("zk1,zk2,zk3") }, "web1");
+ *     await using client = new PubsubClient("web1", { servers: "zk1,zk2,zk3" });
  *     await client.publisher("orders").put("order 17");
  *
  *     for await (const message of client.subscriber("orders").messages({ signal })) {
@@ -9,8 +9,10 @@
  *       await message.acknowledge();
  *     }
  */
+import "./check_runtime.ts";
+
 export { PubsubClient } from "./pubsub_client.ts";
-export type { ProxyAddresses, PubsubCallOptions, PubsubClientOptions, PubsubPlace } from "./pubsub_connection.ts";
+export type { PubsubCallOptions, PubsubClientOptions } from "./pubsub_connection.ts";
 export type { PutMessageOptions, TopicPublisher } from "./topic_publisher.ts";
 export type {
   DeliveredMessage,

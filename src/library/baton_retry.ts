@@ -5,6 +5,8 @@
  *     await store.tryOrAdd(order, () => send(order));
  *     await store.process(({ body, signal }) => send(body, { signal }), { signal });
  */
+import "./check_runtime.ts";
+
 export {
   type AddedMessage,
   type AddMessageOptions,

@@ -1,9 +1,81 @@
 /**
- * Arguments that a program in JavaScript may have mistaken, and that would be stored as other bytes, or never end a
- * wait.
+ * Checks the arguments of the library's functions, which programs in JavaScript may have mistaken. Every mistake is a
+ * BatonError with code USAGE: it says which argument, its value, and what was expected.
  */
 import { BatonError } from "../base/errors.ts";
+import { didYouMean } from "../base/support/did_you_mean.ts";
+import { namedPriorities, type PriorityName } from "../base/support/priority.ts";
 import { valueTypeName } from "../base/support/text.ts";
+
+/** Form that an option must have. */
+export interface OptionForm {
+  readonly expected: string;
+  fits(value: unknown): boolean;
+}
+
+/** The form of each option of a function. */
+export type OptionForms<O> = { readonly [Name in keyof Required<O>]: OptionForm };
+
+const isText = (value: unknown) => typeof value === "string";
+const isNumberFrom = (least: number) => (value: unknown) => typeof value === "number" && value >= least;
+const isWholeFrom = (least: number) => (value: unknown) => Number.isSafeInteger(value) && Number(value) >= least;
+
+export const textForm: OptionForm = { expected: "text", fits: isText };
+export const textsForm: OptionForm = {
+  expected: "an array of texts",
+  fits: (value) => Array.isArray(value) && value.every(isText),
+};
+export const toggleForm: OptionForm = { expected: "true or false", fits: (value) => typeof value === "boolean" };
+export const functionForm: OptionForm = { expected: "a function", fits: (value) => typeof value === "function" };
+export const signalForm: OptionForm = {
+  expected: "an AbortSignal",
+  fits: (value) => value instanceof AbortSignal,
+};
+export const millisecondsForm: OptionForm = { expected: "a number of milliseconds", fits: isNumberFrom(0) };
+export const objectForm: OptionForm = {
+  expected: "an object",
+  fits: (value) => valueTypeName(value) === "Object",
+};
+export const countForm: OptionForm = { expected: "a whole number from 1", fits: isWholeFrom(1) };
+export const retriesForm: OptionForm = { expected: "a whole number from 0", fits: isWholeFrom(0) };
+export const priorityForm: OptionForm = {
+  expected: listed(["a whole number from 0 to 999", ...Object.keys(namedPriorities).map(quoted)]),
+  fits: (value) => typeof value === "number" ? isWholeFrom(0)(value) && value <= 999 : isOneOf(namedPriorities, value),
+};
+
+/** A time to wait: a negative number is a time that is over. */
+export function waitForm(...words: readonly ("none" | "forever")[]): OptionForm {
+  return {
+    expected: listed(["a number of milliseconds", ...words.map(quoted)]),
+    fits: (value) => typeof value === "number" ? !Number.isNaN(value) : words.some((word) => word === value),
+  };
+}
+
+export function choiceForm(...words: readonly string[]): OptionForm {
+  return { expected: listed(words.map(quoted)), fits: (value) => words.some((word) => word === value) };
+}
+
+export function toPriority(priority: PriorityName | number): number {
+  return typeof priority === "number" ? priority : namedPriorities[priority];
+}
+
+/** Throws USAGE for an option that the function does not have, and for a value of another form. */
+export function checkOptions<O extends object>(call: string, options: O, forms: OptionForms<O>): void {
+  if (!objectForm.fits(options)) throw usageError(call, "the last argument", options, "an object with options");
+  const known: Readonly<Record<string, OptionForm>> = forms;
+  for (const [name, value] of Object.entries(options)) {
+    const form = Object.hasOwn(known, name) ? known[name] : undefined;
+    if (form === undefined) {
+      throw new BatonError("USAGE", `${call}: there is no option "${name}"${didYouMean(name, Object.keys(known))}`);
+    }
+    if (value !== undefined && !form.fits(value)) throw usageError(call, name, value, form.expected);
+  }
+}
+
+/** Throws USAGE for an argument of another form. */
+export function checkArgument(call: string, name: string, value: unknown, { expected, fits }: OptionForm): void {
+  if (!fits(value)) throw usageError(call, name, value, expected);
+}
 
 /**
  * Returns text as UTF-8. Throws USAGE for anything but text and bytes: other views and arrays have no bytes that were
@@ -16,9 +88,30 @@ export function checkedBytes(what: string, value: string | Uint8Array): Uint8Arr
   throw new BatonError("USAGE", `${what} is neither a string nor a Uint8Array, but of type ${type}`);
 }
 
-/** Throws USAGE for anything but a function. */
-export function checkFunction(what: string, value: unknown): void {
-  if (typeof value !== "function") {
-    throw new BatonError("USAGE", `${what} is not a function, but ${valueTypeName(value)}`);
-  }
+function usageError(call: string, name: string, value: unknown, expected: string): BatonError {
+  return new BatonError("USAGE", `${call}: ${name} is ${describeValue(value)}; expected ${expected}`);
+}
+
+/** Maximum length of a text in a message. */
+const shownCharactersMax = 100;
+
+/** Returns `"5s"`, `-1`, `undefined`, `an Array`. */
+function describeValue(value: unknown): string {
+  if (typeof value === "string") return quoted(value.slice(0, shownCharactersMax));
+  if (value === null || ["undefined", "number", "bigint", "boolean"].includes(typeof value)) return String(value);
+  const type = valueTypeName(value);
+  return `${/^[AEIOU]/.test(type) ? "an" : "a"} ${type}`;
+}
+
+/** Returns `a, b or c`. */
+function listed(words: readonly string[]): string {
+  return [words.slice(0, -1).join(", "), words.at(-1)].filter((part) => part !== "").join(" or ");
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text);
+}
+
+function isOneOf(words: object, value: unknown): boolean {
+  return typeof value === "string" && Object.hasOwn(words, value);
 }

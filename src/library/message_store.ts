@@ -12,7 +12,17 @@ import { failedTry, FunctionTarget } from "../retry/targets/function_target.ts";
 import { onAbort, RunningCalls, TaskScope } from "../base/support/abort.ts";
 import { systemClock } from "../base/support/clock.ts";
 import { userStateFolder } from "../base/support/home_folder.ts";
-import { checkedBytes, checkFunction } from "./check_arguments.ts";
+import {
+  checkArgument,
+  checkedBytes,
+  checkOptions,
+  choiceForm,
+  functionForm,
+  objectForm,
+  type OptionForms,
+  textForm,
+} from "./check_arguments.ts";
+import { checkSqlite } from "./check_runtime.ts";
 import {
   type MessageStoreOptions,
   noSources,
@@ -67,6 +77,8 @@ export interface AddMessageOptions {
   readonly failure?: string;
 }
 
+const addForms: OptionForms<AddMessageOptions> = { key: textForm, failure: textForm };
+
 /** A message that is tried. */
 export interface MessageTry {
   readonly id: string;
@@ -84,8 +96,6 @@ export interface MessageTry {
   /** Grows with every try of the message: a store that remembers the highest number can refuse an older try. */
   readonly fencingNumber: bigint;
 }
-
-const untilWords: readonly NonNullable<ProcessOptions["until"]>[] = ["stopped", "empty", "once"];
 
 /**
  * Resolves: the message is done. Rejects: it is tried again, by the policy; with PermanentFailure it is a dead letter
@@ -113,6 +123,7 @@ export class MessageStore implements AsyncDisposable {
    * folder.
    */
   constructor(options: MessageStoreOptions = {}) {
+    checkArgument("MessageStore", "the last argument", options, objectForm);
     const { name = "default", folder } = options;
     checkStoreName(name);
     readStoreRules(storeValues(options), noSources);
@@ -122,7 +133,9 @@ export class MessageStore implements AsyncDisposable {
   }
 
   /** Stores a message. It is on the disk when this resolves. */
-  async add(body: string | Uint8Array, { key, failure }: AddMessageOptions = {}): Promise<AddedMessage> {
+  async add(body: string | Uint8Array, options: AddMessageOptions = {}): Promise<AddedMessage> {
+    checkOptions("add", options, addForms);
+    const { key, failure } = options;
     const tried = failure === undefined ? null : { outcome: "retry", retryAfterMs: null, error: failure } as const;
     return await this.#accept(body, key, tried);
   }
@@ -134,8 +147,11 @@ export class MessageStore implements AsyncDisposable {
   async tryOrAdd(
     body: string | Uint8Array,
     work: () => Promise<unknown> | unknown,
-    { key }: Pick<AddMessageOptions, "key"> = {},
+    options: Pick<AddMessageOptions, "key"> = {},
   ): Promise<AddedMessage | null> {
+    checkArgument("tryOrAdd", "the work", work, functionForm);
+    checkOptions("tryOrAdd", options, { key: textForm });
+    const { key } = options;
     try {
       await work();
       return null;
@@ -258,11 +274,10 @@ export class MessageStore implements AsyncDisposable {
   }
 
   async #process(handler: MessageHandler, options: ProcessOptions): Promise<void> {
+    checkArgument("process", "the handler", handler, functionForm);
+    checkArgument("process", "the last argument", options, objectForm);
     const { signal, until = "stopped", onReport } = options;
-    checkFunction("The handler", handler);
-    if (!untilWords.includes(until)) {
-      throw new BatonError("USAGE", `until is ${JSON.stringify(until)}; expected one of ${untilWords.join(", ")}`);
-    }
+    checkArgument("process", "until", until, choiceForm("stopped", "empty", "once"));
     const values = storeValues(this.#options, options);
     const run = (message: Parameters<FunctionTarget["deliver"]>[0], ends: AbortSignal) =>
       handler({
@@ -316,6 +331,7 @@ export class MessageStore implements AsyncDisposable {
 
   async #opened(): Promise<RetryStore> {
     if (this.#closed.signal.aborted) throw this.#closed.signal.reason;
+    checkSqlite("a message store");
     const opening = this.#store ??= RetryStore.open(this.folder, {
       rules: readStoreRules(storeValues(this.#options), noSources),
     });

@@ -1,12 +1,7 @@
 /** A publish/subscribe client of a program, under a client ID that is kept over its processes. */
 import { checkPubsubName } from "../pubsub/client/client_limits.ts";
 import { requestTopicNames } from "../pubsub/client/pubsub_client_session.ts";
-import {
-  type PubsubCallOptions,
-  type PubsubClientOptions,
-  PubsubConnection,
-  type PubsubPlace,
-} from "./pubsub_connection.ts";
+import { type PubsubCallOptions, type PubsubClientOptions, PubsubConnection } from "./pubsub_connection.ts";
 import { TopicPublisher } from "./topic_publisher.ts";
 import { TopicSubscriber } from "./topic_subscriber.ts";
 
@@ -19,12 +14,12 @@ export class PubsubClient implements AsyncDisposable {
 
   /**
    * Opens nothing before the first call. `id` is 1 to 1,024 bytes of text; one process uses it at a time, and the next
-   * one continues at the same positions. Throws USAGE for an invalid ID or address, CONFIG for unusable key files.
+   * one continues at the same positions. Throws USAGE for an invalid ID, option or address, CONFIG for unusable keys.
    */
-  constructor(place: PubsubPlace, id: string, options: PubsubClientOptions = {}) {
+  constructor(id: string, options: PubsubClientOptions = {}) {
     checkPubsubName("client ID", id);
     this.id = id;
-    this.#connection = new PubsubConnection(place, id, options);
+    this.#connection = new PubsubConnection(id, options);
   }
 
   /** Returns the publisher of a topic, the same one for each call. Throws USAGE for an invalid name. */

@@ -3,7 +3,7 @@
  * Opens each when it is first used. Every call has a time limit that includes the opening.
  */
 import { BatonError } from "../base/errors.ts";
-import { ClientState } from "../pubsub/client/client_state.ts";
+import type { ClientState } from "../pubsub/client/client_state.ts";
 import { parseProxyEndpoint } from "../pubsub/client/proxy_endpoint.ts";
 import { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { PubsubRequester, type PubsubRequestOptions } from "../pubsub/client/requester.ts";
@@ -11,24 +11,28 @@ import { topicStateFolder } from "../pubsub/client/state_folder.ts";
 import { findAnnouncedProxies } from "../pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
 import { abortable, anyAbortSignal, throwIfAborted } from "../base/support/abort.ts";
-import { type Clock, systemClock } from "../base/support/clock.ts";
-import { checkWaitTime, deadlineAfter } from "../base/support/deadline.ts";
+import { systemClock } from "../base/support/clock.ts";
+import { deadlineAfter } from "../base/support/deadline.ts";
 import { userStateFolder } from "../base/support/home_folder.ts";
 import { readCurvePublicKey, readCurveSecretKey } from "../protocols/zeromq/curve_key_file.ts";
 import { curveDialOptions } from "../protocols/zeromq/curve_security.ts";
 import type { ZeroMqSocketOptions } from "../protocols/zeromq/socket_options.ts";
-import { connect } from "../protocols/zookeeper/zookeeper_client.ts";
-import type { SessionPlace } from "./session_source.ts";
+import {
+  checkOptions,
+  functionForm,
+  type OptionForms,
+  signalForm,
+  textForm,
+  textsForm,
+  waitForm,
+} from "./check_arguments.ts";
+import { checkSqlite } from "./check_runtime.ts";
+import { findSession, type LibrarySession, serverForms, type ServerOptions } from "./session.ts";
 
-/** Addresses of proxies (`host:port`, `tcp://host:port`, `ipc:///path`), in the order in which they are tried. */
-export interface ProxyAddresses {
-  readonly proxies: readonly string[];
-}
-
-/** Where the service is: its proxies, or the coordination service in which the proxies are announced. */
-export type PubsubPlace = SessionPlace | ProxyAddresses;
-
-export interface PubsubClientOptions {
+/** The service is found by its proxies, or in the coordination service, where the proxies are announced. */
+export interface PubsubClientOptions extends ServerOptions {
+  /** Addresses of proxies (`host:port`, `tcp://host:port`, `ipc:///path`), in the order in which they are tried. */
+  readonly proxies?: readonly string[];
   /**
    * Folder for the states of the client ID: for each topic its session number, its position, and puts with an unknown
    * outcome. One process can use an ID in a topic at a time. When left out, that of `baton pubsub client`:
@@ -40,8 +44,6 @@ export interface PubsubClientOptions {
    * 30,000 when left out.
    */
   readonly wait?: number;
-  /** The root in the coordination service; "/baton" when left out. */
-  readonly root?: string;
   /**
    * File with the key pair of this client (`baton pubsub keygen`); needs `serviceKeyFile`. Nothing is encrypted without
    * it.
@@ -54,14 +56,25 @@ export interface PubsubClientOptions {
    * subscriber.
    */
   readonly onProblem?: (sentence: string) => void;
-  readonly clock?: Clock;
 }
+
+const clientForms: OptionForms<PubsubClientOptions> = {
+  ...serverForms,
+  proxies: { expected: "an array of at least one address", fits: (value) => isTexts(value) && value.length > 0 },
+  stateDir: textForm,
+  wait: waitForm(),
+  keyFile: textForm,
+  serviceKeyFile: textForm,
+  onProblem: functionForm,
+};
 
 export interface PubsubCallOptions {
   /** Time limit of this call in milliseconds, instead of that of the client. */
   readonly wait?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
+
+export const pubsubCallForms: OptionForms<PubsubCallOptions> = { wait: waitForm(), signal: signalForm };
 
 /** Milliseconds. */
 const waitMsDefault = 30_000;
@@ -70,31 +83,26 @@ const attemptMs = 5000;
 
 export class PubsubConnection {
   readonly id: string;
-  readonly clock: Clock;
+  readonly clock = systemClock();
   readonly waitMs: number;
   readonly requester: PubsubRequester;
-  readonly #place: PubsubPlace;
   readonly #options: PubsubClientOptions;
   readonly #closed = new AbortController();
   readonly #sessions = new Map<string, PubsubClientSession>();
   readonly #states = new Map<string, Promise<ClientState>>();
 
-  /** Throws USAGE for an invalid ID or address, and CONFIG for unusable key files. */
-  constructor(place: PubsubPlace, id: string, options: PubsubClientOptions) {
-    checkWaitTime(options.wait);
+  /** Throws USAGE for an invalid option or address, and CONFIG for unusable key files. */
+  constructor(id: string, options: PubsubClientOptions) {
+    checkOptions("PubsubClient", options, clientForms);
+    const { proxies, wait = waitMsDefault } = options;
     this.id = id;
-    this.#place = place;
     this.#options = options;
-    this.clock = options.clock ?? systemClock();
-    this.waitMs = options.wait ?? waitMsDefault;
-    if ("proxies" in place && !Array.isArray(place.proxies)) {
-      throw new BatonError("USAGE", "proxies is not an array; expected one of addresses");
-    }
-    const endpoints = "proxies" in place ? place.proxies.map(parseProxyEndpoint) : null;
-    if (endpoints?.length === 0) throw new BatonError("USAGE", "proxies is empty; expected at least one address");
+    this.waitMs = wait;
+    const endpoints = proxies?.map(parseProxyEndpoint);
     const security = securityOf(options);
+    const session = findSession("PubsubClient", options);
     this.requester = new PubsubRequester({
-      findProxies: (signal) => endpoints === null ? this.#findProxies(signal) : Promise.resolve(endpoints),
+      findProxies: (signal) => endpoints === undefined ? findProxies(session, signal) : Promise.resolve(endpoints),
       clock: this.clock,
       timeoutMs: this.waitMs,
       attemptMs,
@@ -113,10 +121,9 @@ export class PubsubConnection {
   }
 
   /** Returns the time limit of a call that starts now, and the signal that ends it. */
-  limitsOf(
-    { wait = this.waitMs, signal }: PubsubCallOptions,
-  ): { readonly endMs: number; readonly signal: AbortSignal } {
-    checkWaitTime(wait);
+  limitsOf(options: PubsubCallOptions): { readonly endMs: number; readonly signal: AbortSignal } {
+    checkOptions("PubsubClient", options, pubsubCallForms);
+    const { wait = this.waitMs, signal } = options;
     return { endMs: this.clock.now() + wait, signal: anyAbortSignal(this.closed, signal) };
   }
 
@@ -186,6 +193,9 @@ export class PubsubConnection {
     const { clock, waitMs, closed: signal } = this;
     const open = async () => {
       const { stateDir = userStateFolder("pubsub", "name the folder for client states with stateDir") } = this.#options;
+      checkSqlite("a publish/subscribe client");
+      // Node.js 22 prints a warning when SQLite is loaded.
+      const { ClientState } = await import("../pubsub/client/client_state.ts");
       return await ClientState.open(topicStateFolder(stateDir, topic), this.id, { waitMs, clock, signal });
     };
     const opening = open();
@@ -193,15 +203,18 @@ export class PubsubConnection {
     opening.catch(() => this.#states.delete(topic));
     return opening;
   }
+}
 
-  async #findProxies(signal: AbortSignal): Promise<string[]> {
-    const path = new PubsubPath(this.#options.root);
-    const place = this.#place as SessionPlace;
-    if ("session" in place) return await findAnnouncedProxies(place, path, signal);
-    const ends = anyAbortSignal(signal, place.signal);
-    await using zk = await connect({ ...place, signal: ends });
-    return await findAnnouncedProxies(zk, path, ends);
-  }
+async function findProxies(session: LibrarySession, signal: AbortSignal): Promise<string[]> {
+  return await session.call(
+    "find the proxies",
+    { signal },
+    ({ zk, root, waiting }) => findAnnouncedProxies(zk, new PubsubPath(root), waiting.signal),
+  );
+}
+
+function isTexts(value: unknown): value is readonly string[] {
+  return textsForm.fits(value);
 }
 
 /** Undefined without keys: nothing is encrypted. Throws USAGE and CONFIG. */

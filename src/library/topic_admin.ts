@@ -1,20 +1,19 @@
 /** Operates topics of the publish/subscribe service: lists, inspects, repairs and deletes them. */
+import { checkPubsubName } from "../pubsub/client/client_limits.ts";
 import { manageTopic } from "../pubsub/admin/manage_topic.ts";
 import type { ManageTopicAction } from "../pubsub/admin/manage_topic.ts";
 import { readServerOverview } from "../pubsub/admin/server_overview.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../pubsub/store/operations/topic_details.ts";
-import { abortable } from "../base/support/abort.ts";
-import { systemClock } from "../base/support/clock.ts";
 import { readCurveSecretKey } from "../protocols/zeromq/curve_key_file.ts";
 import { curveDialOptions } from "../protocols/zeromq/curve_security.ts";
 import type { ZeroMqSocketOptions } from "../protocols/zeromq/socket_options.ts";
-import { callLimit, type SessionPlace, SessionSource } from "./session_source.ts";
-import type { PubsubCallOptions } from "./pubsub_connection.ts";
+import { abortable } from "../base/support/abort.ts";
+import { checkOptions, type OptionForms, textForm, toggleForm, waitForm } from "./check_arguments.ts";
+import { pubsubCallForms, type PubsubCallOptions } from "./pubsub_connection.ts";
+import { type CallServers, findSession, type LibrarySession, serverForms, type ServerOptions } from "./session.ts";
 
-export interface TopicAdminOptions {
-  /** The root in the coordination service; "/baton" when left out. */
-  readonly root?: string;
+export interface TopicAdminOptions extends ServerOptions {
   /** File with the service's key pair, if the service has one. */
   readonly keyFile?: string;
   /** Time limit of a call in milliseconds; 30,000 when left out. */
@@ -34,29 +33,33 @@ export interface TopicDeletion extends PubsubCallOptions {
   readonly acceptLoss?: boolean;
 }
 
+const adminForms: OptionForms<TopicAdminOptions> = { ...serverForms, keyFile: textForm, wait: waitForm() };
+const deletionForms: OptionForms<TopicDeletion> = { ...pubsubCallForms, acceptLoss: toggleForm };
+
 /** Milliseconds. */
 const waitMsDefault = 30_000;
 
 /** All calls reject with UNREACHABLE if no server responded within `wait`, and REFUSED for a wrong key or an ACL. */
-export class TopicAdmin implements AsyncDisposable {
-  readonly #options: TopicAdminOptions;
-  readonly #path: PubsubPath;
-  readonly #sessions: SessionSource;
+export class TopicAdmin {
+  readonly #waitMs: number;
+  readonly #session: LibrarySession;
   readonly #socket: ZeroMqSocketOptions | undefined;
 
-  /** Opens nothing before the first call. Throws CONFIG for an unusable key file. */
-  constructor(place: SessionPlace, options: TopicAdminOptions = {}) {
-    this.#options = options;
-    this.#path = new PubsubPath(options.root);
-    this.#sessions = new SessionSource(place);
-    const key = options.keyFile === undefined ? null : readCurveSecretKey(options.keyFile);
+  /** Opens nothing before the first call. Throws USAGE for an invalid option, CONFIG for an unusable key file. */
+  constructor(options: TopicAdminOptions = {}) {
+    checkOptions("TopicAdmin", options, adminForms);
+    const { keyFile, wait = waitMsDefault } = options;
+    this.#waitMs = wait;
+    this.#session = findSession("TopicAdmin", options);
+    const key = keyFile === undefined ? null : readCurveSecretKey(keyFile);
     this.#socket = key === null ? undefined : curveDialOptions(key, key.publicKey);
   }
 
   /** Lists the topics, sorted by name. */
-  list(options: PubsubCallOptions = {}): Promise<TopicEntry[]> {
-    return this.#call(options, async (signal) => {
-      const servers = await abortable(readServerOverview(await this.#sessions.get(signal), this.#path), signal);
+  async list(options: PubsubCallOptions = {}): Promise<TopicEntry[]> {
+    checkOptions("list", options, pubsubCallForms);
+    return await this.#call("list topics", options, async ({ zk, root, waiting }) => {
+      const servers = await abortable(readServerOverview(zk, new PubsubPath(root)), waiting.signal);
       const entries = servers.flatMap(({ id: server, isAvailable, topics }) =>
         topics.map(({ topic }) => ({ topic, server, isAvailable }))
       );
@@ -66,6 +69,7 @@ export class TopicAdmin implements AsyncDisposable {
 
   /** Returns what the topic holds, and its slowest subscribers. Rejects with NOT_FOUND. */
   async show(topic: string, options: PubsubCallOptions = {}): Promise<TopicDetails> {
+    checkOptions("show", options, pubsubCallForms);
     return await this.#manage(topic, "show", options) as TopicDetails;
   }
 
@@ -74,6 +78,7 @@ export class TopicAdmin implements AsyncDisposable {
    * NOT_FOUND; OUTCOME_UNKNOWN (it may be repeated).
    */
   async delete(topic: string, options: TopicDeletion = {}): Promise<void> {
+    checkOptions("delete", options, deletionForms);
     await this.#manage(topic, "delete", options);
   }
 
@@ -82,40 +87,26 @@ export class TopicAdmin implements AsyncDisposable {
    * Rejects as `delete`.
    */
   async repair(topic: string, options: PubsubCallOptions = {}): Promise<string[]> {
+    checkOptions("repair", options, pubsubCallForms);
     return await this.#manage(topic, "repair", { ...options, acceptLoss: true }) as string[];
   }
 
-  /** Closes the connection if this object opened it. */
-  async close(): Promise<void> {
-    await this.#sessions.close("The topic administration was closed");
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-
   #manage(topic: string, action: ManageTopicAction, options: TopicDeletion): Promise<unknown> {
-    const { acceptLoss: acceptsLoss = false } = options;
-    const clock = systemClock();
-    const endMs = clock.now() + this.#waitOf(options);
-    return this.#call(options, async (limit, stop) => {
-      const zk = await this.#sessions.get(limit);
+    checkPubsubName("topic", topic);
+    const { acceptLoss: acceptsLoss = false, wait = this.#waitMs, signal: ownSignal } = options;
+    return this.#call(`${action} topic "${topic}"`, options, async ({ zk, root, clock, waiting: { sinceMs } }) => {
       // The request has the limit itself, because it knows whether it may have been executed.
-      const limits = { clock, withinMs: Math.max(1, endMs - clock.now()), socket: this.#socket, signal: stop };
-      return (await manageTopic(zk, this.#path, { topic, action, acceptsLoss }, limits)).value;
+      const withinMs = Math.max(1, sinceMs + wait - clock.now());
+      const limits = { clock, withinMs, socket: this.#socket, signal: this.#session.stopSignal(ownSignal) };
+      return (await manageTopic(zk, new PubsubPath(root), { topic, action, acceptsLoss }, limits)).value;
     });
   }
 
-  async #call<T>(
-    options: PubsubCallOptions,
-    work: (limit: AbortSignal, stop: AbortSignal) => Promise<T>,
+  #call<T>(
+    what: string,
+    { wait = this.#waitMs, signal }: PubsubCallOptions,
+    work: (servers: CallServers) => Promise<T>,
   ): Promise<T> {
-    const stop = this.#sessions.stopSignal(options.signal);
-    using limit = callLimit(this.#waitOf(options), { signal: stop });
-    return await work(limit.signal, stop);
-  }
-
-  #waitOf({ wait = this.#options.wait ?? waitMsDefault }: PubsubCallOptions): number {
-    return wait;
+    return this.#session.call(what, { wait: Math.max(1, wait), signal }, work);
   }
 }

@@ -6,8 +6,15 @@ import { Publisher } from "../pubsub/client/publisher.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { abortable, throwIfAborted } from "../base/support/abort.ts";
 import { OneTimeEvent } from "../base/support/event.ts";
-import { checkedBytes } from "./check_arguments.ts";
-import type { PubsubCallOptions, PubsubConnection } from "./pubsub_connection.ts";
+import {
+  checkArgument,
+  checkedBytes,
+  checkOptions,
+  type OptionForm,
+  type OptionForms,
+  textForm,
+} from "./check_arguments.ts";
+import { pubsubCallForms, type PubsubCallOptions, type PubsubConnection } from "./pubsub_connection.ts";
 
 export interface PutMessageOptions extends PubsubCallOptions {
   /**
@@ -19,6 +26,13 @@ export interface PutMessageOptions extends PubsubCallOptions {
 
 /** Number of puts that `putAll` adds before it waits for the ones before them: enough for full requests. */
 const putsInBatch = 512;
+
+const putForms: OptionForms<PutMessageOptions> = { ...pubsubCallForms, messageId: textForm };
+const iterableForm: OptionForm = {
+  expected: "an iterable of messages",
+  fits: (value) =>
+    typeof value === "object" && value !== null && (Symbol.iterator in value || Symbol.asyncIterator in value),
+};
 
 export class TopicPublisher {
   readonly topic: string;
@@ -48,6 +62,7 @@ export class TopicPublisher {
    * stored or not.
    */
   async put(message: string | Uint8Array, options: PutMessageOptions = {}): Promise<void> {
+    checkOptions("put", options, putForms);
     await this.#putInto(() => this.#currentRun(), message, options);
   }
 
@@ -79,6 +94,8 @@ export class TopicPublisher {
     messages: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>,
     options: PubsubCallOptions = {},
   ): Promise<number> {
+    checkOptions("putAll", options, pubsubCallForms);
+    checkArgument("putAll", "messages", messages, iterableForm);
     const failures: unknown[] = [];
     let stored = 0;
     let earlier: Promise<unknown> = Promise.resolve();

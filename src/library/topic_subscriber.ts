@@ -3,8 +3,9 @@ import { BatonError } from "../base/errors.ts";
 import { type ReceivedMessage, Subscriber } from "../pubsub/client/subscriber.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { throwIfAborted } from "../base/support/abort.ts";
-import { checkWaitTime, sleep } from "../base/support/deadline.ts";
-import type { PubsubCallOptions, PubsubConnection } from "./pubsub_connection.ts";
+import { sleep } from "../base/support/deadline.ts";
+import { checkOptions, countForm, type OptionForms, waitForm } from "./check_arguments.ts";
+import { pubsubCallForms, type PubsubCallOptions, type PubsubConnection } from "./pubsub_connection.ts";
 
 /** A message of a topic. It comes again until it is acknowledged. */
 export interface DeliveredMessage {
@@ -71,6 +72,9 @@ interface FetchedMessages {
   readonly messages: DeliveredMessage[];
   readonly subscriber: Subscriber;
 }
+
+const fetchForms: OptionForms<FetchOptions> = { ...pubsubCallForms, max: countForm };
+const messagesForms: OptionForms<MessagesOptions> = { ...pubsubCallForms, wait: waitForm("forever") };
 
 const batchMax = 256;
 /** Milliseconds of one request of an iteration. */
@@ -140,6 +144,7 @@ export class TopicSubscriber {
    * `subscribe`.
    */
   async fetch(options: FetchOptions = {}): Promise<DeliveredMessage[]> {
+    checkOptions("fetch", options, fetchForms);
     const { messages, subscriber } = await this.#fetch(options);
     const last = messages.at(-1);
     if (last !== undefined) subscriber.recordDelivery(last.id);
@@ -168,8 +173,9 @@ export class TopicSubscriber {
    * One iteration at a time. Rejects as `fetch`; with `wait: "forever"` it waits while no server responds, or its disk
    * is full, and reports that to `onProblem`.
    */
-  async *messages({ wait = "forever", signal }: MessagesOptions = {}): AsyncGenerator<DeliveredMessage, void, void> {
-    checkWaitTime(wait);
+  async *messages(options: MessagesOptions = {}): AsyncGenerator<DeliveredMessage, void, void> {
+    checkOptions("messages", options, messagesForms);
+    const { wait = "forever", signal } = options;
     if (this.#isIterating) throw this.#usageError("iterate over", "another iteration of its messages is in progress");
     this.#isIterating = true;
     try {
@@ -206,7 +212,6 @@ export class TopicSubscriber {
   }
 
   async #fetch({ max = batchMax, wait = 0, signal }: FetchOptions): Promise<FetchedMessages> {
-    checkWaitTime(wait);
     const limits = this.#connection.limitsOf({ signal });
     const session = await this.#connection.session(this.topic, limits);
     if (this.#source?.session !== session) {

@@ -16,6 +16,8 @@ export interface ProjectRun {
 
 export class LibraryProject implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), "baton-installed-"));
+  /** Where programs without servers start a keeper. */
+  readonly keeperFolder = join(this.folder, "keeper");
   /** The name that programs import. */
   readonly packageName: string;
 
@@ -88,7 +90,7 @@ export class LibraryProject implements Disposable {
   #spawn(program: string, args: readonly string[]): ProjectRun {
     const cwd = existsSync(this.path(".")) ? this.path(".") : this.folder;
     const env = {
-      ...{ PATH: process.env["PATH"], HOME: this.folder, NO_COLOR: "1" },
+      ...{ PATH: process.env["PATH"], HOME: this.folder, NO_COLOR: "1", BATON_KEEPER_DIR: this.keeperFolder },
       DENO_DIR: process.env["DENO_DIR"] ?? join(tmpdir(), "baton-deno-cache"),
     };
     const ended = spawnSync(program, args, {

@@ -1,6 +1,8 @@
 /** A backend for all tests of a `describe`, and a client of it that looks at what the tests do. */
 import { afterAll, beforeAll } from "bun:test";
-import { connect, parseServers, type ZooKeeper } from "../../src/library/baton.ts";
+import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import type { Backend, RunningBackend } from "./backend.ts";
 
 export interface ObservedBackend {

@@ -35,7 +35,7 @@ import {
   planStatusPage,
   refuseOpenSockets,
 } from "../../../src/base/config/listen_address.ts";
-import { parseKeeperLimits } from "./limits_flag.ts";
+import { parseKeeperLimits } from "../../../src/coordination/keeper/lifecycle/limits_flag.ts";
 import type { KeeperVerifyJson } from "../../json_shapes/machine_shapes.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import type { WorkProgress } from "../../../src/base/support/work_progress.ts";

@@ -3,7 +3,9 @@
  * them.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { connect, parseServers, type ZooKeeper } from "../../../src/library/baton.ts";
+import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";

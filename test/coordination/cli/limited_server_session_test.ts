@@ -3,7 +3,9 @@
  * resume a session. Plain nodes stand in for containers, and nothing that should go stays.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { connect, parseServers, type ZooKeeper } from "../../../src/library/baton.ts";
+import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { servePage } from "../../support/ui_page.ts";

@@ -1,6 +1,7 @@
 /** `baton lock --tick` as the crontabs of several hosts call it, on the keeper and on ZooKeeper. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { connect, parseServers } from "../../../src/library/baton.ts";
+import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BackendSession } from "../../support/backend_session.ts";
 import { backends, describeBackend } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";

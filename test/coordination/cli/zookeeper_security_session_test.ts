@@ -4,7 +4,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
-import { connect, type ZooKeeper } from "../../../src/library/baton.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import { type RunningBackend, zooKeeper } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";

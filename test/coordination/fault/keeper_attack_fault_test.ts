@@ -9,7 +9,7 @@ import { readFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { Lock, parseServers } from "../../../src/library/baton.ts";
+import { acquireLock, openSession } from "../../../src/library/baton.ts";
 import { createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { node as znode } from "../conformance/zookeeper_fixture.ts";
 import type { RunningBackend } from "../../support/backend.ts";
@@ -69,8 +69,8 @@ for (const name of chosen) {
   test.skipIf(process.platform !== "linux")(`a lock stays held beside ${name} [BATON_SEED=${seed}]`, async () => {
     const [node] = keeper.nodes;
     if (node === undefined || node.address.kind !== "unix") throw new Error("The keeper has no socket");
-    await using lock = new Lock({ servers: parseServers(keeper.servers), sessionTimeoutMs: lockTimeoutMs }, "held");
-    const lease = await lock.acquire();
+    await using session = openSession({ servers: keeper.servers, sessionTimeoutMs: lockTimeoutMs });
+    const held = await acquireLock("held", { session });
     await attack(name, node.address.path);
     const other = await RawClient.connect(node.address, { timeoutMs: sessionTimeoutMs });
     await other.call("create", znode("/other", { flags: createFlag.ephemeral }));
@@ -88,7 +88,7 @@ for (const name of chosen) {
     console.log(
       `${name}: ${pingsMs.length} pings, the slowest ${slowestMs.toFixed(0)} ms; at most ${mostMib.toFixed(0)} MiB`,
     );
-    expect(lease.lost.aborted).toBe(false);
+    expect(held.signal.aborted).toBe(false);
     expect(mostMib).toBeLessThan(memoryMibMax);
     expect((await other.call("exists", { path: "/other", watch: false })).err).toBe(0);
   });

@@ -7,7 +7,9 @@ import { listObjectsInUse } from "../../../src/coordination/admin/list_in_use.ts
 import { findOtherUses } from "../../../src/coordination/admin/use_status.ts";
 import { acquireLock } from "../../../src/coordination/lock/acquire_lock.ts";
 import type { Acl } from "../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
-import { Barrier, connect, Election, Lock, parseServers, Pool, setGate } from "../../../src/library/baton.ts";
+import { campaign, enterBarrier, lock, openSession, runPool, setGate } from "../../../src/library/baton.ts";
+import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { backends, describeBackend } from "../../support/backends.ts";
 import { observedBackend } from "../../support/observed_backend.ts";
 
@@ -30,24 +32,24 @@ for (const kind of backends) {
         seen.set(path, (await owner.getAcl(path)).acl.map(({ id }) => id.id.replace(/:.*/, "")).join());
         for (const child of (await owner.getChildren(path)).children) await walk(`${path}/${child}`);
       };
-      await using lock = new Lock(place, "l", { root });
-      await lock.use(() => walk(root));
-      await using election = new Election(place, "e", { root });
-      await using leadership = await election.campaign("here:1");
-      await using barrier = new Barrier(owner, "b", 1, { root });
-      await barrier.pass(() => walk(root));
-      await setGate(owner, "g", { root });
-      await using pool = new Pool(owner, "p", { root, doneTtlMs: 60_000 });
-      await pool.run(["one"], () => walk(root));
+      const reach = { servers: rig.backend.servers, credentials: "digest:jo:one" };
+      await using session = openSession({ ...reach, root, acl: ["creator"] });
+      await lock("l", () => walk(root), { session });
+      await using leadership = await campaign("e", "here:1", { session });
+      const membership = await enterBarrier("b", 1, { session });
+      await walk(root);
+      await membership.leave();
+      await setGate("g", { session });
+      await runPool("p", ["one"], () => walk(root), { session, doneTtlMs: 60_000 });
       await walk(root);
       expect(leadership.isHeld()).toBe(true);
       expect(seen.size).toBeGreaterThan(20);
       expect([...seen].filter(([, who]) => who !== "jo")).toEqual([]);
       await expect(rig.observer.getChildren(root)).rejects.toHaveProperty("reason", "NOAUTH");
 
-      const open = [{ perms: 31, id: { scheme: "world", id: "anyone" } }];
-      await using shown = new Lock(owner, "l", { root: "/open", acl: open });
-      await shown.use(async () => expect((await rig.observer.getChildren("/open/locks")).children).toEqual(["l"]));
+      await using open = openSession({ ...reach, root: "/open", acl: ["world:anyone:cdrwa"] });
+      const seeLock = async () => expect((await rig.observer.getChildren("/open/locks")).children).toEqual(["l"]);
+      await lock("l", seeLock, { session: open });
     });
 
     test("what one client may not read stops no other one", async () => {

@@ -1,6 +1,7 @@
 /** `baton doctor`, by sessions with the binary, on the keeper and on a real server. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { connect, parseServers } from "../../../src/library/baton.ts";
+import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
+import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BackendSession } from "../../support/backend_session.ts";
 import { backends, describeBackend } from "../../support/backends.ts";
 import { BatonSession } from "../../support/baton_session.ts";

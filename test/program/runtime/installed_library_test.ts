@@ -2,9 +2,10 @@
  * The library as an installed package in an empty project, under each runtime: the programs of docs/library.md, and the
  * examples.
  */
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
+import { killKeeper } from "../../support/baton_session.ts";
 import { denoCheck, LibraryProject, libraryRuntimes } from "../../support/library_project.ts";
 import { PubsubCluster } from "../../support/pubsub_cluster.ts";
 import { makeCurveKeyFiles } from "../../../src/protocols/zeromq/make_key_files.ts";
@@ -22,7 +23,7 @@ interface PageProgram {
   readonly prints: readonly string[];
 }
 
-const programs: readonly PageProgram[] = page.split(/^## /m).slice(1).flatMap((section) => {
+const programs: readonly PageProgram[] = page.split(/^##? /m).slice(1).flatMap((section) => {
   const name = section.split("\n", 1)[0] ?? "";
   return [...section.matchAll(/```ts\n(.*?)```/gs)].map(([, text = ""]) => {
     const prints = [...text.matchAll(/\/\/ prints: (.*?)(?= \/\/ prints:|$)/gm)].map((match) => match[1] ?? "");
@@ -67,15 +68,17 @@ beforeAll(async () => {
   }
   complaints = project.compile();
 });
+afterEach(() => killKeeper(project.keeperFolder));
 afterAll(async () => {
   await encrypted?.[Symbol.asyncDispose]();
   await cluster?.[Symbol.asyncDispose]();
   project?.[Symbol.dispose]();
 });
 
-test("the page has a program for each object", () => {
-  for (const name of ["Lock", "Election", "Barrier", "Pool", "PubsubClient", "MessageStore"]) {
-    expect(programs.filter(({ text }) => text.includes(`new ${name}(`)).length).toBeGreaterThan(0);
+test("the page has a program for each kind of object", () => {
+  const calls = ["lock", "openSession", "acquireLock", "campaign", "watchLeader", "enterBarrier", "runPool"];
+  for (const call of [...calls, "new PubsubClient", "new MessageStore"]) {
+    expect(programs.filter(({ text }) => text.includes(`${call}(`)).length).toBeGreaterThan(0);
   }
   for (const { prints } of programs) expect(prints.length).toBeGreaterThan(0);
 });
@@ -112,11 +115,11 @@ for (const { name: runtime, command, programs: kind } of runtimes) {
     };
 
     test("four tasks share one lock", () => {
-      const lines = linesOf("shared_lock.ts");
+      const lines = linesOf("lock.ts");
       expect(lines).toHaveLength(8);
       for (let at = 0; at < lines.length; at += 2) {
         const [, id] = /^(\d) has the lock$/.exec(lines[at] ?? "") ?? [];
-        expect(lines[at + 1]).toBe(`${id} releases it`);
+        expect(lines[at + 1]).toBe(`${id} releases it: true`);
       }
     });
 
@@ -127,43 +130,83 @@ for (const { name: runtime, command, programs: kind } of runtimes) {
     });
 
     test("two pools work through one list, each item once; one that failed is tried again", () => {
-      expect(linesOf("pool.ts")).toEqual(["once each: true", "done: 12, failed: 0", "all items are done: true"]);
+      expect(linesOf("pool.ts")).toEqual(["once each: true", "done: 12, failed: 0"]);
     });
 
     test("an election is followed from leader to leader", () => {
       expect(linesOf("election.ts")).toEqual(["10.0.0.1:7000 leads", "10.0.0.2:7000 leads", "tokens grow: true"]);
     });
 
+    const runText = (text: string, own = command) => {
+      const file = fileOf(runtime, "text").replace(/ts$/, "js");
+      project.write(file, text.replaceAll("@baton-locks/baton", project.packageName));
+      return project.run(own, file);
+    };
+
+    test("three lines hold a lock at the keeper that they start; the program ends by itself", () => {
+      const text = `
+        import { lock, openSession, watchLeader } from "@baton-locks/baton";
+        const done = await lock("nightly", (held) => held.isHeld() && held.token > 0n);
+        const session = openSession(); // a program may forget to close it
+        await watchLeader("nobody", { session }).next();
+        console.log(done);
+      `;
+      expect(runText(text)).toEqual({ code: 0, out: "true\n", err: "" });
+    });
+
+    test("an import of any entry prints nothing", () => {
+      const text = ["", "/pubsub", "/retry"].map((entry) => `import "@baton-locks/baton${entry}";`).join("\n");
+      const plain = command.filter((word) => !word.startsWith("--disable-warning"));
+      expect(runText(text, plain)).toEqual({ code: 0, out: "", err: "" });
+    });
+
+    test.skipIf(runtime !== "Node.js")("an older Node.js is refused with one sentence", () => {
+      const text = `
+        import process from "node:process";
+        Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.19.0" } });
+        await import("@baton-locks/baton").catch(({ code, message }) => console.log(code, message));
+      `;
+      const out = expect.stringContaining("CONFIG baton needs Node.js 22 or later, and this is v");
+      expect(runText(text)).toEqual({ code: 0, out, err: "" });
+    });
+
+    test("a mistake, and an error of the work, end the program with their own message", () => {
+      const text = `
+        import { lock } from "@baton-locks/baton";
+        await lock("", () => {}).catch((error) => console.log(error.code));
+        await lock("nightly", () => { throw new TypeError("of the work"); });
+      `;
+      const { code, out, err } = runText(text);
+      expect([code, out]).toEqual([1, "USAGE\n"]);
+      expect(err).toContain("TypeError: of the work");
+    });
+
     test("a program that cannot reach a server gets the documented error in the time of `wait`", () => {
       const text = `
-        import { Lock, parseServers } from "${project.packageName}";
-        import { PubsubClient } from "${project.packageName}/pubsub";
-        const servers = parseServers("127.0.0.1:1");
+        import { lock } from "@baton-locks/baton";
+        import { PubsubClient } from "@baton-locks/baton/pubsub";
+        const servers = "127.0.0.1:1";
         const codes = [];
-        const lock = new Lock({ servers }, "nightly");
-        await lock.acquire({ wait: 500 }).catch((error) => codes.push(error.code));
-        await lock.destroy();
-        const client = new PubsubClient({ servers }, "bob", { stateDir: "state", wait: 500 });
+        await lock("nightly", () => {}, { servers, wait: 500 }).catch((error) => codes.push(error.code));
+        const client = new PubsubClient("bob", { servers, stateDir: "state", wait: 500 });
         await client.publisher("orders").put("order").catch((error) => codes.push(error.code));
         await client.close();
         console.log(codes.join(" "));
       `;
-      project.write("no_server.js", text);
-      const { code, out, err } = project.run(command, "no_server.js");
-      expect({ code, out, err }).toEqual({ code: 0, out: "CONNECTION_LOST UNREACHABLE\n", err: "" });
+      expect(runText(text)).toEqual({ code: 0, out: "UNREACHABLE UNREACHABLE\n", err: "" });
     });
 
     test("an encrypted service is used with keys, and refuses a client without them; an empty message arrives", () => {
       const text = `
         import { PubsubClient } from "${project.packageName}/pubsub";
-        const place = { proxies: ["${encrypted.proxy().endpoint}"] };
+        const place = { proxies: ["${encrypted.proxy().endpoint}"], stateDir: "state-${runtime}" };
         const keys = { keyFile: "client.key", serviceKeyFile: "service.key.pub" };
         const topic = "encrypted-${runtime}";
-        const client = new PubsubClient(place, "alice", { stateDir: "state-${runtime}", ...keys });
+        const client = new PubsubClient("alice", { ...place, ...keys });
         await client.subscriber(topic).subscribe();
         await client.publisher(topic).putAll(["secret", ""]);
         for (const message of await client.subscriber(topic).fetch()) console.log(JSON.stringify(message.text()));
-        const stranger = new PubsubClient(place, "bob", { stateDir: "state-${runtime}" });
+        const stranger = new PubsubClient("bob", place);
         await stranger.topics().catch((error) => console.log(error.code));
         await stranger.close();
         await client.close();
@@ -171,25 +214,6 @@ for (const { name: runtime, command, programs: kind } of runtimes) {
       project.write(`encrypted_${runtime}.js`, text);
       const out = '"secret"\n""\nREFUSED\n';
       expect(project.run(command, `encrypted_${runtime}.js`)).toEqual({ code: 0, out, err: "" });
-    });
-
-    test("a keeper can be started, and its data is read again", () => {
-      const text = `
-        import { connect, parseServers, startKeeper } from "${project.packageName}";
-        import { mkdtempSync } from "node:fs";
-        const folder = mkdtempSync("keeper-");
-        const socket = { kind: "unix", path: folder + "/sock" };
-        for (const round of [1, 2]) {
-          const keeper = await startKeeper({ dataDir: folder + "/data", listen: [socket] });
-          const zk = await connect({ servers: parseServers("unix:" + process.cwd() + "/" + socket.path) });
-          if (round === 1) await zk.create("/kept", new TextEncoder().encode("it is here"));
-          else console.log(new TextDecoder().decode((await zk.getData("/kept")).data));
-          await zk.close();
-          await keeper.close();
-        }
-      `;
-      project.write("keeper.js", `import process from "node:process";\n${text}`);
-      expect(project.run(command, "keeper.js")).toEqual({ code: 0, out: "it is here\n", err: "" });
     });
   });
 }

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
-import { BatonError, parseServers } from "../../../src/library/baton.ts";
+import { BatonError } from "../../../src/library/baton.ts";
 import { PubsubClient, type PubsubClientOptions, TopicAdmin } from "../../../src/library/baton_pubsub.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { sleep } from "../../../src/base/support/deadline.ts";
@@ -22,9 +22,14 @@ beforeAll(async () => cluster = await PubsubCluster.start({ as: "processes", ses
 afterAll(async () => await cluster?.[Symbol.asyncDispose]());
 beforeEach(() => topic = `topic-${++topics}`);
 
-const place = () => ({ servers: parseServers(cluster.backend.servers) });
+const place = () => ({ servers: cluster.backend.servers });
 function client(id: string, options: PubsubClientOptions = {}): PubsubClient {
-  return new PubsubClient(place(), id, { stateDir: join(cluster.folder, "clients"), root: cluster.root, ...options });
+  return new PubsubClient(id, {
+    ...place(),
+    stateDir: join(cluster.folder, "clients"),
+    root: cluster.root,
+    ...options,
+  });
 }
 
 /** Gets and acknowledges what waits in the topic. */
@@ -253,7 +258,8 @@ test("one process uses a client ID at a time; the limit of a call includes waiti
 });
 
 test("without a proxy every call is refused as unreachable, in the time of its limit", async () => {
-  await using nobody = new PubsubClient({ proxies: ["127.0.0.1:1"] }, "alice", {
+  await using nobody = new PubsubClient("alice", {
+    proxies: ["127.0.0.1:1"],
     stateDir: join(cluster.folder, "far"),
     wait: 400,
   });
@@ -305,7 +311,7 @@ test("a closed client ends its calls, and refuses further ones", async () => {
 
 test("topics are listed with their servers, shown, and deleted unless clients would lose messages", async () => {
   await using alice = client("alice");
-  await using admin = new TopicAdmin(place(), { root: cluster.root });
+  const admin = new TopicAdmin({ ...place(), root: cluster.root });
   expect(await failureCode(admin.show(topic))).toBe("NOT_FOUND");
   await alice.subscriber(topic).subscribe();
   await alice.publisher(topic).put("a");
@@ -321,10 +327,10 @@ test("topics are listed with their servers, shown, and deleted unless clients wo
 });
 
 test("names and addresses are checked before anything is opened", () => {
-  expect(() => new PubsubClient(place(), "")).toThrow(BatonError);
-  expect(() => new PubsubClient({ proxies: [] }, "alice")).toThrow("at least one address");
-  expect(() => new PubsubClient({ proxies: ["http://x"] }, "alice")).toThrow(BatonError);
-  expect(() => new PubsubClient(place(), "alice", { keyFile: "alice.key" })).toThrow("serviceKeyFile");
+  expect(() => new PubsubClient("", place())).toThrow(BatonError);
+  expect(() => new PubsubClient("alice", { proxies: [] })).toThrow("at least one address");
+  expect(() => new PubsubClient("alice", { proxies: ["http://x"] })).toThrow(BatonError);
+  expect(() => new PubsubClient("alice", { ...place(), keyFile: "alice.key" })).toThrow("serviceKeyFile");
 });
 
 /** What a program in JavaScript may pass; the types forbid it. */
@@ -353,8 +359,9 @@ test("a wait that is no time is refused: it would never end", async () => {
     expect(await failureCode(alice.subscriber(topic).messages({ wait }).next())).toBe("USAGE");
   }
   expect(await failureCode(alice.subscriber(topic).acknowledge(untyped(undefined)))).toBe("USAGE");
-  expect(() => new PubsubClient({ proxies: untyped("px1:5001") }, "bob")).toThrow("not an array");
-  expect(() => new PubsubClient(place(), untyped(undefined))).toThrow("not a string");
+  expect(() => new PubsubClient("bob", { proxies: untyped("px1:5001") })).toThrow("an array");
+  expect(() => new PubsubClient("bob", untyped({ proxys: ["px1:5001"] }))).toThrow('did you mean "proxies"');
+  expect(() => new PubsubClient(untyped(undefined), place())).toThrow("not a string");
 });
 
 test("a subscriber and a publisher are told of messages that a fail-over has lost", async () => {
@@ -373,7 +380,8 @@ test("a subscriber and a publisher are told of messages that a fail-over has los
       return { status: "OK", messageId: 7, headers: { ids: ids(7, 8), missed: 3, loss: "certain" }, batch };
     };
     const problems: string[] = [];
-    await using alice = new PubsubClient({ proxies: [endpoint] }, "alice", {
+    await using alice = new PubsubClient("alice", {
+      proxies: [endpoint],
       stateDir: join(cluster.folder, "told"),
       onProblem: (sentence) => problems.push(sentence),
     });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseKeeperLimits } from "../../../../../commands/coordination/keeper/limits_flag.ts";
+import { parseKeeperLimits } from "../../../../../src/coordination/keeper/lifecycle/limits_flag.ts";
 
 test("limits are named as in the keeper's table, sizes with a unit", () => {
   expect(parseKeeperLimits()).toEqual({});

@@ -1,8 +1,7 @@
 /** Parses `--limit NAME=VALUE,…` of `baton keeper`. Pure. */
-import { sizeType } from "../../../src/base/config/value_types.ts";
-import { BatonError } from "../../../src/base/errors.ts";
-import { type KeeperLimits, keeperLimitsDefault } from "../../../src/coordination/keeper/state/keeper_limits.ts";
-import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
+import { BatonError } from "../../../base/errors.ts";
+import { type KeeperLimits, keeperLimitsDefault } from "../state/keeper_limits.ts";
+import { didYouMean } from "../../../base/support/did_you_mean.ts";
 
 const names = Object.keys(keeperLimitsDefault) as (keyof KeeperLimits)[];
 /** The largest value, which is more than any table, buffer or counter can hold. */
@@ -20,12 +19,16 @@ export function parseKeeperLimits(written: readonly string[] = []): Partial<Keep
   }));
 }
 
+/** Units of bytes, each 1024 times the one before. */
+const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+
 /** Parses a plain number, or a number of bytes with a unit. */
 function parseLimit(name: string, written: string): number {
-  const number = /^\d{1,13}$/.test(written) ? Number(written) : isSize(name, written) ? sizeType().parse(written) : 0;
+  const isInBytes = name.includes("ytes");
+  const [, digits = "", unit = "B"] = /^(\d{1,13})(B|[KMGT]iB)?$/.exec(written) ?? [];
+  const mayHaveUnit = !written.endsWith("B") || isInBytes;
+  const number = mayHaveUnit ? Number(digits) * 1024 ** units.indexOf(unit) : 0;
   if (number >= 1 && number <= valueMax) return number;
-  const example = name.includes("ytes") ? `${name}=64MiB` : `${name}=1000`;
+  const example = isInBytes ? `${name}=64MiB` : `${name}=1000`;
   throw new BatonError("USAGE", `"${name}=${written}" is not a number above 0; example: --limit ${example}`);
 }
-
-const isSize = (name: string, written: string): boolean => /ytes/.test(name) && /^\d{1,12}(B|[KMGT]iB)$/.test(written);

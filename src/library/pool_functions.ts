@@ -1,0 +1,187 @@
+/**
+ * Pools: work on each free item of a list, several at a time, each under the item's lock. Other processes with the same
+ * list, and `baton pool`, share the items.
+ */
+import { BatonError, errorMessage } from "../base/errors.ts";
+import type { Lease } from "../base/process/lease.ts";
+import { encodeLockName } from "../coordination/nodes/node_paths.ts";
+import { runPool as runPoolAt } from "../coordination/pool/run_pool_items.ts";
+import type { PoolCounts } from "../coordination/pool/work_list.ts";
+import {
+  itemLockName,
+  poolItemsMax,
+  type PoolPath,
+  poolPath,
+  type PoolTemplates,
+} from "../coordination/pool/pool_path.ts";
+import type { PoolJob, PoolJobEnd } from "../coordination/pool/pool_run_options.ts";
+import {
+  checkArgument,
+  countForm,
+  functionForm,
+  millisecondsForm,
+  type OptionForms,
+  retriesForm,
+  textForm,
+  textsForm,
+  toggleForm,
+  waitForm,
+} from "./check_arguments.ts";
+import type { Held } from "./held_lease.ts";
+import { findNamedSession, ownInfo, requestForms, type ServerOptions } from "./session.ts";
+
+export interface PoolOptions extends ServerOptions {
+  /** Number of items that this run works on at a time; 1 when omitted. */
+  readonly jobs?: number | undefined;
+  /** Number of items that run at a time in all processes, which must give the same number; no limit when omitted. */
+  readonly total?: number | undefined;
+  /**
+   * True: take another item when one has ended, and request the list again while there are items. False: one round, of
+   * at most `jobs` items. When omitted: true for a list of items, false for a function.
+   */
+  readonly loop?: boolean | undefined;
+  /** Number of retries of an item whose work has failed, immediately and under the same lock; 0 when omitted. */
+  readonly retries?: number | undefined;
+  /**
+   * How long the result of an item is kept, in milliseconds: a done item is not run again in this time. Not kept when
+   * omitted.
+   */
+  readonly doneTtlMs?: number | undefined;
+  /**
+   * How long to wait while another run chooses items, and with `loop` for a permit of `total`: milliseconds, "none", or
+   * "forever". When omitted: at most 5 minutes while another run chooses items.
+   */
+  readonly wait?: "none" | "forever" | number | undefined;
+  /** Starts no new items, and finishes those that run. */
+  readonly signal?: AbortSignal | undefined;
+  /** Path templates, as pool.component_path and pool.item_path in the configuration; the same in all processes. */
+  readonly templates?: PoolTemplates | undefined;
+  /** Purpose, in a few words. */
+  readonly reason?: string | undefined;
+  /** Called each time that the work of an item has failed. */
+  readonly onFailed?: ((item: string, thrown: unknown) => void) | undefined;
+  /** Called for a problem that stops nothing: a result that could not be stored. */
+  readonly onProblem?: ((thrown: unknown) => void) | undefined;
+}
+
+/** The lock under which items are chosen, or the lock of an item. */
+export type PoolLock = Pick<Held, "name" | "token" | "signal" | "isHeld">;
+
+export interface PoolItem extends PoolLock {
+  /** Number of the try, from 1. */
+  readonly attempt: number;
+}
+
+/** Items in their order, or a function that lists them while other runs wait. With `loop` it is called repeatedly. */
+export type PoolItems = readonly string[] | ((chooser: PoolLock) => readonly string[] | Promise<readonly string[]>);
+
+/** The item is done if it resolves, and has failed if it rejects. It must stop when `held.signal` aborts. */
+export type PoolWork = (item: string, held: PoolItem) => Promise<unknown> | unknown;
+
+const runForms: OptionForms<PoolOptions> = {
+  ...requestForms,
+  jobs: countForm,
+  total: countForm,
+  loop: toggleForm,
+  retries: retriesForm,
+  doneTtlMs: millisecondsForm,
+  wait: waitForm("none", "forever"),
+  templates: {
+    expected: "an object with the templates component and item",
+    fits: (value) => {
+      const { component, item } = (value ?? {}) as Partial<PoolTemplates>;
+      return textForm.fits(component) && textForm.fits(item);
+    },
+  },
+  reason: textForm,
+  onFailed: functionForm,
+  onProblem: functionForm,
+};
+
+/** Default wait of `baton pool` for another call's query. Milliseconds. */
+const choosingMsMax = 300_000;
+
+/**
+ * Works on items until none is left, and returns the counts. Rejects LOCK_BUSY or LOCK_TIMEOUT while another run
+ * chooses items, LIMIT_MISMATCH or CONFIG if other runs give another `total` or other `templates`, BAD_DATA for an
+ * invalid item, SESSION_EXPIRED, UNREACHABLE, with a failure of the list, and with the signal's reason if it aborted
+ * before the start.
+ */
+export async function runPool(
+  component: string,
+  items: PoolItems,
+  work: PoolWork,
+  options: PoolOptions = {},
+): Promise<PoolCounts> {
+  checkArgument("runPool", "items", items, itemsForm);
+  checkArgument("runPool", "the work", work, functionForm);
+  const session = findNamedSession("runPool", { kind: "a component", name: component }, options, runForms);
+  const { jobs = 1, total, loop = typeof items !== "function", retries = 0, doneTtlMs } = options;
+  const { templates, wait, onFailed, onProblem = () => {} } = options;
+  const pathAt = (root?: string) => poolPath(component, { root, ...(templates === undefined ? {} : { templates }) });
+  pathAt(); // throws
+  return await session.call(`run pool "${component}"`, options, async ({ zk, root, clock, waiting }) => {
+    const path = pathAt(root);
+    return await runPoolAt(zk, component, {
+      path,
+      jobs,
+      total: total ?? null,
+      loop,
+      retries,
+      rememberMs: doneTtlMs ?? null,
+      wait: wait ?? { whileChoosingMs: choosingMsMax },
+      list: async (chooser) => checkItems(typeof items === "function" ? await items(lockOf(chooser)) : items, path),
+      listsAgain: typeof items === "function",
+      run: (job) => runItem(job, work, onFailed),
+      stop: session.stopSignal(options.signal),
+      limit: waiting.signal,
+      onProblem,
+      info: ownInfo(options.reason),
+      clock,
+    });
+  });
+
+  /** Checks all items before any is started. */
+  function checkItems(listed: readonly string[], path: PoolPath): readonly string[] {
+    checkArgument("runPool", "the list of items", listed, textsForm);
+    if (listed.length > poolItemsMax) {
+      throw new BatonError("BAD_DATA", `A list of ${listed.length} items is too long: the maximum is ${poolItemsMax}`);
+    }
+    for (const item of listed) {
+      try {
+        encodeLockName(itemLockName(component, item), "an item's lock");
+        path.item(item);
+      } catch (cause) {
+        throw new BatonError("BAD_DATA", errorMessage(cause), { cause });
+      }
+    }
+    return listed;
+  }
+}
+
+const itemsForm = {
+  expected: "an array of texts, or a function that returns one",
+  fits: (value: unknown) => typeof value === "function" || textsForm.fits(value),
+};
+
+/** Maximum length of the stored text of a failure. */
+const whatCharsMax = 200;
+
+async function runItem(
+  { item, itemLease, lease, attempt }: PoolJob,
+  work: PoolWork,
+  onFailed: PoolOptions["onFailed"],
+): Promise<PoolJobEnd> {
+  const end = { mayRetry: true, stopsPool: false, keepsLock: false } as const;
+  try {
+    await work(item, { ...lockOf(lease), token: itemLease.fencingToken, attempt });
+    return { ...end, result: "done", what: "done" };
+  } catch (thrown) {
+    onFailed?.(item, thrown);
+    return { ...end, result: "failed", what: `failed: ${errorMessage(thrown)}`.slice(0, whatCharsMax) };
+  }
+}
+
+function lockOf(lease: Lease): PoolLock {
+  return { name: lease.name, token: lease.fencingToken, signal: lease.lost, isHeld: () => lease.isHeld() };
+}

@@ -1,0 +1,364 @@
+/**
+ * The session of the library's functions: opened when a call needs it, and closed when nothing is held and no call
+ * waits, so that it keeps no process running.
+ */
+import { hostname } from "node:os";
+import { basename } from "node:path";
+import process from "node:process";
+import { BatonError } from "../base/errors.ts";
+import type { Lease } from "../base/process/lease.ts";
+import { abortable, anyAbortSignal, RunningCalls, throwIfAborted } from "../base/support/abort.ts";
+import { type Clock, systemClock } from "../base/support/clock.ts";
+import { type Deadline, startCallDeadline, WaitTimeout } from "../base/support/deadline.ts";
+import { formatDuration } from "../base/support/duration.ts";
+import { ownUserName } from "../base/support/user_name.ts";
+import type { CoordinationServers } from "../coordination/connect/coordination_servers.ts";
+import type { HolderInfo } from "../coordination/nodes/holder_info.ts";
+import { encodeLockName } from "../coordination/nodes/node_paths.ts";
+import { ConnectReport } from "../protocols/zookeeper/connector.ts";
+import { connect, connectTimeoutMsDefault } from "../protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
+import { isSessionEndError } from "../protocols/zookeeper/zookeeper_error.ts";
+import { checkArgument, checkOptions, type OptionForms, signalForm, textForm, waitForm } from "./check_arguments.ts";
+import { HeldLease } from "./held_lease.ts";
+import { checkSessionOptions, readSessionServers, type SessionOptions } from "./session_servers.ts";
+
+/** A session that several calls share. It connects when a call needs it. */
+export interface Session extends AsyncDisposable {
+  /**
+   * Ends all waits with an AbortError, aborts the signals of everything that is held, waits for the work of `lock` and
+   * `runPool`, releases everything, and closes the connection.
+   */
+  close(): Promise<void>;
+}
+
+/** Where a call finds its servers: a session, or the servers themselves; see `SessionOptions` for what is omitted. */
+export interface ServerOptions {
+  readonly session?: Session | undefined;
+  readonly servers?: string | undefined;
+  readonly root?: string | undefined;
+}
+
+/** The limits of one call. */
+export interface CallOptions {
+  /** Time limit of the whole call, in milliseconds. */
+  readonly wait?: "none" | "forever" | number | undefined;
+  /** Ends the call with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export const serverForms: OptionForms<ServerOptions> = {
+  session: {
+    expected: "a session that openSession has returned",
+    fits: (value) => value instanceof LibrarySession,
+  },
+  servers: textForm,
+  root: textForm,
+};
+
+/** Options of calls that read or change something without waiting for another process. */
+export interface RequestOptions extends ServerOptions {
+  /** Time limit of the call in milliseconds, connecting included. When omitted: 10 s for a server. */
+  readonly wait?: number | undefined;
+  /** Ends the call with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Options of calls that wait for other processes. */
+export interface WaitOptions extends ServerOptions {
+  /** Time limit of the call in milliseconds, connecting included, or "forever". When omitted: 10 s for a server. */
+  readonly wait?: "forever" | number | undefined;
+  /** Ends the wait with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export const requestForms: OptionForms<RequestOptions> = { ...serverForms, wait: waitForm(), signal: signalForm };
+export const waitForms: OptionForms<WaitOptions> = { ...requestForms, wait: waitForm("forever") };
+
+/**
+ * Returns a session for several calls, with options of its own. It connects when it is first used, and again after the
+ * servers have ended it. Throws USAGE.
+ */
+export function openSession(options: SessionOptions = {}): Session {
+  return new LibrarySession(options);
+}
+
+/** The sessions of calls without the option `session`, by their servers and root. */
+const shared = new Map<string, LibrarySession>();
+
+/** Returns the session of a call for one object. Throws USAGE for a mistake in its name or options. */
+export function findNamedSession<O extends ServerOptions>(
+  call: string,
+  { kind, name }: { readonly kind: string; readonly name: string },
+  options: O,
+  forms: OptionForms<O>,
+): LibrarySession {
+  checkArgument(call, "the name", name, textForm);
+  checkOptions(call, options, forms);
+  encodeLockName(name, kind);
+  return findSession(call, options);
+}
+
+/** Returns the session of a call. Throws USAGE. */
+export function findSession(call: string, { session, servers, root }: ServerOptions): LibrarySession {
+  if (session instanceof LibrarySession) {
+    if (servers === undefined && root === undefined) return session;
+    throw new BatonError("USAGE", `${call}: give servers and root to openSession, or omit session`);
+  }
+  const key = JSON.stringify([servers, root]);
+  const known = shared.get(key) ?? new LibrarySession({ servers, root });
+  shared.set(key, known);
+  return known;
+}
+
+/** The servers as a call uses them. */
+export interface CallServers {
+  readonly zk: ZooKeeper;
+  readonly root: string;
+  readonly clock: Clock;
+  /** Options for a wait, which the signal limits. */
+  readonly waiting: { readonly wait?: "none"; readonly signal: AbortSignal; readonly sinceMs: number };
+  /** Returns the program's callback as an option of the wait: if the callback throws, the wait fails with that. */
+  guard<T>(options: { readonly onWaiting?: ((status: T) => void) | undefined }): { onWaiting?: (status: T) => void };
+}
+
+/** How long a session without use stays open for the next call, in milliseconds. */
+const idleMs = 100;
+
+export class LibrarySession implements Session {
+  readonly clock: Clock;
+  readonly #options: SessionOptions;
+  readonly #closed = new AbortController();
+  readonly #calls = new RunningCalls();
+  readonly #held = new Set<HeldLease>();
+  /** Number of calls that wait, and of leases that are held. */
+  #users = 0;
+  #cancelIdle: () => void = () => {};
+  #connection: SessionConnection | null = null;
+  #closing: Promise<void> | null = null;
+
+  constructor(options: SessionOptions, { clock = systemClock() }: { readonly clock?: Clock } = {}) {
+    checkSessionOptions("openSession", options);
+    this.#options = options;
+    this.clock = clock;
+  }
+
+  /** Returns the signal that ends a call: when the session is closed, or with the call's own signal. */
+  stopSignal(signal?: AbortSignal): AbortSignal {
+    return anyAbortSignal(this.#closed.signal, signal);
+  }
+
+  /**
+   * Runs a call under its time limit, which includes connecting. `what` names it in messages: `acquire lock "a"`.
+   * Rejects UNREACHABLE when no server responds in time (OUTCOME_UNKNOWN if the call may have changed something), and
+   * SESSION_EXPIRED when the servers have ended the session.
+   */
+  async call<T>(
+    what: string,
+    options: CallOptions & { readonly changes?: boolean },
+    work: (servers: CallServers) => Promise<T>,
+  ): Promise<T> {
+    const stop = this.stopSignal(options.signal);
+    throwIfAborted(stop);
+    return await this.use(async () => {
+      using limit = callLimit(this.clock, options.wait, stop);
+      let zk: ZooKeeper | null = null;
+      try {
+        const connected = await this.#connected(limit);
+        zk = connected.zk;
+        return await work({ ...connected, clock: this.clock, ...guardedWait(limit.waiting) });
+      } catch (thrown) {
+        if (stop.aborted) throw thrown;
+        if (thrown instanceof WaitTimeout) {
+          throw this.#timeoutError(what, thrown, options.changes === true && zk !== null);
+        }
+        throw (zk === null ? null : sessionExpiredError(what, zk, thrown)) ?? thrown;
+      }
+    });
+  }
+
+  /** Keeps the session open until the work has ended. `close` waits for it. */
+  async use<T>(work: () => Promise<T>): Promise<T> {
+    throwIfAborted(this.#closed.signal);
+    this.#enter();
+    try {
+      return await this.#calls.run(work);
+    } finally {
+      this.#leave();
+    }
+  }
+
+  /** Keeps the session open until the lease has ended. */
+  hold(lease: Lease): HeldLease {
+    this.#enter();
+    const ended = () => {
+      this.#held.delete(held);
+      this.#leave();
+    };
+    const held = new HeldLease(lease, { closed: this.#closed.signal, ended });
+    this.#held.add(held);
+    return held;
+  }
+
+  close(): Promise<void> {
+    return this.#closing ??= this.#close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(): Promise<void> {
+    this.#closed.abort(new DOMException("The session was closed", "AbortError"));
+    await this.#calls.ended();
+    const released = await Promise.allSettled([...this.#held].map((held) => held.release()));
+    await this.#closeConnection();
+    for (const outcome of released) if (outcome.status === "rejected") throw outcome.reason;
+  }
+
+  /** Returns the connected client. Opens another session when the servers have ended this one. */
+  async #connected(limit: CallLimit): Promise<{ readonly zk: ZooKeeper; readonly root: string }> {
+    for (;;) {
+      const connection = this.#connection ??= new SessionConnection(this.#options, this.clock);
+      try {
+        const { root, connectTimeoutMs } = await abortable(connection.servers, limit.signal);
+        const { signal } = limit.waiting;
+        using connecting = startCallDeadline(this.clock, limit.limitsConnecting ? connectTimeoutMs : undefined, {
+          signal,
+        });
+        const zk = await abortable(connection.opened, connecting.signal);
+        if (!zk.session.ended.aborted) return { zk, root };
+      } catch (thrown) {
+        if (this.#connection === connection && connection.hasFailed) this.#connection = null;
+        throw thrown;
+      }
+      if (this.#connection === connection) this.#connection = null;
+    }
+  }
+
+  #enter(): void {
+    this.#users++;
+    this.#cancelIdle();
+  }
+
+  #leave(): void {
+    this.#users--;
+    if (this.#users > 0 || this.#connection === null) return;
+    this.#cancelIdle = this.clock.startTimer(idleMs, () => void this.#closeConnection());
+  }
+
+  async #closeConnection(): Promise<void> {
+    this.#cancelIdle();
+    const connection = this.#connection;
+    this.#connection = null;
+    await connection?.close();
+  }
+
+  #timeoutError(what: string, cause: WaitTimeout, isUnknown: boolean): BatonError {
+    const why = `no server responded within ${formatDuration(cause.waitMs)}${this.#connection?.describe() ?? ""}`;
+    return isUnknown
+      ? new BatonError("OUTCOME_UNKNOWN", `The outcome is unknown: ${what}: ${why}`, { cause })
+      : new BatonError("UNREACHABLE", `Cannot ${what}: ${why}`, { cause });
+  }
+}
+
+/** A connection to the servers that is being opened, or open. */
+class SessionConnection {
+  readonly servers: Promise<{ readonly root: string; readonly connectTimeoutMs: number | undefined }>;
+  readonly opened: Promise<ZooKeeper>;
+  /** True: it will never be open. */
+  hasFailed = false;
+  readonly #clock: Clock;
+  readonly #stop = new AbortController();
+  readonly #report = new ConnectReport();
+  #hint = "";
+
+  constructor(options: SessionOptions, clock: Clock) {
+    this.#clock = clock;
+    const { signal } = this.#stop;
+    const reading = readSessionServers(options, signal);
+    this.servers = reading.then(({ root, connect: { connectTimeoutMs, retries, unreachableHint } }) => {
+      if (unreachableHint !== undefined) this.#hint = `; ${unreachableHint}`;
+      return {
+        root,
+        connectTimeoutMs: connectTimeoutMs ?? (retries === undefined ? connectTimeoutMsDefault : undefined),
+      };
+    });
+    this.opened = reading.then((servers) => this.#open(servers));
+    for (const failing of [this.servers, this.opened]) failing.catch(() => this.hasFailed = true);
+  }
+
+  /** Returns why it is not open, for a message; empty when it is not known. */
+  describe(): string {
+    const why = this.#report.describe(this.#clock.now());
+    return `${why === "" ? "" : `: ${why}`}${this.#hint}`;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new DOMException("The session was closed", "AbortError"));
+    const zk = await this.opened.catch(() => null);
+    await zk?.close();
+  }
+
+  /** Connects without a time limit: each call has its own. */
+  async #open({ connect: options }: CoordinationServers): Promise<ZooKeeper> {
+    const { signal } = this.#stop;
+    const connectTimeoutMs = Number.MAX_SAFE_INTEGER;
+    return await connect({ ...options, connectTimeoutMs, clock: this.#clock, report: this.#report, signal });
+  }
+}
+
+/**
+ * Returns SESSION_EXPIRED when the servers have ended the session, else null. `what` could not be done: `acquire lock
+ * "a"`.
+ */
+function sessionExpiredError(what: string, { session }: ZooKeeper, cause: unknown): BatonError | null {
+  if (!isSessionEndError(session.ended.reason)) return null;
+  const why = "the servers have ended its session, because they received nothing from it for the session timeout";
+  return new BatonError("SESSION_EXPIRED", `Cannot ${what}: ${why}`, { cause });
+}
+
+function guardedWait(waiting: CallServers["waiting"]): Pick<CallServers, "waiting" | "guard"> {
+  const failed = new AbortController();
+  return {
+    waiting: { ...waiting, signal: anyAbortSignal(waiting.signal, failed.signal) },
+    guard: ({ onWaiting }) => {
+      if (onWaiting === undefined) return {};
+      return {
+        onWaiting: (status) => {
+          try {
+            onWaiting(status);
+          } catch (thrown) {
+            failed.abort(thrown);
+          }
+        },
+      };
+    },
+  };
+}
+
+interface CallLimit extends Deadline {
+  readonly waiting: CallServers["waiting"];
+  /** Connecting has the session's own limit. */
+  readonly limitsConnecting: boolean;
+}
+
+/** Returns one time limit for a whole call: connecting and waiting. Without a time, only connecting is limited. */
+function callLimit(clock: Clock, wait: CallOptions["wait"], signal: AbortSignal): CallLimit {
+  const sinceMs = clock.now();
+  const isTry = wait === "none" || (typeof wait === "number" && wait <= 0);
+  const isForever = wait === "forever" || wait === Infinity;
+  const limitMs = typeof wait === "number" && !isTry && !isForever ? wait : undefined;
+  const limit = startCallDeadline(clock, limitMs, { signal });
+  return {
+    ...limit,
+    limitsConnecting: limitMs === undefined && !isForever,
+    waiting: { ...(isTry ? { wait: "none" } : {}), signal: limit.signal, sinceMs },
+  };
+}
+
+/** Describes this process for others that read a lock. */
+export function ownInfo(reason = ""): HolderInfo {
+  const { argv: [, program], argv0, pid } = process;
+  return { host: hostname(), pid, user: ownUserName(), argv0: basename(program ?? argv0), reason };
+}
