@@ -97,6 +97,7 @@ export async function readSessionServers(options: SessionOptions, signal: AbortS
   const { env } = process;
   const sources = { flags, env, files: await readConfigFiles(loadAllSettings, { env }) };
   const values = resolveSettings(connectionSettings, sources);
+  if (values.servers === undefined) await warnOfVariables();
   try {
     const servers = readCoordinationServers(values, sources, { signal });
     if (servers.connect.startServer === undefined) return servers;
@@ -155,6 +156,18 @@ export async function loadAllSettings(): Promise<SettingTable> {
   ]);
   return { ...coordinationSettings, ...poolComponentSettings, ...pubsubSettings, ...retrySettings };
 }
+
+/** Warns of a misspelled variable: without servers, a lock excludes only processes of this user on this machine. */
+async function warnOfVariables(): Promise<void> {
+  if (!Object.keys(process.env).some((name) => name.startsWith("BATON_"))) return;
+  const { unknownVariables } = await import("../base/config/unknown_variables.ts");
+  for (const sentence of unknownVariables(process.env, await loadAllSettings(), { onlySimilar: true })) {
+    if (!warned.has(sentence)) process.emitWarning(sentence, "BatonWarning");
+    warned.add(sentence);
+  }
+}
+
+const warned = new Set<string>();
 
 /** Returns the command that runs keeper_process.ts with the runtime of this process. */
 function keeperCommand(): string[] {

@@ -77,7 +77,7 @@ for (const kind of backends) {
       ]);
     });
 
-    test("a list that is asked for is asked again, while others wait; what cannot be an item begins nothing", async () => {
+    test("a list that is asked for is asked again, while others wait; an invalid item begins nothing", async () => {
       const lists = [["a"], ["a", "b"], []];
       const held: boolean[] = [];
       const worked: string[] = [];
@@ -94,7 +94,7 @@ for (const kind of backends) {
       expect(worked).toEqual(["a", "b"]);
     });
 
-    test("a pool that is busy, a signal, and a closed session have their own names; what runs is waited for", async () => {
+    test("a busy pool, a signal, and a closed session have their own names; what runs is waited for", async () => {
       const listing = Promise.withResolvers<string[]>();
       const asked = Promise.withResolvers<void>();
       const first = run(() => {

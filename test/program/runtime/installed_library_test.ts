@@ -154,6 +154,19 @@ for (const { name: runtime, command, programs: kind } of runtimes) {
       expect(runText(text)).toEqual({ code: 0, out: "true\n", err: "" });
     });
 
+    test("a misspelled variable is reported, because the lock is local without it", () => {
+      const text = `
+        import process from "node:process";
+        import { lock } from "@baton-locks/baton";
+        process.env.BATON_SERVER = "zk1:2181";
+        await lock("nightly", () => console.log("local"));
+        await lock("nightly", () => {});
+      `;
+      const { out, err } = runText(text);
+      expect(out).toBe("local\n");
+      expect(err.match(/BATON_SERVER: baton has no such variable, did you mean "BATON_SERVERS"/g)).toHaveLength(1);
+    });
+
     test("an import of any entry prints nothing", () => {
       const text = ["", "/pubsub", "/retry"].map((entry) => `import "@baton-locks/baton${entry}";`).join("\n");
       const plain = command.filter((word) => !word.startsWith("--disable-warning"));
