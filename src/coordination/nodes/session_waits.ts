@@ -142,7 +142,7 @@ export async function waitForFreshSessionLease(session: ZooKeeperSession, { cloc
 /** Minimum session timeout in milliseconds. A shorter session leaves no time to reconnect and to stop a command. */
 export const sessionTimeoutMsMin = 2000;
 
-/** What an attempt to acquire a lock and one to enter a barrier do differently. */
+/** Steps in which acquiring a lock and entering a barrier differ. */
 export interface AcquisitionSteps<Outcome, Held> {
   /** The message for a session timeout below the minimum. */
   shortTimeoutMessage(timeoutMs: number): string;
@@ -171,7 +171,7 @@ export async function runAcquisition<Outcome, Held>(
     readonly signal: AbortSignal | undefined;
     /** Start of the wait on the clock. */
     readonly startedMs: number;
-    /** Without it, the wait has no limit. */
+    /** Undefined for a wait without a limit. */
     readonly waitMs: number | undefined;
   },
 ): Promise<Held> {

@@ -51,7 +51,7 @@ export class RetryEngine {
   readonly #rows: RetryRows;
   readonly #rules: StoreRules;
   readonly #random: () => number;
-  /** Which part of the store has a call. */
+  /** The part of the store that has a call. */
   readonly #parts = new Map<StoreMethod, object>();
 
   constructor(rows: RetryRows, rules: StoreRules, random: () => number = Math.random) {

@@ -1,8 +1,8 @@
 /**
  * The rows of a message store, as the engine sees them. The engine decides; through these interfaces it reads and
  * writes what is stored. `sqlite/sqlite_rows.ts` implements them for a folder: an answer is there immediately, and all
- * that a call does is one transaction. `postgres/postgres_rows.ts` implements them for a database that processors share:
- * an answer is a promise, each write is a transaction of its own, and other processes write in between.
+ * that a call does is one transaction. `postgres/postgres_rows.ts` implements them for a database that processors
+ * share: an answer is a promise, each write is a transaction of its own, and other processes write in between.
  */
 import type { DatabaseRow } from "../../base/storage/sql_row.ts";
 import type { Answer } from "../../base/support/steps.ts";

@@ -6,7 +6,7 @@ import type { StoreRules } from "../store_rules.ts";
 import type { CommandStore, StoreMethod, StoreMethods } from "../store_methods.ts";
 import { SqliteRows } from "./sqlite_rows.ts";
 
-/** Its calls are asynchronous as those of stores on other machines are; each is done when it returns. */
+/** A message store in a folder of this machine. Each call is done when it returns its promise. */
 export class DirectStore implements CommandStore {
   readonly #database: RetryDatabase;
   readonly #engine: RetryEngine;
