@@ -9,8 +9,8 @@ type StartLimits = Readonly<Record<string, { readonly modules: number; readonly 
  * first.
  */
 const limits: StartLimits = {
-  "commands/command_line.ts": { modules: 122, kilobytes: 402 },
-  "src/base/process/guard/guard_main.ts": { modules: 11, kilobytes: 46 },
+  "commands/command_line.ts": { modules: 122, kilobytes: 401 },
+  "src/base/process/guard/guard_main.ts": { modules: 10, kilobytes: 45 },
 };
 
 /** Returns the files that this one loads when it starts, without types and `import()`. */
