@@ -82,7 +82,7 @@ describe("a component's section", () => {
     "[pool.component.export]",
     "simultaneous = 2",
     "jops = 2",
-    'total = "2"',
+    'total = "two"',
     "command = []",
     'done_ttl = "soon"',
     "[pool.component]",
@@ -136,10 +136,10 @@ describe("a component's section", () => {
     writeFileSync(session.path("pool.toml"), source.join("\n"));
     const { code, stderr } = await session.run('"$baton" config check --config pool.toml');
     expect([code, stderr.trim().split("\n")]).toEqual([78, [
-      'baton: pool.toml, line 5: pool.component.a.b.jobs = {"x":1} is not a whole number without quotation marks',
+      'baton: pool.toml, line 5: pool.component.a.b.jobs = {"x":1} is not a whole number',
       'baton: pool.toml, line 8: there is no setting "pool.component.export.simultaneous"',
       'baton: pool.toml, line 9: there is no setting "pool.component.export.jops", did you mean "pool.component.export.jobs"?',
-      'baton: pool.toml, line 10: pool.component.export.total = "2" is not a whole number without quotation marks',
+      'baton: pool.toml, line 10: pool.component.export.total: "two" is not a whole number from 1 to 1000000',
       'baton: pool.toml, line 11: pool.component.export.command: "[]" is not a shell command, or an array that begins with a program',
       'baton: pool.toml, line 12: pool.component.export.done_ttl: "soon" is not a duration: write seconds, or a number with a unit, such as 250ms, 5m or 2h',
       "baton: pool.toml, line 14: pool.component.broken = 1 is not a section: write it as [SECTION] with settings below it",

@@ -41,7 +41,7 @@ test("words in the wrong place, unknown or missing", async () => {
     ["check x", "it checks the lock of the command that runs it"],
     ["check", "There is no lock to check"],
     ["doctor x", "baton doctor takes no names"],
-    ["config", "baton config takes check or show, but none was given"],
+    ["config", "baton config takes check, show, init or schema, but none was given"],
     ["config chek", 'not "chek", did you mean "check"?'],
     ["completion", "baton completion needs a shell: bash, zsh or fish"],
     ["completion sh", "takes bash, zsh or fish"],
@@ -73,11 +73,11 @@ test("words in the wrong place, unknown or missing", async () => {
 
 test("a host that nobody knows cannot be listened at, and that is said", async () => {
   const why = ": the name nowhere.invalid cannot be resolved to an address; check /etc/hosts\n";
-  const words = "--data-dir unknown --idle-exit 1ms";
+  const words = "--data-dir unknown --idle-exit 1ms --insecure";
   await expectRefused(`keeper ${words} --listen nowhere.invalid:1`, 73, `on nowhere.invalid:1${why}`);
   await expectRefused(`keeper ${words} --metrics-listen nowhere.invalid:1`, 73, `nowhere.invalid:1${why}`);
-  await expectRefused("forward x --listen nowhere.invalid:1", 73, `on nowhere.invalid:1${why}`);
-  await expectRefused("pubsub proxy --listen tcp://nowhere.invalid:1", 73, why);
+  await expectRefused("forward x --insecure --listen nowhere.invalid:1", 73, `on nowhere.invalid:1${why}`);
+  await expectRefused("pubsub proxy --insecure --listen tcp://nowhere.invalid:1", 73, why);
 });
 
 test("a name that cannot be one is refused before anything is asked or started", async () => {
@@ -112,7 +112,7 @@ test("servers that are not there: what was tried, what happened, and who named t
 
 test("what cannot be listened at says why", async () => {
   await expectRefused("forward x --listen unix:/none/x.sock", 73, "unix:/none/x.sock: the folder does not exist");
-  await expectRefused("forward x --listen 192.0.2.1:0", 73, "this machine has no such address");
+  await expectRefused("forward x --insecure --listen 192.0.2.1:0", 73, "this machine has no such address");
 });
 
 test("nothing to see is said on stderr, and not with -q", async () => {

@@ -279,7 +279,7 @@ describe("mistakes are told in words", () => {
     ["serve", 64, "serve needs --url"],
     ["serve --url backend:9000", 64, "use http: or https:"],
     ["serve --url http://b/ --listen nowhere", 64, 'Cannot listen on "nowhere"'],
-    ["serve --url http://b/ --listen 192.0.2.1:80", 73, "Cannot listen at 192.0.2.1:80"],
+    ["serve --url http://b/ --insecure --listen 192.0.2.1:80", 73, "Cannot listen at 192.0.2.1:80"],
     ["run --url 'not a url'", 64, '"not a url" is not a URL'],
     ["run --url http://b/ --header nonsense", 64, '"nonsense" is not a header'],
   ];
