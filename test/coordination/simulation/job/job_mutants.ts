@@ -289,7 +289,7 @@ export const jobMutants: readonly Mutant[] = [
       from: 'this.#stopReason ?? (lease.isHeld() ? null : "lost");',
       to: "this.#stopReason;",
     }],
-    kinds: ["wrong ending"],
+    kinds: ["wrong ending", "process outlived its lock"],
     faults: "test/world/found/release_of_a_lost_lock.json",
     seeds: 1,
   },
