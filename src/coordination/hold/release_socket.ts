@@ -12,7 +12,6 @@ import { basename } from "node:path";
 import process from "node:process";
 import { BatonError, errnoName, errorReason } from "../../base/errors.ts";
 import { isSameProcessAlive, type ProcessIdentity, readProcess } from "../../base/process/proc/process_table.ts";
-import { clearSocketPath } from "../../base/sockets/clear_socket_path.ts";
 import type { Connection } from "../../base/sockets/connection.ts";
 import { dial } from "../../base/sockets/dial.ts";
 import { listen } from "../../base/sockets/listen.ts";
@@ -196,6 +195,7 @@ async function removeLeftFiles(folder: string): Promise<void> {
   for (const name of readdirSync(folder)) {
     const owner = parseReleaseSocketPath(name);
     if (owner === null || isSameProcessAlive(owner.holder)) continue;
+    const { clearSocketPath } = await import("../../base/sockets/clear_socket_path.ts"); // few calls need it
     await clearSocketPath(`${folder}/${name}`).catch(() => {}); // a process listens there
   }
 }
