@@ -6,20 +6,20 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import process from "node:process";
 import { commandLoaders, loadProductSettings, products } from "../commands/products.ts";
-import { commonCommandSettings } from "../commands/command.ts";
 import { exitCodeTable, signalMeaning } from "../src/base/exit_codes.ts";
 import { groupCommandFamilies } from "../commands/program/help/command_families.ts";
 import { commandPage } from "../commands/program/help/command_page.ts";
 import { loadHelpTopics } from "../commands/program/help/help_topics.ts";
-import { flagWithPlaceholder, optionHelpEntries, writtenDefault } from "../commands/option_text.ts";
+import type { HelpEntry } from "../commands/help_page.ts";
+import { flagWithPlaceholder, writtenDefault } from "../commands/option_text.ts";
 import { lockCommandVariables, messageCommandVariables } from "../src/base/config/child_variables.ts";
-import { isPerSectionKey, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
+import { isPerSectionKey, type Setting, toVariableName } from "../src/base/config/setting.ts";
 import { httpProxyVariables, unusedTlsVariables } from "../src/base/config/http_settings.ts";
 import { stateVariables } from "../src/base/support/home_folder.ts";
 import { colorVariables } from "../src/base/terminal/color.ts";
 import { alertRules, alertRulesFile } from "./docs/alert_rules.ts";
 import { dashboardFile } from "./docs/dashboard.ts";
-import { jsonPage } from "./docs/json_page.ts";
+import { jsonPage, jsonSchemaFiles } from "./docs/json_page.ts";
 import { type ProofFigures, proofTables, replaceProofTables } from "./docs/proof_figures.ts";
 import {
   commandPagePath,
@@ -29,6 +29,7 @@ import {
   markdownCode,
   markdownPage,
   markdownTable,
+  withoutSharedOptions,
 } from "./docs/markdown.ts";
 
 if (process.argv.includes("--help")) {
@@ -38,7 +39,6 @@ if (process.argv.includes("--help")) {
 
 const folder = join(import.meta.dirname ?? ".", "../docs");
 const known = await loadProductSettings();
-const settings: SettingTable = known.all;
 const helpTopics = await loadHelpTopics(products, known);
 
 function exitCodesPage(): string {
@@ -52,93 +52,104 @@ function exitCodesPage(): string {
   );
 }
 
-const environmentLead =
-  "An empty variable counts as not set. Each command prints a warning about a variable `BATON_…` that is not " +
-  "on this page, and `baton config check` exits with 78: it is usually a typing error.";
+const settingsLead =
+  "The value of a setting is taken from the first of: the command line, the environment variable, the file given " +
+  "with `--config` or else `$XDG_CONFIG_HOME/baton/config.toml` (`~/.config/baton/config.toml` without that " +
+  "variable), `/etc/baton/config.toml`, the default. Files are TOML. `baton config check` lists mistakes, " +
+  "`baton config show --origin` the origin of each value.";
 
-function environmentPage(): string {
-  const read = Object.values(settings).flatMap(({ key, help, secret }) =>
-    key === undefined
-      ? []
-      : [[markdownCode(toVariableName(key)), markdownCode(key), help + (secret === true ? " (a secret)" : "")]]
-  );
+const settingsRules = [
+  "- The variable of a key is `BATON_` and the key in capitals, with `_` for each dot: `lock.kill_after` is " +
+  "`BATON_LOCK_KILL_AFTER`. An empty variable counts as not set. An unknown `BATON_…` variable is reported.",
+  "- A duration is a number of seconds, or has a unit (`250ms`, `5m`, `2h`, `1d`); a size has a unit (`64KiB`).",
+  "- A key with NAME has a section for each name, such as `[pool.component.import]`; it has no variable.",
+  "- Variables with secrets are removed from the environment of commands, unless `--pass-auth` is given.",
+];
+
+function settingsPage(): string {
+  const inFiles = Object.values<Setting<unknown>>(known.inFiles).flatMap((setting) => {
+    const { key } = setting;
+    if (key === undefined) return [];
+    // What the name of the variable does not say.
+    const wanted = `BATON_${key.replaceAll(".", "_").toUpperCase()}`;
+    const other = isPerSectionKey(key) || toVariableName(key) === wanted ? "" : ` (${toVariableName(key)})`;
+    return [[
+      markdownCode(key),
+      markdownCode(flagWithPlaceholder(setting)),
+      setting.help + other,
+      writtenDefault(setting),
+    ]];
+  });
   const rows = (variables: Readonly<Record<string, string>>) =>
     Object.entries(variables).map(([name, meaning]) => [markdownCode(name), meaning]);
-  return markdownPage("Environment", environmentLead, [
-    "## Read by baton",
+  return markdownPage("Settings", settingsLead, [
+    ...settingsRules,
     "",
-    ...markdownTable(["variable", "file key", "meaning"], read),
+    ...markdownTable(["file key", "flag", "meaning", "default"], inFiles),
     "",
-    "Variables with secrets are removed from the environment of commands, unless `--pass-auth` is given.",
+    "## Other variables that baton reads",
     "",
-    "## State",
+    ...markdownTable(["variable", "meaning"], [
+      ...rows(stateVariables),
+      ...rows(colorVariables),
+      ...rows(httpProxyVariables),
+    ]),
     "",
-    ...markdownTable(["variable", "meaning"], rows(stateVariables)),
+    "`baton version --verbose` prints all paths in use. Requests to this machine use no proxy. " +
+    `${unusedTlsVariables.map((name) => `\`${name}\``).join(", ")} have no effect.`,
     "",
-    "`baton version --verbose` prints all paths in use.",
-    "",
-    "## Colors",
-    "",
-    "The output has colors on terminals only.",
-    "",
-    ...markdownTable(["variable", "meaning"], rows(colorVariables)),
-    "",
-    "## Proxies",
-    "",
-    "Read by the commands that send requests: `retry-processor` `call --url`, `run` and `serve`. " +
-    "Requests to this machine (`localhost`, 127.0.0.0/8, ::1, 0.0.0.0, ::) use no proxy.",
-    "",
-    ...markdownTable(["variable", "meaning"], rows(httpProxyVariables)),
-    "",
-    `${
-      unusedTlsVariables.map((name) => `\`${name}\``).join(", ")
-    }, which other programs obey, have no effect: each TLS connection checks ` +
-    "certificates by the authorities of its `…-ca` option or setting, else by those of the system and of the runtime.",
-    "",
-    "## Set for commands",
+    "## Variables of commands",
     "",
     ...markdownTable(["variable", "meaning"], rows(lockCommandVariables)),
     "",
-    "## Set for commands that process a message",
+    "Commands that process a message have these, too:",
     "",
     ...markdownTable(["variable", "meaning"], rows(messageCommandVariables)),
   ]);
 }
 
-function configurationPage(): string {
-  const rows = Object.values<Setting<unknown>>(known.inFiles).flatMap((setting) => {
-    const { key } = setting;
-    if (key === undefined) return [];
-    const variable = isPerSectionKey(key) ? null : toVariableName(key);
-    return [[
-      markdownCode(key),
-      markdownCode(flagWithPlaceholder(setting)),
-      markdownCode(variable),
-      setting.help,
-      writtenDefault(setting),
-    ]];
-  });
+/** An option that at least this many commands have with one meaning is described once, on a page of its own. */
+const sharedFrom = 3;
+
+const commandHelp = (await Promise.all(Object.values(commandLoaders).map((load) => load()))).map(commandPage);
+
+/** The options of all commands by term, meaning and default, with the heading of their group and their number. */
+const options = new Map<string, { readonly heading: string; readonly entry: HelpEntry; count: number }>();
+const optionKey = ({ term, meaning, standard }: HelpEntry) => JSON.stringify([term, meaning, standard]);
+for (const { blocks } of commandHelp) {
+  let heading = "";
+  for (const block of blocks) {
+    if (block.kind === "heading") heading = block.text;
+    for (const entry of block.kind === "entries" ? block.entries : []) {
+      const found = options.get(optionKey(entry)) ?? { heading, entry, count: 0 };
+      found.count++;
+      options.set(optionKey(entry), found);
+    }
+  }
+}
+const isShared = (entry: HelpEntry) => (options.get(optionKey(entry))?.count ?? 0) >= sharedFrom;
+
+function sharedOptionsPage(): string {
+  const shared = [...options.values()].filter(({ count }) => count >= sharedFrom);
+  const headings = [...new Set(shared.map(({ heading }) => heading))];
   return markdownPage(
-    "Configuration",
-    "The value of a setting is taken from the first of: the command line, the environment variable, the file " +
-      "given with `--config` or else `$XDG_CONFIG_HOME/baton/config.toml` (`~/.config/baton/config.toml` without " +
-      "that variable), `/etc/baton/config.toml`, the default. Files are TOML. `baton config check` lists the " +
-      "mistakes in a file, `baton config show --origin` the origin of each value. A file has what several calls or " +
-      "processes share; what belongs to one of them is an option only. A duration is a number of " +
-      "seconds, or has a unit (`250ms`, `5m`, `2h`); a size has a unit (`64KiB`). A key with NAME has a section " +
-      "for each name that you choose, such as `[pool.component.import]`; it has no variable.",
-    markdownTable(["file key", "flag", "variable", "meaning", "default"], rows),
+    "Shared options",
+    "Several commands have these options, with one meaning. The page of a command names those that it has.",
+    headings.flatMap((heading) => [
+      `## ${heading}`,
+      "",
+      ...helpEntryTable("option", shared.filter((one) => one.heading === heading).map(({ entry }) => entry)),
+      "",
+    ]).slice(0, -1),
   );
 }
 
 /** Returns the page of each command, by its path below docs. */
-async function commandPages(): Promise<Record<string, string>> {
-  const commands = await Promise.all(Object.values(commandLoaders).map((load) => load()));
-  return Object.fromEntries(
-    commands.map((
-      command,
-    ) => [commandPagePath(command.name), helpPageMarkdown(commandPage(command), commandPagePath(command.name))]),
-  );
+function commandPages(): Record<string, string> {
+  return Object.fromEntries(commandHelp.map((page) => {
+    const path = commandPagePath(page.name);
+    return [path, helpPageMarkdown(withoutSharedOptions(page, isShared), path)];
+  }));
 }
 
 async function commandsPage(): Promise<string> {
@@ -151,18 +162,14 @@ async function commandsPage(): Promise<string> {
       return [`## ${heading}`, "", ...markdownTable(["command", "what it does"], rows), ""];
     }),
   );
-  const topics = Object.entries(helpTopicPaths).map(([topic, path]) => `[${topic}](${path})`).join(", ");
+  const paths = new Map(Object.entries(helpTopicPaths).map(([topic, path]) => [path, topic]));
+  const topics = [...paths].map(([path, topic]) => `[${topic}](${path})`).join(", ");
   return markdownPage(
     "Commands",
-    "One page for each command: what it does, all options, examples. `baton COMMAND -h` prints the main options, " +
+    "One page for each command: what it does, its options, examples. `baton COMMAND -h` prints the main options, " +
       "`baton COMMAND --help` all of them, `man baton-COMMAND` the same where the man pages are installed. " +
-      `Settings that many commands share: ${topics}.`,
-    [
-      ...families.flat(),
-      "## Options of all commands",
-      "",
-      ...helpEntryTable("option", optionHelpEntries(commonCommandSettings)),
-    ],
+      `Common topics: [shared options](shared_options.md), ${topics}.`,
+    families.flat().slice(0, -1),
   );
 }
 
@@ -174,12 +181,12 @@ function proofPage(): string {
 const pages: Record<string, string> = {
   "proof.md": proofPage(),
   "exit_codes.md": exitCodesPage(),
-  "environment.md": environmentPage(),
-  "configuration.md": configurationPage(),
+  "settings.md": settingsPage(),
+  "shared_options.md": sharedOptionsPage(),
   "examples/grafana_dashboard.json": dashboardFile(),
   "examples/prometheus_rules.yml": alertRulesFile(alertRules),
   "commands.md": await commandsPage(),
-  ...await commandPages(),
+  ...commandPages(),
   ...Object.fromEntries(
     ["connection", "times"].flatMap((topic) => {
       const path = helpTopicPaths[topic] ?? "";
@@ -189,18 +196,24 @@ const pages: Record<string, string> = {
   ),
   "json.md": markdownPage(
     "JSON",
-    "`--json` prints one object, in one line; `leader --watch` one in each line. Every object has a `version`: " +
-      "fields may be added to a version, so ignore those you do not know; nothing is taken away or changes its " +
-      "meaning without another number. Tokens, sessions and transactions have 64 bits and are decimal texts; " +
-      "durations are milliseconds. What is for people (`what`, `message`) may change its words. Exit codes are the " +
-      "same with and without `--json`, and a failure (64 and up) prints a sentence on stderr and mostly no object.",
+    "`--json` prints one object, in one line; `--watch` one in each line. Every object has a `version`. Fields may " +
+      "be added to a version, so ignore those you do not know; no field is removed or changes its meaning without a " +
+      "new version. Tokens, sessions and transactions have 64 bits and are decimal texts; durations are " +
+      "milliseconds. Texts for people (`what`, `message`) may change. Exit codes are the same with and without `--json`; a failure " +
+      "(64 and up) prints a sentence on stderr, and mostly no object. Each object has a JSON Schema.",
     jsonPage(markdownTable),
   ),
+  ...jsonSchemaFiles(),
 };
 
 const checkOnly = process.argv.includes("--check");
-mkdirSync(join(folder, "commands"), { recursive: true });
-const written = [...Object.keys(pages), ...readdirSync(join(folder, "commands")).map((name) => `commands/${name}`)];
+/** Folders that have written pages only. */
+const writtenFolders = ["commands", "schema"];
+for (const name of writtenFolders) mkdirSync(join(folder, name), { recursive: true });
+const written = [
+  ...Object.keys(pages),
+  ...writtenFolders.flatMap((inside) => readdirSync(join(folder, inside)).map((name) => `${inside}/${name}`)),
+];
 for (const name of new Set(written)) {
   const path = join(folder, name);
   const text = pages[name];

@@ -12,6 +12,7 @@ import { checkFoldersLeft } from "./tidy/folders_left.ts";
 import { checkBreaks, checkCycles, checkDependencies, checkFileNames, checkPlaces } from "./tidy/layers.ts";
 import { checkComments, checkTypeNames, checkWords } from "./tidy/language.ts";
 import { checkFileShape, checkLinks, checkMachinePaths, checkTasks, checkWaits } from "./tidy/shape.ts";
+import { checkAudience, checkExactlyOnce, checkPhrases, checkWordBudgets } from "./tidy/pages.ts";
 import type { Finding, SourceFile } from "./tidy/source_file.ts";
 import { checkStartLimits } from "./tidy/start.ts";
 import { checkColumns, checkFunctionNames, checkLineSavers } from "./tidy/style.ts";
@@ -83,7 +84,7 @@ async function taskStarts(): Promise<Outcome> {
 }
 
 const sources = read("commands", "src", "test", "scripts").filter((file) => /\.tsx?$/.test(file.path));
-const pages = ["README.md", "CHANGELOG.md"].filter((name) => existsSync(name));
+const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"].filter((name) => existsSync(name));
 const texts = [...sources, ...read("docs"), ...pages.map((path) => ({ path, text: readFileSync(path, "utf8") }))];
 
 const shellScripts = read("scripts").filter(({ path, text }) => path.endsWith(".sh") || text.startsWith("#!/bin/sh"));
@@ -104,6 +105,10 @@ const outcomes = [
   rule("type names", checkTypeNames(product)),
   rule("comments", product.flatMap(checkComments)),
   rule("words", [...product, ...prose].flatMap(checkWords)),
+  rule("word budgets of pages", checkWordBudgets(prose)),
+  rule("phrases of pages", prose.flatMap(checkPhrases)),
+  rule("limit of exactly once", prose.flatMap(checkExactlyOnce)),
+  rule("links of guides", prose.flatMap(checkAudience)),
   rule("no literal sleeps", sources.flatMap(checkWaits)),
   rule("no machine paths", texts.filter((file) => !file.path.endsWith("tidy_test.ts")).flatMap(checkMachinePaths)),
   rule("links", texts.flatMap((file) => checkLinks(file, readPlace))),

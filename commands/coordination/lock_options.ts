@@ -59,7 +59,7 @@ const flags = {
   }),
   reason: flagSetting("--reason", textType("text"), {
     basic: true,
-    help: "purpose of the lock; others read it with baton who",
+    help: "why you take the lock; shown by baton who",
   }),
   maxHold: flagSetting("--max-hold", durationType({ minMs: 1 }), {
     group: "command",
@@ -72,8 +72,8 @@ const flags = {
   }),
   onBusyFor: flagSetting("--on-busy-for", textType("duration command"), {
     group: "waiting",
-    help: "if the lock has been held this long, run the command once for this hold over all hosts, as in '1h " +
-      "./tell.sh'; it may take 30s",
+    help: "when the lock has been held this long, run this command, once per hold on one host; limit 30s. " +
+      "Example: '1h ./tell.sh'",
   }),
   leaveRunning: toggleSetting("--leave-running", {
     aliases: "-o, --close",
@@ -86,30 +86,29 @@ const flags = {
 /** Settings for a lock that is taken with a tick of a schedule. */
 export const tickSettings = groupSettings("ticks", {
   tick: flagSetting("--tick", textType("schedule"), {
-    help: "run at most once for each time of this schedule, on whichever host calls first: five fields as in " +
-      "crontab(5), or a macro such as @daily; exit 81 if another host has the tick, or none is due",
+    help: "run at most once for each time of this schedule, on the host that calls first: five fields as in " +
+      "crontab(5), or @daily and the like; exit 81 if another host has the tick, or none is due",
   }),
   timezone: flagSetting("--timezone", textType("zone"), {
-    help: "time zone of the schedule, such as Europe/Berlin; the same on all hosts",
+    help: "time zone of the schedule on all hosts, such as Europe/Berlin",
     unset: "CRON_TZ, TZ, or the host's",
   }),
   jitter: flagSetting("--jitter", durationType({ maxMs: 24 * 3_600_000 }), {
     help: "delay the ticks by a time up to this, which depends on the name of the lock: the same on all hosts",
   }),
   catchUp: flagSetting("--catch-up", durationType({ maxMs: 30 * 24 * 3_600_000 }), {
-    help: "how long after its time a tick may begin, if no host called in time; at most 30d",
+    help: "start a tick up to this long after its time, if no host called earlier; at most 30d",
     unset: "a minute more than --skew",
   }),
   retry: flagSetting("--retry", integerType("count", { min: 1, max: 100 }), {
-    help: "try a tick again, up to N more times within --catch-up, if its command failed or its host died",
+    help: "repeat a tick up to N times within --catch-up, if its command failed or its host died",
   }),
   overlap: flagSetting("--overlap", choiceType(["skip", "wait"]), {
-    help: "if the lock is busy when a tick is due: leave the tick out, or wait and run the newest tick then",
+    help: "if the lock is busy when a tick is due: skip the tick, or wait and then run the newest one",
     unset: "skip, or wait with -w",
   }),
   skew: flagSetting("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
-    help: "maximum difference between the clocks of this host and of the servers; beyond it exit 78. A call may be " +
-      "this early",
+    help: "exit 78 if this host's clock differs from the servers' by more than this",
     default: 30_000,
   }),
   replaceSchedule: toggleSetting("--replace-schedule", {

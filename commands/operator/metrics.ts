@@ -56,8 +56,8 @@ export const metricsCommand = defineCommand({
   summary: "export the numbers of locks, elections, barriers, pools and ticks for Prometheus",
   usage: "[--listen ADDRESS | --textfile FILE] [options]",
   details: [
-    "Without --listen and --textfile it prints the metrics once. Holders and waiters are those of the moment of a " +
-    "reading. Numbers of ends, waiting and holding times come from the history: they are exact, and stay when this " +
+    "Without --listen and --textfile it prints the metrics once. Holders and waiters are counted at the moment of " +
+    "a reading. Numbers of ends, waiting and holding times come from the history: they are exact, and stay when this " +
     "program starts again, but only ticks and calls with --history (history.enabled in the configuration) are in " +
     "them.",
     "baton_up is 0 while the servers cannot be read. The names of a pool's items are counted together.",

@@ -27,7 +27,7 @@ import { printable } from "../../src/base/support/text.ts";
 
 export const pubsubClientCommand = defineCommand({
   name: "pubsub client",
-  summary: "subscribe to topics, put messages into them and get each of them exactly once",
+  summary: "subscribe to topics, put messages into them, and get each of them once",
   usage: "ID subscribe|unsubscribe|get|put|… TOPIC [PATH] [options]",
   details: [
     "put TOPIC PATH puts a message (- is stdin), and get TOPIC gets the next one; subscribe TOPIC and unsubscribe " +
@@ -37,12 +37,12 @@ export const pubsubClientCommand = defineCommand({
     "message. The ID may also be given by --id: put TOPIC PATH --id ID.",
     "Exit 0 of put: every current subscriber gets the message, once. Exit 76: the outcome is unknown and the message " +
     "is kept; put TOPIC --resume sends it again, and the server recognizes it. Exit 0 of get (or of ack, with --ack " +
-    "manual): the message never comes again; with any other code no message is lost. A newline (or NUL, --null) " +
+    "manual): the message is delivered; with any other code no message is lost. A newline (or NUL, --null) " +
     "follows each of several messages; a single one is printed unchanged.",
-    "--out-dir delivers exactly once, even if baton is killed at any moment. stdout and --exec deliver exactly once " +
-    "unless baton is killed between the delivery and its record: then the message comes again. --exec gets the " +
-    "message unchanged, BATON_MESSAGE_ID, BATON_TOPIC, and BATON_REDELIVERED, which is 1 for such a message. If the " +
-    "--exec command fails, get ends with its exit code, and the message comes again.",
+    "--out-dir delivers exactly once, even if baton is killed. If it is killed during a delivery to stdout or " +
+    "--exec, that message is delivered again. --exec gets the message unchanged, BATON_MESSAGE_ID, BATON_TOPIC, and " +
+    "BATON_REDELIVERED, which is 1 for such a message. If the command fails, get ends with its exit code, and the " +
+    "next get delivers the message again.",
     "The state of each client ID in a topic is a small file (--state-dir). One process uses it at a time; another " +
     "one waits up to --timeout and then exits with 75. If the state was lost or copied, exit 84 reports that a newer " +
     "session is known; the next call takes over.",

@@ -28,7 +28,7 @@ export const pubsubClientCommandSettings = {
     help: "get: run this shell command for each message, with the message as stdin; exit 0 acknowledges it",
   }),
   ack: flagSetting("--ack", choiceType(["auto", "manual"]), {
-    help: "get: manual: a message comes again until `ack TOPIC ID` acknowledges it",
+    help: "get: manual: deliver a message again until `ack TOPIC ID` acknowledges it",
     default: "auto",
   }),
   lines: toggleSetting("--lines", {

@@ -30,7 +30,7 @@ export const keygenCommand = defineCommand({
     "--force.",
     "Without FILE the whole pair is printed, including the secret key, for a program that stores secrets.",
     "The files are certificates as CZMQ (zcert) and PyZMQ (zmq.auth) write them, so that other ZeroMQ programs can " +
-    "use them. A secret key file that other users can read is refused wherever it is used (78).",
+    "use them. baton rejects a secret key file that other users can read (78).",
   ],
   examples: [
     ["baton pubsub keygen /etc/baton/server.key", "makes server.key and server.key.pub"],

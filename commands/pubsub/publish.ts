@@ -54,18 +54,18 @@ type PublishCall = CommandCall<typeof publishSettings>;
 
 export const publishCommand = defineCommand({
   name: "publish",
-  summary: "put messages into a topic, each exactly once",
+  summary: "publish messages to a topic; each is stored once",
   usage: "TOPIC MESSAGE… | TOPIC -|-f FILE [--lines] [options]",
   details: [
-    "Each MESSAGE is one message, without a newline; - is stdin, as one message, or with --lines each of its lines. " +
-    "Exit 0: every current subscriber gets each message, once. Exit 76: the outcome is unknown, and the messages are " +
-    "kept; publish TOPIC --resume sends them again, and each is stored once.",
-    "A topic keeps messages for its subscribers, and for no other client: subscribe first (baton subscribe TOPIC). " +
-    "If there is no subscriber, a message on stderr and --json say it; the exit code is 0.",
-    "Needs a server and a proxy: baton pubsub serve runs both for this machine. Without --id any number of calls run " +
-    "at the same time, each under its own client ID: USER@HOST.put-1, .put-2 … A FILE, --msg-id and --resume need " +
-    "what an earlier call has recorded; they use USER@HOST.put, one after the other for each topic (75 after " +
-    "--timeout). The long form is baton pubsub client ID put.",
+    "Each MESSAGE is one message, without a newline; - is stdin, as one message, or with --lines each of " +
+    "its lines. Exit 0: each message is stored, and every current subscriber will get it once. Exit 76: the " +
+    "outcome is unknown; publish TOPIC --resume sends the messages again, and each is stored once.",
+    "A topic stores messages only for clients that have subscribed: subscribe first (baton subscribe " +
+    "TOPIC). Without subscribers, messages are discarded; stderr and --json report that, and the exit code " +
+    "is 0.",
+    "Needs a server and a proxy: baton pubsub serve runs both for this machine. Without --id any number of " +
+    "calls run together, each under its own client ID. With -f, --msg-id and --resume they run one after " +
+    "the other for each topic (75 after --timeout). The long form is baton pubsub client ID put.",
   ],
   examples: [
     ["baton publish news 'disk db1 is full'", "one message"],

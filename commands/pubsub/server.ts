@@ -46,8 +46,8 @@ export const pubsubServerCommand = defineCommand({
     "new topic to the server with the fewest. The server prints a line on stderr when it serves, and runs until " +
     "SIGTERM, SIGINT or SIGHUP; a second signal ends it immediately.",
     "A topic has one owner, and keeps it while the server is offline: unavailable, never lost. The ID belongs to the " +
-    "data directory. A copy of a data directory, also on another machine, is refused (78) unless --moved says that " +
-    "the original is never served again.",
+    "data directory. A server rejects a copy of a data directory (78), unless --moved says that the original is " +
+    "never served again.",
     "With --store postgres://USER@HOST1,HOST2/DATABASE the topics are in a PostgreSQL database, which several " +
     "servers share: when one of them ends or dies, the others own its topics after its session. --migrate creates " +
     "the tables once. A database that may lose what it has committed is refused (78), and so is one in another " +
@@ -66,7 +66,7 @@ export const pubsubServerCommand = defineCommand({
     "to a new folder. Both work while the server runs.",
     "An older copy of a data directory (a backup, a snapshot, a machine that was reset) is refused (78): messages " +
     "would be lost or come twice, and IDs would be used again. If there is no newer copy, restore continues from it: " +
-    "messages, positions and counters are those of the copy, and everything later is lost. IDs and epochs continue " +
+    "messages, positions and counters are as in the copy, and everything later is lost. IDs and epochs continue " +
     "above all that were ever assigned, so that lost data is not confused with new data.",
   ],
   examples: [

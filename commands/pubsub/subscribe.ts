@@ -48,22 +48,24 @@ type SubscribeCall = CommandCall<typeof subscribeSettings>;
 
 export const subscribeCommand = defineCommand({
   name: "subscribe",
-  summary: "get the messages of a topic as they arrive, each exactly once",
+  summary: "receive the messages of a topic as they arrive, each once",
   usage: "TOPIC [--exec LINE | --out-dir FOLDER | --lines] [options]",
   details: [
-    "Subscribes, and delivers every message from then on, until a signal. The subscription stays: the next call " +
-    "continues after the last message that was delivered, so no message is lost while no subscriber runs. " +
-    "--unsubscribe ends it.",
-    "A message is delivered when it is printed, when it is a file in FOLDER, or when the command has exited with 0; " +
-    "then it never comes again. If the command fails, subscribe ends with its exit code, and the message comes again " +
-    "with the next call: a supervisor such as systemd can start it again. To try failing messages again by a " +
-    "schedule while others continue: baton retry-processor run --from-topic TOPIC --exec LINE.",
-    "--exec passes the message unchanged, with BATON_MESSAGE_ID, BATON_TOPIC, and BATON_REDELIVERED, which is 1 if " +
-    "baton was killed between an earlier run and its record.",
-    "Needs a server and a proxy: baton pubsub serve runs both for this machine. Without --id the subscription " +
-    "belongs to this user on this machine (USER@HOST). One process uses it at a time; another one waits up to " +
-    "--timeout, and then exits with 75. With an --id of its own it gets all messages, too. The long form is baton " +
-    "pubsub client ID subscribe, get, seek, pending …",
+    "Subscribes, and delivers every message from then on, until a signal. The subscription outlives the " +
+    "program: the next call continues after the last message that was delivered. --unsubscribe ends it.",
+    "A message is delivered when it is printed, saved in FOLDER, or its command has exited with 0. It is " +
+    "then never delivered again. The limit: if baton is killed during a delivery to --exec or stdout, that " +
+    "message is delivered again. With --out-dir each message is delivered exactly once. If the command " +
+    "fails, subscribe ends with its exit code, and the next call delivers the message again: let systemd " +
+    "restart it. To retry failing messages while others continue, use baton retry-processor run " +
+    "--from-topic TOPIC --exec LINE.",
+    "--exec passes the message unchanged on stdin, with BATON_MESSAGE_ID, BATON_TOPIC, and " +
+    "BATON_REDELIVERED, which is 1 if the command may already have run for this message: baton was killed " +
+    "before it could record the result.",
+    "Needs a server and a proxy: baton pubsub serve runs both for this machine. Without --id the " +
+    "subscription belongs to this user on this machine (USER@HOST). One process uses it at a time; another " +
+    "one waits up to --timeout, and then exits with 75. A process with its own --id is a separate " +
+    "subscriber and gets all messages.",
   ],
   examples: [
     ["baton subscribe news", "print each message, with a newline"],

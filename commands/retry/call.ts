@@ -25,8 +25,8 @@ export const retryCallCommand = defineCommand({
     "Runs the command with the stdin of baton. If it exits with 0, nothing is stored and the exit code is 0. If it " +
     "fails and may be retried, its arguments, its working directory and its stdin are stored, but not its " +
     "environment; then the exit code is 75: accepted, not delivered yet. baton retry-processor run tries it again.",
-    "An exit code that does not improve by repetition (64, 65, 77, 78, 126, 127, or --no-retry-on) makes it a dead " +
-    "letter immediately and is passed on. If the message cannot be stored, stderr says NOT STORED and the " +
+    "Exit codes that a retry cannot fix (64, 65, 77, 78, 126, 127; see --no-retry-on) make the call a dead letter " +
+    "immediately; call exits with the same code. If the message cannot be stored, stderr says NOT STORED and the " +
     "command's exit code is passed on, or 74 if it is 75; 85 if the store is full; MAY BE STORED and 76 if the " +
     "disk fails while it is stored.",
     "--url sends stdin as a request instead. A response with 2xx is printed on stdout, with exit code 0, or 74 if " +

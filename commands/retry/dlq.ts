@@ -55,7 +55,7 @@ export const retryDlqCommand = defineCommand({
   summary: "list, show, redrive, purge or export dead letters",
   usage: "ls | show ID | redrive ID…|--all | purge ID…|--all | export [options]",
   details: [
-    "ls and show work as those of the store, for dead letters. redrive returns dead letters to the queue with all " +
+    "ls and show print dead letters. redrive returns dead letters to the queue with all " +
     "their tries, each once per call, even if it dies again meanwhile. After an interruption it can be called " +
     "again. purge drops them. export prints each as a line of JSON with its body and changes nothing. export and " +
     "show redact credentials (--redact); redrive keeps them. export skips damaged dead letters and then ends with " +

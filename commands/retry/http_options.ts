@@ -21,8 +21,8 @@ export const httpClientSettings = {
   urlCa: setting(textType("file"), {
     flag: "--url-ca",
     once: true,
-    help:
-      "PEM file with the authorities to trust for https, instead of those of the system; read for each new connection",
+    help: "PEM file with the authorities to trust for https, instead of the system's; read for each new " +
+      "connection",
   }),
   urlCert: setting(textType("file"), {
     flag: "--url-cert",

@@ -10,7 +10,7 @@ const settings = {
     ...retryStoreSettings.retryStore,
     help: "check the PostgreSQL database at this URL, too; folders are checked by retry-processor verify and pubsub " +
       "server verify",
-    unset: "those of the configuration, of message stores and of topics",
+    unset: "the stores of messages and topics in the configuration",
   },
   retryRequireSync: retryStoreSettings.retryRequireSync,
 } satisfies SettingTable;

@@ -21,7 +21,7 @@ const changesPerSecond = 100;
 const warmMs = 10_000;
 const countedMs = 30_000;
 
-/** Returns a table of one run on each kind of installed server. docs/ui.md has the limits. */
+/** Returns a table of one run on each kind of installed server. docs/guides/alerts.md describes the page. */
 export async function uiCost(): Promise<string> {
   const rows = [[
     "baton ui",

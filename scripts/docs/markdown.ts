@@ -7,8 +7,8 @@ export const helpTopicPaths: Readonly<Record<string, string>> = {
   connection: "connection.md",
   times: "times.md",
   "exit-codes": "exit_codes.md",
-  environment: "environment.md",
-  config: "configuration.md",
+  environment: "settings.md",
+  config: "settings.md",
 };
 
 /** Returns the path of a command's page, below docs. */
@@ -59,6 +59,42 @@ function blockLines(block: HelpBlock, path: string): string[] {
     case "examples":
       return ["```sh", ...block.examples.flatMap(([line, does]) => [`# ${does}`, line]), "```"];
   }
+}
+
+/**
+ * Returns the page without the options that are described on the page of shared options, but with a sentence that names
+ * them. `isShared` says which these are.
+ */
+export function withoutSharedOptions(page: HelpPage, isShared: (entry: HelpEntry) => boolean): HelpPage {
+  const kept: HelpBlock[] = [];
+  const shared: HelpEntry[] = [];
+  for (const block of page.blocks) {
+    const heading = kept.at(-1);
+    if (block.kind === "text" && block.text.endsWith(": see baton help connection.")) continue;
+    if (block.kind === "examples" && heading?.kind === "heading") kept.splice(-1, 0, sharedOptions(shared));
+    if (block.kind !== "entries") {
+      kept.push(block);
+      continue;
+    }
+    const own = block.entries.filter((entry) => !isShared(entry));
+    shared.push(...block.entries.filter(isShared));
+    if (own.length > 0) kept.push({ kind: "entries", entries: own });
+    else if (heading?.kind === "heading") kept.pop();
+  }
+  return { ...page, blocks: kept };
+}
+
+/** Options that every command has need no mention of their own. */
+const general = ["--config", "--quiet", "--verbose", "--help"];
+
+function sharedOptions(entries: readonly HelpEntry[]): HelpBlock {
+  const flags = entries.map(({ term }) => term.replace(/ <.*$/, "").split(", ").at(-1) ?? "");
+  const named = flags.filter((flag) => !general.includes(flag) && flag !== "--servers").map((flag) => `\`${flag}\``);
+  const more = flags.includes("--servers") ? ["`--servers` and the [connection](../connection.md)"] : [];
+  return {
+    kind: "text",
+    text: `Also [shared options](../shared_options.md): ${[...named, ...more, "general ones"].join(", ")}.`,
+  };
 }
 
 export function helpEntryTable(term: string, entries: readonly HelpEntry[]): string[] {

@@ -16,6 +16,8 @@ export interface SharedContents {
   readonly completions: readonly PackedFile[];
   /** systemd/baton-keeper.service and so on, for a binary in /usr/local/bin. */
   readonly units: readonly PackedFile[];
+  /** docs/guides/locks.md and so on: the pages for users. */
+  readonly pages: readonly PackedFile[];
 }
 
 const completionFiles = { bash: "baton.bash", zsh: "_baton", fish: "baton.fish" };
@@ -25,7 +27,7 @@ export async function sharedContents(project: ReleaseProject, scratch: string): 
   const read = (name: string) => readFileSync(join(project.root, name));
   const texts = ["LICENSE", "README.md", "CHANGELOG.md"].map((path) => ({ path, content: read(path) }));
   const notices = { path: "THIRD_PARTY_NOTICES.md", content: Buffer.from(thirdPartyNotices(project.root)) };
-  const examples = readdirSync(join(project.root, "docs/examples")).filter((name) => /\.(service|timer)$/.test(name));
+  const examples = readdirSync(join(project.root, "docs/examples")).filter((name) => name.endsWith(".service"));
   return {
     texts: [...texts, notices, { path: "sbom.cdx.json", content: Buffer.from(billOfMaterials(project)) }],
     manPages: await manPages(project, join(scratch, "man")),
@@ -36,6 +38,10 @@ export async function sharedContents(project: ReleaseProject, scratch: string): 
       })),
     ),
     units: examples.map((name) => ({ path: `systemd/${name}`, content: read(`docs/examples/${name}`) })),
+    pages: ["docs", "docs/guides", "docs/commands"].flatMap((folder) =>
+      readdirSync(join(project.root, folder)).filter((name) => name.endsWith(".md")).sort()
+        .map((name) => ({ path: `${folder}/${name}`, content: read(`${folder}/${name}`) }))
+    ),
   };
 }
 

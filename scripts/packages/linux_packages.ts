@@ -90,12 +90,10 @@ async function installedFiles(project: ReleaseProject, binary: Uint8Array, share
   const zsh = completion("_baton");
   return [
     { dst: "/usr/bin/baton", content: binary, mode: 0o755 },
-    ...shared.units.map(({ path, content }) => {
-      const unit = Buffer.from(packagedUnit(Buffer.from(content).toString()));
-      // The nightly job is an example to copy; the others run as they are.
-      if (path.includes("nightly")) return file(`/usr/share/doc/baton/examples/${name(path)}`, unit);
-      return file(`/usr/lib/systemd/system/${name(path)}`, unit);
-    }),
+    ...shared.units.map(({ path, content }) =>
+      file(`/usr/lib/systemd/system/${name(path)}`, Buffer.from(packagedUnit(Buffer.from(content).toString())))
+    ),
+    ...shared.pages.map(({ path, content }) => file(`/usr/share/doc/baton/${path}`, content)),
     file("/usr/lib/sysusers.d/baton.conf", readFileSync(join(project.root, "scripts/packages/linux/sysusers.conf"))),
     ...await Promise.all(
       shared.manPages.map(async ({ path, content }) =>

@@ -1,6 +1,7 @@
 /**
- * Rules of plain technical English, with the terms of docs/glossary.md: banned words, comments that are fragments of a
- * sentence, and exported types that share a name. Applies to names, comments, messages and pages alike.
+ * Rules of plain technical English, with the terms of docs/glossary.md and docs/development/terms.md: banned words,
+ * comments that are fragments of a sentence, and exported types that share a name. Applies to names, comments, messages
+ * and pages alike.
  */
 import { type Finding, type SourceFile } from "./source_file.ts";
 

@@ -1,4 +1,4 @@
-/** Rules about imports: which folder may import which. docs/architecture.md has the order and its reasons. */
+/** Rules about imports: which folder may import which. docs/development/architecture.md has the order. */
 import { posix } from "node:path";
 import { checkCounted, type KnownCounts } from "./counted.ts";
 import { findInCode, type Finding, listImports, type SourceFile } from "./source_file.ts";

@@ -19,30 +19,26 @@ import { cronForms, cronSettings, type CronSettingValues, readCronOperation } fr
 
 export const cronCommand = defineCommand({
   name: "cron",
-  summary: "run the jobs of a crontab file, each tick once across all hosts that have the file",
+  summary: "run the jobs of a crontab file: each scheduled time once, on one of the hosts that run this file",
   usage: "FILE [options] | check FILE [options] | next FILE [options] | reset NAME [options] | forget NAME [options]",
   details: [
     "A service for every host of a group: there is no scheduler, and hosts may come and go. Each job is a lock " +
-    "with ticks, as of baton lock --tick: the first host that takes a tick runs it, and baton history NAME shows " +
-    "what became of it. All jobs share one session. A job's processes are dead before another host can have its " +
-    "lock.",
-    "FILE is a crontab as in crontab(5): five fields or a macro such as @daily, and a command for the shell; " +
-    "NAME=value lines, of which CRON_TZ is the time zone of the lines below it; % as there. It has no user column: " +
-    "all jobs run as the user of the service. A comment that begins with #baton has the options of the job after " +
-    "it: name=NAME, catch-up=DURATION, retry=COUNT, overlap=skip|wait, max-hold=DURATION, with the meanings that " +
-    "they have for baton lock, and retry-delay=DURATION (1m), for which a further try waits. Each job is a lock of " +
-    "its name, or of the name of the file, the schedule's id, and an id of the command where several lines have " +
-    "that schedule. Jobs with the same name never run at the same time. docs/schedules.md has more.",
+    "with ticks: the first host that takes a tick runs it, and baton history NAME shows what became of it. A job's " +
+    "processes are dead before another host can run it.",
+    "FILE is a crontab as in crontab(5), without a user column: all jobs run as the user of the service. CRON_TZ is " +
+    "the time zone of the lines below it. A comment that begins with #baton has the options of the next job: " +
+    "name=NAME, catch-up=DURATION, retry=COUNT, overlap=skip|wait, max-hold=DURATION, with their meanings in baton " +
+    "lock, and retry-delay=DURATION (1m). Give each job a name: its lock and its history follow the name. Jobs with " +
+    "one name never overlap.",
     "The service writes one line for each start and end on stderr, and the output of a job as NAME[PID]: LINE. HUP " +
     "reads the file again; if it has mistakes, the jobs stay as they are. The first TERM or INT takes no further " +
     "ticks and waits for running jobs up to --drain.",
     "check prints all mistakes with their lines, and exits with 78 if there are any. next prints the next ticks, " +
     "by the rules of cron(8) for daylight saving. Both work without a server.",
-    "reset NAME sets back the schedules of a lock that are settled up to a time in the future, because the clocks " +
-    "were wrong when a tick was claimed: otherwise no tick runs until then. Exits with 1 if there are none.",
-    "forget NAME deletes the schedules of a lock that no host has any longer, after a job was removed or has " +
-    "another schedule: until then its next tick is overdue. A schedule without an overdue tick stays, and so does " +
-    "the history. Exits with 1 if none was deleted.",
+    "Use reset NAME after the servers' clock was ahead. Until then, no tick runs before the wrong time is reached. " +
+    "Exits with 1 if there is nothing to reset.",
+    "Use forget NAME after you delete a job or change its schedule. Until then, the old schedule shows as overdue. " +
+    "The history stays. Exits with 1 if none was deleted.",
   ],
   examples: [
     ["baton cron /etc/baton/fleet.cron --servers zk1:2181,zk2:2181,zk3:2181", "on each host, as a service"],

@@ -29,8 +29,7 @@ const json = toggleSetting("--json", { help: "print one JSON object" });
 /** Settings of the service only. */
 const serviceSettings = {
   jobs: flagSetting("-j, --jobs", integerType("count", { min: 1, max: 1000 }), {
-    help: "maximum number of jobs that run on this host at the same time; the ticks of further ones are left to " +
-      "other hosts",
+    help: "run at most this many jobs on this host at a time; other hosts take the rest",
     default: 8,
   }),
   drain: flagSetting("--drain", durationType(), {
@@ -38,11 +37,11 @@ const serviceSettings = {
     default: 30_000,
   }),
   splay: flagSetting("--splay", durationType({ maxMs: 60_000 }), {
-    help: "spread the first requests of all hosts for a tick over this time; another host is the first at each tick",
+    help: "stagger the hosts' requests for a tick over this time, in a new order for each tick",
     default: 1000,
   }),
   skew: flagSetting("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
-    help: "maximum difference between the clocks of this host and of the servers; beyond it this host takes no ticks",
+    help: "take no ticks if this host's clock differs from the servers' by more than this",
     default: 30_000,
   }),
   outputDir: flagSetting("--output-dir", textType("folder"), {

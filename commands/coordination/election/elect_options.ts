@@ -69,11 +69,11 @@ const flags = {
     unset: "the host name",
   }),
   leaderFile: flagSetting("--leader-file", textType("file"), {
-    help: "store the leader's value in this file, also while another leads; empty while there is no leader",
+    help: "keep the current leader's value in this file, whichever host leads; empty if there is none",
   }),
   reason: flagSetting("--reason", textType("text"), {
     basic: true,
-    help: "purpose of this candidate; others read it with baton who",
+    help: "why this candidate stands; shown by baton who",
   }),
   ...shellLineSettings,
   ...commandFlags,

@@ -37,7 +37,7 @@ export const releaseCommand = defineCommand({
   details: [
     "Use it in the script or shell that has evaluated the output of baton hold, or in a process below it; the " +
     "variables are not needed. Exits with 0 when the server has confirmed the release: another process may hold " +
-    "the lock by then. Exits with 1 when the script does not hold the lock (any longer), with 79 when it was lost, " +
+    "the lock by then. Exits with 1 if the script does not hold the lock, with 79 when it was lost, " +
     "and with 80 when it was revoked; in the last two cases the script is about to be stopped.",
     "Processes that were started under the lock and still run are listed on stderr, and continue without the lock; " +
     "--stop-processes stops them first. The script itself is never stopped. Its BATON_… variables stay as they " +

@@ -26,24 +26,23 @@ export const lockCommand = defineCommand({
   usage: "NAME [options] COMMAND [ARGUMENT…] | NAME… [options] -- COMMAND [ARGUMENT…]",
   details: [
     "Waits for the lock, runs the command, and exits with the command's exit code. Options come before the " +
-    "command. Several names before -- are locked together, in sorted order; a command with an argument -- of its " +
-    "own needs a -- before it, too. A program among several names is refused (64), because it may begin the " +
-    "command; if it is a lock, write -- twice.",
-    "The command and all processes that it starts are stopped before another process can get the lock. Processes " +
-    "that it leaves in the background are stopped when it ends, and a line on stderr lists them.",
-    "The options of flock have the same meaning here. NAME is no file, and the exit code for a busy lock is 75; " +
-    "-E 1 makes it flock's.",
-    "Without --servers the lock reaches this user's (or, if root set up a keeper, all) processes on this machine. " +
-    "A message says so on a terminal, and with -v.",
-    "With --tick it runs at most once for each time of a schedule, on whichever host calls first: the crontab of " +
-    "each host has the same line. The first call that finds a tick due takes it together with the lock; the others " +
-    "exit with 81. A tick that no host ran is recorded as missed, one whose host died as lost. " +
-    "docs/protocol/tick.md has the rules.",
-    "With --recipe it takes a lock that Curator or kazoo programs take too, and shares one queue with them: " +
-    "curator is an InterProcessMutex or a LeaderSelector; curator-rw an InterProcessReadWriteLock; kazoo a Lock or " +
-    "WriteLock, with -s a ReadLock. NAME is then the path of the lock's node. Children of another kind are refused " +
-    "(78). baton stops its own command in time. The other programs check no lease: a suspended one may go on for a " +
-    "while after baton has got the lock, and only the fencing token protects a store from it.",
+    "command. To take several locks, list their names before --. If the command itself contains --, put " +
+    "another -- before the command. If one of several names is also a program, baton stops (64): a -- may " +
+    "be missing. To use it as a lock name, write -- twice.",
+    "baton stops the command and all processes that it starts before another process can get the lock. When " +
+    "the command ends, baton stops the processes that it left in the background, and lists them.",
+    "The options of flock have the same meaning here. NAME is only a name, not a file. A busy lock exits " +
+    "with 75; use -E 1 for flock's exit code.",
+    "Without --servers the lock is local: it covers your processes on this machine, or all users' if root " +
+    "runs a keeper. baton says so on a terminal, and with -v.",
+    "With --tick the command runs at most once for each time of a schedule, on one of the hosts that call. " +
+    "The first call that finds a tick due takes the tick and the lock; the others exit with 81. baton " +
+    "history NAME shows what became of each tick.",
+    "With --recipe it takes a lock that Curator or kazoo programs use, and shares their queue: curator is " +
+    "an InterProcessMutex or a LeaderSelector; curator-rw an InterProcessReadWriteLock; kazoo a Lock or " +
+    "WriteLock, with -s a ReadLock. NAME is then the path of the lock's node. Those programs do not check a " +
+    "lease: one that was suspended may keep working after baton has the lock. Only a fencing token protects " +
+    "your data from that.",
   ],
   examples: [
     ["baton lock nightly ./backup.sh", "wait, run, exit with the exit code of backup.sh"],
@@ -51,11 +50,11 @@ export const lockCommand = defineCommand({
     ["baton lock -w 10 nightly ./backup.sh", "wait at most ten seconds, then exit 75"],
     [
       "*/5 * * * * baton lock --skip sync ./sync.sh",
-      "a line of a crontab: a run that finds the lock busy ends immediately, and cron mails nothing",
+      "in a crontab: skip this run if the previous one is still going; cron sends no mail",
     ],
     [
-      "0 3 * * * baton lock backup --skip --tick '0 3 * * *' --timezone Europe/Berlin --catch-up 6h ./backup.sh",
-      "a line of the crontab of every host: one of them runs each tick, up to 6 hours late",
+      "*/30 * * * * baton lock backup --skip --tick '0 3 * * *' --timezone Europe/Berlin --catch-up 6h ./backup.sh",
+      "in the crontab of every host: one of them runs each tick, up to 6 hours late",
     ],
     ["baton lock nightly -c './dump | gzip >dump.gz'", "a line for the shell, as in flock"],
     ["baton lock db web -- ./deploy.sh", "two locks"],

@@ -36,18 +36,18 @@ export const historyCommand = defineCommand({
   summary: "show how the holds of a lock ended, and which ticks were run, skipped, missed or lost",
   usage: "NAME [options] | forget NAME [options]",
   details: [
-    "Prints one line for each hold of a lock that was recorded: those of baton lock, hold and elect with --history " +
-    "(or history.enabled in the configuration), and each try of a tick of baton lock --tick. The oldest comes " +
-    "first. Then the holds that go on, the number of calls that found the lock busy, and for each schedule its " +
-    "next tick. Times are UTC. Exits with 1 if there is nothing.",
-    "With --kind pool it prints one line for each call of baton pool --history that ran items; a call that died " +
-    "has none, but its items have results, which baton pool status prints. Messages: baton retry-processor show " +
-    "and explain.",
-    "done: exit code 0. failed: another one, or --max-hold. stopped: the lock was asked back. lost: the session of " +
-    "the host ended without a record of the end. missed: no host took a tick in its time; the line may be for " +
-    "several ticks. skipped: the lock was busy.",
-    "The servers keep up to 128 records of a name (history.keep), and clear a history that was not written for 30 " +
-    "days (history.max_age) if no schedule uses it. forget NAME deletes it with its counters; schedules stay.",
+    "Prints one line for each recorded hold of a lock (baton lock, hold and elect with --history, or " +
+    "history.enabled in the configuration), and for each attempt of a tick. The oldest comes first. Then it " +
+    "prints the holds that continue, the number of calls that found the lock busy, and the next tick of " +
+    "each schedule. Times are UTC. Exits with 1 if there is nothing.",
+    "With --kind pool it prints one line for each call of baton pool --history that ran items. Messages: " +
+    "baton retry-processor show and explain.",
+    "done: exit code 0. failed: another one, or --max-hold. stopped: another user broke the lock, or the " +
+    "service was stopped. lost: the host died or lost the servers, so the outcome is unknown. missed: no " +
+    "host took a tick in time. skipped: the lock was busy.",
+    "The servers keep up to 128 records of a name (history.keep), and clear a history that was not written " +
+    "for 30 days (history.max_age) if no schedule uses it. forget NAME deletes it with its counters; " +
+    "schedules stay.",
   ],
   examples: [
     ["baton history backup", "the last runs of the lock backup"],

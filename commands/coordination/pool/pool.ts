@@ -17,43 +17,35 @@ import {
 
 export const poolCommand = defineCommand({
   name: "pool",
-  summary: "run a command for each item of a list; calls on all machines share the items",
+  summary: "run a command for each item of a list, which several calls can share",
   usage: "COMPONENT [options] [COMMAND [ARGUMENT…]] | status COMPONENT [options] | clear COMPONENT [options]",
   details: [
-    "A call locks the component, reads the list of items, locks up to -j items that no other call processes, " +
-    "unlocks the component, and runs the command for each of these items. {} and {item} in the arguments, and " +
-    "BATON_ITEM, are the item; if the command has none of them, the item is its last argument. In a shell command " +
-    "(-c), {} is the item as one text, with or without quotation marks around it. Each item has its own lock, " +
-    "which is released when all processes of its command have ended.",
-    "With --items, the call starts the next item when one has ended, until it has run all that are free, and " +
-    "prints a summary. With --query it runs one round, of at most -j items, and the next call, for example of the " +
-    "same cron job on another machine, runs others. --one-round and --loop choose the other way. A call runs each " +
-    "item of its list once.",
-    "Calls with --items that run at the same time share their list, on all machines: an item that exited with 0 in " +
-    "one of them is not run again in the others, also if its call has ended. An item that failed, or whose call was " +
-    "killed, may run in another call. When the last of these calls has ended, the next call runs all items again; " +
-    "with --done-ttl, it skips the items that exited with 0. A query has to omit the items that are done.",
-    "Exit codes: 0 if all items exited with 0, or there was nothing to do; 123 if an item failed, as with xargs; " +
-    "75 if other calls process all items, or as many items as --total allows; 81 if the component is locked. An " +
-    "item that was stopped because its lock was lost, or whose command could not be started, gives the exit code " +
-    "that baton lock has for it. Items that other calls are running, also one that is killed meanwhile, and items " +
-    "that are left after --drain do not change the exit code: the summary counts them.",
-    "A call waits while another call chooses items. A call that runs all items and has --total waits for a permit " +
-    "while items are left. -w limits both waits; if items are left then, the exit code is 75.",
-    "--joblog writes a tab-separated line for each item: sequence number, host, start in Unix time, duration in " +
-    "seconds, 0, 0, exit code (128 + N for signal N), signal, command. With --retries, it is the last try.",
-    "A component can have its own section in a configuration file, [pool.component.COMPONENT], with jobs, query, " +
-    "total, done_ttl, retries and command. Then `baton pool COMPONENT` is enough. Options on the command line " +
-    "override the section.",
-    "By default, the component is the lock COMPONENT and an item is the lock COMPONENT/ITEM, so baton who, ls, " +
-    "break and lock can be used with them. pool.component_path and pool.item_path set other paths. All calls that " +
-    "run at the same time must have the same paths and --total; a call that differs exits with 78 before it reads " +
-    "the list, and prints the difference.",
-    "baton pool status COMPONENT prints running items, and with --done-ttl the results of items; with --items or " +
-    "--query also free items.",
-    "baton pool clear COMPONENT clears the results of items, so that they run again, also in calls that share a list " +
-    "and start later; with --items or --query only " +
-    "of these items. It also removes all stored data of a component that is no longer used.",
+    "A call locks the list, reads its items, takes up to -j items that no other call is running, unlocks " +
+    "the list, and runs the command for each of them. {} and {item} in the arguments, and BATON_ITEM, are " +
+    "the item; if the command has none of them, the item is its last argument. In a shell command (-c), {} " +
+    "is the item as one word, quoted or not.",
+    "With --items the call starts the next item when one has ended, until none is left, and prints a " +
+    "summary. With --query it runs one round of at most -j items, and the next call, for example from cron " +
+    "on another machine, runs others. --one-round and --loop choose the other way.",
+    "Calls with --items that run together share their list, on all machines. When the last of them has ended, the " +
+    "next call runs all items again; with --done-ttl it skips those that succeeded. A query must print only what " +
+    "is left.",
+    "Exit codes: 0 if all items exited with 0, or there was nothing to do; 123 if an item failed, as with " +
+    "xargs; 75 if other calls run all items, or as many as --total allows; 81 if the list stays locked for " +
+    "-w. An item that was stopped because its lock was lost, or could not be started, gives the exit code " +
+    "of baton lock. Items that run in other calls and items left after --drain do not affect the exit code; " +
+    "the summary counts them.",
+    "--joblog writes a tab-separated line for each item: sequence number, host, start in Unix time, " +
+    "duration in seconds, 0, 0, exit code (128 + N for signal N), signal, command. With --retries it is the " +
+    "last attempt.",
+    "A list can have its own section in a configuration file, [pool.component.COMPONENT], with jobs, query, " +
+    "total, done_ttl, retries and command. Then `baton pool COMPONENT` is enough. Options on the command " +
+    "line override it.",
+    "The list is the lock COMPONENT, and an item the lock COMPONENT/ITEM, so baton who, ls, break and lock " +
+    "work with them; pool.component_path and pool.item_path set other paths. All calls must have the same " +
+    "paths and --total: one that differs exits with 78.",
+    "status prints running items and, with --done-ttl, results; with --items or --query also free items. " +
+    "clear forgets the results, so that the items run again; with --items or --query only of these items.",
   ],
   examples: [
     ["baton pool thumbs --items a.png,b.png,c.png -j 2 -- ./thumbnail.sh", "process all items, two at the same time"],

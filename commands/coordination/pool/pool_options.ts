@@ -55,8 +55,8 @@ const flags = {
     aliases: "--timeout",
     group: "waiting",
     basic: true,
-    help: "maximum wait for the component, including the time to connect (then exit 81, or 69 if no server " +
-      "responds), and, if all items are run, for a permit of --total",
+    help: "wait at most this long for the list, including the time to connect (then exit 81, or 69), and for a " +
+      "permit of --total",
     unset: "--query-timeout while another call chooses items; no limit for a permit",
   }),
   conflictExitCode: flagSetting("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
@@ -68,7 +68,7 @@ const flags = {
     help: "stop the command of an item if it runs longer than this",
     unset: "no limit",
   }),
-  reason: flagSetting("--reason", textType("text"), { help: "purpose of the pool; baton who prints it" }),
+  reason: flagSetting("--reason", textType("text"), { help: "why you run it; shown by baton who" }),
   passAuth: toggleSetting("--pass-auth", {
     group: "command",
     help: "keep variables with credentials in the environment of commands",

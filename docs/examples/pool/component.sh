@@ -1,5 +1,8 @@
 #!/bin/sh
-# One call of an autonomous component, as cron makes it every minute.
+# One call of a component that processes the batches in a folder. Cron starts it every minute on every machine; no batch is processed by
+# two calls at a time:
+#     PATH=/usr/local/bin:/usr/bin:/bin
+#     * * * * *  newspaper  cd /srv/newspaper && sh component.sh SampleComponent inbox 4
 # usage: component.sh COMPONENT FOLDER COUNT      FOLDER has one file for each batch that is ready
 set -u
 here=$(dirname "$0")

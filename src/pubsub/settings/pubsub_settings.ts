@@ -116,7 +116,7 @@ export const pubsubProxySettings = {
   }),
   pubsubProxyMaxRequests: flagSetting("--max-requests", integerType("count", { min: 1, max: 10_000_000 }), {
     group: "limits",
-    help: "maximum requests in flight; further requests are refused as overloaded",
+    help: "accept at most this many requests in flight; reject others as overloaded",
     default: 65_536,
   }),
   pubsubProxyMaxRequestsPerClient: flagSetting(

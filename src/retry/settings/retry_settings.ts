@@ -59,7 +59,7 @@ const bodySizeType: ValueType<number> = {
 /** Limits of a store. */
 export const retryLimitSettings = groupSettings("limits", {
   retryMaxMessages: retry("max_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
-    help: "maximum number of waiting, in-flight and dead messages; further ones are refused (85)",
+    help: "accept at most this many waiting, in-flight and dead messages; then exit 85",
     default: 1_000_000,
   }),
   retryMaxBytes: retry("max_bytes", sizeType(), {
@@ -112,7 +112,7 @@ export const retryPolicySettings = groupSettings("policy", {
   }),
   retryOn: retry("retry_on", listType("code"), {
     help: "exit codes or HTTP statuses from 300 on that are retried, such as 65,5xx,404-410",
-    unset: "all failures except those of --no-retry-on",
+    unset: "all failures that --no-retry-on does not name",
   }),
   retryNoRetryOn: retry("no_retry_on", listType("code"), {
     help: "exit codes or HTTP statuses that are final: the message is dead immediately; overrides --retry-on",
@@ -215,7 +215,7 @@ export const retryServeSettings = groupSettings("limits", {
   retryAnswerStored: retry("answer_stored", integerType("status", { min: 200, max: 599 }), {
     group: "main",
     help: "serve: status of the response to a request that was stored and will be tried again, such as 202",
-    unset: "the status of the failure: that of the backend, or 502, 503 or 504",
+    unset: "the backend's status, or 502, 503 or 504",
   }),
   retryMaxBackendRequests: flagSetting("--max-backend-requests", integerType("count", { min: 1, max: 65_536 }), {
     help:

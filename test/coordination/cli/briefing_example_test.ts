@@ -1,5 +1,5 @@
 /**
- * docs/examples/barrier, as its README says: eight agents present when all are there, and leave when all have finished.
+ * docs/examples/barrier, as its comments say: eight agents present when all are there, and leave when all are done.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** docs/examples/pool, as its README says. */
+/** docs/examples/pool, as its comments say. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

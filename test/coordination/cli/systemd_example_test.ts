@@ -1,4 +1,4 @@
-/** docs/examples/baton-*.service and .timer: systemd takes them, and what they run does what they say. */
+/** docs/examples/baton-*.service: systemd takes them, and what they run does what they say. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { ServerProcess } from "../../support/server_process.ts";
 setDefaultTimeout(60_000);
 
 const examples = join(import.meta.dir, "../../../docs/examples");
-const units = readdirSync(examples).filter((name) => /\.(service|timer)$/.test(name)).sort();
+const units = readdirSync(examples).filter((name) => name.endsWith(".service")).sort();
 const unit = (name: string) => readFileSync(join(examples, name), "utf8");
 const commandOf = (name: string) => /^ExecStart=(.*)$/m.exec(unit(name))?.[1] ?? "";
 
@@ -60,50 +60,6 @@ test("the keeper's unit runs a keeper that serves locks and numbers, without a c
   await using session = new BatonSession({ BATON_SERVERS: `unix:${join(root, "keeper.sock")}` });
   expect(await session.run('"$baton" lock nightly -- echo done')).toMatchObject({ code: 0, stdout: "done\n" });
   expect(await (await fetch(`http://${page}/metrics`)).text()).toContain("baton_keeper_disk_full 0");
-});
-
-/** The unit's command as systemd runs it, on a day of the test's own. */
-function nightly(session: BatonSession, job: string, day: string): string {
-  mkdirSync(session.path("bin"), { recursive: true });
-  writeFileSync(session.path("bin/date"), `#!/bin/sh\n[ "$*" = +%F ] && echo "$DAY"\n`, { mode: 0o755 });
-  const words = commandOf("baton-nightly.service").replaceAll("%%", "%").replace(/^\S+/, '"$baton"');
-  return `DAY=${day} PATH="$dir/bin:$PATH" exec ${words.replace("/usr/local/bin/nightly.sh", job)}`;
-}
-
-test("the nightly unit: of three machines that come one behind the other, one runs the job, each day", async () => {
-  await using session = new BatonSession({ BATON_SERVERS: "embedded" });
-  for (const day of ["2030-01-01", "2030-01-02"]) {
-    const ended = [];
-    for (let machine = 0; machine < 3; machine++) {
-      ended.push(await session.run(nightly(session, "sh -c 'echo runs {}'", day)));
-    }
-    expect(ended.map(({ code, stdout }) => [code, stdout])).toEqual([[0, `runs ${day}\n`], [0, ""], [0, ""]]);
-  }
-});
-
-test("the nightly unit: while one machine runs the job, others leave with what systemd takes for success", async () => {
-  await using session = new BatonSession({ BATON_SERVERS: "embedded" });
-  const words = nightly(session, "sh -c 'echo runs; read -r _ < gate'", "2030-01-01");
-  await session.run("mkfifo gate");
-  const first = session.start(words);
-  await eventually(() => first.stdout().includes("runs"));
-  const others = await Promise.all([session.run(words), session.run(words)]);
-  for (const { code, stdout } of others) {
-    expect(stdout).toBe("");
-    expect(unit("baton-nightly.service")).toContain(`SuccessExitStatus=${code}\n`);
-  }
-  await session.run("echo > gate");
-  expect(await first.ended).toMatchObject({ code: 0 });
-  expect(await session.run(words)).toMatchObject({ code: 0, stdout: "" });
-});
-
-test("the nightly unit: a job that failed is tried by the machine that comes next", async () => {
-  await using session = new BatonSession({ BATON_SERVERS: "embedded" });
-  expect(await session.run(nightly(session, "false", "2030-01-01"))).toMatchObject({ code: 123 });
-  expect(await session.run(nightly(session, "echo runs", "2030-01-01"))).toMatchObject({
-    code: 0,
-    stdout: "runs 2030-01-01\n",
-  });
 });
 
 test("the units of publish/subscribe run a server and a proxy that serve messages and numbers, without a capability", async () => {

@@ -1,6 +1,6 @@
 /**
  * The page of `baton ui` in a real browser, on the keeper and on ZooKeeper, with many rows. Makes the pictures of
- * docs/ui.md.
+ * docs/guides/alerts.md.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
@@ -339,7 +339,7 @@ function problemsOf(found: unknown, where: string): string[] {
 }
 
 describe("pictures", () => {
-  test("docs/ui.md has the pictures that the tests above make", () => {
+  test("docs/guides/alerts.md has the pictures that the tests above make", () => {
     for (const name of ["ui_overview", "ui_lock", "ui_action", "ui_dead_letters", "ui_phone"]) {
       expect(existsSync(join(pictures, `${name}.png`))).toBe(true);
     }

@@ -1,4 +1,4 @@
-/** docs/examples/echo, as its README says: clients are answered whoever leads. */
+/** docs/examples/echo, as its comments say: clients are answered whoever leads. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "node:net";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** Every exit code that docs/pubsub.md gives to a role is reached, by the binary, and no other code is promised. */
+/**
+ * Every exit code that docs/message_semantics.md gives to a role is reached, by the binary, and no other code is
+ * promised.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -223,7 +226,7 @@ needsRoot("a line of --exec that cannot be killed, where there are several users
 });
 
 test("the documentation promises what was reached, and nothing else", () => {
-  const page = readFileSync(join(import.meta.dir, "../../../docs/pubsub.md"), "utf8");
+  const page = readFileSync(join(import.meta.dir, "../../../docs/message_semantics.md"), "utf8");
   for (const role of documented) {
     const table = new RegExp(`^\\| exit code +\\| of ${role} +\\|\\n((?:\\|.*\\n)+)`, "m").exec(page)?.[1] ?? "";
     const codes = [...table.matchAll(/^\| ([\d, ]+?) +\|/gm)].flatMap(([, some = ""]) => some.split(", ").map(Number));

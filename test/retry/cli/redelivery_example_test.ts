@@ -1,4 +1,4 @@
-/** docs/examples/redelivery, as its README says; and processors of which one leads. */
+/** docs/examples/redelivery, as its comments say; and processors of which one leads. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** Every exit code that docs/retry.md gives to a command is reached, by the binary, and no other code is promised. */
+/**
+ * Every exit code that docs/retry_semantics.md gives to a command is reached, by the binary, and no other code is
+ * promised.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +15,7 @@ import { HttpBackend } from "../../support/http_backend.ts";
 
 setDefaultTimeout(120_000);
 
-const documented = ["`call`", "`submit`", "`run`", "`serve`", "an operator's word"] as const;
+const documented = ["`call`", "`submit`", "`run`", "`serve`", "an operator's command"] as const;
 type Role = (typeof documented)[number];
 
 /** Reached so far. */
@@ -24,7 +27,7 @@ const reached = new Map<Role, Set<number>>(documented.map((role) => [role, new S
  */
 const slow: readonly (readonly [Role, number])[] = [
   ["`submit`", 75],
-  ["an operator's word", 75],
+  ["an operator's command", 75],
   ["`call`", 76],
   ["`call`", 83],
   ["`run`", 83],
@@ -150,10 +153,10 @@ test("of run and serve", async () => {
   ]);
 });
 
-test("of an operator's word", async () => {
+test("of an operator's command", async () => {
   await session.run(`echo x | "$baton" retry-processor submit --store broken`);
   spoilt("broken", "DELETE FROM bodies");
-  await expectCodes("an operator's word", [
+  await expectCodes("an operator's command", [
     [0, "@retry ls"],
     [1, "@retry show 999"],
     [1, "@retry dlq redrive 999"],
@@ -169,7 +172,7 @@ test.skipIf(!isFullDose)("of a store that another process keeps for longer than 
     database.exec("BEGIN IMMEDIATE");
     await Promise.all([
       expectCodes("`submit`", [[75, "echo x | @retry submit"]]),
-      expectCodes("an operator's word", [[75, "@retry pause"]]),
+      expectCodes("an operator's command", [[75, "@retry pause"]]),
     ]);
   } finally {
     database.close();
@@ -199,7 +202,7 @@ needsRoot("of a command that cannot be killed, where there are several users", a
 });
 
 test("the documentation promises what was reached, and nothing else", () => {
-  const page = readFileSync(join(import.meta.dir, "../../../docs/retry.md"), "utf8");
+  const page = readFileSync(join(import.meta.dir, "../../../docs/retry_semantics.md"), "utf8");
   for (const role of documented) {
     const table = new RegExp(`^\\| exit code +\\| of ${role} +\\|\\n((?:\\|.*\\n)+)`, "m").exec(page)?.[1] ?? "";
     const codes = [...table.matchAll(/^\| ([\d, ]+?) +\|/gm)].flatMap(([, some = ""]) => some.split(", ").map(Number));

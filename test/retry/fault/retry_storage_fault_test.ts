@@ -1,7 +1,7 @@
 /**
  * A message store whose disk is full, fails, or loses what was not synced when its process is killed: what was said to
- * be stored is, and every command ends or goes on as docs/retry.md says. `BATON_DOSE=full` goes through every step of
- * the disk.
+ * be stored is, and every command ends or goes on as docs/retry_semantics.md says. `BATON_DOSE=full` goes through every
+ * step of the disk.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";

@@ -99,7 +99,7 @@ describe("a change", () => {
     ["src/coordination/lock/lock_state.ts", ["coordination", "operator"]],
     ["src/coordination/nodes/lease.ts", [...testedProducts]],
     ["src/pubsub/client/publisher.ts", ["pubsub", "retry", "operator"]],
-    ["docs/hacking.md", []],
+    ["docs/limits.md", []],
     ["README.md", []],
     ["package.json", [...testedProducts]],
   ])("of %s concerns %p", (path, concerned) => {

@@ -18,6 +18,13 @@ import { checkFoldersLeft } from "../../../../scripts/tidy/folders_left.ts";
 import { checkStartLimits } from "../../../../scripts/tidy/start.ts";
 import { checkColumns, checkFunctionNames, checkLineSavers } from "../../../../scripts/tidy/style.ts";
 import { checkUnitFolders } from "../../../../scripts/tidy/test_places.ts";
+import {
+  checkAudience,
+  checkExactlyOnce,
+  checkPhrases,
+  checkWordBudgets,
+  countWords,
+} from "../../../../scripts/tidy/pages.ts";
 import { checkComments, checkTypeNames, checkWords } from "../../../../scripts/tidy/language.ts";
 import type { Finding, SourceFile } from "../../../../scripts/tidy/source_file.ts";
 
@@ -371,6 +378,33 @@ describe("texts", () => {
     expect(checkTasks(`{"scripts":{"a":"b"}}`, `{"tasks":{"a":"b"}}`)).toEqual([]);
     expect(checkTasks(`{"scripts":{"a":"b"}}`, `{"tasks":{"a":"c"}}`).length).toBe(1);
     expect(checkTasks(`{"scripts":{"prepublishOnly":"c","a":"b"}}`, `{"tasks":{"a":"b"}}`)).toEqual([]);
+  });
+});
+
+describe("pages", () => {
+  const words = (count: number) => "word ".repeat(count);
+  test("a guide that is longer than its budget, and pages that are too long together", () => {
+    const page = (path: string, count: number) => ({ path, text: words(count) });
+    expect(checkWordBudgets([page("docs/guides/a.md", 1_500), page("README.md", 900)])).toEqual([]);
+    expect(checkWordBudgets([page("docs/guides/a.md", 1_501)]).map(({ path }) => path)).toEqual(["docs/guides/a.md"]);
+    const many = Array.from({ length: 31 }, (_, index) => page(`docs/guides/${index}.md`, 1_500));
+    expect(checkWordBudgets(many).map(({ path }) => path)).toEqual(["docs"]);
+    expect(checkWordBudgets([page("docs/adr/0001-a.md", 50_000)])).toEqual([]);
+  });
+  test("words are what has a letter or a digit", () => {
+    expect(countWords("| `a` | – | 3 |\n<!-- not this -->\nb-c ### d")).toBe(4);
+  });
+  catches(checkPhrases, "a phrase of translated English", "docs/guides/a.md", {
+    bad: "The file is left out.",
+    good: "baton skips the file.",
+  });
+  catches(checkExactlyOnce, "a claim without its limit", "docs/guides/a.md", {
+    bad: "Each message is delivered exactly once.",
+    good: "Each message is delivered exactly once\n([the limit](b.md)).",
+  });
+  catches(checkAudience, "a guide that links to a page for contributors", "docs/guides/a.md", {
+    bad: "[why](../adr/0001-a.md)",
+    good: "[limits](../limits.md)",
   });
 });
 
