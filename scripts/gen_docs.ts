@@ -191,7 +191,11 @@ const pages: Record<string, string> = {
     ["connection", "times"].flatMap((topic) => {
       const path = helpTopicPaths[topic] ?? "";
       const found = helpTopics[topic]?.();
-      return found === undefined ? [] : [[path, helpPageMarkdown(found, path)]];
+      if (found === undefined) return [];
+      // The durations of `baton lock` are on its page and on the page of shared options.
+      const isElsewhere = (entry: HelpEntry) => options.has(optionKey(entry));
+      const page = topic === "times" ? withoutSharedOptions(found, isElsewhere) : found;
+      return [[path, helpPageMarkdown(page, path)]];
     }),
   ),
   "json.md": markdownPage(
@@ -199,8 +203,9 @@ const pages: Record<string, string> = {
     "`--json` prints one object, in one line; `--watch` one in each line. Every object has a `version`. Fields may " +
       "be added to a version, so ignore those you do not know; no field is removed or changes its meaning without a " +
       "new version. Tokens, sessions and transactions have 64 bits and are decimal texts; durations are " +
-      "milliseconds. Texts for people (`what`, `message`) may change. Exit codes are the same with and without `--json`; a failure " +
-      "(64 and up) prints a sentence on stderr, and mostly no object. Each object has a JSON Schema.",
+      "milliseconds. Texts for people (`what`, `message`) may change. Exit codes are the same with and without " +
+      "`--json`; a failure (64 and up) prints a sentence on stderr, and mostly no object. Each object has a JSON " +
+      "Schema.",
     jsonPage(markdownTable),
   ),
   ...jsonSchemaFiles(),

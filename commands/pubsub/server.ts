@@ -41,33 +41,30 @@ export const pubsubServerCommand = defineCommand({
     "ls [--topics] | move TOPIC --to ID | drain ID [--to ID|--undo] | rebalance | forget ID --accept-loss | " +
     "forget-client TOPIC CLIENT | verify | backup FOLDER | restore --accept-loss",
   details: [
-    "Stores the messages of its topics on disk until every subscriber has received them. A put that was answered OK " +
-    "is durable and survives kill -9. Clients reach servers through proxies (baton pubsub proxy), which assign each " +
-    "new topic to the server with the fewest. The server prints a line on stderr when it serves, and runs until " +
-    "SIGTERM, SIGINT or SIGHUP; a second signal ends it immediately.",
-    "A topic has one owner, and keeps it while the server is offline: unavailable, never lost. The ID belongs to the " +
-    "data directory. A server rejects a copy of a data directory (78), unless --moved says that the original is " +
-    "never served again.",
-    "With --store postgres://USER@HOST1,HOST2/DATABASE the topics are in a PostgreSQL database, which several " +
-    "servers share: when one of them ends or dies, the others own its topics after its session. --migrate creates " +
-    "the tables once. A database that may lose what it has committed is refused (78), and so is one in another " +
-    "cluster than before, unless --moved says that it was moved there. The password comes from PGPASSWORD or a " +
-    "password file, never from the URL.",
-    "ls lists the servers and how many topics each owns. move, drain and rebalance hand off topics while they are " +
-    "used: to one server, away from one server, or until all own the same number. A topic goes from a data directory " +
-    "into a database, or back, only to a server that --to names. Exit 69: a topic has not moved; 76: the outcome is " +
-    "unknown. After a signal, handoffs that were asked for go on, and the result names them. A drained server gets " +
-    "no new topics until it is started again, or until drain ID --undo. forget gives up a server whose data is lost: " +
-    "its topics begin again, empty, with unused message IDs. forget-client removes one client of a topic, to make " +
-    "room; it is refused (64) without --accept-loss if that loses data.",
-    "forget of a server with a database gives its topics to the others, and loses nothing. restore --store URL " +
-    "--accept-loss goes on with a database that lacks commits which it had confirmed, and which servers refuse (78).",
-    "verify checks a whole data directory, and exits with 74 if it is damaged; backup copies it, as of one moment, " +
-    "to a new folder. Both work while the server runs.",
-    "An older copy of a data directory (a backup, a snapshot, a machine that was reset) is refused (78): messages " +
-    "would be lost or come twice, and IDs would be used again. If there is no newer copy, restore continues from it: " +
-    "messages, positions and counters are as in the copy, and everything later is lost. IDs and epochs continue " +
-    "above all that were ever assigned, so that lost data is not confused with new data.",
+    "Stores the messages of its topics on disk until every subscriber has received them. A message that was " +
+    "confirmed survives kill -9. Clients reach servers through proxies (baton pubsub proxy), which assign " +
+    "each new topic to the server with the fewest. The server runs until SIGTERM, SIGINT or SIGHUP; a " +
+    "second signal ends it immediately.",
+    "A topic has one owner, and keeps it while the server is down: unavailable, but not lost. The ID " +
+    "belongs to the data directory. A server rejects a copy of a data directory (78), unless --moved says " +
+    "that the original is never served again.",
+    "With --store postgres://USER@HOST1,HOST2/DATABASE several servers share the topics in a PostgreSQL " +
+    "database: if one of them dies, the others own its topics after its session. --migrate creates the " +
+    "tables once. A server rejects a database that may lose what it has committed, or that is in another " +
+    "cluster than before (78; --moved). The password comes from PGPASSWORD or a password file, never from " +
+    "the URL.",
+    "ls lists the servers. move, drain and rebalance move topics while they are used: to one server, away " +
+    "from one server, or until all own the same number. A topic goes from a data directory into a database, " +
+    "or back, only to a server that --to names. Exit 69: a topic has not moved; 76: the outcome is unknown. " +
+    "After a signal, moves that were requested continue, and the result names them. A drained server gets " +
+    "no new topics until it is started again, or until drain ID --undo.",
+    "forget gives up a server whose data is lost: its topics begin again, empty. With a database it gives " +
+    "the topics to the others, without loss. forget-client removes one client of a topic, to make room.",
+    "verify checks a whole data directory, and exits with 74 if it is damaged; backup copies it to a new " +
+    "folder. Both work while the server runs.",
+    "A server rejects older data (78): a backup, a snapshot, a database that lacks commits which it had " +
+    "confirmed. If there is no newer copy, restore continues from it: everything later is lost. Message IDs " +
+    "continue above all that were ever assigned.",
   ],
   examples: [
     [

@@ -263,7 +263,7 @@ test("retries.md: stored while the receiver is down, then a dead letter, deliver
   }, async (block, shell) => {
     if (!block.text.includes("redrive")) return false;
     const letters = () => shell.session.run('"$baton" retry-processor dlq ls --json');
-    const both = /"dead"[^]*"dead"/; // the request, and the command
+    const both = /("state":"dead"[^]*){2}/; // the request, and the command
     await eventually(async () => both.test((await letters()).stdout), { withinMs: 30_000, everyMs: 200 });
     receiver.answer = (_request, response) => void response.end("ok");
     return false;
