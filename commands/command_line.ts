@@ -93,7 +93,7 @@ async function dispatch(args: readonly string[], io: Io, leading: readonly strin
     const { printGroupHelp } = await import("./program/help/help_command.ts");
     return await printGroupHelp(args, commandLoaders, io);
   }
-  throw new BatonError("USAGE", unknownCommandMessage(args, firstCommandWords(Object.keys(commandLoaders))));
+  throw new BatonError("USAGE", unknownCommandMessage(args, Object.keys(commandLoaders)));
 }
 
 async function runLoaded(
@@ -113,8 +113,21 @@ function helpArgs(args: readonly string[]): string {
   return name !== null ? `${name} --help` : isGroup ? `${args[0]} --help` : "--help";
 }
 
-/** Returns the message for a first argument that is no command. `commands`: the first words of all commands. */
-export function unknownCommandMessage([first = "", ...rest]: readonly string[], commands: readonly string[]): string {
+/** Words that users of other programs type, and the commands that they look for. */
+const soughtCommands: ReadonlyMap<string, string> = new Map([
+  ["mutex", "baton lock NAME COMMAND"],
+  ["unlock", "baton release NAME in a script with baton hold, or baton break NAME"],
+  ["run", "baton lock NAME COMMAND, or baton retry-processor run"],
+  ["status", "baton ls, baton who NAME, or baton pool status NAME"],
+  ["queue", "baton pool, baton publish, or baton retry-processor"],
+]);
+
+/** Returns the message for a first argument that is no command. `names`: the names of all commands. */
+export function unknownCommandMessage([first = "", ...rest]: readonly string[], names: readonly string[]): string {
+  const commands = firstCommandWords(names);
+  const sought = soughtCommands.get(first) ??
+    names.filter((name) => name.endsWith(` ${first}`)).map((name) => `baton ${name}`).join(" or ");
+  if (sought !== "") return `There is no command "${first}"; did you mean: ${sought}`;
   const command = rest.find((arg) => commands.includes(arg));
   const isOption = first.startsWith("-");
   if (isOption && command !== undefined) {

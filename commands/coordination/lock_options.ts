@@ -27,20 +27,20 @@ const flags = {
     aliases: "--nonblock, --nb",
     group: "waiting",
     basic: true,
-    help: "do not wait: exit 75 if the lock is busy, 69 if no server responds within --connect-timeout",
+    help: "do not wait; exit 75 if the lock is busy, 69 if no server responds within --connect-timeout",
   }),
   wait: flagSetting("-w, --wait", waitType(), {
     aliases: "--timeout",
     group: "waiting",
     basic: true,
-    help: "maximum time to wait for the lock, connecting included; then exit 75, or 69 if no server responds",
+    help: "wait at most this long, including the time to connect; then exit 75 (busy) or 69 (no server)",
     unset: "no limit, or lock.foreground.wait or lock.background.wait, which `forever` overrides",
   }),
   conflictExitCode,
   skip: toggleSetting("--skip", {
     group: "waiting",
     basic: true,
-    help: "if the lock is busy, exit 0 and print nothing; does not wait without -w. For cron jobs that may be left out",
+    help: "for cron: if the lock is busy, exit 0 and print nothing. Waits only with -w",
   }),
   exclusive: toggleSetting("-x, --exclusive", {
     aliases: "-e",
@@ -48,7 +48,7 @@ const flags = {
   }),
   shared: toggleSetting("-s, --shared", {
     basic: true,
-    help: "shared lock: other readers may hold it too",
+    help: "shared (read) lock: any number of -s holders at a time",
   }),
   limit: flagSetting("-N, --limit", integerType("count", { min: 1, max: 1_000_000 }), {
     basic: true,

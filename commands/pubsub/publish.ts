@@ -35,7 +35,7 @@ const publishSettings = {
     help: "each line of stdin or of the file is a message, without its newline, sent as soon as it arrives",
   }),
   null: toggleSetting("-0, --null", {
-    help: "the same for parts between NULs",
+    help: "like --lines, for messages separated by NUL",
   }),
   msgId: flagSetting("--msg-id", textType("key"), {
     help: "your own message ID; a message with the same ID and content is stored once",

@@ -33,12 +33,12 @@ const subscribeSettings = {
     unset: "no limit",
   }),
   wait: flagSetting("-w, --wait", durationType(), {
-    help: "end when no message has arrived for this long; exit 1 if there was none",
+    help: "exit after this long without a message; exit code 1 if none arrived at all",
     unset: "no limit",
   }),
   untilEmpty: toggleSetting("--until-empty", { help: "end when no message waits" }),
   unsubscribe: toggleSetting("--unsubscribe", {
-    help: "end the subscription; messages that wait are lost for it",
+    help: "end the subscription and discard its undelivered messages",
   }),
   ...progressSettings,
   ...connectionSettingsWithDefaultId("USER@HOST"),

@@ -38,12 +38,12 @@ export const retryCallCommand = defineCommand({
     "Use the same policy for call and run: both read the section [retry] of the configuration file.",
   ],
   examples: [
+    ["baton retry-processor call --url http://backend:9000/stock <order.json", "by HTTP; exit code 75: stored"],
     ["baton retry-processor call --name propagate -- ./propagate.sh <body.json", "first try now; exit code 75: stored"],
     [
       "baton retry-processor call -- baton lock -w 2s articles/7 -- ./propagate.sh 7",
       "if the lock is busy, the call is stored and retried",
     ],
-    ["baton retry-processor call --url http://backend:9000/stock <order.json", "by HTTP; exit code 75: stored"],
     [
       "baton retry-processor call --key order-7 -- ./send.sh 7 <order.xml",
       "in order with other messages of the same key",

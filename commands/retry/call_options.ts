@@ -19,6 +19,7 @@ export const callSettings = {
   url: setting(textType("url"), {
     flag: "--url",
     once: true,
+    basic: true,
     help: "send stdin to this URL by HTTP, instead of running a command",
   }),
   ...httpRequestSettings,

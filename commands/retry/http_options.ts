@@ -50,6 +50,7 @@ export const httpRequestSettings = {
   headers: setting(headersType, {
     flag: "-H, --header",
     once: true,
+    basic: true,
     help: "a header for --url, with its value as it is; may be repeated; headers of a message override it",
   }),
   ...httpClientSettings,

@@ -68,7 +68,7 @@ type ServeCall = CommandCall<typeof serveSettings>;
 
 export const retryServeCommand = defineCommand({
   name: "retry-processor serve",
-  summary: "an HTTP proxy that stores requests its backend cannot take, and redelivers them",
+  summary: "an HTTP proxy that stores requests its backend could not process, and retries them",
   usage: "--url URL [--listen ADDRESS] [options]",
   details: [
     "Forwards each request to the backend (method, path, headers, body) and its response to the client. If the " +

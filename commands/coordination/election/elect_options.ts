@@ -20,16 +20,17 @@ export type ElectRestartMode = (typeof restartModes)[number];
 /** Settings of this command only. */
 const flags = {
   restart: flagSetting("--restart", choiceType(restartModes), {
-    help: "when to stand for election again: on-loss (after the leadership was lost or given up), " +
-      "always (also after the command ended by itself), or never",
+    help: "when to rejoin the election: on-loss (after losing or giving up leadership), always (even after the " +
+      "command has ended), or never",
     default: "on-loss",
   }),
   preempt: toggleSetting("--preempt", {
-    help: "ask the leader to step down if its --priority number is higher than this candidate's",
+    help: "ask a leader with a higher --priority number (lower priority) to step down",
   }),
   health: flagSetting("--health", textType("command"), {
     group: "health",
     once: true,
+    basic: true,
     help: "shell command that checks the health of the command; exit code 0 means healthy",
   }),
   healthInterval: flagSetting("--health-interval", durationType({ minMs: 1 }), {
@@ -50,7 +51,8 @@ const flags = {
   onElected: flagSetting("--on-elected", textType("command"), {
     group: "health",
     once: true,
-    help: "shell command to run as leader before the command starts; if it fails, baton prints that and continues",
+    help: "run this shell command after winning, before the main command; if it fails, baton reports it and " +
+      "continues",
   }),
   onDeposed: flagSetting("--on-deposed", textType("command"), {
     group: "health",

@@ -28,8 +28,7 @@ const flags = {
   retries,
   doneTtl,
   shellLine: flagSetting("-c, --command", textType("line"), {
-    help:
-      'run this line with /bin/sh -c for each item; {} is the item as one text, also in quotation marks; so is "$1"',
+    help: 'run this line with /bin/sh -c for each item; {} is the item as one word, quoted or not; "$1" works too',
   }),
   joblog: flagSetting("--joblog", textType("file"), {
     once: true,

@@ -57,12 +57,13 @@ export function shortCommandPage(command: Command): HelpPage {
     usage: usageLines(command),
     blocks: [
       { kind: "text", text: `${capitalize(summary)}.` },
+      // First what a reader would type.
+      { kind: "heading", text: "Examples" },
+      { kind: "examples", examples: examples.slice(0, shortExamplesMax) },
       ...(count === 0 ? [] : [
         { kind: "heading", text: count < all ? "Main options" : "Options" } as const,
         { kind: "entries", entries: optionHelpEntries(shown).map(withoutVariable) } as const,
       ]),
-      { kind: "heading", text: "Examples" },
-      { kind: "examples", examples: examples.slice(0, shortExamplesMax) },
       { kind: "text", text: `baton ${name} --help describes all ${all} options.` },
     ],
   };

@@ -108,7 +108,7 @@ export const poolComponentSettings = {
   }),
   jobs: component("jobs", integerType("count", { min: 1, max: poolJobsMax }), {
     flag: "-j, --jobs",
-    help: "number of items that this call runs at the same time",
+    help: "run this many items at a time in this call",
     default: 1,
   }),
   total: component("total", integerType("count", { min: 1, max: 1_000_000 }), {
@@ -117,7 +117,7 @@ export const poolComponentSettings = {
     unset: "no limit",
   }),
   doneTtl: component("done_ttl", durationType({ minMs: 1 }), {
-    help: "how long the result of an item is kept; an item that exited with 0 is not run again during this time",
+    help: "remember results this long; an item that succeeded is not run again until then",
     unset: "results are not kept",
   }),
   retries: component("retries", integerType("count", { min: 0, max: 1000 }), {

@@ -128,13 +128,14 @@ export const lockSettings = {
   }),
   killAfter: lock("kill_after", durationType(), {
     group: "command",
-    help: "time between --signal and SIGKILL when baton stops the command; a signal sent to baton is only forwarded",
+    help: "grace period between --signal and SIGKILL when baton stops the command; signals sent to baton are " +
+      "only forwarded",
     default: 5000,
   }),
   onDoubt: flagSetting("--on-doubt", choiceType(["ignore", "freeze"]), {
     group: "command",
-    help: "what happens to the command while no server responds and the lock is not lost yet: " +
-      "it continues (ignore) or is suspended (freeze)",
+    help: "while no server responds but the lock is not yet lost: let the command run (ignore) or suspend it " +
+      "(freeze)",
     default: "ignore",
   }),
   signal: flagSetting("--signal", signalNameType(), {
@@ -156,7 +157,7 @@ export const historySettings = groupSettings("output", {
   history: setting(toggleType(), {
     flag: "--history",
     key: "history.enabled",
-    help: "record how it ends, for baton history; a tick is always recorded",
+    help: "record the result for baton history (ticks always are)",
     default: false,
   }),
   historyKeep: setting(integerType("count", { min: 8, max: 1024 }), {

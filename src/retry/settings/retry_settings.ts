@@ -41,7 +41,7 @@ export const retryStoreSettings = {
   }),
   retryMoved: setting(toggleType(), {
     flag: "--moved",
-    help: "the database was moved to another cluster, and the original is never used again",
+    help: "confirm that the database has moved to this cluster and that the original will never be used again",
     default: false,
   }),
 } satisfies SettingTable;
@@ -88,7 +88,7 @@ export const retryPolicySettings = groupSettings("policy", {
   }),
   retryMaxRetries: retry("max_retries", integerType("count", { min: 0, max: 1_000_000 }), {
     basic: true,
-    help: "redeliveries after the first try: N+1 tries in all",
+    help: "retries after the first attempt: N+1 attempts in total",
     unset: "25; with wso2 10",
   }),
   retryBackoff: retry("backoff", choiceType(["fixed", "linear", "exponential", "list"]), {
@@ -107,7 +107,7 @@ export const retryPolicySettings = groupSettings("policy", {
     unset: "equal with an exponential backoff, otherwise none",
   }),
   retryMaxElapsed: retry("max_elapsed", durationType({ minMs: 1 }), {
-    help: "no failed message is tried again later than this after it was accepted",
+    help: "stop retrying a message this long after it was accepted",
     unset: "no limit",
   }),
   retryOn: retry("retry_on", listType("code"), {

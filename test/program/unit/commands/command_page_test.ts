@@ -103,3 +103,16 @@ test("an option without a group is one of the command's own; --json and --log ar
     ["general", ...Object.keys(commonCommandSettings)],
   ]);
 });
+
+test("the short help begins with what a reader would type", () => {
+  for (const command of commands) {
+    const [summary, ...blocks] = shortCommandPage(command).blocks;
+    expect([command.name, summary?.kind, blocks[0]?.kind, blocks[1]?.kind]).toEqual([
+      command.name,
+      "text",
+      "heading",
+      "examples",
+    ]);
+    expect([command.name, command.usage.split(" | ").length <= 12]).toEqual([command.name, true]);
+  }
+});

@@ -13,3 +13,22 @@ test("an unknown word, a typing error, a wrong order", () => {
   ];
   for (const [words, says] of cases) expect(unknownCommandMessage(words.split(" "), ["who", "lock"])).toBe(says);
 });
+
+test("words of other programs, and the second words of commands, name the commands that are sought", () => {
+  const names = [
+    "lock",
+    "release",
+    "retry-processor dlq",
+    "retry-processor run",
+    "retry-processor serve",
+    "pubsub serve",
+  ];
+  const says = (words: string) => unknownCommandMessage(words.split(" "), names);
+  for (const word of ["mutex", "unlock", "run", "status", "queue"]) {
+    expect(says(word)).toMatch(new RegExp(`^There is no command "${word}"; did you mean: baton \\w+`));
+  }
+  expect(says("dlq ls")).toBe('There is no command "dlq"; did you mean: baton retry-processor dlq');
+  expect(says("serve")).toBe(
+    'There is no command "serve"; did you mean: baton retry-processor serve or baton pubsub serve',
+  );
+});
