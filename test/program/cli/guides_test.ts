@@ -310,8 +310,13 @@ describeWithPeer("postgres", "postgresql.md", () => {
 
 test("alerts.md: what is shown is there; a processor that is down is reported", () =>
   runGuide("alerts", {
-    replace: { ":9183": ":0", "127.0.0.1:9103": "127.0.0.1:9", "|| notify": "|| $HOME/notify" },
-    env: { BATON_UI_LISTEN: "127.0.0.1:0" },
+    replace: {
+      ":9183": ":0",
+      "baton ui": "baton ui --listen 127.0.0.1:0",
+      "127.0.0.1:9103": "127.0.0.1:9",
+      "|| notify": "|| $HOME/notify",
+    },
+
     files: { notify: '#!/bin/sh\necho "$1" >>"$HOME/notified"\n' },
   }, async (block, shell) => {
     if (block.language !== "crontab") return false;
