@@ -33,7 +33,7 @@ export const statusJsonShape = z.strictObject({
     done: countShape,
     failed: countShape,
     busy: countShape.describe("items that another call processes"),
-    skipped: countShape.describe("items that completed earlier, within --done-ttl"),
+    skipped: countShape.describe("items that other calls of the list have done, or completed within --done-ttl"),
     remaining: countShape.describe("items that were not tried, because this call had no room for them"),
   }).optional()
     .describe("of a pool only: what became of its items"),

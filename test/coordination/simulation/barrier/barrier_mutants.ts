@@ -158,7 +158,7 @@ export const barrierMutants: readonly Mutant[] = [
     changes: [{
       in: "enter_barrier:BarrierEntry.leave",
       from: 'if (outcome?.do === "started") await',
-      to: 'if (outcome?.do === "left") await',
+      to: 'if (outcome?.do === "never") await',
     }],
     kinds: ["never served"],
     from: 17,

@@ -50,8 +50,7 @@ export const poolMutants: readonly Mutant[] = [
       to: "if (undo !== null) return { item, lease, undo };",
     }],
     kinds: ["done again"],
-    seeds: 1,
-    faults: "test/world/found/result_not_looked_for_under_the_lock.json",
+    seeds: 150,
   },
   {
     name: "runs with another limit are admitted",
@@ -85,8 +84,7 @@ export const poolMutants: readonly Mutant[] = [
       to: "      await lease.releaseWith(ending);\n      await this.#resultStore.write(item, ended);\n",
     }],
     kinds: ["done again"],
-    seeds: 1,
-    faults: "test/world/found/release_before_the_result.json",
+    seeds: 150,
   },
   {
     name: "permits that were lost while the session continues are not released",

@@ -75,9 +75,10 @@ export class PoolOracle {
     return this.#locks.holder;
   }
 
-  /** A query begins now. */
+  /** A query begins now. Where results are kept, it prints all items, and the results say which are done. */
   query(): ListedItems {
-    return { items: [...this.#toDo], atMs: this.#world.nowMs };
+    const { isRemembered, items } = this.#options;
+    return { items: isRemembered ? items : [...this.#toDo], atMs: this.#world.nowMs };
   }
 
   /** An item that was done is to be done again. */
