@@ -9,7 +9,7 @@ type StartLimits = Readonly<Record<string, { readonly modules: number; readonly 
  * first.
  */
 const limits: StartLimits = {
-  "commands/command_line.ts": { modules: 122, kilobytes: 401 },
+  "commands/command_line.ts": { modules: 122, kilobytes: 403 },
   "src/base/process/guard/guard_main.ts": { modules: 10, kilobytes: 45 },
 };
 

@@ -181,7 +181,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     return new BatonError(code, `Barrier "${this.#name}" is broken: ${why}`, { cause });
   }
 
-  /** Returns the outcome; null if no server confirms it in time. Then it continues to leave while the session exists. */
+  /** Returns the outcome; null if no server confirms it in time. Then it goes on leaving while the session exists. */
   #giveUp(why: LeaveReason, reason: string): Promise<BarrierParticipantOutcome | null> {
     return this.#leaving ??= this.#giveUpOnce(why, reason);
   }

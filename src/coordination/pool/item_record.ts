@@ -1,6 +1,6 @@
 /**
  * Decides whether a list of items may be too old for an item, and whether calls that share a list have done it. The
- * record of an item says that it runs, or at which transaction it ended. Pure. The protocol is in docs/protocol/pool.md.
+ * record of an item says that it runs, or at which transaction it ended. Pure. docs/protocol/pool.md has the protocol.
  */
 import { encodeJson, parseJsonFields } from "../../base/support/json_fields.ts";
 

@@ -202,9 +202,9 @@ class PoolRun {
   }
 
   /**
-   * Whether the component is unlocked before items are claimed. With stored results, and with a shared list, a run reads
-   * under the lock of an item whether another run completed it. Otherwise the lock of the component prevents other runs
-   * from claiming the same items.
+   * Whether the component is unlocked before items are claimed. With stored results, and with a shared list, a run
+   * reads under the lock of an item whether another run completed it. Otherwise the lock of the component prevents
+   * other runs from claiming the same items.
    */
   get #listsOnly(): boolean {
     const { loop, rememberMs, listsAgain } = this.#options;

@@ -65,8 +65,8 @@ export class SharedPoolList {
   }
 
   /**
-   * Leaves the list; the session continues. No job of this run may be running. Returns false if no server confirms it in
-   * time: then the node ends with the session.
+   * Leaves the list; the session continues. No job of this run may be running. Returns false if no server confirms it
+   * in time: then the node ends with the session.
    */
   async leave(): Promise<boolean> {
     this.#startedAt = null;

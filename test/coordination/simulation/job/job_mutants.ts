@@ -145,8 +145,8 @@ export const jobMutants: readonly Mutant[] = [
     changes: [{
       in: "job_processes:JobProcesses.find",
       from: "      return {\n" +
-        "        alive: findLivingProcesses(() => descendantsAfterReaping(libc, isNotOfTheCommand), isProcessAlive),\n" +
-        "        isCertain: true,\n      };",
+        "        alive: findLivingProcesses(() => descendantsAfterReaping(libc, isNotOfTheCommand), " +
+        "isProcessAlive),\n        isCertain: true,\n      };",
       to: "      reapAdoptedOrphans(libc);\n      return { alive: sendSignal(-pid, 0) ? [pid] : [], isCertain: true };",
     }],
     kinds: ["process outlived its lock", "wrong ending", "too slow"],
