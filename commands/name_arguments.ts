@@ -1,9 +1,8 @@
 /** Reads the name arguments of commands that look at one object. */
 import { BatonError } from "../src/base/errors.ts";
-import { interopLockPath, type InteropRecipe } from "../src/coordination/interop/interop_node_names.ts";
+import { interopLockPath, type InteropRecipe } from "../src/coordination/nodes/interop_node_names.ts";
 import { encodeLockName } from "../src/coordination/nodes/node_paths.ts";
-import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
-import { findOtherUses, type UseStatusKind } from "../src/coordination/admin/use_status.ts";
+import type { ObjectKind } from "../src/base/rows/object_row.ts";
 
 /**
  * Returns the only name. Throws USAGE if there is none, more than one, or an invalid one. `kind` is the kind of object.
@@ -38,12 +37,15 @@ export function requireOneInteropPath(
   return path;
 }
 
-/** Returns the end of a message that points to an object of another kind with the same name; empty if there is none. */
-export async function describeOtherUsesOfName(
-  zk: ZooKeeper,
-  { kind, name, root }: { readonly kind: UseStatusKind; readonly name: string; readonly root: string },
-): Promise<string> {
-  const [other] = await findOtherUses(zk, { kind, name, root });
+/**
+ * Returns the end of a message that points to an object of another kind with the same name; empty if there is none.
+ * `used` are the kinds that are in use under the name.
+ */
+export function describeOtherUses(
+  used: readonly ObjectKind[],
+  { kind, name }: { readonly kind: ObjectKind; readonly name: string },
+): string {
+  const other = used.find((one) => one !== kind);
   if (other === undefined) return "";
   const article = other === "election" ? "an" : "a";
   return `; there is ${article} ${other} of this name: baton who ${other === "lock" ? "" : `--kind ${other} `}${name}`;

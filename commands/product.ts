@@ -3,13 +3,20 @@
  * loaded when it is needed.
  */
 import type { ConfigFile, ConfigSources } from "../src/base/config/resolve_settings.ts";
-import type { SettingTable, SettingValues } from "../src/base/config/setting.ts";
+import type { Setting, SettingTable, SettingValues } from "../src/base/config/setting.ts";
 import type { DatabaseAddress } from "../src/base/postgres/database_address.ts";
 import type { ExitCode } from "../src/base/exit_codes.ts";
 import type { PrimaryConnection } from "../src/base/postgres/primary_connection.ts";
 import type { DoctorFinding } from "../src/base/rows/finding.ts";
+import type { ObjectDetails, ObjectKind } from "../src/base/rows/object_row.ts";
+import type { ProcessKind } from "../src/base/rows/process_row.ts";
+import type { RowChanges, RowKind, RowReading } from "../src/base/rows/row_kinds.ts";
+import type { Clock } from "../src/base/support/clock.ts";
+import type { JsonFields } from "../src/base/support/json_fields.ts";
 import type { Io } from "../src/base/terminal/io.ts";
+import type { Metric } from "../src/base/terminal/metrics_text.ts";
 import type { CoordinationServers } from "../src/coordination/connect/coordination_servers.ts";
+import type { InteropRecipe } from "../src/coordination/nodes/interop_node_names.ts";
 import type { connectionSettings } from "../src/coordination/settings/coordination_settings.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
 import type { CommandLoaders, ServerNameKind } from "./command.ts";
@@ -25,6 +32,9 @@ export interface Product {
   completions(): Promise<ProductCompletions>;
   help(): Promise<ProductHelp>;
   doctor(): Promise<ProductDoctor>;
+  /** The kinds of rows that `view` reads. */
+  readonly rowKinds: readonly RowKind[];
+  view(): Promise<ProductView>;
 }
 
 /** The settings that files and variables can set. Settings that are only flags are declared with their command. */
@@ -102,6 +112,113 @@ export interface CheckedDatabase {
   readonly address: DatabaseAddress;
   /** If true, it is a problem when commits of the database do not wait for a standby. */
   readonly requiresSync: boolean;
+}
+
+/** The rows of a product, as `who`, `ls`, `metrics` and `ui` show them. */
+export interface ProductView<S extends SettingTable = SettingTable, P extends SettingTable = SettingTable> {
+  /** Options of `ls` and `ui` that name what is read. */
+  readonly settings: S;
+  /** Further options of `ui`. */
+  readonly pageSettings: P;
+  /** The processes that serve /metrics. */
+  readonly processes: readonly ProcessKind[];
+  /** Returns the addresses at which the configuration lets processes serve /metrics. */
+  metricsAddresses(values: SettingValues<S>): readonly (string | undefined)[];
+  /** Opens the rows. Throws USAGE or CONFIG for settings that cannot be used. */
+  open(call: ViewCall<S>): Promise<RowSource>;
+  /** Returns what the page can ask for. `source` is the result of `open`. */
+  page?(call: ViewCall<S & P>, source: RowSource): Promise<PageRequests>;
+  /** Returns a function that reads the metrics of `baton metrics`. */
+  metrics?(options: UseMetricsOptions): Promise<(zk: ZooKeeper) => Promise<Metric[]>>;
+}
+
+/** The part of a command call that names what to read. */
+export interface ViewCall<S extends SettingTable = Record<never, never>> {
+  readonly values: SettingValues<S> & SettingValues<typeof connectionSettings>;
+  readonly sources: ConfigSources;
+}
+
+export interface UseMetricsOptions {
+  readonly root: string;
+  /** The most names of each kind that get their own label. */
+  readonly namesMax: number;
+  readonly clock: Clock;
+}
+
+/** Reads the rows of a product. */
+export interface RowSource extends AsyncDisposable {
+  /** Rejects if the coordination service fails; what else cannot be read becomes a problem of the reading. */
+  read(zk: ZooKeeper, request: RowRequest): Promise<RowReading>;
+  /** Yields rows as they change, until the signal aborts. Without it, `read` is called periodically. */
+  follow?(zk: ZooKeeper, options: FollowRowsOptions): AsyncIterable<RowChanges>;
+  /** Reads an object with its holders and waiters. */
+  details?(zk: ZooKeeper, object: RequestedObject): Promise<ObjectDetails>;
+  /** Returns the kinds of objects that are in use under a name. */
+  find?(zk: ZooKeeper, name: string): Promise<readonly ObjectKind[]>;
+}
+
+export interface RowRequest {
+  readonly kinds: readonly RowKind[];
+  /** Also list unused objects. */
+  readonly all: boolean;
+  /** Also read holders and waiters. */
+  readonly long: boolean;
+  readonly signal: AbortSignal;
+  /** Read the locks of another library at or below a path instead. */
+  readonly interop?: { readonly recipe: InteropRecipe; readonly path: string };
+}
+
+export interface RequestedObject {
+  readonly kind: ObjectKind;
+  readonly name: string;
+  /** The name is the path of a lock of this recipe. */
+  readonly recipe?: InteropRecipe | undefined;
+}
+
+export interface FollowRowsOptions {
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  /** How long changes are gathered before they are read, in milliseconds. */
+  readonly gatherMs: number;
+}
+
+/** Requests of the page of `ui` that a product answers. */
+export interface PageRequests {
+  /** Details, by the path of the request. */
+  readonly answers: Readonly<Record<string, PageAnswer>>;
+  /** Actions, by name. */
+  readonly actions: Readonly<Record<string, PageAction>>;
+}
+
+export type PageAnswer = (query: URLSearchParams, context: PageContext) => Promise<unknown>;
+
+/** Throws an HttpError for a request that cannot be understood. */
+export type PageAction = (body: JsonFields, context: PageContext & { readonly by: string }) => RequestedAction;
+
+export interface PageContext {
+  /** Returns the session. Throws while no coordination server responds. */
+  readonly zk: () => ZooKeeper;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+export interface RequestedAction {
+  /** Action and target: `break lock "nightly"`. */
+  readonly what: string;
+  /** The name that the user must have typed to confirm the action. */
+  readonly mustType?: string;
+  /** Resolves with the result as a sentence. */
+  readonly run: () => Promise<string>;
+}
+
+/** Removes the flag of a setting, which a view reads from files and variables only. */
+export function withoutFlag<T>({ flag: _flag, ...declaration }: Setting<T>): Setting<T> {
+  return declaration;
+}
+
+/** Keeps the types of a product's own settings. */
+export function defineView<S extends SettingTable, P extends SettingTable>(view: ProductView<S, P>): ProductView {
+  return view as unknown as ProductView;
 }
 
 /** Keeps the types of a product's own settings. */

@@ -7,7 +7,7 @@ import { formatDuration } from "../../src/base/support/duration.ts";
 import { diagnoseLockQueues } from "../../src/coordination/admin/diagnose.ts";
 import { diagnoseInteropLocks } from "../../src/coordination/admin/list_interop.ts";
 import { sessionTimeoutWarning } from "../../src/coordination/connect/command_session.ts";
-import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopRecipes } from "../../src/coordination/nodes/interop_node_names.ts";
 import { sessionTimeoutMsMin } from "../../src/coordination/nodes/session_waits.ts";
 import { diagnoseTickSchedules } from "../../src/coordination/tick/diagnose_schedules.ts";
 import { isSessionResumable } from "../../src/protocols/zookeeper/handshake.ts";

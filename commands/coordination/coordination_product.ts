@@ -40,4 +40,6 @@ export const coordinationProduct: Product = {
   completions: async () => (await import("./coordination_completions.ts")).coordinationCompletions,
   help: async () => (await import("./coordination_help.ts")).coordinationHelp,
   doctor: async () => (await import("./coordination_doctor.ts")).coordinationDoctor,
+  rowKinds: ["lock", "election", "barrier", "gate", "pool", "schedule"],
+  view: async () => (await import("./coordination_view.ts")).coordinationView,
 };

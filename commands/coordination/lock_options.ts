@@ -14,7 +14,7 @@ import {
 } from "../../src/coordination/settings/coordination_settings.ts";
 import { choiceType, durationType, integerType, textType, waitType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { interopLockPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopLockPath, interopRecipes } from "../../src/coordination/nodes/interop_node_names.ts";
 import type { LockMode } from "../../src/base/process/lease.ts";
 import type { CommandSyntax } from "../../src/base/terminal/parse_args.ts";
 import { encodeLockName } from "../../src/coordination/nodes/node_paths.ts";

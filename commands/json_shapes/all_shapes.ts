@@ -10,7 +10,6 @@ import * as lock from "./lock_shapes.ts";
 import * as machine from "./machine_shapes.ts";
 import * as pubsub from "./pubsub_shapes.ts";
 import * as retry from "./retry_shapes.ts";
-import * as top from "./top_shapes.ts";
 
 export interface JsonShape {
   /** The command line that prints the object. */
@@ -37,7 +36,6 @@ const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...st
   ["baton cron next FILE --json", cron.cronNextJsonShape, "cron_next"],
   ["baton cron reset NAME --json", cron.cronResetJsonShape, "cron_reset"],
   ["baton cron forget NAME --json", cron.cronForgetJsonShape, "cron_forget"],
-  ["baton top --json", top.topJsonShape, "top"],
   ["baton break NAME --holder ID --json", lock.breakJsonShape, "break"],
   ["baton leader NAME --json", election.leaderJsonShape, "leader", "leader_none"],
   ["baton leader NAME --watch", election.leaderLineJsonShape, "leader_watch_leads", "leader_watch_vacant"],

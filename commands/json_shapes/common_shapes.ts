@@ -12,3 +12,7 @@ export const instantShape = z.iso.datetime().describe("UTC, by the wall clock of
 export const tokenShape = z.string().regex(/^\d+$/).describe("64-bit number as decimal text");
 
 export const countShape = z.int().min(0);
+
+/** The type of a value that is printed and not changed. */
+export type DeepReadonly<T> = T extends (...args: never) => unknown ? T
+  : { readonly [Key in keyof T]: DeepReadonly<T[Key]> };

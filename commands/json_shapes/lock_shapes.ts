@@ -1,6 +1,12 @@
 /** JSON of who, ls, break, pool status, history and explain. */
 import * as z from "zod";
-import { countShape, instantShape, tokenShape, versionShape } from "./common_shapes.ts";
+import type { HolderRow, ObjectDetails, ObjectRow, WaiterRow } from "../../src/base/rows/object_row.ts";
+import type { PoolDetails, PoolRow } from "../../src/base/rows/pool_row.ts";
+import type { ProcessMetricsRow } from "../../src/base/rows/process_row.ts";
+import type { RunRow, ScheduleRow } from "../../src/base/rows/schedule_row.ts";
+import { countShape, type DeepReadonly, instantShape, tokenShape, versionShape } from "./common_shapes.ts";
+import { serverShape, topicShape } from "./pubsub_shapes.ts";
+import { storeShape } from "./retry_shapes.ts";
 
 const scope = z.enum(["user", "machine", "cluster"]).describe(
   "the processes that share it: of this user, of this machine, or of all machines that use the same servers",
@@ -26,52 +32,97 @@ const participant = {
   ),
 };
 
-export const useHolderJsonShape = z.strictObject({
+const holder = z.strictObject({
   ...participant,
   slot: countShape.nullable().describe("number of the permit"),
   rank: countShape.nullable().describe("rank of a barrier's member"),
   fencing_token: tokenShape.nullable(),
-});
-export type UseHolderJson = z.infer<typeof useHolderJsonShape>;
+}) satisfies z.ZodType<HolderRow>;
 
-export const useWaiterJsonShape = z.strictObject({
+const waiter = z.strictObject({
   ...participant,
   place: countShape.describe("place in the queue, from 1"),
   priority: countShape.nullable().describe("the lowest is served first"),
-});
-export type UseWaiterJson = z.infer<typeof useWaiterJsonShape>;
+}) satisfies z.ZodType<WaiterRow>;
 
-const useStatus = {
+const details = z.strictObject({
   kind,
   name: z.string(),
   path: z.string().describe("path of its node"),
   limit: countShape.nullable().describe(
     "permits of a lock, null until the first request for one; members that a barrier needs, null if none waits",
   ),
-  holders: z.array(useHolderJsonShape).describe("in the order of their grants, for a barrier of their ranks"),
-  waiters: z.array(useWaiterJsonShape).describe("in the order of the queue"),
-};
+  holders: z.array(holder).describe("in the order of their grants, for a barrier of their ranks"),
+  waiters: z.array(waiter).describe("in the order of the queue"),
+}) satisfies z.ZodType<ObjectDetails>;
 
-export const whoJsonShape = z.strictObject({ version: versionShape, scope, ...useStatus });
-export type WhoJson = z.infer<typeof whoJsonShape>;
+export const whoJsonShape = z.strictObject({ version: versionShape, scope, ...details.shape });
+export type WhoJson = DeepReadonly<z.infer<typeof whoJsonShape>>;
 
-const use = { name: z.string(), holders: countShape.nullable(), waiters: countShape.nullable() };
+const object = z.strictObject({
+  name: z.string(),
+  holders: countShape.nullable(),
+  waiters: countShape.nullable(),
+}) satisfies z.ZodType<ObjectRow>;
+
+const listedPool = object.extend({
+  done: countShape.describe("items with a stored result"),
+  failed: countShape,
+}) satisfies z.ZodType<PoolRow>;
+
+const process = z.strictObject({
+  address: z.string(),
+  process: z.string().nullable().describe("keeper, pubsub server, pubsub proxy or retry"),
+  error: z.string().nullable().describe("why its metrics could not be read; for people"),
+  counters: z.record(z.string(), z.number()).describe("since the start of the process"),
+  gauges: z.record(z.string(), z.number()),
+}) satisfies z.ZodType<ProcessMetricsRow>;
+
+const serverInstant = z.iso.datetime().describe("UTC, by the servers' clock");
+const tick = z.iso.datetime().describe("time of the tick, UTC");
+const scheduleId = z.string().describe("id of the schedule");
+
+const schedule = z.strictObject({
+  name: z.string().describe("name of the lock"),
+  schedule_id: scheduleId,
+  schedule: z.string().describe("five fields, in their one spelling"),
+  time_zone: z.string(),
+  settled_until: serverInstant.describe("every tick up to this time was claimed, skipped or missed, UTC"),
+  next: z.iso.datetime().nullable().describe(
+    "first tick that is not settled, UTC; null if there is none within ten years",
+  ),
+  overdue: z.boolean().describe("that tick is in the past"),
+  running: z.strictObject({
+    tick,
+    attempt: countShape,
+    host: z.string(),
+    pid: countShape,
+    began: serverInstant,
+    lost: z.boolean().describe("its holder no longer has the lock, and its end was not recorded"),
+  }).nullable(),
+}) satisfies z.ZodType<ScheduleRow>;
 
 export const lsJsonShape = z.strictObject({
   version: versionShape,
   scope,
-  locks: z.array(z.strictObject(use)).describe("holders and waiters are null if an ACL hides them from this client"),
-  elections: z.array(z.strictObject(use)).describe(
+  locks: z.array(object).describe("holders and waiters are null if an ACL hides them from this client"),
+  elections: z.array(object).describe(
     "holders is 1 while there is a leader; waiters are the other candidates",
   ),
-  barriers: z.array(z.strictObject(use)).describe("holders are running members, waiters wait for the start"),
-  gates: z.array(z.strictObject(use)).describe("closed gates"),
-  pools: z.array(z.strictObject(use)).describe("pools that run or have stored results; holders are running jobs"),
-  details: z.array(z.strictObject(useStatus)).optional().describe(
+  barriers: z.array(object).describe("holders are running members, waiters wait for the start"),
+  gates: z.array(object).describe("closed gates"),
+  pools: z.array(listedPool).describe("pools that run or have stored results; holders are running jobs"),
+  schedules: z.array(schedule),
+  topics: z.array(topicShape),
+  servers: z.array(serverShape).describe("of publish/subscribe"),
+  stores: z.array(storeShape).describe("message stores of this user"),
+  processes: z.array(process).describe("processes whose metrics were read"),
+  problems: z.array(z.string()).describe("parts that could not be read; for people"),
+  details: z.array(details).optional().describe(
     "only with --long: holders and waiters of everything but pools, as baton who prints them",
   ),
 });
-export type LsJson = z.infer<typeof lsJsonShape>;
+export type LsJson = DeepReadonly<z.infer<typeof lsJsonShape>>;
 
 /** Fields that identify another process. */
 export const processIdentityFields = { id: z.string(), host: z.string(), pid: countShape, user: z.string() };
@@ -93,8 +144,7 @@ const poolHolder = z.strictObject({
   fencing_token: tokenShape,
 });
 
-export const poolStatusJsonShape = z.strictObject({
-  version: versionShape,
+const pool = z.strictObject({
   component: z.string(),
   component_holder: poolHolder.nullable().describe(
     "holder of the component's lock: a call that chooses items, or another program that holds the lock",
@@ -120,11 +170,9 @@ export const poolStatusJsonShape = z.strictObject({
       until: instantShape.describe("time until which the result is kept"),
     }).nullable().describe("result of the last run, if it is still kept"),
   })),
-});
+}) satisfies z.ZodType<PoolDetails>;
 
-const serverInstant = z.iso.datetime().describe("UTC, by the servers' clock");
-const tick = z.iso.datetime().describe("time of the tick, UTC");
-const scheduleId = z.string().describe("id of the schedule");
+export const poolStatusJsonShape = z.strictObject({ version: versionShape, ...pool.shape });
 
 const recordedDurations = z.strictObject({
   count: countShape,
@@ -132,7 +180,7 @@ const recordedDurations = z.strictObject({
   up_to_ms: z.array(z.strictObject({ ms: countShape, times: countShape.describe("how many took at most this long") })),
 });
 
-export const historyRecordJsonShape = z.strictObject({
+const run = z.strictObject({
   result: z.enum(["done", "failed", "lost", "stopped", "skipped", "missed"]),
   schedule_id: scheduleId.nullable(),
   tick: tick.nullable().describe("time of the tick, UTC; null: the lock was taken without a tick"),
@@ -150,30 +198,13 @@ export const historyRecordJsonShape = z.strictObject({
   exit_code: z.int().nullable(),
   signal: z.string().nullable(),
   why: z.string().nullable().describe("reason, for people"),
-});
+}) satisfies z.ZodType<RunRow>;
 
 export const historyJsonShape = z.strictObject({
   version: versionShape,
   name: z.string(),
   kind: z.enum(["lock", "election", "pool"]),
-  schedules: z.array(z.strictObject({
-    schedule_id: scheduleId,
-    schedule: z.string().describe("five fields, in their one spelling"),
-    time_zone: z.string(),
-    settled_until: serverInstant.describe("every tick up to this time was claimed, skipped or missed, UTC"),
-    next: z.iso.datetime().nullable().describe(
-      "first tick that is not settled, UTC; null if there is none within ten years",
-    ),
-    overdue: z.boolean().describe("that tick is in the past"),
-    running: z.strictObject({
-      tick,
-      attempt: countShape,
-      host: z.string(),
-      pid: countShape,
-      began: serverInstant,
-      lost: z.boolean().describe("its holder no longer has the lock, and its end was not recorded"),
-    }).nullable(),
-  })),
+  schedules: z.array(schedule),
   running: z.array(z.strictObject({
     host: z.string(),
     pid: countShape,
@@ -200,7 +231,7 @@ export const historyJsonShape = z.strictObject({
     late: recordedDurations,
     last_done: serverInstant.nullable(),
   }).describe("of all records, also of those that are no longer kept"),
-  records: z.array(historyRecordJsonShape).describe("oldest first"),
+  records: z.array(run).describe("oldest first"),
 });
 export const explainJsonShape = z.strictObject({
   version: versionShape,
@@ -215,4 +246,4 @@ export const explainJsonShape = z.strictObject({
   unknown: z.array(z.string()).describe("what the servers cannot tell"),
 });
 export type ExplainJson = z.infer<typeof explainJsonShape>;
-export type HistoryJson = z.infer<typeof historyJsonShape>;
+export type HistoryJson = DeepReadonly<z.infer<typeof historyJsonShape>>;

@@ -1,6 +1,7 @@
 /** JSON of publish/subscribe: clients, topics, servers. */
 import * as z from "zod";
-import { countShape, versionShape } from "./common_shapes.ts";
+import type { ServerDetails, SubscriberRow, TopicDetailsRow, TopicListRow } from "../../src/base/rows/topic_row.ts";
+import { countShape, type DeepReadonly, versionShape } from "./common_shapes.ts";
 
 const topic = z.string();
 const server = z.string().describe("ID of the server that has the topic");
@@ -63,19 +64,20 @@ export type PubsubInfoJson = z.infer<typeof pubsubInfoJsonShape>;
 export const pubsubTopicsJsonShape = z.strictObject({ version: versionShape, topics: z.array(topic) });
 export type PubsubTopicsJson = z.infer<typeof pubsubTopicsJsonShape>;
 
-export const pubsubServersJsonShape = z.strictObject({
-  version: versionShape,
-  servers: z.array(z.strictObject({
-    server: z.string().describe("ID of the server"),
-    endpoint: z.string().nullable().describe(
-      "null if it is not connected; its topics are unavailable, unless another server has the same store",
-    ),
-    store: z.string().nullable().describe("ID of the database that it shares with other servers; null: a folder"),
-    draining: z.boolean().describe("true if it gets no new topics"),
-    topics: z.array(z.strictObject(ownership)),
-  })),
-});
-export type PubsubServersJson = z.infer<typeof pubsubServersJsonShape>;
+const serverDetails = z.strictObject({
+  server: z.string().describe("ID of the server"),
+  endpoint: z.string().nullable().describe(
+    "null if it is not connected; its topics are unavailable, unless another server has the same store",
+  ),
+  store: z.string().nullable().describe("ID of the database that it shares with other servers; null: a folder"),
+  draining: z.boolean().describe("true if it gets no new topics"),
+  topic_count: countShape,
+  topics: z.array(z.strictObject(ownership)),
+}) satisfies z.ZodType<ServerDetails>;
+export const serverShape = serverDetails.omit({ topics: true });
+
+export const pubsubServersJsonShape = z.strictObject({ version: versionShape, servers: z.array(serverDetails) });
+export type PubsubServersJson = DeepReadonly<z.infer<typeof pubsubServersJsonShape>>;
 
 export const pubsubMovesJsonShape = z.strictObject({
   version: versionShape,
@@ -120,20 +122,27 @@ export const pubsubVerifyJsonShape = z.strictObject({
 });
 export type PubsubVerifyJson = z.infer<typeof pubsubVerifyJsonShape>;
 
-export const pubsubTopicListJsonShape = z.strictObject({
-  version: versionShape,
-  topics: z.array(z.strictObject({
-    ...ownership,
-    server,
-    there: z.boolean().describe(
-      "false if the topic is unavailable: its server is not connected, and no other server has its store",
-    ),
-  })),
-});
-export type PubsubTopicListJson = z.infer<typeof pubsubTopicListJsonShape>;
+export const topicShape = z.strictObject({
+  ...ownership,
+  server,
+  there: z.boolean().describe(
+    "false if the topic is unavailable: its server is not connected, and no other server has its store",
+  ),
+  served: z.boolean().describe(
+    "true if its server is connected; else another server of its store takes it over with the next request",
+  ),
+}) satisfies z.ZodType<TopicListRow>;
 
-export const pubsubTopicShowJsonShape = z.strictObject({
-  version: versionShape,
+export const pubsubTopicListJsonShape = z.strictObject({ version: versionShape, topics: z.array(topicShape) });
+export type PubsubTopicListJson = DeepReadonly<z.infer<typeof pubsubTopicListJsonShape>>;
+
+const subscriber = z.strictObject({
+  client: z.string(),
+  position: messageId.describe("last message that it received"),
+  pending: countShape.describe("undelivered messages"),
+}) satisfies z.ZodType<SubscriberRow>;
+
+const topicDetails = z.strictObject({
   topic,
   server,
   epoch: ownership.epoch,
@@ -144,14 +153,12 @@ export const pubsubTopicShowJsonShape = z.strictObject({
   plain_clients: countShape.describe("clients without a session among them; the topic never forgets these by itself"),
   max_clients: countShape,
   subscriber_count: countShape,
-  subscribers: z.array(z.strictObject({
-    client: z.string(),
-    position: messageId.describe("last message that it received"),
-    pending: countShape.describe("undelivered messages"),
-  })).describe("the slowest first, at most 1,000"),
+  subscribers: z.array(subscriber).describe("the slowest first, at most 1,000"),
   damage: z.string().nullable().describe("damaged data about clients, as text for people; null if none is known"),
-});
-export type PubsubTopicShowJson = z.infer<typeof pubsubTopicShowJsonShape>;
+}) satisfies z.ZodType<TopicDetailsRow>;
+
+export const pubsubTopicShowJsonShape = z.strictObject({ version: versionShape, ...topicDetails.shape });
+export type PubsubTopicShowJson = DeepReadonly<z.infer<typeof pubsubTopicShowJsonShape>>;
 
 export const pubsubTopicDeletedJsonShape = z.strictObject({ version: versionShape, topic, server });
 export type PubsubTopicDeletedJson = z.infer<typeof pubsubTopicDeletedJsonShape>;

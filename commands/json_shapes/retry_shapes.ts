@@ -1,6 +1,7 @@
 /** JSON of the retry processor. */
 import * as z from "zod";
-import { countShape, instantShape, versionShape } from "./common_shapes.ts";
+import type { MessageRow, StoreRow } from "../../src/base/rows/store_row.ts";
+import { countShape, type DeepReadonly, instantShape, versionShape } from "./common_shapes.ts";
 
 const name = z.string().describe("of the message store");
 const state = z.enum(["waiting", "in_flight", "done", "dead", "dropped", "cancelled"]);
@@ -33,7 +34,7 @@ const message = z.strictObject({
     "delivery of a dead letter to --dead-letter: pending and sending are still in the store, forwarded has left it",
   ),
   forwarding_error: z.string().nullable().describe("why a pending dead letter could not be delivered; for people"),
-});
+}) satisfies z.ZodType<MessageRow>;
 
 export const retryListJsonShape = z.strictObject({
   version: versionShape,
@@ -41,7 +42,7 @@ export const retryListJsonShape = z.strictObject({
   messages: z.array(message),
   more: z.boolean().describe("there are more than --limit"),
 });
-export type RetryListJson = z.infer<typeof retryListJsonShape>;
+export type RetryListJson = DeepReadonly<z.infer<typeof retryListJsonShape>>;
 
 const content = {
   command: z.array(z.string()).nullable().describe(
@@ -64,7 +65,7 @@ export const retryShowJsonShape = z.strictObject({
   ...content,
   body: z.string().nullable().describe("base64; null: it is no longer stored"),
 });
-export type RetryShowJson = z.infer<typeof retryShowJsonShape>;
+export type RetryShowJson = DeepReadonly<z.infer<typeof retryShowJsonShape>>;
 
 export const retryChangesJsonShape = z.strictObject({
   version: versionShape,
@@ -77,8 +78,7 @@ export const retryChangesJsonShape = z.strictObject({
 });
 export type RetryChangesJson = z.infer<typeof retryChangesJsonShape>;
 
-export const retryStatsJsonShape = z.strictObject({
-  version: versionShape,
+export const storeShape = z.strictObject({
   name,
   folder: z.string().describe("or the URL of the database"),
   paused: z.boolean(),
@@ -93,8 +93,10 @@ export const retryStatsJsonShape = z.strictObject({
   disk: z.strictObject({ used_bytes: countShape, free_bytes: countShape.nullable() }).describe(
     "bytes; of a store in a database: the size of its messages, and null",
   ),
-});
-export type RetryStatsJson = z.infer<typeof retryStatsJsonShape>;
+}) satisfies z.ZodType<StoreRow>;
+
+export const retryStatsJsonShape = z.strictObject({ version: versionShape, ...storeShape.shape });
+export type RetryStatsJson = DeepReadonly<z.infer<typeof retryStatsJsonShape>>;
 
 export const retryVerifyJsonShape = z.strictObject({
   version: versionShape,

@@ -1,95 +1,224 @@
 /** The output of `baton ls`: tables, lines of changes, JSON. Pure. */
-import {
-  type KindInUse,
-  kindsInUse,
-  type ObjectInUse,
-  type ObjectsInUse,
-} from "../../src/coordination/admin/list_in_use.ts";
-import { useDetailsKey, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
+import type { HolderRow, ObjectRow } from "../../src/base/rows/object_row.ts";
+import type { PoolRow } from "../../src/base/rows/pool_row.ts";
+import type { ProcessMetricsRow } from "../../src/base/rows/process_row.ts";
+import { objectKey, type RowKind, rowKinds, type RowReading } from "../../src/base/rows/row_kinds.ts";
+import { serversTable, topicsTable } from "../../src/base/terminal/row_tables.ts";
+import { passedTimeText, secondText, sessionIdText, topicStateText } from "../../src/base/rows/row_texts.ts";
+import type { ScheduleRow } from "../../src/base/rows/schedule_row.ts";
+import type { StoreRow } from "../../src/base/rows/store_row.ts";
+import { formatPassedTime } from "../../src/base/support/duration.ts";
 import { type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
+import type { RowRates } from "../../src/operator/lists/rates.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
-import { holdStartText, sessionIdText, useHolderJson, useWaiterJson, type WithCoordinationScope } from "./who_view.ts";
+import type { WithCoordinationScope } from "./who_view.ts";
 
-export interface LsReading {
-  readonly found: ObjectsInUse;
-  /** The holders and waiters by `useDetailsKey`; null without --long. */
-  readonly details: ReadonlyMap<string, UseStatus> | null;
+export type LsReading = WithCoordinationScope<RowReading> & { readonly rates: RowRates };
+
+export function isEmptyReading({ rows }: LsReading): boolean {
+  return rowKinds.every((kind) => (rows[kind] ?? []).length === 0);
 }
 
-interface LsRow extends ObjectInUse {
-  readonly kind: KindInUse;
+/** Returns the tables of all kinds that have rows, and of what could not be read. `nowMs` is the wall clock. */
+export function lsTables(reading: LsReading, nowMs: number): TableCell[][][] {
+  const { rows, rates, problems = [] } = reading;
+  const tables = [
+    objectsTable(reading),
+    schedulesTable(rows.schedule ?? [], nowMs),
+    serversTable(rows.server ?? []),
+    topicsTable(rows.topic ?? []),
+    storesTable(rows.store ?? [], { rates, nowMs }),
+    processesTable(rows.process ?? [], rates),
+  ];
+  return [
+    ...tables.filter(([, ...body]) => body.length > 0),
+    ...problems.length === 0 ? [] : [problems.map((text): TableCell[] => [{ text, style: "red" }])],
+  ];
 }
 
-/** Also returns true if an ACL hides the numbers. */
-export function hasHoldersOrWaiters({ holders, waiters }: ObjectInUse): boolean {
-  return holders !== 0 || waiters !== 0;
-}
+type ListedObject = ObjectRow & { readonly kind: "lock" | "election" | "barrier" | "gate" | "pool" };
 
-const rowsOf = ({ found }: LsReading): LsRow[] =>
-  kindsInUse.flatMap((kind) => found[kind].map((one) => ({ ...one, kind })));
-
-/** Returns the table of `baton ls`; empty if nothing is listed. */
-export function lsTable(reading: LsReading): TableCell[][] {
-  const rows = rowsOf(reading);
-  if (rows.length === 0) return [];
-  const { details } = reading;
-  if (details === null) return [tableHeadCells(head), ...rows.map((row) => [...firstCells(row)])];
-  const long = rows.flatMap((row) => {
-    const holders = details.get(useDetailsKey(row.kind, row.name))?.holders ?? [];
-    return holders.length === 0
-      ? [[...firstCells(row), ...holderHead.map(() => "-")]]
-      : holders.map((holder) => [...firstCells(row), ...holderCells(holder)]);
+const objectsOf = ({ rows }: LsReading): ListedObject[] =>
+  (["lock", "election", "barrier", "gate", "pool"] as const).flatMap((kind) => {
+    return (rows[kind] ?? []).map((row) => ({ ...row, kind }));
   });
-  return [tableHeadCells([...head, ...holderHead]), ...long];
+
+function objectsTable(reading: LsReading): TableCell[][] {
+  const objects = objectsOf(reading);
+  const { details } = reading;
+  const hasResults = (reading.rows.pool ?? []).some((pool) => progressText(pool) !== "");
+  const firstHead = [...head, ...hasResults ? ["RESULTS"] : []];
+  const first = (row: ListedObject): TableCell[] => [
+    ...objectCells(row),
+    ...hasResults ? [row.kind === "pool" ? progressText(row as ListedObject & PoolRow) : ""] : [],
+  ];
+  if (details === undefined) return [tableHeadCells(firstHead), ...objects.map(first)];
+  const long = objects.flatMap((row) => {
+    const holders = details.get(objectKey(row.kind, row.name))?.holders ?? [];
+    return holders.length === 0
+      ? [[...first(row), ...holderHead.map(() => "-")]]
+      : holders.map((holder) => [...first(row), ...holderCells(holder)]);
+  });
+  return [tableHeadCells([...firstHead, ...holderHead]), ...long];
 }
 
 const head = ["KIND", "NAME", "HOLD", "WAIT"];
-const holderHead = ["USER", "HOST", "PID", "COMMAND", "SINCE", "TOKEN", "SESSION"];
+const holderHead = ["USER", "HOST", "PID", "COMMAND", "SINCE", "TOKEN", "SESSION", "REASON"];
 
 const countText = (count: number | null) => String(count ?? "?");
 
-function firstCells({ kind, name, holders, waiters }: LsRow): TableCell[] {
+function objectCells({ kind, name, holders, waiters }: ListedObject): TableCell[] {
   const waiting: TableCell = waiters === 0 ? "0" : { text: countText(waiters), style: "yellow" };
   return [kind, name, holders === 0 ? "0" : { text: countText(holders), style: "green" }, waiting];
 }
 
-function holderCells(holder: UseHolder): TableCell[] {
-  const { user, host, pid, argv0, fencingToken } = holder;
-  const cells = [user, host, pid === 0 ? "" : String(pid), argv0, holdStartText(holder), fencingToken?.toString()];
-  return [...cells, sessionIdText(holder)].map((text) => text || "-");
+/** Returns the results of a pool; empty if there are none. */
+function progressText({ done, failed }: PoolRow): string {
+  return done + failed === 0 ? "" : `${done} done, ${failed} failed`;
 }
 
-/** Returns a line for each object, by its `useDetailsKey`. */
-export function lsLines(reading: LsReading): Map<string, string> {
-  return new Map(
-    rowsOf(reading).map(({ kind, name, holders, waiters }) => {
-      const holding = reading.details?.get(useDetailsKey(kind, name))?.holders ?? [];
-      const by = holding.map(({ user, host, pid }) => `${user}@${host}:${pid}`).join(",");
-      const cells = [kind, name, countText(holders), countText(waiters), by];
-      return [useDetailsKey(kind, name), cells.filter((cell) => cell !== "").join("  ")];
+function holderCells(holder: HolderRow): TableCell[] {
+  const { user, host, pid, command, since, fencing_token, session_id, value, reason, revoke } = holder;
+  const why = [value ?? "", reason, revoke === null ? "" : "asked to release it"].filter((text) => text !== "");
+  const cells = [user, host, pid === 0 ? "" : String(pid), command, secondText(since), fencing_token];
+  return [...cells, sessionIdText(session_id), why.join(", ")].map((text) => text || "-");
+}
+
+function schedulesTable(schedules: readonly ScheduleRow[], nowMs: number): TableCell[][] {
+  return [
+    tableHeadCells(["SCHEDULE OF", "TICKS", "NEXT", "STATE"]),
+    ...schedules.map((row): TableCell[] => {
+      const state = scheduleState(row);
+      return [
+        row.name,
+        ticksText(row),
+        timeUntil(row.next, nowMs),
+        state.isBad ? { ...state, style: "red" } : state.text,
+      ];
     }),
-  );
+  ];
 }
 
-/** Returns the line of `--watch` for an object that is no longer listed. */
-export function unlistedObjectLine(line: string): string {
+const ticksText = ({ schedule, time_zone }: ScheduleRow) => `${schedule} (${time_zone})`;
+
+function scheduleState({ running, overdue }: ScheduleRow): { readonly text: string; readonly isBad: boolean } {
+  if (running !== null) {
+    const where = running.host || "an unknown host";
+    return { text: running.lost ? `lost on ${where}` : `runs on ${where}`, isBad: running.lost };
+  }
+  return overdue ? { text: "overdue", isBad: true } : { text: "-", isBad: false };
+}
+
+function timeUntil(instant: string | null, nowMs: number): string {
+  if (instant === null) return "-";
+  const restMs = Date.parse(instant) - nowMs;
+  return restMs <= 0 ? "due" : `in ${formatPassedTime(restMs)}`;
+}
+
+interface StoresOptions {
+  readonly rates: RowRates;
+  readonly nowMs: number;
+}
+
+function storesTable(stores: readonly StoreRow[], { rates, nowMs }: StoresOptions): TableCell[][] {
+  return [
+    tableHeadCells(["STORE", "WAITING", "IN FLIGHT", "DEAD", "DONE", "RATE", "OLDEST", "NEXT TRY"]),
+    ...stores.map(({ name, folder, paused, states, oldest, next }): TableCell[] => [
+      name,
+      String(states.waiting.count),
+      String(states.in_flight.count),
+      states.dead.count === 0 ? "0" : { text: String(states.dead.count), style: "red" },
+      String(states.done.count),
+      rateText(rates.stores.get(folder)),
+      passedTimeText(oldest, nowMs),
+      paused ? { text: "paused", style: "yellow" } : timeUntil(next, nowMs),
+    ]),
+  ];
+}
+
+function rateText(perSecond: number | undefined): string {
+  if (perSecond === undefined) return "-";
+  return `${perSecond >= 10 || perSecond === 0 ? Math.round(perSecond) : Math.round(perSecond * 10) / 10}/s`;
+}
+
+function processesTable(processes: readonly ProcessMetricsRow[], rates: RowRates): TableCell[][] {
+  return [
+    tableHeadCells(["PROCESS", "METRICS AT", "RATES", "NOW"]),
+    ...processes.map((process) => processCells(process, rates.processes.get(process.address) ?? {})),
+  ];
+}
+
+function processCells(
+  { process, address, error, gauges }: ProcessMetricsRow,
+  rates: Readonly<Record<string, number>>,
+): TableCell[] {
+  if (process === null) return [{ text: "unreachable", style: "red" }, address, "-", error ?? ""];
+  const busy = Object.entries(rates).filter(([, rate]) => rate > 0).sort(([, a], [, b]) => b - a).slice(0, 4);
+  return [
+    process,
+    address,
+    busy.map(([what, rate]) => `${rateText(rate)} ${what}`).join(", ") || "-",
+    Object.entries(gauges).map(([what, number]) => `${what} ${number}`).join(", "),
+  ];
+}
+
+/** Returns a line for each row, by its kind and name. Lines contain no elapsed times. */
+export function lsLines(reading: LsReading): Map<string, string> {
+  const { rows, details } = reading;
+  const line = (kind: RowKind, name: string, ...cells: readonly string[]): [string, string] => {
+    return [objectKey(kind, name), [kind, name, ...cells.filter((cell) => cell !== "")].join("  ")];
+  };
+  return new Map([
+    ...objectsOf(reading).map((row) => {
+      const { kind, name, holders, waiters } = row;
+      const holding = details?.get(objectKey(kind, name))?.holders ?? [];
+      const by = holding.map(({ user, host, pid }) => `${user}@${host}:${pid}`).join(",");
+      const results = kind === "pool" ? progressText(row as ListedObject & PoolRow) : "";
+      return line(kind, name, countText(holders), countText(waiters), results, by);
+    }),
+    ...(rows.schedule ?? []).map((row) => {
+      const next = row.next === null ? "" : `next ${secondText(row.next)}`;
+      return line("schedule", row.name, ticksText(row), next, scheduleState(row).text.replace(/^-$/, ""));
+    }),
+    ...(rows.server ?? []).map(({ server, endpoint, draining, topic_count }) =>
+      line("server", server, endpoint ?? "offline", draining ? "draining" : "", `topics ${topic_count}`)
+    ),
+    ...(rows.topic ?? []).map((row) => line("topic", row.topic, row.server, topicStateText(row), `epoch ${row.epoch}`)),
+    ...(rows.store ?? []).map(({ name, folder, paused, states }) => {
+      const counts = (["waiting", "in_flight", "dead", "done"] as const).map((state) =>
+        `${state} ${states[state].count}`
+      );
+      return line("store", folder, name, ...counts, paused ? "paused" : "");
+    }),
+    ...(rows.process ?? []).map(({ address, process, error, gauges }) =>
+      line("process", address, process ?? error ?? "", ...Object.entries(gauges).map(([what, now]) => `${what} ${now}`))
+    ),
+  ]);
+}
+
+const objectKinds: readonly string[] = ["lock", "election", "barrier", "gate", "pool"];
+
+/** Returns the line of `--watch` for a row that is no longer listed. */
+export function goneRowLine(line: string): string {
   const [kind = "", name = ""] = line.split("  ");
-  return `${kind}  ${name}  0  0`;
+  return `${kind}  ${name}  ${objectKinds.includes(kind) ? "0  0" : "gone"}`;
 }
 
-export function lsJson({ found, details, scope }: WithCoordinationScope<LsReading>): LsJson {
+export function lsJson({ rows, details, scope, problems = [] }: LsReading): LsJson {
   return {
     version: 1,
     scope,
-    locks: [...found.lock],
-    elections: [...found.election],
-    barriers: [...found.barrier],
-    gates: [...found.gate],
-    pools: [...found.pool],
-    ...(details === null ? {} : { details: [...details.values()].map(detailsJson) }),
+    locks: rows.lock ?? [],
+    elections: rows.election ?? [],
+    barriers: rows.barrier ?? [],
+    gates: rows.gate ?? [],
+    pools: rows.pool ?? [],
+    schedules: rows.schedule ?? [],
+    topics: rows.topic ?? [],
+    servers: rows.server ?? [],
+    stores: rows.store ?? [],
+    processes: rows.process ?? [],
+    problems,
+    ...(details === undefined ? {} : { details: [...details.values()] }),
   };
-}
-
-function detailsJson({ kind, name, path, limit, holders, waiters }: UseStatus) {
-  return { kind, name, path, limit, holders: holders.map(useHolderJson), waiters: waiters.map(useWaiterJson) };
 }

@@ -10,20 +10,18 @@ import { refuseLinksOfOthers } from "../../src/base/support/open_output.ts";
 import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
-import { OneTimeEvent } from "../../src/base/support/event.ts";
-import { formatMetrics, type Metric } from "../../src/base/terminal/metrics_text.ts";
+import { formatMetrics, type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
 import { formatAddress } from "../../src/base/sockets/connection.ts";
-import { type CommandCall, defineCommand } from "../command.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { type Command, type CommandCall, defineCommand } from "../command.ts";
 import { followSessions } from "../follow_sessions.ts";
 import { runInCoordinationSession } from "../coordination_session.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { planStatusPage, refuseOpenSockets } from "../../src/base/config/listen_address.ts";
-import { readPeriodically } from "./run_top.ts";
+import type { Product } from "../product.ts";
+import { readPeriodically } from "./read_periodically.ts";
 import { readBuildFacts } from "../../src/base/support/build.ts";
-import { CountedMetricNames } from "./counted_names.ts";
-import { readUseForMetrics } from "./read_use.ts";
-import { buildUseMetrics, type UseMetricsReading } from "./use_metrics.ts";
 import { socketReach } from "../../src/base/sockets/socket_reach.ts";
 
 const everyMsDefault = 15_000;
@@ -51,87 +49,110 @@ const settings = {
 
 type MetricsCall = CommandCall<typeof settings>;
 
-export const metricsCommand = defineCommand({
-  name: "metrics",
-  summary: "export the numbers of locks, elections, barriers, pools and ticks for Prometheus",
-  usage: "[--listen ADDRESS | --textfile FILE] [options]",
-  details: [
-    "Without --listen and --textfile it prints the metrics once. Holders and waiters are counted at the moment of " +
-    "a reading. Numbers of ends, waiting and holding times come from the history: they are exact, and stay when this " +
-    "program starts again, but only ticks and calls with --history (history.enabled in the configuration) are in " +
-    "them.",
-    "baton_up is 0 while the servers cannot be read. The names of a pool's items are counted together.",
-    "--textfile replaces the file in one step, with mode 644. A reading that fails leaves the old file, whose age " +
-    "node_exporter exports.",
-  ],
-  examples: [
-    ["baton metrics --listen :9183", "for a Prometheus that scrapes this machine"],
-    ["baton metrics --textfile /var/lib/node_exporter/baton.prom", "once, from cron"],
-  ],
-  settings,
-  completes: [],
-  runsNothing: true,
-  isService: true,
-  async run(call) {
-    const { values, names } = call;
-    if (names.length > 0) throw new BatonError("USAGE", `baton metrics takes no names, not "${names.join(" ")}"`);
-    if (values.listen !== undefined && values.textfile !== undefined) {
-      throw new BatonError("USAGE", "--listen and --textfile do not go together; run baton metrics twice");
-    }
-    if (values.textfile !== undefined && !values.textfile.endsWith(".prom")) {
-      throw new BatonError("USAGE", `node_exporter reads files whose name ends with .prom, not "${values.textfile}"`);
-    }
-    if (values.listen !== undefined) return await serve(call, values.listen);
-    if (values.every === undefined) return await exportOnce(call);
-    if (values.textfile === undefined) throw new BatonError("USAGE", "--every needs --listen or --textfile");
-    return await follow(call, metricsFor(call), { everyMs: values.every });
-  },
-});
+export const metricsCommandFor = (products: readonly Product[]): Command =>
+  defineCommand({
+    name: "metrics",
+    summary: "export the numbers of locks, elections, barriers, pools and ticks for Prometheus",
+    usage: "[--listen ADDRESS | --textfile FILE] [options]",
+    details: [
+      "Without --listen and --textfile it prints the metrics once. Holders and waiters are counted at the moment of " +
+      "a reading. Numbers of ends, waiting and holding times come from the history: they are exact, and stay when this " +
+      "program starts again, but only ticks and calls with --history (history.enabled in the configuration) are in " +
+      "them.",
+      "baton_up is 0 while the servers cannot be read. The names of a pool's items are counted together.",
+      "--textfile replaces the file in one step, with mode 644. A reading that fails leaves the old file, whose age " +
+      "node_exporter exports.",
+    ],
+    examples: [
+      ["baton metrics --listen :9183", "for a Prometheus that scrapes this machine"],
+      ["baton metrics --textfile /var/lib/node_exporter/baton.prom", "once, from cron"],
+    ],
+    settings,
+    completes: [],
+    runsNothing: true,
+    isService: true,
+    run: (call) => exportMetrics(call, products),
+  }) as Command;
 
-type MetricsOf = (reading: UseMetricsReading | null) => Metric[];
-
-function metricsFor({ values }: MetricsCall): MetricsOf {
-  const { release, commit } = readBuildFacts();
-  const { namesMax } = values;
-  const counted = new CountedMetricNames(namesMax);
-  return (reading) => buildUseMetrics(reading, { namesMax, counted, release, commit });
+async function exportMetrics(call: MetricsCall, products: readonly Product[]): Promise<ExitCode> {
+  const { values, names } = call;
+  if (names.length > 0) throw new BatonError("USAGE", `baton metrics takes no names, not "${names.join(" ")}"`);
+  if (values.listen !== undefined && values.textfile !== undefined) {
+    throw new BatonError("USAGE", "--listen and --textfile do not go together; run baton metrics twice");
+  }
+  if (values.textfile !== undefined && !values.textfile.endsWith(".prom")) {
+    throw new BatonError("USAGE", `node_exporter reads files whose name ends with .prom, not "${values.textfile}"`);
+  }
+  if (values.every !== undefined && values.listen === undefined && values.textfile === undefined) {
+    throw new BatonError("USAGE", "--every needs --listen or --textfile");
+  }
+  const read = await metricsReader(call, products);
+  if (values.listen !== undefined) return await serve(call, read, values.listen);
+  if (values.every === undefined) return await exportOnce(call, read);
+  return await follow(call, read, { everyMs: values.every });
 }
 
-async function exportOnce(call: MetricsCall): Promise<ExitCode> {
-  const { values: { root, textfile }, io } = call;
-  const metrics = metricsFor(call);
-  const reading = await runInCoordinationSession(call, (zk) => readUseForMetrics(zk, { root, clock: systemClock() }));
-  if (textfile === undefined) io.out(formatMetrics(metrics(reading)));
-  else replaceFile(textfile, formatMetrics(metrics(reading)));
+/** Reads the metrics of all products. */
+type ReadMetrics = (zk: ZooKeeper) => Promise<Metric[]>;
+
+async function metricsReader({ values }: MetricsCall, products: readonly Product[]): Promise<ReadMetrics> {
+  const { root, namesMax } = values;
+  const views = await Promise.all(products.map((product) => product.view()));
+  const readers = await Promise.all(views.map((view) => view.metrics?.({ root, namesMax, clock: systemClock() })));
+  return async (zk) => (await Promise.all(readers.map((read) => read?.(zk) ?? []))).flat();
+}
+
+const { metric, gauge } = metricFactory("baton");
+
+/** Returns the metrics of the exporter itself. `isUp`: the servers could be read. */
+export function exporterMetrics(isUp: boolean): Metric[] {
+  const { release, commit } = readBuildFacts();
+  const help = "1 if the coordination service could be read, else 0: the other metrics are missing then.";
+  return [
+    gauge("up", help, Number(isUp)),
+    metric("gauge", "build_info", "The version of the exporter; the value is always 1.", [
+      { labels: { version: release, commit: commit ?? "" }, value: 1 },
+    ]),
+  ];
+}
+
+/** Returns the text of a reading. */
+function textOf(reading: readonly Metric[]): string {
+  return formatMetrics([...exporterMetrics(true), ...reading]);
+}
+
+async function exportOnce(call: MetricsCall, read: ReadMetrics): Promise<ExitCode> {
+  const { values: { textfile }, io } = call;
+  const text = textOf(await runInCoordinationSession(call, read));
+  if (textfile === undefined) io.out(text);
+  else replaceFile(textfile, text);
   return exitCodes.SUCCESS;
 }
 
 /** Keeps a session and reads at intervals until a signal arrives; always rejects with that signal. */
 async function follow(
   call: MetricsCall,
-  metrics: MetricsOf,
-  { everyMs, onReading }: { readonly everyMs: number; readonly onReading?: (reading: UseMetricsReading) => void },
+  read: ReadMetrics,
+  { everyMs, onReading }: { readonly everyMs: number; readonly onReading?: (reading: readonly Metric[]) => void },
 ): Promise<never> {
-  const { values: { root, textfile, quiet }, io } = call;
+  const { values: { textfile, quiet }, io } = call;
   const clock = systemClock();
   using stop = new StopRequest();
   const { signal } = stop;
   const onLate = (message: string) => quiet || io.err(message);
-  const nextWish = () => new OneTimeEvent();
   const readings = followSessions(call, (zk) =>
-    readPeriodically(() => readUseForMetrics(zk, { root, clock }), {
+    readPeriodically(() => read(zk), {
       ended: zk.session.ended,
       clock,
       signal,
       everyMs,
       onLate,
-      nextWish,
     }), { what: "the metrics", signal, waitsForServer: true });
   for await (const reading of readings) {
     onReading?.(reading);
     if (textfile === undefined) continue;
     try {
-      replaceFile(textfile, formatMetrics(metrics(reading)));
+      replaceFile(textfile, textOf(reading));
     } catch (thrown) {
       io.err(`baton: ${errorMessage(thrown)}\n`);
     }
@@ -139,23 +160,25 @@ async function follow(
   throw signal.reason;
 }
 
-async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
+async function serve(call: MetricsCall, read: ReadMetrics, listen: string): Promise<ExitCode> {
   const { values, io } = call;
   refuseOpenSockets(planStatusPage(listen), values.insecure);
   const everyMs = values.every ?? everyMsDefault;
   const clock = systemClock();
-  const metrics = metricsFor(call);
-  let latest: { readonly reading: UseMetricsReading; readonly atMs: number } | null = null;
+  let latest: { readonly reading: readonly Metric[]; readonly atMs: number } | null = null;
   // A reading stays valid for three intervals, so that one late reading does no harm.
   const valid = () => (latest !== null && clock.now() - latest.atMs <= 3 * everyMs ? latest.reading : null);
   await using page = await serveStatusPage(listen, {
     health: () => valid() === null ? `the servers were not read for ${formatDuration(3 * everyMs)}` : null,
-    metrics: () => metrics(valid()),
+    metrics: () => {
+      const reading = valid();
+      return [...exporterMetrics(reading !== null), ...reading ?? []];
+    },
   });
   if (!values.quiet) {
     io.err(`baton: metrics at ${formatAddress(page.address)}/metrics for ${socketReach(page.address, false)}\n`);
   }
-  return await follow(call, metrics, {
+  return await follow(call, read, {
     everyMs,
     onReading: (reading) => latest = { reading, atMs: clock.now() },
   });

@@ -1,3 +1,3 @@
 /** `baton ls` and `baton who`, which share code and are loaded together. */
-export { lsCommand } from "./ls.ts";
-export { whoCommand } from "./who.ts";
+export { lsCommandFor } from "./ls.ts";
+export { whoCommandFor } from "./who.ts";

@@ -14,20 +14,21 @@ import { checkPrivateFile } from "../../src/base/support/private_file.ts";
 import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 import { RequestGuard } from "../../src/operator/ui/request_guard.ts";
 import type { ExitCode } from "../../src/base/exit_codes.ts";
-import { readPubsubServiceSecurity } from "../pubsub/service_security.ts";
-import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
+import { rowKinds } from "../../src/base/rows/row_kinds.ts";
+import type { PageRequests } from "../product.ts";
+import { type KindsView, RowSources } from "./row_sources.ts";
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { UiActions } from "./ui_actions.ts";
 import { UiDetails } from "./ui_details.ts";
 import { UiFeed } from "./ui_feed.ts";
-import { type UiCall, uiSettings } from "./ui_options.ts";
+import { ownUiSettings, type UiCall } from "./ui_options.ts";
 import { UiSite } from "./ui_site.ts";
 import { isLoopbackHost, socketReach } from "../../src/base/sockets/socket_reach.ts";
 
 type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
 
 /** Serves the page until a signal arrives. Always rejects: with StoppedBySignal or an error. */
-export async function runUi(call: UiCall): Promise<ExitCode> {
+export async function runUi(call: UiCall, views: readonly KindsView[]): Promise<ExitCode> {
   const { values, io } = call;
   const clock = systemClock();
   const address = listenAddressOf(call);
@@ -44,23 +45,18 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
     );
   }
   const { readToken, actToken } = tokensOf(values);
-  const security = readPubsubServiceSecurity({ pubsubKey: values.pubsubKey });
   const { release: version } = readBuildFacts();
   using stop = new StopRequest();
-  await using feed = new UiFeed(call, { clock, log, version });
+  await using sources = await RowSources.open(views, call, rowKinds);
+  const feed = new UiFeed(call, { sources, clock, log, version });
   const hosts = new Set(["localhost", "127.0.0.1", "[::1]", hostText(address), ...(values.hostName ?? []).map(lower)]);
   const guard = new RequestGuard({ hosts, readToken, actToken, clock });
-  const shared = {
-    zk: () => feed.zk,
-    root: values.root,
-    storeAt: (folder: string) => feed.storeAt(folder),
-    socket: () => security?.internalDialOptions,
-    clock,
-  };
+  const requests = await pageRequests(call, sources);
+  const shared = { zk: () => feed.zk, clock };
   const onChange = feed.showActions.bind(feed);
-  const actions = actToken === null ? null : new UiActions({ ...shared, log, signal: stop.signal, onChange });
-  const redaction = configuredRedaction(values, call.sources);
-  const details = new UiDetails({ ...shared, redaction, showsBodies: values.showBodies });
+  const acting = { actions: requests.actions, log, signal: stop.signal, onChange };
+  const actions = actToken === null ? null : new UiActions({ ...shared, ...acting });
+  const details = new UiDetails({ ...shared, answers: requests.answers });
   const site = new UiSite({ feed, guard, clock, details, actions, showsBodies: values.showBodies });
   await using service = await serveHttp(address, {
     handle: (request) => site.handle(request),
@@ -80,13 +76,23 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
   throw stop.signal.reason;
 }
 
+/** Returns what the page can ask of all products. Throws USAGE and CONFIG for settings that cannot be used. */
+async function pageRequests(call: UiCall, { all }: RowSources): Promise<PageRequests> {
+  const found = await Promise.all(all.map(({ view, source }) => view?.page?.(call, source)));
+  const { "/body": body, ...answers }: PageRequests["answers"] = Object.assign({}, ...found.map((one) => one?.answers));
+  return {
+    answers: body === undefined || !call.values.showBodies ? answers : { ...answers, "/body": body },
+    actions: Object.assign({}, ...found.map((one) => one?.actions)),
+  };
+}
+
 const lower = (name: string) => name.toLowerCase();
 
 const hostText = ({ host }: TcpAddress) => lower(host.includes(":") ? `[${host}]` : host);
 
 /** Returns the address of --listen. Throws USAGE for a unix socket. */
 function listenAddressOf({ values, sources }: UiCall): TcpAddress {
-  const address = addOriginToErrors("listen", uiSettings.listen, sources, () => parseListenFlag(values.listen));
+  const address = addOriginToErrors("listen", ownUiSettings.listen, sources, () => parseListenFlag(values.listen));
   if (address.kind === "tcp") return address;
   throw new BatonError("USAGE", `--listen ${values.listen}: a browser cannot open a unix socket; write host:port`);
 }
@@ -99,7 +105,7 @@ function tlsOf({ values, sources }: UiCall, warn: (text: string) => void): TlsFi
   if (cert === undefined && key === undefined) return null;
   const settingOf = { ca: "listenCert", cert: "listenCert", key: "listenKey" } as const;
   return new TlsFiles({ cert, key }, {
-    at: (name, act) => addOriginToErrors(settingOf[name], uiSettings[settingOf[name]], sources, act),
+    at: (name, act) => addOriginToErrors(settingOf[name], ownUiSettings[settingOf[name]], sources, act),
     warn,
   });
 }

@@ -2,28 +2,24 @@
  * Keeps the rows up to date while a browser has the page open. Owns the rows and the session, and closes the session
  * when no page has been open for a minute.
  */
-import {
-  type FollowedFoldersRound,
-  type FollowedObjectChange,
-  followObjectFolders,
-} from "../../src/coordination/admin/follow_folders.ts";
-import { WatchedNodeReads } from "../../src/coordination/admin/watched_reads.ts";
+import { WatchedNodeReads } from "../../src/coordination/nodes/watched_reads.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { isTransientFailure } from "../../src/coordination/nodes/node_requests.ts";
 import { errorMessage } from "../../src/base/errors.ts";
-import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
+import { onAbort, TaskScope, whenAborted } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
 import { ListenerSet, OneTimeEvent } from "../../src/base/support/event.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import { UiTableModel } from "../../src/operator/ui/table_model.ts";
-import type { AboutRow, PoolItemRow, PoolRow, TickRow, UseRow } from "../../src/operator/ui/ui_rows.ts";
+import type { RowChange, RowChanges, RowReading } from "../../src/base/rows/row_kinds.ts";
+import { RateMeter } from "../../src/operator/lists/rates.ts";
+import type { AboutRow, UiTableName } from "../../src/operator/ui/ui_rows.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { followSessions } from "../follow_sessions.ts";
-import { noTopRates, type ServicesReading, topRatesBetween } from "./top_reading.ts";
-import { TopSources } from "./top_sources.ts";
-import { uiFollowedFolders, type UiObjectRows } from "./read_rows.ts";
+import type { RowSource } from "../product.ts";
+import type { OpenSource, RowSources } from "./row_sources.ts";
 import type { UiCall } from "./ui_options.ts";
 
 /** How long the session stays open after the last page was closed, in milliseconds. */
@@ -33,54 +29,48 @@ const idleMsMax = 60_000;
  * processor time.
  */
 const gatherMs = 900;
-/** Time between two readings of topics, stores and processes, in milliseconds. */
-const servicesEveryMs = 2000;
+/** Time between two readings of what is not followed: topics, stores and processes. Milliseconds. */
+const pollEveryMs = 2000;
 /** Every n-th reading reads all topics and servers; the others read only those that have changed. */
-const servicesWholeEvery = 60;
+const polledWholeEvery = 60;
 /** How long to wait before connecting again to servers that refused the session, in milliseconds. */
 const refusedEveryMs = 10_000;
-const poolItemsMax = 100;
 
-type FollowedTable = UiObjectRows["table"];
-
-/** The page's table for each folder of nodes. */
-const followedTables: ReadonlyMap<string, FollowedTable> = new Map([
-  ["locks", "locks"],
-  ["elections", "elections"],
-  ["barriers", "barriers"],
-  ["gates", "barriers"],
-  ["pools", "pools"],
-  ["ticks", "ticks"],
-]);
+/** The page's table of each kind of row that is followed. */
+const tables = {
+  lock: "locks",
+  election: "elections",
+  barrier: "barriers",
+  gate: "barriers",
+  pool: "pools",
+  schedule: "ticks",
+} as const satisfies Record<RowChange["kind"], UiTableName>;
 
 interface FeedProblems {
-  readonly folders: readonly string[];
-  readonly services: readonly string[];
+  readonly followed: readonly string[];
+  readonly polled: readonly string[];
 }
 
-export class UiFeed implements AsyncDisposable {
+export class UiFeed {
   readonly model = new UiTableModel();
   /** A random part of event ids, by which a page that was connected to an earlier process is recognized. */
   readonly instance = newGuid().slice(0, 8);
   readonly #call: UiCall;
   readonly #clock: Clock;
   readonly #log: Log;
-  readonly #sources: TopSources;
+  readonly #sources: RowSources;
+  readonly #meter = new RateMeter();
   readonly #patched = new ListenerSet();
   readonly #readers = new ListenerSet();
   #readerCount = 0;
   #zk: ZooKeeper | null = null;
   #about: AboutRow;
-  #problems: FeedProblems = { folders: [], services: [] };
-  /** The table and row keys of each object that this session has read, by folder and name. */
-  #keys = new Map<string, { readonly table: FollowedTable; readonly keys: readonly string[] }>();
-  /** Pools as they were read, without their running jobs; and the locks that may be such jobs. */
-  readonly #pools = new Map<string, PoolRow>();
-  readonly #jobs = new Map<string, UseRow>();
-  #before: ServicesReading | null = null;
+  #problems: FeedProblems = { followed: [], polled: [] };
+  /** The keys of the rows that this session has read, by table. */
+  #known = new Map<UiTableName, Set<string>>();
 
-  /** Throws USAGE and CONFIG for settings that cannot be used. */
-  constructor(call: UiCall, { clock, log, version }: {
+  constructor(call: UiCall, { sources, clock, log, version }: {
+    readonly sources: RowSources;
     readonly clock: Clock;
     readonly log: Log;
     readonly version: string;
@@ -88,7 +78,7 @@ export class UiFeed implements AsyncDisposable {
     this.#call = call;
     this.#clock = clock;
     this.#log = log;
-    this.#sources = new TopSources(call);
+    this.#sources = sources;
     const { root } = call.values;
     this.#about = { servers: "", root, version, isConnected: false, problems: [], isComplete: false, actions: [] };
     this.#setAbout({});
@@ -98,11 +88,6 @@ export class UiFeed implements AsyncDisposable {
   /** The session, for actions; null while there is none. */
   get zk(): ZooKeeper | null {
     return this.#zk;
-  }
-
-  /** An open message store that the page shows. */
-  storeAt(folder: string): ReturnType<TopSources["storeAt"]> {
-    return this.#sources.storeAt(folder);
   }
 
   showActions(actions: AboutRow["actions"]): void {
@@ -150,16 +135,12 @@ export class UiFeed implements AsyncDisposable {
         if (!active.signal.aborted) {
           this.#log("error", "refused", errorMessage(thrown));
           this.#setAbout({ isConnected: false });
-          this.#setProblems({ folders: [errorMessage(thrown)] });
+          this.#setProblems({ followed: [errorMessage(thrown)] });
           this.#publish();
           await sleep(this.#clock, refusedEveryMs, signal).catch(() => {});
         }
       }
     }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#sources[Symbol.asyncDispose]();
   }
 
   async #waitForReader(signal: AbortSignal): Promise<void> {
@@ -187,6 +168,7 @@ export class UiFeed implements AsyncDisposable {
     };
   }
 
+  // deno-lint-ignore require-yield -- the rows go to the model
   async *#follow(
     zk: ZooKeeper,
     { servers }: CoordinationServers,
@@ -203,125 +185,101 @@ export class UiFeed implements AsyncDisposable {
       () => end.abort(new Error("the session has ended")),
     );
     this.#zk = zk;
-    this.#keys = new Map();
+    this.#known = new Map();
     this.#setAbout({ servers, isConnected: true, isComplete: false });
-    const polling = this.#pollServices(zk, end.signal);
-    polling.catch((thrown) => end.abort(thrown));
+    const followed = this.#sources.all.filter(({ source }) => source.follow !== undefined);
+    const polled = this.#sources.all.filter(({ source }) => source.follow === undefined);
+    const tasks = [
+      ...followed.map(({ source }) => this.#followSource(zk, source, end.signal)),
+      this.#poll(zk, polled, end.signal),
+    ];
+    for (const task of tasks) task.catch((thrown) => end.abort(thrown));
     try {
-      const folders = uiFollowedFolders(this.#about.root);
-      for await (
-        const round of followObjectFolders(zk, folders, { signal: end.signal, clock: this.#clock, gatherMs })
-      ) {
-        this.#applyRound(round);
-        yield;
-      }
+      await whenAborted(end.signal);
       if (!signal.aborted) throw end.signal.reason;
     } finally {
       this.#zk = null;
       end.abort(new Error("the session has ended"));
       this.#setAbout({ isConnected: false });
       this.#publish();
-      await polling.catch(() => {});
+      await Promise.allSettled(tasks);
     }
   }
 
-  #applyRound({ changes, unread, omitted }: FollowedFoldersRound<UiObjectRows>): void {
+  /** Applies the changes of a source. Rejects when the session ends, or if the servers refuse. */
+  async #followSource(zk: ZooKeeper, source: RowSource, signal: AbortSignal): Promise<void> {
+    const rounds = source.follow?.(zk, { signal, clock: this.#clock, gatherMs }) ?? [];
+    for await (const round of rounds) this.#applyRound(round);
+  }
+
+  #applyRound({ changes, isComplete, isCut }: RowChanges): void {
     const isFull = changes.map((change) => this.#applyChange(change)).includes(true);
-    if (unread === 0 && !this.#about.isComplete) this.#removeStale();
-    this.#countJobs();
-    const reasons = omitted > 0 || isFull ? ["some objects are not shown: there are more than the page can show"] : [];
-    this.#setProblems({ folders: reasons });
-    if (unread === 0) this.#setAbout({ isComplete: true });
+    if (isComplete && !this.#about.isComplete) this.#removeStale();
+    const reasons = isCut || isFull ? ["some objects are not shown: there are more than the page can show"] : [];
+    this.#setProblems({ followed: reasons });
+    if (isComplete) this.#setAbout({ isComplete: true });
     this.#publish();
   }
 
-  /** Applies one change. Returns true if a table is full. */
-  #applyChange({ folder, name, value }: FollowedObjectChange<UiObjectRows>): boolean {
-    const object = `${folder} ${name}`;
-    const table = followedTables.get(folder.slice(folder.lastIndexOf("/") + 1));
-    if (table === undefined) return false;
-    for (const key of this.#keys.get(object)?.keys ?? []) if (!value?.rows.has(key)) this.#set(table, key, null);
-    if (value === null) this.#keys.delete(object);
-    else this.#keys.set(object, { table, keys: [...value.rows.keys()] });
-    return [...value?.rows ?? []].map(([key, row]) => this.#set(table, key, row)).includes(false);
-  }
-
-  /** Sets or removes a row. Pools are only stored here; `#countJobs` publishes them with the number of their jobs. */
-  #set(table: FollowedTable, key: string, row: UseRow | PoolRow | TickRow | null): boolean {
-    if (table === "pools") {
-      if (row === null) this.#pools.delete(key);
-      else this.#pools.set(key, row as PoolRow);
-      return row !== null || this.model.set(table, key, null);
-    }
-    if (table === "locks" && key.includes("/")) {
-      if (row === null) this.#jobs.delete(key);
-      else this.#jobs.set(key, row as UseRow);
-    }
-    return this.model.set(table, key, row as never);
-  }
-
-  /** Adds the running jobs to each pool. A job holds the lock COMPONENT/ITEM. */
-  #countJobs(): void {
-    for (const [name, pool] of this.#pools) {
-      const prefix = `${name}/`;
-      const held = [...this.#jobs].filter(([key, { holding }]) => key.startsWith(prefix) && holding !== 0);
-      const running = held.slice(0, poolItemsMax).map(([key, { holders: [holder] }]): PoolItemRow => ({
-        item: key.slice(prefix.length),
-        state: "running",
-        what: "",
-        sinceMs: holder?.sinceMs ?? 0,
-        by: holder === undefined ? "" : `${holder.user}@${holder.host} (pid ${holder.pid})`,
-      }));
-      this.model.set("pools", name, { ...pool, running: held.length, items: [...running, ...pool.items] });
-    }
+  /** Applies one change. Returns true if the table is full. */
+  #applyChange({ kind, key: name, row }: RowChange): boolean {
+    const table = tables[kind];
+    const key = kind === "gate" ? `gate ${name}` : name; // barriers and gates share a table
+    const known = this.#known.get(table) ?? new Set();
+    this.#known.set(table, known);
+    if (row === null) known.delete(key);
+    else known.add(key);
+    return !this.model.set(table, key, row as never);
   }
 
   /** Removes rows that an earlier session read and whose objects no longer exist. */
   #removeStale(): void {
-    for (const table of new Set(followedTables.values())) {
-      const known = new Set([...this.#keys.values()].filter((one) => one.table === table).flatMap(({ keys }) => keys));
-      for (const key of this.model.keys(table)) if (!known.has(key)) this.#set(table, key, null);
+    for (const table of new Set(Object.values(tables))) {
+      for (const key of this.model.keys(table)) {
+        if (!this.#known.get(table)?.has(key)) this.model.set(table, key, null);
+      }
     }
   }
 
-  /** Reads topics, stores and processes at intervals. Rejects if the servers refuse; returns when the session ends. */
-  async #pollServices(zk: ZooKeeper, signal: AbortSignal): Promise<void> {
+  /** Reads sources at intervals. Rejects if the servers refuse; returns when the session ends. */
+  async #poll(zk: ZooKeeper, sources: readonly OpenSource[], signal: AbortSignal): Promise<void> {
     const reads = new WatchedNodeReads(zk, () => {});
+    const kinds = sources.flatMap((one) => one.kinds);
     for (let round = 1; !signal.aborted; round++) {
-      if (round % servicesWholeEvery === 0) reads.forget();
+      if (round % polledWholeEvery === 0) reads.forget();
       try {
-        this.#applyServices(await this.#sources.readServices(reads.client, signal));
+        const request = { kinds, all: false, long: false, signal };
+        this.#applyReading(await this.#sources.readFrom(sources, reads.client, request));
       } catch (thrown) {
         if (signal.aborted || zk.session.ended.aborted) return;
         if (!isTransientFailure(thrown)) throw thrown;
       }
-      await sleep(this.#clock, servicesEveryMs, signal).catch(() => {});
+      await sleep(this.#clock, pollEveryMs, signal).catch(() => {});
     }
   }
 
-  #applyServices(reading: ServicesReading): void {
-    const rates = this.#before === null ? noTopRates : topRatesBetween(this.#before, reading);
-    this.#before = reading;
-    const { topics, pubsubServers, stores, processes, problems } = reading;
-    this.model.replace("topics", new Map(topics.map((row) => [row.topic, row])));
-    this.model.replace("servers", new Map(pubsubServers.map((row) => [row.server, row])));
+  #applyReading({ rows, problems = [] }: RowReading): void {
+    const rates = this.#meter.measure(rows, Date.now());
+    const { topic = [], server = [], store = [], process = [] } = rows;
+    this.model.replace("topics", new Map(topic.map((row) => [row.topic, row])));
+    this.model.replace("servers", new Map(server.map((row) => [row.server, row])));
     const rate = (folder: string) => rounded(rates.stores.get(folder) ?? null);
-    this.model.replace("stores", new Map(stores.map((row) => [row.folder, { ...row, rate: rate(row.folder) }])));
+    this.model.replace("stores", new Map(store.map((row) => [row.folder, { ...row, rate: rate(row.folder) }])));
     this.model.replace(
       "processes",
-      new Map(processes.map(({ address, process, error, gauges }) => {
+      new Map(process.map(({ address, process, error, gauges }) => {
         const found = Object.entries(rates.processes.get(address) ?? {}).filter(([, number]) => number > 0);
         const byName = Object.fromEntries(found.map(([name, number]) => [name, rounded(number) ?? 0]));
         return [address, { address, process, error, gauges, rates: byName }];
       })),
     );
-    this.#setProblems({ services: problems });
+    this.#setProblems({ polled: problems });
     this.#publish();
   }
 
   #setProblems(problems: Partial<FeedProblems>): void {
     this.#problems = { ...this.#problems, ...problems };
-    this.#setAbout({ problems: [...this.#problems.folders, ...this.#problems.services] });
+    this.#setAbout({ problems: [...this.#problems.followed, ...this.#problems.polled] });
   }
 
   #setAbout(about: Partial<AboutRow>): void {

@@ -1,13 +1,13 @@
 /** Options of `baton ui`. */
 import { logSettings } from "../../src/coordination/settings/command_settings.ts";
-import { pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
-import { retryRedactSettings } from "../../src/retry/settings/retry_settings.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { listType, textType } from "../../src/base/config/value_types.ts";
 import type { CommandCall } from "../command.ts";
-import { topSourcesSettings } from "./top_options.ts";
+import { processSettings } from "./process_rows.ts";
+import { type KindsView, sourceSettings } from "./row_sources.ts";
 
-export const uiSettings = {
+export const ownUiSettings = {
   listen: flagSetting("--listen", textType("host:port"), {
     help:
       "address to listen on; :PORT is reachable from this machine only, any other needs --listen-cert and --token-file",
@@ -34,9 +34,13 @@ export const uiSettings = {
   }),
   listenKey: flagSetting("--listen-key", textType("file"), { help: "PEM file with the private key of --listen-cert" }),
   ...logSettings,
-  ...retryRedactSettings,
-  ...pubsubKeySettings,
-  ...topSourcesSettings,
 } satisfies SettingTable;
 
-export type UiCall = CommandCall<typeof uiSettings>;
+export function uiSettings(views: readonly KindsView[]): typeof knownSettings {
+  const pageSettings: SettingTable = Object.assign({}, ...views.toReversed().map(({ view }) => view.pageSettings));
+  return { ...ownUiSettings, ...pageSettings, ...sourceSettings(views), ...connectionSettings };
+}
+
+const knownSettings = { ...ownUiSettings, ...processSettings, ...connectionSettings } satisfies SettingTable;
+
+export type UiCall = CommandCall<typeof knownSettings>;

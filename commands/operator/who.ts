@@ -4,105 +4,127 @@ import { printTable } from "../../src/base/terminal/table.ts";
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { choiceType } from "../../src/base/config/value_types.ts";
-import { interopLockPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopLockPath, interopRecipes } from "../../src/coordination/nodes/interop_node_names.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import {
-  readUseStatus,
-  type UseStatus,
-  type UseStatusKind,
-  useStatusKinds,
-} from "../../src/coordination/admin/use_status.ts";
+import { type ObjectDetails, type ObjectKind, objectKinds } from "../../src/base/rows/object_row.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { describeOtherUsesOfName, requireOneName } from "../name_arguments.ts";
-import { defineCommand } from "../command.ts";
+import { describeOtherUses, requireOneName } from "../name_arguments.ts";
+import { type Command, type CommandCall, defineCommand } from "../command.ts";
+import type { Product, RowSource, ViewCall } from "../product.ts";
 import { runInCoordinationSession } from "../coordination_session.ts";
-import { exitCodes } from "../../src/base/exit_codes.ts";
-import { type WatchedUseView, watchUseChanges, watchUseSettings } from "./watch_use.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
+import { type WatchedRowsView, watchRowChanges, watchSettings } from "./watch_rows.ts";
 import { goneParticipantLine, whoJson, whoLines, whoTable, type WithCoordinationScope } from "./who_view.ts";
 
 const settings = {
-  kind: flagSetting("--kind", choiceType(useStatusKinds), {
+  kind: flagSetting("--kind", choiceType(objectKinds), {
     help: "kind of the object; a lock and an election may have the same name",
     default: "lock",
   }),
   recipe: flagSetting("--recipe", choiceType(interopRecipes), {
     help: "a lock of Curator or kazoo programs; NAME is the path of its node",
   }),
-  ...watchUseSettings,
+  ...watchSettings,
   json: toggleSetting("--json", { help: "print one JSON object" }),
   ...connectionSettings,
 } satisfies SettingTable;
 
-export const whoCommand = defineCommand({
-  name: "who",
-  summary: "show who holds a lock or leads an election, and who waits",
-  usage: "NAME [options]",
-  details: [
-    "Prints one line for each holder and each waiter, in their order: for how long, how, the id for baton break, " +
-    "and the reason. The id is shortened as far as it is unique. Processes of the command that cannot be stopped, " +
-    "such as another user's, are named with the reason; so is a command without a guard. Exits with 1 if there is " +
-    "no holder.",
-    "--long prints the user, host, pid, start, fencing token, session and whole id in columns. --watch shows every " +
-    "change until it is stopped: it draws the table again on a terminal, and prints a line with the time for each " +
-    "change elsewhere; the state of a holder that has released the lock, and of a waiter that has left, is gone.",
-    "NAME is a lock without --kind. For an election it shows the leader and the candidates, for a barrier the " +
-    "running members and the waiting participants, and for a closed gate the user who closed it. Items of a pool " +
-    "are locks with the name COMPONENT/ITEM; baton pool status COMPONENT shows them together.",
-  ],
-  examples: [
-    ["baton who nightly", "holders and waiters as a table"],
-    ["baton who nightly --json", "the same for programs"],
-    ["baton who nightly --watch", "follow the lock; with --json one line for each change"],
-    ["baton who -l nightly", "where the holder runs, its fencing token and its session"],
-    ["baton who --recipe curator /app/locks/nightly", "a lock of Curator programs: the nodes in its queue"],
-    ["baton who --kind election echo", "the leader and the candidates"],
-    ["baton who -q nightly >/dev/null; [ $? -eq 1 ] && echo free", "test for a free lock; 69 means that it is unknown"],
-  ],
-  settings,
-  completes: "locks",
-  runsNothing: true,
-  async run(call) {
-    const { values, io } = call;
-    const { kind, root, recipe } = values;
-    const name = requireOneName("who", call.names, kind);
-    if (recipe !== undefined) {
-      if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
-      interopLockPath(name); // throws for an invalid path
-    }
-    const read = async (zk: ZooKeeper, { scope }: CoordinationServers): Promise<WithCoordinationScope<UseStatus>> => ({
-      ...await readUseStatus(zk, { kind, name, root, recipe }),
-      scope,
-    });
-    const view = viewOf(values.long);
-    if (values.watch) return await watchUseChanges(call, read, { what: `${kind} "${name}"`, view });
-    const isTold = !values.quiet && !values.json;
-    const { status, also } = await runInCoordinationSession(call, async (zk, place) => {
-      const status = await read(zk, place);
-      const isUnused = status.holders.length + status.waiters.length === 0;
-      return {
-        status,
-        also: isUnused && isTold && recipe === undefined ? await describeOtherUsesOfName(zk, { kind, name, root }) : "",
-      };
-    }, { showsScope: true });
-    if (values.json) printJson(io, whoJson(status));
-    else printTable(io, view.table(status, Date.now()));
-    if (status.holders.length > 0) return exitCodes.SUCCESS;
-    if (isTold) io.err(`baton: ${unused[kind](name)}${also}\n`);
-    return exitCodes.FALSE;
-  },
-});
+export const whoCommandFor = (products: readonly Product[]): Command =>
+  defineCommand({
+    name: "who",
+    summary: "show who holds a lock or leads an election, and who waits",
+    usage: "NAME [options]",
+    details: [
+      "Prints one line for each holder and each waiter, in their order: for how long, how, the id for baton break, " +
+      "and the reason. The id is shortened as far as it is unique. Processes of the command that cannot be stopped, " +
+      "such as another user's, are named with the reason; so is a command without a guard. Exits with 1 if there is " +
+      "no holder.",
+      "--long prints the user, host, pid, start, fencing token, session and whole id in columns. --watch shows every " +
+      "change until it is stopped: it draws the table again on a terminal, and prints a line with the time for each " +
+      "change elsewhere; the state of a holder that has released the lock, and of a waiter that has left, is gone.",
+      "NAME is a lock without --kind. For an election it shows the leader and the candidates, for a barrier the " +
+      "running members and the waiting participants, and for a closed gate the user who closed it. Items of a pool " +
+      "are locks with the name COMPONENT/ITEM; baton pool status COMPONENT shows them together.",
+    ],
+    examples: [
+      ["baton who nightly", "holders and waiters as a table"],
+      ["baton who nightly --json", "the same for programs"],
+      ["baton who nightly --watch", "follow the lock; with --json one line for each change"],
+      ["baton who -l nightly", "where the holder runs, its fencing token and its session"],
+      ["baton who --recipe curator /app/locks/nightly", "a lock of Curator programs: the nodes in its queue"],
+      ["baton who --kind election echo", "the leader and the candidates"],
+      [
+        "baton who -q nightly >/dev/null; [ $? -eq 1 ] && echo free",
+        "test for a free lock; 69 means that it is unknown",
+      ],
+    ],
+    settings,
+    completes: "locks",
+    runsNothing: true,
+    run: (call) => showObject(call, products),
+  });
 
-const unused: Readonly<Record<UseStatusKind, (name: string) => string>> = {
+async function showObject(call: CommandCall<typeof settings>, products: readonly Product[]): Promise<ExitCode> {
+  const { values, io } = call;
+  const { kind, recipe } = values;
+  const name = requireOneName("who", call.names, kind);
+  if (recipe !== undefined) {
+    if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
+    interopLockPath(name); // throws for an invalid path
+  }
+  await using source = await openSourceOf(products, kind, call);
+  const read = async (
+    zk: ZooKeeper,
+    { scope }: CoordinationServers,
+  ): Promise<WithCoordinationScope<ObjectDetails>> => ({
+    ...await source.details(zk, { kind, name, recipe }),
+    scope,
+  });
+  const view = viewOf(values.long);
+  if (values.watch) return await watchRowChanges(call, read, { what: `${kind} "${name}"`, view });
+  const isTold = !values.quiet && !values.json;
+  const { status, also } = await runInCoordinationSession(call, async (zk, place) => {
+    const status = await read(zk, place);
+    const isUnused = status.holders.length + status.waiters.length === 0;
+    return {
+      status,
+      also: isUnused && isTold && recipe === undefined
+        ? describeOtherUses(await source.find(zk, name), { kind, name })
+        : "",
+    };
+  }, { showsScope: true });
+  if (values.json) printJson(io, whoJson(status));
+  else printTable(io, whoTable(status, { nowMs: Date.now(), long: values.long }));
+  if (status.holders.length > 0) return exitCodes.SUCCESS;
+  if (isTold) io.err(`baton: ${unused[kind](name)}${also}\n`);
+  return exitCodes.FALSE;
+}
+
+type ObjectSource = RowSource & Required<Pick<RowSource, "details" | "find">>;
+
+/** Opens the rows of the product that has this kind. */
+async function openSourceOf(
+  products: readonly Product[],
+  kind: ObjectKind,
+  { values, sources }: ViewCall,
+): Promise<ObjectSource> {
+  const product = products.find(({ rowKinds }) => rowKinds.includes(kind));
+  const source = await (await product?.view())?.open({ values, sources });
+  if (source?.details === undefined || source.find === undefined) throw new Error(`nothing reads a ${kind}`);
+  return source as ObjectSource;
+}
+
+const unused: Readonly<Record<ObjectKind, (name: string) => string>> = {
   lock: (name) => `lock "${name}" is free`,
   election: (name) => `"${name}" has no leader`,
   barrier: (name) => `barrier "${name}" has no running members`,
   gate: (name) => `gate "${name}" is open`,
 };
 
-const viewOf = (long: boolean): WatchedUseView<WithCoordinationScope<UseStatus>> => ({
+const viewOf = (long: boolean): WatchedRowsView<WithCoordinationScope<ObjectDetails>> => ({
   empty: ({ kind, name }) => unused[kind](name),
-  table: (status, nowMs) => whoTable(status, { nowMs, long }),
+  tables: (status, nowMs) => [whoTable(status, { nowMs, long })],
   json: whoJson,
   lines: whoLines,
   gone: goneParticipantLine,

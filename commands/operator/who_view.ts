@@ -1,14 +1,14 @@
 /** The output of `baton who`: tables, lines of changes, JSON. Pure. */
-import type { UseHolder, UseStatus, UseStatusKind, UseWaiter } from "../../src/coordination/admin/use_status.ts";
+import type { HolderRow, ObjectDetails, ObjectKind, WaiterRow } from "../../src/base/rows/object_row.ts";
+import { passedTimeText, secondText, sessionIdText } from "../../src/base/rows/row_texts.ts";
+import { nameOfHolderRow } from "../../src/coordination/nodes/participant_row.ts";
 import type { CoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
-import { nameOfHolder } from "../../src/coordination/nodes/holder_info.ts";
-import { formatPassedTime } from "../../src/base/support/duration.ts";
 import type { TextStyle } from "../../src/base/terminal/color.ts";
 import { type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
-import type { UseHolderJson, UseWaiterJson, WhoJson } from "../json_shapes/lock_shapes.ts";
+import type { WhoJson } from "../json_shapes/lock_shapes.ts";
 import { shortenHolderIds } from "../../src/base/support/short_ids.ts";
 
-const holds: Readonly<Record<UseStatusKind, string>> = {
+const holds: Readonly<Record<ObjectKind, string>> = {
   lock: "holds",
   election: "leads",
   barrier: "runs",
@@ -17,22 +17,22 @@ const holds: Readonly<Record<UseStatusKind, string>> = {
 
 interface WhoRow {
   readonly state: TableCell;
-  readonly one: UseHolder | UseWaiter;
+  readonly one: HolderRow | WaiterRow;
   /** Place in the queue, from 1; empty for a holder. */
   readonly place: string;
   readonly how: string;
   readonly token: string;
 }
 
-function whoRows({ kind, holders, waiters }: Pick<UseStatus, "kind" | "holders" | "waiters">): WhoRow[] {
+function whoRows({ kind, holders, waiters }: Pick<ObjectDetails, "kind" | "holders" | "waiters">): WhoRow[] {
   const state = (text: string, style: TextStyle): TableCell => ({ text, style });
   return [
     ...holders.map((one): WhoRow => ({
-      state: state(holds[kind], one.revoke === null && one.warning === undefined ? "green" : "red"),
+      state: state(holds[kind], one.revoke === null && one.warning === null ? "green" : "red"),
       one,
       place: "",
       how: describeHolding(kind, one).join(", "),
-      token: one.fencingToken?.toString() ?? "",
+      token: one.fencing_token ?? "",
     })),
     ...waiters.map((one): WhoRow => ({
       state: state("waits", "yellow"),
@@ -46,7 +46,7 @@ function whoRows({ kind, holders, waiters }: Pick<UseStatus, "kind" | "holders" 
 
 /** Returns the table of holders and waiters; empty if there are none. `nowMs` is the wall clock. */
 export function whoTable(
-  status: UseStatus,
+  status: ObjectDetails,
   { nowMs, long }: { readonly nowMs: number; readonly long: boolean },
 ): TableCell[][] {
   const rows = whoRows(status);
@@ -57,8 +57,8 @@ export function whoTable(
     tableHeadCells(["STATE", "WHO", "FOR", "HOW", "ID", "REASON"]),
     ...rows.map(({ state, one, how }): TableCell[] => [
       state,
-      nameOfHolder(one),
-      one.sinceMs === 0 ? "-" : formatPassedTime(Math.max(0, nowMs - one.sinceMs)),
+      nameOfHolderRow(one),
+      passedTimeText(one.since, nowMs),
       how || "-",
       one.id === null ? "-" : ids.get(one.id) ?? one.id,
       reasonOf(one),
@@ -82,47 +82,44 @@ const longHead = [
 ];
 
 function longRow({ state, one, place, how, token }: WhoRow): TableCell[] {
-  const { user, host, pid, argv0, id } = one;
+  const { user, host, pid, command, id } = one;
   const rest = [
     host,
     pid === 0 ? "" : String(pid),
-    argv0,
-    holdStartText(one),
+    command,
+    secondText(one.since),
     how,
     token,
-    sessionIdText(one),
+    sessionIdText(one.session_id),
     id ?? "",
   ];
   return [state, ...[place, user, ...rest].map((text) => text || "-"), reasonOf(one)];
 }
 
-/** Returns the start in UTC, to the second; empty if it is unknown. */
-export function holdStartText({ sinceMs }: { readonly sinceMs: number }): string {
-  return sinceMs === 0 ? "" : new Date(sinceMs).toISOString().replace(/\.\d+Z$/, "Z");
-}
-
-/** Returns the session id as ZooKeeper's own tools write it; empty if there is none. */
-export function sessionIdText({ sessionId }: { readonly sessionId: bigint | null }): string {
-  return sessionId === null || sessionId === 0n ? "" : `0x${BigInt.asUintN(64, sessionId).toString(16)}`;
-}
-
-function reasonOf({ reason, revoke, warning }: UseHolder | UseWaiter): string {
+function reasonOf({ reason, revoke, warning }: HolderRow | WaiterRow): string {
   const notes = [revoke === null ? "" : "asked to release it", warning ?? ""].filter((note) => note !== "");
   return [reason, ...notes.map((note) => `(${note})`)].join(" ").trim();
 }
 
 /** Returns a line for each holder and waiter by its id. Lines contain no elapsed times. */
-export function whoLines(status: UseStatus): Map<string, string> {
+export function whoLines(status: ObjectDetails): Map<string, string> {
   const rows = whoRows(status);
   const ids = shortenHolderIds(rows.flatMap(({ one }) => one.id ?? []));
   return new Map(rows.map(({ state, one, place, how }) => {
     const word = typeof state === "string" ? state : state.text;
-    const cells = [word, nameOfHolder(one), how, place === "" ? "" : `place ${place}`, idText(one, ids), reasonOf(one)];
+    const cells = [
+      word,
+      nameOfHolderRow(one),
+      how,
+      place === "" ? "" : `place ${place}`,
+      idText(one, ids),
+      reasonOf(one),
+    ];
     return [one.id ?? status.kind, cells.filter((cell) => cell !== "").join("  ")];
   }));
 }
 
-const idText = ({ id }: UseHolder | UseWaiter, ids: ReadonlyMap<string, string>) =>
+const idText = ({ id }: HolderRow | WaiterRow, ids: ReadonlyMap<string, string>) =>
   id === null ? "" : ids.get(id) ?? id;
 
 /** Returns the line for a holder or waiter that is gone, by replacing the state, which is its first word. */
@@ -130,8 +127,8 @@ export function goneParticipantLine(line: string): string {
   return line.replace(/^\S+/, "gone ");
 }
 
-function describeHolding(kind: UseStatusKind, { mode, slot, rank, value }: UseHolder): string[] {
-  if (kind === "election") return value === undefined ? [] : [value];
+function describeHolding(kind: ObjectKind, { mode, slot, rank, value }: HolderRow): string[] {
+  if (kind === "election") return value === null ? [] : [value];
   return [
     ...(mode === null ? [] : [mode]),
     ...(slot === null ? [] : [`slot ${slot}`]),
@@ -139,54 +136,14 @@ function describeHolding(kind: UseStatusKind, { mode, slot, rank, value }: UseHo
   ];
 }
 
-function describeWaiting(kind: UseStatusKind, { mode, priority, value }: UseWaiter): string[] {
+function describeWaiting(kind: ObjectKind, { mode, priority, value }: WaiterRow): string[] {
   const first = kind === "election" ? value : mode;
-  return [...(first ? [first] : []), ...(priority === undefined ? [] : [`priority ${priority}`])];
+  return [...(first ? [first] : []), ...(priority === null ? [] : [`priority ${priority}`])];
 }
 
 /** A value that was read, with the scope that it applies to: this user, this machine or a cluster. */
 export type WithCoordinationScope<T> = T & Pick<CoordinationServers, "scope">;
 
-export function whoJson(
-  { kind, name, path, scope, limit, holders, waiters }: WithCoordinationScope<UseStatus>,
-): WhoJson {
-  return {
-    version: 1,
-    scope,
-    kind,
-    name,
-    path,
-    limit,
-    holders: holders.map(useHolderJson),
-    waiters: waiters.map(useWaiterJson),
-  };
+export function whoJson({ scope, ...details }: WithCoordinationScope<ObjectDetails>): WhoJson {
+  return { version: 1, scope, ...details };
 }
-
-const participantJson = (one: UseHolder | UseWaiter) => ({
-  id: one.id,
-  mode: one.mode,
-  host: one.host,
-  pid: one.pid,
-  user: one.user,
-  command: one.argv0,
-  reason: one.reason,
-  value: one.value ?? null,
-  since: one.sinceMs === 0 ? null : new Date(one.sinceMs).toISOString(),
-  session_id: one.sessionId?.toString() ?? null,
-  session_timeout_ms: one.sessionTimeoutMs,
-  revoke: one.revoke,
-  warning: one.warning ?? null,
-});
-
-export const useHolderJson = (holder: UseHolder): UseHolderJson => ({
-  ...participantJson(holder),
-  slot: holder.slot,
-  rank: holder.rank,
-  fencing_token: holder.fencingToken?.toString() ?? null,
-});
-
-export const useWaiterJson = (waiter: UseWaiter): UseWaiterJson => ({
-  ...participantJson(waiter),
-  place: waiter.place,
-  priority: waiter.priority ?? null,
-});

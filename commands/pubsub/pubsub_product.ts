@@ -18,4 +18,6 @@ export const pubsubProduct: Product = {
   completions: async () => (await import("./pubsub_completions.ts")).pubsubCompletions,
   help: async () => (await import("./pubsub_help.ts")).pubsubHelp,
   doctor: async () => (await import("./pubsub_doctor.ts")).pubsubDoctor,
+  rowKinds: ["topic", "server"],
+  view: async () => (await import("./pubsub_view.ts")).pubsubView,
 };

@@ -37,7 +37,8 @@ import type {
   PubsubServersJson,
   PubsubVerifyJson,
 } from "../json_shapes/pubsub_shapes.ts";
-import { pubsubServerRows, pubsubServersTable, pubsubTopicRows, pubsubTopicsTable } from "./overview_tables.ts";
+import { serversTable, topicsTable } from "../../src/base/terminal/row_tables.ts";
+import { serverDetails, serverRow, topicRows } from "../../src/pubsub/view/overview_rows.ts";
 import { checkPubsubServerFlags, type PubsubServerCall } from "./server_options.ts";
 import { readPubsubServiceSecurity } from "./service_security.ts";
 import { readTopicStoreLocation, type TopicStoreDatabase } from "./topic_store_location.ts";
@@ -91,22 +92,13 @@ async function listServers(call: PubsubServerCall): Promise<ExitCode> {
   const { values, io } = call;
   const servers = await runInCoordinationSession(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
   if (values.json) {
-    printJson<PubsubServersJson>(io, {
-      version: 1,
-      servers: servers.map(({ id, endpoint, isDraining, store, topics }) => ({
-        server: id,
-        endpoint,
-        store,
-        draining: isDraining,
-        topics: topics.map(({ topic, node: { epoch, state } }) => ({ topic, epoch, state })),
-      })),
-    });
+    printJson<PubsubServersJson>(io, { version: 1, servers: servers.map(serverDetails) });
     return exitCodes.SUCCESS;
   }
-  if (servers.length > 0) printTable(io, pubsubServersTable(pubsubServerRows(servers)));
+  if (servers.length > 0) printTable(io, serversTable(servers.map(serverRow)));
   else if (!values.quiet) io.err(`baton: no publish/subscribe servers are registered below ${values.root}\n`);
-  const topics = values.topics ? pubsubTopicRows(servers) : [];
-  if (topics.length > 0) printTable(io, [[""], ...pubsubTopicsTable(topics)]);
+  const topics = values.topics ? topicRows(servers) : [];
+  if (topics.length > 0) printTable(io, [[""], ...topicsTable(topics)]);
   return exitCodes.SUCCESS;
 }
 

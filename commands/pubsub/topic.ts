@@ -22,7 +22,8 @@ import type {
   PubsubTopicRepairedJson,
   PubsubTopicShowJson,
 } from "../json_shapes/pubsub_shapes.ts";
-import { pubsubTopicRows, pubsubTopicsTable } from "./overview_tables.ts";
+import { topicsTable } from "../../src/base/terminal/row_tables.ts";
+import { topicDetailsRow, topicRows } from "../../src/pubsub/view/overview_rows.ts";
 import { readPubsubServiceSecurity } from "./service_security.ts";
 
 export const pubsubTopicCommandSettings = {
@@ -98,16 +99,12 @@ function refuseFlag({ sources }: PubsubTopicCall, word: string): void {
 async function listTopics(call: PubsubTopicCall): Promise<ExitCode> {
   const { values, io } = call;
   const servers = await runInCoordinationSession(call, (zk) => readServerOverview(zk, new PubsubPath(values.root)));
-  const byName = (a: { readonly topic: string }, b: { readonly topic: string }) => a.topic < b.topic ? -1 : 1;
+  const topics = topicRows(servers);
   if (values.json) {
-    const topics = servers.flatMap(({ id, isAvailable: there, topics }) =>
-      topics.map(({ topic, node: { epoch, state } }) => ({ topic, server: id, there, epoch, state }))
-    );
-    printJson<PubsubTopicListJson>(io, { version: 1, topics: topics.sort(byName) });
+    printJson<PubsubTopicListJson>(io, { version: 1, topics });
     return exitCodes.SUCCESS;
   }
-  const topics = pubsubTopicRows(servers).sort(byName);
-  if (topics.length > 0) printTable(io, pubsubTopicsTable(topics));
+  if (topics.length > 0) printTable(io, topicsTable(topics));
   else if (!values.quiet) io.err(`baton: no topics below ${values.root}\n`);
   return exitCodes.SUCCESS;
 }
@@ -115,38 +112,25 @@ async function listTopics(call: PubsubTopicCall): Promise<ExitCode> {
 async function showTopic(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   const { values, io } = call;
   const { owner, value } = await sendManageTopicRequest(call, { topic, action: "show" });
-  const { epoch, first, end, bytes, clients, plainClients, clientsMax, subscribers, slowest, damage } =
-    value as TopicDetails;
+  const details = value as TopicDetails;
+  const row = topicDetailsRow(topic, owner, details);
   if (values.json) {
-    printJson<PubsubTopicShowJson>(io, {
-      version: 1,
-      topic,
-      server: owner,
-      epoch,
-      first: String(first),
-      end: String(end),
-      bytes,
-      clients,
-      plain_clients: plainClients,
-      max_clients: clientsMax,
-      subscriber_count: subscribers,
-      subscribers: slowest.map(({ client, position, pending }) => ({ client, position: String(position), pending })),
-      damage,
-    });
+    printJson<PubsubTopicShowJson>(io, { version: 1, ...row });
     return exitCodes.SUCCESS;
   }
+  const { epoch, bytes, clients, plain_clients, max_clients, damage } = row;
   const facts: [string, string | number][] = [
     ["topic", printable(topic)],
     ["server", owner],
     ["epoch", epoch],
-    ["messages", first > end ? "none" : `${first} to ${end}`],
+    ["messages", details.first > details.end ? "none" : `${row.first} to ${row.end}`],
     ["bytes", bytes],
-    ["clients", `${clients} of ${clientsMax}, ${plainClients} without a session`],
-    ["subscribers", subscribers],
+    ["clients", `${clients} of ${max_clients}, ${plain_clients} without a session`],
+    ["subscribers", row.subscriber_count],
   ];
   if (damage !== null) facts.push(["damage", damage]);
   printTable(io, facts.map(([name, fact]) => [name, String(fact)]));
-  const rows = slowest.map(({ client, position, pending }) => [printable(client), String(position), String(pending)]);
+  const rows = row.subscribers.map(({ client, position, pending }) => [printable(client), position, String(pending)]);
   if (rows.length > 0) printTable(io, [[""], tableHeadCells(["SUBSCRIBER", "HAD", "WAITING"]), ...rows]);
   return exitCodes.SUCCESS;
 }

@@ -21,7 +21,7 @@ import { PartProgress, type ProgressCall, progressSettings } from "../../src/bas
 import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
-import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/dead_letters/dead_letter_record.ts";
+import { base64, headJson, messageRow } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { configuredRedaction, redactHead, redactText } from "../../src/retry/dead_letters/redaction.ts";
 import type { RetryVerifyReport } from "../../src/retry/queue/store_methods.ts";
 import { type StoreLocation, verifyStoreAt } from "../../src/retry/queue/open_retry_store.ts";
@@ -29,6 +29,7 @@ import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
+import { readStoreRow } from "../../src/retry/view/store_rows.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import type { StoredMessage } from "../../src/retry/queue/stored_message.ts";
 
@@ -108,12 +109,16 @@ export async function listMessages(call: ListCall): Promise<ExitCode> {
     );
   }
   if (values.json) {
-    printJson<RetryListJson>(io, { version: 1, name, messages: messages.map((one) => messageJson(one, name)), more });
+    printJson<RetryListJson>(io, { version: 1, name, messages: messages.map((one) => messageRow(one, name)), more });
     return exitCodes.SUCCESS;
   }
   const nowMs = Date.now();
-  if (messages.length > 0) printTable(io, [tableHeadCells(listHead), ...messages.map((one) => messageRow(one, nowMs))]);
-  else if (!values.quiet) io.err(`baton: no matching message in "${name}"\n`);
+  if (messages.length > 0) {
+    printTable(io, [
+      tableHeadCells(listHead),
+      ...messages.map((one) => messageCells(one, nowMs)),
+    ]);
+  } else if (!values.quiet) io.err(`baton: no matching message in "${name}"\n`);
   if (more && !values.quiet) io.err(`baton: there are more than ${values.limit} messages; show more with --limit\n`);
   return exitCodes.SUCCESS;
 }
@@ -136,7 +141,7 @@ export async function showMessage(call: ShowCall): Promise<ExitCode> {
   }
   const result: RetryShowJson = {
     version: 1,
-    ...messageJson({ ...message, error: redactText(message.error, redaction) }, name),
+    ...messageRow({ ...message, error: redactText(message.error, redaction) }, name),
     ...headJson(message.head && redactHead(message.head, redaction)),
     body: body === undefined ? null : base64(body),
   };
@@ -157,44 +162,32 @@ export async function showMessage(call: ShowCall): Promise<ExitCode> {
 export async function printStats(call: InspectCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   refuseNames(call);
-  const { name, where } = readStoreLocation(values, sources);
+  const location = readStoreLocation(values, sources);
   await using store = await openStoreToRead(call);
-  const totals = await store.read("totals");
-  const paused = await store.read("isPaused");
-  const { oldestMs, nextMs } = await store.read("waitingTimes");
-  const deadLetters = await store.read("deadLetterBacklog");
-  const { usedBytes, freeBytes } = await store.read("disk");
-  const result: RetryStatsJson = {
-    version: 1,
-    name,
-    folder: where,
-    paused,
-    states: { ...totals },
-    oldest: instantOrNull(oldestMs),
-    next: instantOrNull(nextMs),
-    dead_letters: { pending: deadLetters.count, error: deadLetters.error },
-    disk: { used_bytes: usedBytes, free_bytes: freeBytes },
-  };
+  const row = await readStoreRow(store, location);
   if (values.json) {
-    printJson(io, result);
+    printJson<RetryStatsJson>(io, { version: 1, ...row });
     return exitCodes.SUCCESS;
   }
+  const { states, paused, oldest, next, dead_letters: deadLetters } = row;
   printTable(io, [
     tableHeadCells(["STATE", "MESSAGES", "BYTES"]),
-    ...messageStates.map((state) => [state, String(totals[state].count), String(totals[state].bytes)]),
+    ...messageStates.map((state) => [state, String(states[state].count), String(states[state].bytes)]),
   ]);
   const nowMs = Date.now();
-  if (oldestMs !== null) {
-    io.out(`the oldest waiting message was accepted ${formatDuration(Math.max(0, nowMs - oldestMs))} ago\n`);
+  if (oldest !== null) {
+    const ageMs = Math.max(0, nowMs - Date.parse(oldest));
+    io.out(`the oldest waiting message was accepted ${formatDuration(ageMs)} ago\n`);
   }
-  if (nextMs !== null) {
+  if (next !== null) {
+    const nextMs = Date.parse(next);
     io.out(`the next try is ${nextMs <= nowMs ? "due" : `due in ${formatDuration(nextMs - nowMs)}`}\n`);
   }
-  if (deadLetters.count > 0) {
+  if (deadLetters.pending > 0) {
     const why = deadLetters.error === null ? "" : `: ${printable(deadLetters.error)}`;
     io.out(
       `${
-        countWithNoun(deadLetters.count, "dead letter is", "dead letters are")
+        countWithNoun(deadLetters.pending, "dead letter is", "dead letters are")
       } not delivered to --dead-letter yet${why}\n`,
     );
   }
@@ -224,7 +217,7 @@ async function verifyWithProgress(call: ProgressCall, location: StoreLocation): 
 const listHead = ["ID", "STATE", "TRIES", "AGE", "NEXT", "KEY", "LAST ERROR"] as const;
 
 /** A row of the table with the header `listHead`. */
-function messageRow(message: StoredMessage, nowMs: number): string[] {
+function messageCells(message: StoredMessage, nowMs: number): string[] {
   const { id, state, key, tries, crashes, reason, error, nextMs, firstMs, forwardState } = message;
   const next = nextMs === null ? "" : nextMs <= nowMs ? "due" : `in ${formatDuration(nextMs - nowMs)}`;
   const why = reason === null ? "" : ` (${reason}${forwardState === "none" ? "" : `, ${forwardState}`})`;

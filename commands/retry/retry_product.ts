@@ -24,4 +24,6 @@ export const retryProduct: Product = {
   completions: () => Promise.resolve({}),
   help: async () => (await import("./retry_help.ts")).retryHelp,
   doctor: async () => (await import("./retry_doctor.ts")).retryDoctor,
+  rowKinds: ["store"],
+  view: async () => (await import("./retry_view.ts")).retryView,
 };

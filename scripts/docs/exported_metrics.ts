@@ -1,5 +1,6 @@
 /** Lists the metrics of `baton metrics`, by exporting a reading in which everything is used. */
-import { buildUseMetrics } from "../../commands/operator/use_metrics.ts";
+import { buildUseMetrics } from "../../src/coordination/view/use_metrics.ts";
+import { exporterMetrics } from "../../commands/operator/metrics.ts";
 import { kindsInUse, type ObjectsInUse } from "../../src/coordination/admin/list_in_use.ts";
 import { countHistoryRecord, noHistoryCounters } from "../../src/coordination/history/history_counters.ts";
 import { historyKinds } from "../../src/coordination/history/history_log.ts";
@@ -18,15 +19,24 @@ export function exportedMetrics(): ExportedMetric[] {
     beganMs: 2,
     endedMs: 3,
   });
-  const metrics = buildUseMetrics({
+  const used = buildUseMetrics({
     atMs: 1,
     tookMs: 1,
     clockOffsetMs: 1,
     uses: uses as unknown as ObjectsInUse,
     histories: historyKinds.map((kind) => ({ kind, name: "n", counters, refusals: null })),
-    schedules: [{ id: "i", schedule: "s", uptoMs: 1, nextMs: 2, name: "n", isRunning: false }],
-  }, { namesMax: 10, release: "", commit: null });
-  return metrics.map(({ name, type, help, samples }) => ({
+    schedules: [{
+      name: "n",
+      schedule_id: "i",
+      schedule: "s",
+      time_zone: "UTC",
+      settled_until: "2026-01-01T00:00:00Z",
+      next: "2026-01-01T00:00:01Z",
+      overdue: true,
+      running: null,
+    }],
+  }, { namesMax: 10 });
+  return [...exporterMetrics(true), ...used].map(({ name, type, help, samples }) => ({
     name,
     type,
     help,

@@ -10,7 +10,14 @@ const zooKeeper = ["src/protocols/zookeeper", "src/protocols/zookeeper/jute"];
 /** What other products may use of coordination: paths and leases, servers and sessions, options. */
 const front = ["src/coordination/nodes", "src/coordination/connect", "src/coordination/settings"];
 /** The folders that a recipe needs. */
-const recipe = ["src/coordination/nodes", "src/coordination/lock", ...zooKeeper, "src/base/process", ...ground];
+const recipe = [
+  "src/coordination/nodes",
+  "src/coordination/lock",
+  ...zooKeeper,
+  "src/base/process",
+  "src/base/rows",
+  ...ground,
+];
 /** The files with which products register. */
 const registrations = ["coordination", "pubsub", "retry", "operator"].map((name) =>
   `commands/${name}/${name}_product.ts`
@@ -40,7 +47,7 @@ const command = ["commands", "commands/json_shapes", "src/base/*"];
  */
 const mayImport: Record<string, readonly string[]> = {
   "src/base": [],
-  "src/base/rows": [],
+  "src/base/rows": ground,
   "src/base/support": ["src/base"],
   "src/base/wire": ground,
   "src/base/sockets": ["src/base/wire", ...ground],
@@ -61,6 +68,7 @@ const mayImport: Record<string, readonly string[]> = {
     ...ground,
   ],
   "src/base/terminal": [
+    "src/base/rows",
     "src/base/process/spawn",
     "src/base/process",
     "src/base/config",
@@ -81,7 +89,7 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   "src/protocols/kafka": ["src/base/wire", "src/base/sockets", ...ground],
 
-  "src/coordination/nodes": [...zooKeeper, "src/base/process", ...ground],
+  "src/coordination/nodes": [...zooKeeper, "src/base/process", "src/base/rows", ...ground],
   "src/coordination/settings": ["src/base/config", ...ground],
   "src/coordination/connect": [
     "src/coordination/settings",
@@ -117,6 +125,11 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   "src/coordination/admin": [
     ...["election", "barrier", "pool", "interop"].map((name) => `src/coordination/${name}`),
+    ...recipe,
+  ],
+  "src/coordination/view": [
+    ...["admin", "history", "tick", "pool"].map((name) => `src/coordination/${name}`),
+    "src/base/terminal",
     ...recipe,
   ],
   "src/coordination/keeper/state": ["src/protocols/zookeeper/jute", "src/base/wire", ...ground],
@@ -221,6 +234,8 @@ const mayImport: Record<string, readonly string[]> = {
     ...ground,
   ],
 
+  "src/pubsub/view": ["src/pubsub/admin", "src/pubsub/store/operations", "src/base/rows"],
+
   "src/retry": ground,
   "src/retry/settings": ["src/base/config", ...ground],
   "src/retry/queue": [
@@ -249,6 +264,7 @@ const mayImport: Record<string, readonly string[]> = {
     "src/retry/targets",
     "src/pubsub/client",
     "src/protocols/kafka",
+    "src/base/rows",
     "src/base/storage",
     "src/base/config",
     "src/base/process/*",
@@ -275,9 +291,19 @@ const mayImport: Record<string, readonly string[]> = {
     ...ground,
   ],
 
+  "src/retry/view": [
+    "src/retry/queue/*",
+    "src/retry/dead_letters",
+    "src/retry/settings",
+    "src/base/rows",
+    "src/base/config",
+    ...ground,
+  ],
+
   "src/operator": ["src/base/*"],
-  "src/operator/ui": ground,
-  "src/operator/page": ["src/operator/ui", ...ground],
+  "src/operator/lists": ["src/base/rows", "src/base/sockets", ...ground],
+  "src/operator/ui": ["src/base/rows", ...ground],
+  "src/operator/page": ["src/operator/ui", "src/base/rows", ...ground],
 
   "src/library": [
     "src/base/*",
@@ -302,8 +328,7 @@ const mayImport: Record<string, readonly string[]> = {
   commands: [
     "commands/program/help",
     "src/base/*",
-    "src/coordination/connect",
-    "src/coordination/settings",
+    ...front,
     "src/protocols/zookeeper",
   ],
   // The list of products, and the entry, whose guard ends sessions and keeps them.
@@ -316,7 +341,7 @@ const mayImport: Record<string, readonly string[]> = {
     "src/coordination/job",
   ],
   "commands/command_line.ts": ["commands", "commands/products.ts", "commands/program/*", "src/base/*"],
-  "commands/json_shapes": [],
+  "commands/json_shapes": ["src/base/rows"],
   "commands/program": [...command, "src/coordination/connect", "src/coordination/settings"],
   "commands/program/completion": [
     ...command,
@@ -348,33 +373,11 @@ const mayImport: Record<string, readonly string[]> = {
 
 /** Forbidden imports between folders that still exist. A number here may only decrease. */
 const breaksLeft: Readonly<Record<string, number>> = {
-  "commands -> src/coordination/admin": 1,
-  "commands -> src/coordination/interop": 1,
-  "commands -> src/coordination/nodes": 1,
-  "commands/coordination/keeper -> commands/operator": 3,
-  "commands/operator -> commands/pubsub": 4,
-  "commands/operator -> src/coordination/admin": 20,
-  "commands/operator -> src/coordination/election": 1,
-  "commands/operator -> src/coordination/history": 11,
-  "commands/operator -> src/coordination/interop": 2,
-  "commands/operator -> src/coordination/lock": 3,
-  "commands/operator -> src/coordination/pool": 2,
-  "commands/operator -> src/coordination/tick": 4,
-  "commands/operator -> src/protocols/zeromq": 2,
-  "commands/operator -> src/pubsub/admin": 3,
-  "commands/operator -> src/pubsub/ownership": 4,
-  "commands/operator -> src/pubsub/settings": 2,
-  "commands/operator -> src/pubsub/store/operations": 1,
-  "commands/operator -> src/retry/dead_letters": 2,
-  "commands/operator -> src/retry/queue": 5,
-  "commands/operator -> src/retry/queue/sqlite": 1,
-  "commands/operator -> src/retry/settings": 2,
   "commands/pubsub -> src/coordination/job": 1,
   "commands/pubsub -> src/coordination/keeper/lifecycle": 1,
   "commands/retry -> commands/pubsub": 2,
   "commands/retry -> src/coordination/job": 1,
   "commands/retry -> src/pubsub/settings": 1,
-  "src/coordination/admin -> src/base/rows": 2,
   "src/retry/targets -> src/pubsub/wire": 1,
 };
 

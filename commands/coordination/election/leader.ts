@@ -9,7 +9,8 @@ import { type LeaderStatus, leaderStatus } from "../../../src/coordination/elect
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { WaitTimeout } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
-import { describeOtherUsesOfName, requireOneName } from "../../name_arguments.ts";
+import { findObjectKinds } from "../../../src/coordination/admin/object_details.ts";
+import { describeOtherUses, requireOneName } from "../../name_arguments.ts";
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { runInCoordinationSession } from "../../coordination_session.ts";
 import { callDeadline, waitsForServer } from "../../../src/coordination/connect/command_session.ts";
@@ -74,7 +75,10 @@ async function printLeader(call: LeaderCall, name: string): Promise<ExitCode> {
   const { status, also } = await runInCoordinationSession(call, async (zk) => {
     const status = await leaderStatus(zk, name, { root });
     const isUnused = status.leader === null && isTold;
-    return { status, also: isUnused ? await describeOtherUsesOfName(zk, { kind: "election", name, root }) : "" };
+    return {
+      status,
+      also: isUnused ? describeOtherUses(await findObjectKinds(zk, name, root), { kind: "election", name }) : "",
+    };
   });
   printStatus(call, status);
   if (status.leader !== null) return exitCodes.SUCCESS;

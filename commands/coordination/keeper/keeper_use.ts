@@ -9,9 +9,9 @@ import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
 import type { Metric } from "../../../src/base/terminal/metrics_text.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
-import { CountedMetricNames } from "../../operator/counted_names.ts";
-import { readUseForMetrics } from "../../operator/read_use.ts";
-import { buildUseMetrics, type UseMetricsReading } from "../../operator/use_metrics.ts";
+import { CountedMetricNames } from "../../../src/coordination/view/counted_names.ts";
+import { readUseForMetrics } from "../../../src/coordination/view/read_use.ts";
+import { buildUseMetrics, type UseMetricsReading } from "../../../src/coordination/view/use_metrics.ts";
 
 const namesMax = 200;
 /** How long a reading is reused, in milliseconds, so that frequent requests do not slow the keeper. */
@@ -29,8 +29,7 @@ export function keeperUseReader(keeper: NodeReader, clock: Clock = systemClock()
     if (latest === null || clock.now() - latest.atMs > readingMs) {
       latest = { reading: readUseForMetrics(readerOf(keeper), { root: "/baton", clock }), atMs: clock.now() };
     }
-    const metrics = buildUseMetrics(await latest.reading, { namesMax, counted, release: "", commit: null });
-    return metrics.filter(({ name }) => name !== "baton_up" && name !== "baton_build_info");
+    return buildUseMetrics(await latest.reading, { namesMax, counted });
   };
 }
 

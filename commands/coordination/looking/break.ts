@@ -7,10 +7,16 @@ import { connectionSettings } from "../../../src/coordination/settings/coordinat
 import { choiceType, durationType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { breakInteropLock } from "../../../src/coordination/interop/interop_status.ts";
-import { interopLockPath, interopRecipes } from "../../../src/coordination/interop/interop_node_names.ts";
+import { interopLockPath, interopRecipes } from "../../../src/coordination/nodes/interop_node_names.ts";
 import { breakLock } from "../../../src/coordination/lock/break_lock.ts";
 import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
-import { readUseStatus, type UseHolder, type UseStatusOptions } from "../../../src/coordination/admin/use_status.ts";
+import {
+  findObjectKinds,
+  type ObjectDetailsOptions,
+  readObjectDetails,
+} from "../../../src/coordination/admin/object_details.ts";
+import type { HolderRow } from "../../../src/base/rows/object_row.ts";
+import { nameOfHolderRow } from "../../../src/coordination/nodes/participant_row.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { printable } from "../../../src/base/support/text.ts";
 import { ownUserName } from "../../../src/base/support/user_name.ts";
@@ -20,7 +26,7 @@ import { runInCoordinationSession } from "../../coordination_session.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
 import { outerHolderIds } from "../../../src/coordination/job/outer_locks.ts";
 import type { BreakJson } from "../../json_shapes/lock_shapes.ts";
-import { describeOtherUsesOfName, requireOneName } from "../../name_arguments.ts";
+import { describeOtherUses, requireOneName } from "../../name_arguments.ts";
 import { shortenHolderIds } from "../../../src/base/support/short_ids.ts";
 
 const settings = {
@@ -120,12 +126,12 @@ function refuseShortId(id: string): void {
 }
 
 /** Returns the id of the only holder. Throws NOT_FOUND if there is none, USAGE if there are several. */
-async function onlyHolderId(zk: ZooKeeper, lock: UseStatusOptions & { readonly root: string }): Promise<string> {
-  const { name, recipe } = lock;
-  const { holders } = await readUseStatus(zk, lock);
+async function onlyHolderId(zk: ZooKeeper, lock: ObjectDetailsOptions & { readonly root: string }): Promise<string> {
+  const { name, recipe, root } = lock;
+  const { holders } = await readObjectDetails(zk, lock);
   const [holder] = holders;
   if (holder === undefined) {
-    const other = recipe === undefined ? await describeOtherUsesOfName(zk, lock) : "";
+    const other = recipe === undefined ? describeOtherUses(await findObjectKinds(zk, name, root), lock) : "";
     throw new BatonError("NOT_FOUND", `Cannot break lock "${name}": no process holds it${other}`);
   }
   if (holders.length === 1 && holder.id !== null) return holder.id;
@@ -146,7 +152,8 @@ function refuseOwnLock(name: string, id: string, env: Io["env"]): void {
   throw new BatonError("USAGE", `"${name}" is held by ${ending}; or break it with --holder ${id.slice(0, 8)}`);
 }
 
-function describeChoice(holder: UseHolder, nowMs: number): string {
-  const since = holder.sinceMs === 0 ? "" : `, for ${formatDuration(Math.max(0, nowMs - holder.sinceMs))}`;
-  return `${nameOfHolder(holder)}${since}${holder.reason === "" ? "" : `, reason "${printable(holder.reason)}"`}`;
+function describeChoice(holder: HolderRow, nowMs: number): string {
+  const { since: began } = holder;
+  const since = began === null ? "" : `, for ${formatDuration(Math.max(0, nowMs - Date.parse(began)))}`;
+  return `${nameOfHolderRow(holder)}${since}${holder.reason === "" ? "" : `, reason "${printable(holder.reason)}"`}`;
 }

@@ -6,6 +6,7 @@ import type { HistoryRecord } from "../../../src/coordination/history/history_re
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
 import type { TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
+import { runRow, scheduleRow } from "../../../src/coordination/view/schedule_rows.ts";
 import type { HistoryJson } from "../../json_shapes/lock_shapes.ts";
 
 export interface ShownHistory extends HistoryReport {
@@ -111,7 +112,7 @@ export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
     version: 1,
     name,
     kind,
-    schedules: schedules.map((schedule) => scheduleJson(schedule, nowMs)),
+    schedules: schedules.map((schedule) => scheduleRow(name, schedule, nowMs)),
     running: running.map(({ host, pid, user, token, beganMs }) => ({
       host,
       pid,
@@ -130,7 +131,7 @@ export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
       late: durationsJson(counters.late),
       last_done: isoOrNull(counters.lastDoneMs),
     },
-    records: records.map(historyRecordJson),
+    records: records.map(runRow),
   };
 }
 
@@ -141,50 +142,5 @@ function durationsJson({ sumMs, buckets }: DurationBuckets): HistoryJson["counte
     count,
     sum_ms: sumMs,
     up_to_ms: durationBucketBoundsMs.map((ms, index) => ({ ms, times: upTo(index + 1) })),
-  };
-}
-
-function scheduleJson(
-  { id, schedule, zone, uptoMs, nextMs, open }: TickScheduleReport,
-  nowMs: number,
-): HistoryJson["schedules"][number] {
-  return {
-    schedule_id: id,
-    schedule,
-    time_zone: zone,
-    settled_until: formatIsoTime(uptoMs),
-    next: isoOrNull(nextMs),
-    overdue: nextMs !== null && nextMs <= nowMs,
-    running: open === null ? null : {
-      tick: formatIsoTime(open.tickMs),
-      attempt: open.attempt,
-      host: open.host,
-      pid: open.pid,
-      began: formatIsoTime(open.beganMs),
-      lost: !open.isHeld,
-    },
-  };
-}
-
-export function historyRecordJson(one: HistoryRecord): HistoryJson["records"][number] {
-  const { tickMs, beganMs } = one;
-  return {
-    result: one.result,
-    schedule_id: one.schedule || null,
-    tick: isoOrNull(tickMs),
-    until: isoOrNull(one.untilMs),
-    count: one.count,
-    attempt: one.attempt,
-    host: one.host,
-    pid: one.pid,
-    user: one.user,
-    token: one.token || null,
-    waited_ms: one.waitedMs,
-    began: isoOrNull(beganMs),
-    ended: isoOrNull(one.endedMs),
-    late_ms: beganMs === null || tickMs === null ? null : Math.max(0, beganMs - tickMs),
-    exit_code: one.exitCode,
-    signal: one.signal,
-    why: one.why || null,
   };
 }

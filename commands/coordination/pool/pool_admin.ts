@@ -6,7 +6,7 @@ import { StopRequest } from "../../../src/base/process/supervise/signal_source.t
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import { printTable, tableHeadCells } from "../../../src/base/terminal/table.ts";
 import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
-import type { LockHolderStatus } from "../../../src/coordination/lock/lock_status.ts";
+import { poolDetails } from "../../../src/coordination/view/pool_rows.ts";
 import { clearPoolResults } from "../../../src/coordination/pool/clear_pool_results.ts";
 import {
   type PoolItemStatus,
@@ -40,7 +40,7 @@ export async function showPoolStatus(
   const { component, path } = options;
   const named = await namedItems(options, { path, queryTimeoutMs: values.queryTimeout });
   const status = await runInCoordinationSession(call, (zk) => readPoolStatus(zk, component, { path, named }));
-  if (values.json) printJson(io, toJson(status));
+  if (values.json) printJson(io, { version: 1, ...poolDetails(status) });
   else printStatus(status, { io, quiet: values.quiet, nowMs: Date.now(), templates: path.templates });
   return exitCodes.SUCCESS;
 }
@@ -156,47 +156,4 @@ function itemRowOf({ item, state, holder, lastResult }: PoolItemStatus, nowMs: n
   const age = since === 0 ? "-" : formatDuration(Math.max(0, nowMs - since));
   if (holder !== null) return [item, state, age, nameOfHolder(holder), `token ${holder.fencingToken}`];
   return [item, state, age, lastResult?.by ?? "-", lastResult?.what ?? ""];
-}
-
-function toJson({ component, componentHolder, items, conflictingRun }: PoolStatus) {
-  const counts = { free: 0, running: 0, done: 0, failed: 0 };
-  for (const { state } of items) counts[state]++;
-  return {
-    version: 1,
-    component,
-    component_holder: componentHolder === null ? null : holderFields(componentHolder),
-    conflicting_run: conflictingRun === null ? null : {
-      host: conflictingRun.info.host,
-      pid: conflictingRun.info.pid,
-      user: conflictingRun.info.user,
-      command: conflictingRun.info.argv0,
-      item_path: conflictingRun.templates.item,
-      component_path: conflictingRun.templates.component,
-    },
-    counts,
-    items: items.map(({ item, state, holder, lastResult }) => ({
-      item,
-      state,
-      holder: holder === null ? null : holderFields(holder),
-      last_result: lastResult === null ? null : {
-        result: lastResult.result,
-        what: lastResult.what,
-        by: lastResult.by,
-        at: new Date(lastResult.atMs).toISOString(),
-        until: new Date(lastResult.untilMs).toISOString(),
-      },
-    })),
-  };
-}
-
-function holderFields(holder: LockHolderStatus) {
-  return {
-    id: holder.holderId,
-    host: holder.host,
-    pid: holder.pid,
-    user: holder.user,
-    command: holder.argv0,
-    since: holder.sinceMs === 0 ? null : new Date(holder.sinceMs).toISOString(),
-    fencing_token: holder.fencingToken.toString(),
-  };
 }

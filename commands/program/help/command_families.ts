@@ -3,7 +3,7 @@ import { firstCommandWords, listSubcommands } from "../../command_names.ts";
 import type { CommandFamily, Product } from "../../product.ts";
 
 const ownFamilies: readonly CommandFamily[] = [
-  { heading: "Operation", names: ["top", "ui", "metrics", "keeper", "doctor", "config"] },
+  { heading: "Operation", names: ["ui", "metrics", "keeper", "doctor", "config"] },
   { heading: "Help", names: ["help", "completion", "version"] },
 ];
 

@@ -8,9 +8,9 @@ import { decodeLockName } from "../nodes/node_paths.ts";
 import { readNodesOnChange } from "../nodes/read_nodes_on_change.ts";
 import { isUnknownOperationError, ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
 import { hiddenIfNoAuth, isTransientFailure, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
-import { restMsAfterNodeRead } from "./follow_reads.ts";
-import { replaceZooKeeperCalls } from "./replaced_calls.ts";
-import { WatchedNodeReads } from "./watched_reads.ts";
+import { restMsAfterNodeRead } from "../nodes/follow_reads.ts";
+import { replaceZooKeeperCalls } from "../nodes/replaced_calls.ts";
+import { WatchedNodeReads } from "../nodes/watched_reads.ts";
 
 export interface FollowedObjectFolder<Value> {
   readonly path: string;

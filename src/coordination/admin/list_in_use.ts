@@ -1,6 +1,7 @@
 /** Lists everything below a root by kind, with the numbers of holders and waiters. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
+import { objectKinds, type ObjectRow } from "../../base/rows/object_row.ts";
 import { isInCurrentBarrierGeneration, parseParticipantNodes } from "../barrier/barrier_state.ts";
 import { readBarrierView } from "../barrier/barrier_view.ts";
 import { coordinationFolderPath, decodeLockName, lockPathAt } from "../nodes/node_paths.ts";
@@ -8,25 +9,14 @@ import { parseContenderNode, parseHolderNode } from "../lock/lock_nodes.ts";
 import { holdingLockGrants } from "../lock/queue_position.ts";
 import { hiddenIfNoAuth, mapInBatches, readChildNames } from "../nodes/node_requests.ts";
 
-export interface ObjectInUse {
-  readonly name: string;
-  /**
-   * Number of holders of a lock, leaders, running members of a barrier, jobs of a pool; 1 for a closed gate. Null when
-   * the ACL does not let this client count them.
-   */
-  readonly holders: number | null;
-  /** Number of contenders, candidates, or members that wait for the start. Null as above. */
-  readonly waiters: number | null;
-}
-
-export const kindsInUse = ["lock", "election", "barrier", "gate", "pool"] as const;
+export const kindsInUse = [...objectKinds, "pool"] as const;
 export type KindInUse = (typeof kindsInUse)[number];
-export type ObjectsInUse = Readonly<Record<KindInUse, readonly ObjectInUse[]>>;
+export type ObjectsInUse = Readonly<Record<KindInUse, readonly ObjectRow[]>>;
 
 /** Number of nodes that are read at the same time. */
 const batchSize = 200;
 
-type Counts = Omit<ObjectInUse, "name">;
+type Counts = Omit<ObjectRow, "name">;
 
 /**
  * Each list is sorted by name; a kind that was not requested is empty. An unused lock is listed until the server
@@ -52,7 +42,7 @@ export async function listObjectsInUse(
   return { lock, election, barrier, gate, pool };
 }
 
-function countJobs(component: string, locks: readonly ObjectInUse[]): number {
+function countJobs(component: string, locks: readonly ObjectRow[]): number {
   return locks.filter(({ name, holders }) => holders !== 0 && name.startsWith(`${component}/`)).length;
 }
 
@@ -60,7 +50,7 @@ async function listFolder(
   zk: ZooKeeper,
   folder: string,
   count: (path: string) => Promise<Counts>,
-): Promise<ObjectInUse[]> {
+): Promise<ObjectRow[]> {
   const children = [...await readChildNames(zk, folder)].sort();
   return await mapInBatches(children, batchSize, async (child) => ({
     name: decodeLockName(child),
@@ -110,7 +100,7 @@ async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
   }
 }
 
-export type LockSummary = ObjectInUse;
+export type LockSummary = ObjectRow;
 
 export interface ListLocksOptions {
   /** "/baton" when left out. */

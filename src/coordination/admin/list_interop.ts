@@ -4,13 +4,13 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync } from "../nodes/node_requests.ts";
-import type { ObjectInUse } from "./list_in_use.ts";
+import type { ObjectRow } from "../../base/rows/object_row.ts";
 import {
   findInteropRecipe,
   interopNodeNaming,
   type InteropRecipe,
   parseInteropNode,
-} from "../interop/interop_node_names.ts";
+} from "../nodes/interop_node_names.ts";
 import { interopQueueHolders, knownInteropContenders } from "../interop/interop_queue_position.ts";
 import { printable } from "../../base/support/text.ts";
 import type { DoctorFinding } from "../../base/rows/finding.ts";
@@ -32,7 +32,7 @@ export async function listInteropQueues(
   zk: ZooKeeper,
   folder: string,
   recipe: InteropRecipe,
-): Promise<readonly ObjectInUse[] | null> {
+): Promise<readonly ObjectRow[] | null> {
   const nodes = await interopNodes(zk, folder, recipe);
   return nodes?.map(({ path, children }) => {
     const queue = knownInteropContenders(recipe, children);

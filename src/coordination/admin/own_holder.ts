@@ -1,7 +1,7 @@
 /** Finds out whether a command still holds its lock, from the holder ids in the command's environment. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { parseParticipantNode } from "../barrier/barrier_state.ts";
-import { readInteropNodeGuid } from "../interop/interop_node_names.ts";
+import { readInteropNodeGuid } from "../nodes/interop_node_names.ts";
 import { parseHolderNode } from "../lock/lock_nodes.ts";
 import { readAfterSync, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
 

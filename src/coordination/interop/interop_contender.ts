@@ -25,7 +25,7 @@ import {
   type InteropRecipe,
   isCuratorRevocation,
   parseInteropNode,
-} from "./interop_node_names.ts";
+} from "../nodes/interop_node_names.ts";
 import { type InteropQueuePosition, interopQueuePosition, parseInteropQueue } from "./interop_queue_position.ts";
 import { acquireLockByProtocol, type CommonAcquireLockOptions } from "../lock/acquire_lock.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";

@@ -10,7 +10,7 @@ import {
   interopNodeNaming,
   type InteropRecipe,
   parseInteropNode,
-} from "./interop_node_names.ts";
+} from "../nodes/interop_node_names.ts";
 
 export interface InteropQueueView {
   readonly recipe: InteropRecipe;

@@ -8,7 +8,12 @@ import { printable } from "../../base/support/text.ts";
 import { type HolderNodeInfo, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
 import { nullIfNoNode, readAfterSync, readChildNames, readExistingNodes } from "../nodes/node_requests.ts";
-import { curatorRevocation, interopLockPath, type InteropNode, type InteropRecipe } from "./interop_node_names.ts";
+import {
+  curatorRevocation,
+  interopLockPath,
+  type InteropNode,
+  type InteropRecipe,
+} from "../nodes/interop_node_names.ts";
 import {
   interopHolderId,
   interopQueueHolders,

@@ -20,7 +20,7 @@ export interface LockHolderStatus extends HolderNodeInfo {
   readonly sessionId: bigint;
 }
 
-interface WaiterStatus extends HolderNodeInfo {
+export interface LockWaiterStatus extends HolderNodeInfo {
   readonly holderId: string;
   readonly mode: LockMode;
   readonly priority: number;
@@ -37,7 +37,7 @@ export interface LockStatus {
   /** Sorted by the order of the grants. */
   readonly holders: readonly LockHolderStatus[];
   /** Sorted by the order of the queue. */
-  readonly waiters: readonly WaiterStatus[];
+  readonly waiters: readonly LockWaiterStatus[];
 }
 
 export interface LockStatusOptions {

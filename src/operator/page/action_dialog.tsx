@@ -6,7 +6,7 @@ import { signal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { shownText } from "../ui/shown_text.ts";
-import type { PersonRow, UseRow } from "../ui/ui_rows.ts";
+import type { FollowedObjectRow, HolderRow } from "../../base/rows/object_row.ts";
 import { pageHello } from "./page_state.ts";
 import { requestFromProgram } from "./read_stream.ts";
 import { personText } from "./row_parts.tsx";
@@ -121,10 +121,10 @@ async function send(
 
 /** The action buttons beside a holder or a leader. */
 export function HolderActions({ row: { kind, name }, person }: {
-  readonly row: Pick<UseRow, "kind" | "name">;
-  readonly person: PersonRow;
+  readonly row: Pick<FollowedObjectRow, "kind" | "name">;
+  readonly person: HolderRow;
 }): JSX.Element | null {
-  const { id, token } = person;
+  const { id, fencing_token: token } = person;
   if (id === null || token === null || (kind !== "lock" && kind !== "election")) return null;
   const body = { name, holder: id, token };
   const who = shownText(personText(person));

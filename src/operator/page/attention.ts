@@ -24,7 +24,7 @@ export function listAttentionItems(): readonly AttentionItem[] {
     const { kind, text } = tickState(row, programNowMinuteMs.value);
     if (kind === "bad") add("ticks", `Tick ${shownText(row.name)} (${shownText(row.schedule)}): ${shownText(text)}`);
   }
-  for (const { name, dead } of rowsOf(pageTables.stores)) {
+  for (const { name, states: { dead: { count: dead } } } of rowsOf(pageTables.stores)) {
     if (dead > 0) {
       add("retry", `Store ${shownText(name)}: ${countText(dead)} dead ${dead === 1 ? "letter" : "letters"}`);
     }
@@ -32,16 +32,16 @@ export function listAttentionItems(): readonly AttentionItem[] {
   for (const { name, failed } of rowsOf(pageTables.pools)) {
     if (failed > 0) add("pools", `Pool ${shownText(name)}: ${countText(failed)} failed`);
   }
-  for (const { server, endpoint, topics } of rowsOf(pageTables.servers)) {
+  for (const { server, endpoint, topic_count } of rowsOf(pageTables.servers)) {
     if (endpoint === null) {
-      add("servers", `Server ${shownText(server)} is offline and owns ${countText(topics)} topics`);
+      add("servers", `Server ${shownText(server)} is offline and owns ${countText(topic_count)} topics`);
     }
   }
   for (const [view, table] of [["locks", pageTables.locks], ["elections", pageTables.elections]] as const) {
-    for (const { name, problem, holders } of rowsOf(table)) {
+    for (const { name, problem, first_holders } of rowsOf(table)) {
       const what = `${view === "locks" ? "Lock" : "Election"} ${shownText(name)}`;
       if (problem !== null) add(view, `${what}: ${shownText(problem)}`);
-      else if (holders.some(({ askedBy }) => askedBy !== null)) {
+      else if (first_holders.some(({ revoke }) => revoke !== null)) {
         add(view, `${what}: its holder was asked to release it`);
       }
     }

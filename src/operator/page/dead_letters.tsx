@@ -2,7 +2,7 @@
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
-import type { DeadLetterPage, DeadLetterRow, StoreRow } from "../ui/ui_rows.ts";
+import type { MessagePage, MessageRow, StoreRow } from "../../base/rows/store_row.ts";
 import { ActionButton, type ProposedAction } from "./action_dialog.tsx";
 import { pageHello } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
@@ -20,7 +20,7 @@ const fields = { error: "last error contains", key: "key is", reason: "reason is
 interface LettersState {
   readonly store: StoreRow;
   readonly place: Signal<LetterPlace>;
-  readonly answer: Signal<DeadLetterPage | null>;
+  readonly answer: Signal<MessagePage | null>;
   /** Why the dead letters could not be read; empty if they could. */
   readonly why: Signal<string>;
   readonly body: Signal<string>;
@@ -31,7 +31,7 @@ const messageOf = (thrown: unknown) => thrown instanceof Error ? thrown.message 
 
 function useLetters(store: StoreRow): LettersState {
   const place = useSignal<LetterPlace>({ after: [0], field: "error", value: "" });
-  const answer = useSignal<DeadLetterPage | null>(null);
+  const answer = useSignal<MessagePage | null>(null);
   const why = useSignal("");
   const body = useSignal("");
   const read = async () => {
@@ -39,7 +39,7 @@ function useLetters(store: StoreRow): LettersState {
     const { after, field, value } = wanted;
     const query = new URLSearchParams({ store: store.folder, after: String(after.at(-1) ?? 0), [field]: value });
     try {
-      const found = await requestJsonFromProgram<DeadLetterPage>(`/dead?${query}`);
+      const found = await requestJsonFromProgram<MessagePage>(`/dead?${query}`);
       if (place.peek() === wanted) answer.value = found;
       why.value = "";
     } catch (thrown) {
@@ -57,13 +57,13 @@ export function DeadLetters({ store }: { readonly store: StoreRow }): JSX.Elemen
   const state = useLetters(store);
   const { place, answer: { value: answer }, why, body } = state;
   const { after } = place.value;
-  const last = answer?.letters.at(-1);
+  const next = answer?.next ?? null;
   return (
     <section aria-label="Dead letters">
       <h3>Dead letters</h3>
       <LetterFilter place={place} />
       {why.value !== "" && <p role="status" class="state bad">{shownText(why.value)}</p>}
-      {answer !== null && (answer.letters.length === 0 ? <p>None.</p> : <LetterTable state={state} page={answer} />)}
+      {answer !== null && (answer.messages.length === 0 ? <p>None.</p> : <LetterTable state={state} page={answer} />)}
       {body.value !== "" && <pre class="body">{shownText(body.value)}</pre>}
       <p class="buttons">
         {after.length > 1 && (
@@ -74,10 +74,10 @@ export function DeadLetters({ store }: { readonly store: StoreRow }): JSX.Elemen
             Previous 100
           </button>
         )}
-        {answer?.hasMore === true && last !== undefined && (
+        {next !== null && (
           <button
             type="button"
-            onClick={() => place.value = { ...place.value, after: [...after, last.seq] }}
+            onClick={() => place.value = { ...place.value, after: [...after, next] }}
           >
             Next 100
           </button>
@@ -110,11 +110,11 @@ function LetterFilter({ place }: Pick<LettersState, "place">): JSX.Element {
   );
 }
 
-function LetterTable({ state, page: { letters } }: {
+function LetterTable({ state, page: { messages: letters } }: {
   readonly state: LettersState;
-  readonly page: DeadLetterPage;
+  readonly page: MessagePage;
 }): JSX.Element {
-  const open = letters.filter(({ isForwarded }) => !isForwarded);
+  const open = letters.filter(({ forwarding }) => forwarding !== "forwarded");
   const heads = ["Id", "Reason", "Tries", "Age", "Key", "Last error", "Size"];
   return (
     <>
@@ -143,9 +143,10 @@ function LetterTable({ state, page: { letters } }: {
 
 function LetterRow({ state, letter }: {
   readonly state: LettersState;
-  readonly letter: DeadLetterRow;
+  readonly letter: MessageRow;
 }): JSX.Element {
-  const { id, reason, isForwarded, tries, firstMs, key, error, bytes } = letter;
+  const { id, reason, forwarding, tries, first_at, key, last_error, bytes } = letter;
+  const isForwarded = forwarding === "forwarded";
   return (
     <tr>
       <th scope="row">
@@ -158,10 +159,10 @@ function LetterRow({ state, letter }: {
       <td data-head="Reason">{shownText(reason ?? "-")}{isForwarded ? ", forwarded" : ""}</td>
       <td data-head="Tries">{countText(tries)}</td>
       <td data-head="Age">
-        <AgeText sinceMs={firstMs} />
+        <AgeText since={first_at} />
       </td>
       <td data-head="Key">{shownText(key ?? "-")}</td>
-      <td data-head="Last error">{shownText(error ?? "-")}</td>
+      <td data-head="Last error">{shownText(last_error ?? "-")}</td>
       <td data-head="Size">{countText(bytes)}</td>
     </tr>
   );
@@ -180,11 +181,11 @@ async function showBody({ store, body }: LettersState, id: string): Promise<void
 function proposedChange(
   { store, read }: LettersState,
   verb: "redrive" | "drop",
-  chosen: readonly DeadLetterRow[],
+  chosen: readonly MessageRow[],
 ): ProposedAction {
   const count = `${countText(chosen.length)} dead ${chosen.length === 1 ? "letter" : "letters"}`;
   const what = `${count} of store "${shownText(store.name)}"`;
-  const body = { store: store.folder, letters: chosen.map(({ id, lastMs }) => ({ id, lastMs })) };
+  const body = { store: store.folder, letters: chosen.map(({ id, last_at }) => ({ id, last_at })) };
   const onDone = () => void read();
   return verb === "redrive"
     ? { verb, title: "Redrive", body, onDone, words: `${what} will be tried again, with all their tries.` }

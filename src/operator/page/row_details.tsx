@@ -3,20 +3,15 @@ import { type Signal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { ageText, countText, shownText, utcTimeText } from "../ui/shown_text.ts";
-import type {
-  PersonRow,
-  PoolRow,
-  ServerRow,
-  ShownTopicRow,
-  StoreRow,
-  TickRow,
-  TickRunRow,
-  UseRow,
-} from "../ui/ui_rows.ts";
+import type { FollowedObjectRow, HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
+import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
+import type { FollowedScheduleRow, RunRow } from "../../base/rows/schedule_row.ts";
+import type { StoreRow } from "../../base/rows/store_row.ts";
+import type { ServerRow, TopicListRow } from "../../base/rows/topic_row.ts";
 import { HolderActions } from "./action_dialog.tsx";
 import { DeadLetters } from "./dead_letters.tsx";
 import { pageTables } from "./page_state.ts";
-import { AgeText, personText, personWhyText, StateMark, TickTimeLine } from "./row_parts.tsx";
+import { AgeText, parseInstantMs, personText, personWhyText, StateMark, TickTimeLine } from "./row_parts.tsx";
 import { ServerActions, TopicDetails } from "./topic_view.tsx";
 import { tickState } from "./views.tsx";
 
@@ -69,13 +64,15 @@ function Details({ shown: { table, key } }: { readonly shown: OpenRowKey }): JSX
   void pageTables[table].keys.value; // the row may go
   const row = pageTables[table].rows.get(key)?.value;
   if (row === undefined) return <p role="status">It is no longer there.</p>;
-  if (table === "locks" || table === "elections" || table === "barriers") return <UseDetails row={row as UseRow} />;
-  if (table === "pools") return <PoolDetails row={row as PoolRow} />;
-  if (table === "ticks") return <TickDetails row={row as TickRow} />;
-  if (table === "topics") return <TopicDetails key={key} row={row as ShownTopicRow} />;
+  if (table === "locks" || table === "elections" || table === "barriers") {
+    return <UseDetails row={row as FollowedObjectRow} />;
+  }
+  if (table === "pools") return <PoolDetails row={row as FollowedPoolRow} />;
+  if (table === "ticks") return <TickDetails row={row as FollowedScheduleRow} />;
+  if (table === "topics") return <TopicDetails key={key} row={row as TopicListRow} />;
   return (
     <>
-      <Fields fields={Object.entries(row).map(([name, value]) => [fieldName(name), fieldText(name, value)])} />
+      <Fields fields={Object.entries(row).map(([name, value]) => [fieldName(name), fieldText(value)])} />
       {table === "servers" && <ServerActions row={row as ServerRow} />}
       {table === "stores" && <DeadLetters key={key} store={row as StoreRow} />}
     </>
@@ -83,18 +80,27 @@ function Details({ shown: { table, key } }: { readonly shown: OpenRowKey }): JSX
 }
 
 const fieldName = (name: string) => {
-  const words = name.replace(/Ms$/, "").replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
-  return words.replace(/^is /, "").replace(/^./, (letter) => letter.toUpperCase());
+  return name.replaceAll("_", " ").replace(/^./, (letter) => letter.toUpperCase());
 };
 
-function fieldText(name: string, value: unknown): ComponentChildren {
+function fieldText(value: unknown): ComponentChildren {
   if (value === null) return "-";
-  if (typeof value === "number") return name.endsWith("Ms") ? utcTimeText(value) : countText(value);
+  if (typeof value === "number") return countText(value);
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "object") {
-    return Object.entries(value).map(([key, one]) => `${shownText(key)} ${String(one)}`).join(", ") || "-";
+    const texts = Object.entries(value).map(([key, one]) =>
+      `${shownText(key.replaceAll("_", " "))} ${numberText(one)}`
+    );
+    return texts.join(", ") || "-";
   }
+  if (/^\d{4}-\d\d-\d\dT/.test(String(value))) return utcTimeText(parseInstantMs(String(value)));
   return shownText(String(value));
+}
+
+/** Returns the count of an object that has one. */
+function numberText(value: unknown): string {
+  if (typeof value === "object" && value !== null && "count" in value) return numberText(value.count);
+  return typeof value === "number" ? countText(value) : value === null ? "-" : shownText(String(value));
 }
 
 function Fields({ fields }: { readonly fields: readonly (readonly [string, ComponentChildren])[] }): JSX.Element {
@@ -110,8 +116,8 @@ function Fields({ fields }: { readonly fields: readonly (readonly [string, Compo
   );
 }
 
-function UseDetails({ row }: { readonly row: UseRow }): JSX.Element {
-  const { kind, limit, holders, waiters, holding, waiting, problem } = row;
+function UseDetails({ row }: { readonly row: FollowedObjectRow }): JSX.Element {
+  const { kind, limit, first_holders, first_waiters, holders, waiters, problem } = row;
   const words = kind === "election"
     ? { holders: "Leader", waiters: "Candidates, in their order" }
     : kind === "lock"
@@ -125,17 +131,17 @@ function UseDetails({ row }: { readonly row: UseRow }): JSX.Element {
         </p>
       )}
       {limit !== null && <p>{kind === "barrier" ? "Members that it needs" : "Permits"}: {countText(limit)}</p>}
-      <PeopleTable caption={words.holders} people={holders} count={holding} row={row} isQueue={false} />
-      <PeopleTable caption={words.waiters} people={waiters} count={waiting} row={row} isQueue />
+      <PeopleTable caption={words.holders} people={first_holders} count={holders} row={row} isQueue={false} />
+      <PeopleTable caption={words.waiters} people={first_waiters} count={waiters} row={row} isQueue />
     </>
   );
 }
 
 function PeopleTable({ caption, people, count, row, isQueue }: {
   readonly caption: string;
-  readonly people: readonly PersonRow[];
+  readonly people: readonly (HolderRow | WaiterRow)[];
   readonly count: number | null;
-  readonly row: UseRow;
+  readonly row: FollowedObjectRow;
   readonly isQueue: boolean;
 }): JSX.Element {
   if (people.length === 0) return <p>{caption}: {count === null ? "hidden by an access list" : "none"}</p>;
@@ -150,15 +156,17 @@ function PeopleTable({ caption, people, count, row, isQueue }: {
         <tbody>
           {people.map((person, index) => (
             <tr key={person.id ?? index}>
-              <td data-head={heads[0]}>{person.place ?? "-"}</td>
+              <td data-head={heads[0]}>{("place" in person ? person.place : person.rank) ?? "-"}</td>
               <th scope="row">
-                {shownText(personText(person))} {!isQueue && <HolderActions row={row} person={person} />}
+                {shownText(personText(person))} {"rank" in person && <HolderActions row={row} person={person} />}
               </th>
               <td data-head="For">
-                <AgeText sinceMs={person.sinceMs} />
+                <AgeText since={person.since} />
               </td>
               <td data-head="How">{person.mode ?? "-"}</td>
-              <td data-head={heads[4]}>{shownText((isQueue ? person.id?.slice(0, 8) : person.token) ?? "-")}</td>
+              <td data-head={heads[4]}>
+                {shownText(("place" in person ? person.id?.slice(0, 8) : person.fencing_token) ?? "-")}
+              </td>
               <td data-head="Why">{shownText(personWhyText(person)) || "-"}</td>
             </tr>
           ))}
@@ -169,10 +177,10 @@ function PeopleTable({ caption, people, count, row, isQueue }: {
   );
 }
 
-function PoolDetails({ row: { done, failed, running, items } }: { readonly row: PoolRow }): JSX.Element {
+function PoolDetails({ row: { done, failed, holders, items } }: { readonly row: FollowedPoolRow }): JSX.Element {
   return (
     <>
-      <Fields fields={[["Running", countText(running)], ["Done", countText(done)], ["Failed", countText(failed)]]} />
+      <Fields fields={[["Running", countText(holders)], ["Done", countText(done)], ["Failed", countText(failed)]]} />
       {items.length === 0 ? <p>No item runs, and none has failed.</p> : (
         <table>
           <caption>Items that run or failed</caption>
@@ -180,17 +188,19 @@ function PoolDetails({ row: { done, failed, running, items } }: { readonly row: 
             <tr>{["Item", "State", "For", "By", "Detail"].map((head) => <th key={head} scope="col">{head}</th>)}</tr>
           </thead>
           <tbody>
-            {items.map(({ item, state, by, sinceMs, what }) => (
+            {items.map(({ item, state, holder, last_result }) => (
               <tr key={`${state} ${item}`}>
                 <th scope="row">{shownText(item)}</th>
                 <td data-head="State">
                   <StateMark kind={state === "failed" ? "bad" : "good"} text={state} />
                 </td>
                 <td data-head="For">
-                  <AgeText sinceMs={sinceMs} />
+                  <AgeText since={holder?.since ?? last_result?.at ?? null} />
                 </td>
-                <td data-head="By">{shownText(by) || "-"}</td>
-                <td data-head="Detail">{shownText(what) || "-"}</td>
+                <td data-head="By">
+                  {holder === null ? shownText(last_result?.by ?? "-") : shownText(personText(holder))}
+                </td>
+                <td data-head="Detail">{shownText(last_result?.what || "-")}</td>
               </tr>
             ))}
           </tbody>
@@ -200,17 +210,17 @@ function PoolDetails({ row: { done, failed, running, items } }: { readonly row: 
   );
 }
 
-function TickDetails({ row }: { readonly row: TickRow }): JSX.Element {
-  const { schedule, zone, nextMs, open, runs } = row;
+function TickDetails({ row }: { readonly row: FollowedScheduleRow }): JSX.Element {
+  const { schedule, time_zone, next, running, runs } = row;
   const { kind, text } = tickState(row, Date.now());
   return (
     <>
       <Fields
         fields={[
-          ["Schedule", shownText(`${schedule} (${zone})`)],
+          ["Schedule", shownText(`${schedule} (${time_zone})`)],
           ["State", <StateMark key="state" kind={kind} text={text} />],
-          ["Next", nextMs === null ? "none" : utcTimeText(nextMs)],
-          ...(open === null ? [] : [["Runs since", utcTimeText(open.beganMs)] as const]),
+          ["Next", next === null ? "none" : utcTimeText(parseInstantMs(next))],
+          ...(running === null ? [] : [["Runs since", utcTimeText(parseInstantMs(running.began))] as const]),
         ]}
       />
       <TickTimeLine row={row} />
@@ -223,7 +233,7 @@ function TickDetails({ row }: { readonly row: TickRow }): JSX.Element {
             </tr>
           </thead>
           <tbody>
-            {runs.toReversed().map((run) => <RunRow key={`${run.tickMs} ${run.attempt} ${run.result}`} run={run} />)}
+            {runs.toReversed().map((run) => <RunCells key={`${run.tick} ${run.attempt} ${run.result}`} run={run} />)}
           </tbody>
         </table>
       )}
@@ -231,20 +241,22 @@ function TickDetails({ row }: { readonly row: TickRow }): JSX.Element {
   );
 }
 
-function RunRow({ run }: { readonly run: TickRunRow }): JSX.Element {
-  const { tickMs, untilMs, count, result, attempt, host, beganMs, endedMs, exitCode, signal, why } = run;
-  const range = count > 1 ? ` to ${utcTimeText(untilMs)} (${countText(count)})` : "";
-  const end = signal ?? (exitCode === null || exitCode === 0 ? "" : `exit ${exitCode}`);
+function RunCells({ run }: { readonly run: RunRow }): JSX.Element {
+  const { tick, until, count, result, attempt, host, began, ended, exit_code, signal, why } = run;
+  const range = count > 1 ? ` to ${utcTimeText(parseInstantMs(until))} (${countText(count)})` : "";
+  const end = signal ?? (exit_code === null || exit_code === 0 ? "" : `exit ${exit_code}`);
   return (
     <tr>
-      <th scope="row">{utcTimeText(tickMs)}{range}</th>
+      <th scope="row">{utcTimeText(parseInstantMs(tick))}{range}</th>
       <td data-head="Result">
         <StateMark kind={result === "done" ? "good" : result === "skipped" ? "warn" : "bad"} text={result} />
       </td>
       <td data-head="Try">{attempt === 0 ? "-" : attempt}</td>
       <td data-head="Host">{shownText(host) || "-"}</td>
-      <td data-head="Took">{beganMs === null || endedMs === null ? "-" : ageText(endedMs - beganMs)}</td>
-      <td data-head="Why">{[end, shownText(why)].filter((text) => text !== "").join(", ") || "-"}</td>
+      <td data-head="Took">
+        {began === null || ended === null ? "-" : ageText(parseInstantMs(ended) - parseInstantMs(began))}
+      </td>
+      <td data-head="Why">{[end, shownText(why ?? "")].filter((text) => text !== "").join(", ") || "-"}</td>
     </tr>
   );
 }

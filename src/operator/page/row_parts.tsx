@@ -2,33 +2,39 @@
 import { useComputed } from "@preact/signals";
 import type { JSX } from "preact";
 import { ageText, countText, relativeText, shownText, utcTimeText } from "../ui/shown_text.ts";
-import type { PersonRow, PoolRow, TickRow, TickRunRow } from "../ui/ui_rows.ts";
+import type { HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
+import type { PoolRow } from "../../base/rows/pool_row.ts";
+import type { FollowedScheduleRow, RunRow } from "../../base/rows/schedule_row.ts";
 import { programNowMinuteMs, programNowMs } from "./page_state.ts";
 
 /** An age that moves with the clock; only its text is redrawn. */
-export function AgeText({ sinceMs }: { readonly sinceMs: number }): JSX.Element {
-  const text = useComputed(() => sinceMs === 0 ? "" : ageText(programNowMs.value - sinceMs));
-  return <time title={utcTimeText(sinceMs)}>{text}</time>;
+export function AgeText({ since }: { readonly since: string | null }): JSX.Element {
+  const text = useComputed(() => since === null ? "" : ageText(programNowMs.value - Date.parse(since)));
+  return <time title={utcTimeText(parseInstantMs(since))}>{text}</time>;
 }
 
-export function RelativeTimeText({ atMs }: { readonly atMs: number }): JSX.Element {
+/** Returns an instant in milliseconds; 0 if it is unknown. */
+export const parseInstantMs = (instant: string | null): number => instant === null ? 0 : Date.parse(instant);
+
+export function RelativeTimeText({ at }: { readonly at: string }): JSX.Element {
+  const atMs = parseInstantMs(at);
   const text = useComputed(() => relativeText(atMs, programNowMs.value));
   return <time title={utcTimeText(atMs)}>{text}</time>;
 }
 
 /** `root@db1:812 backup`. */
-export function personText({ user, host, pid, command }: PersonRow): string {
+export function personText({ user, host, pid, command }: Pick<HolderRow, "user" | "host" | "pid" | "command">): string {
   const process = `${user}@${host}${pid === 0 ? "" : `:${pid}`}`;
   return `${process}${command === "" ? "" : ` ${command}`}`;
 }
 
-export function personWhyText({ value, reason, askedBy }: PersonRow): string {
-  const asked = askedBy === null ? "" : `asked to release it${askedBy === "" ? "" : ` by ${askedBy}`}`;
-  return [value, reason, asked].filter((text) => text !== "").join(", ");
+export function personWhyText({ value, reason, revoke }: HolderRow | WaiterRow): string {
+  const asked = revoke === null ? "" : `asked to release it${revoke.by === "" ? "" : ` by ${revoke.by}`}`;
+  return [value ?? "", reason, asked].filter((text) => text !== "").join(", ");
 }
 
 export function PeopleSummary({ people, count }: {
-  readonly people: readonly PersonRow[];
+  readonly people: readonly (HolderRow | WaiterRow)[];
   readonly count: number | null;
 }): JSX.Element {
   const [first] = people;
@@ -52,7 +58,8 @@ export function StateMark(
   );
 }
 
-export function PoolProgress({ row: { done, failed, running } }: { readonly row: PoolRow }): JSX.Element {
+export function PoolProgress({ row: { done, failed, holders } }: { readonly row: PoolRow }): JSX.Element {
+  const running = holders ?? 0;
   const all = done + failed + running;
   const width = (count: number) => all === 0 ? 0 : 100 * count / all;
   const text = `${countText(done)} done, ${countText(failed)} failed, ${countText(running)} running`;
@@ -75,29 +82,33 @@ const lineClass = (result: string) =>
 /**
  * Draws each run as a bar from its start to its end. Failed runs are low bars, and skipped or missed ticks are hollow.
  */
-export function TickTimeLine({ row: { runs, open } }: { readonly row: TickRow }): JSX.Element {
+export function TickTimeLine({ row: { runs, running } }: { readonly row: FollowedScheduleRow }): JSX.Element {
   const now = programNowMinuteMs.value;
   const fromMs = now - timeLineMs;
   const at = (ms: number) => 240 * Math.min(1, Math.max(0, (ms - fromMs) / timeLineMs));
-  const visible = runs.filter(({ untilMs, endedMs }) => Math.max(untilMs, endedMs ?? 0) >= fromMs);
+  const visible = runs.filter(({ tick, until, ended }) =>
+    Math.max(parseInstantMs(until ?? tick), parseInstantMs(ended)) >= fromMs
+  );
   const counts = Map.groupBy(visible, ({ result }) => result);
   const words = [...counts].map(([result, all]) => `${all.reduce((sum, { count }) => sum + count, 0)} ${result}`);
-  const label = `last 24 hours: ${words.join(", ") || "no ticks"}${open === null ? "" : ", 1 running"}`;
+  const label = `last 24 hours: ${words.join(", ") || "no ticks"}${running === null ? "" : ", 1 running"}`;
   return (
     <svg class="line" viewBox="0 0 240 16" preserveAspectRatio="none" role="img" aria-label={label}>
       <rect class="back" width="240" height="16" />
-      {visible.map((run) => <RunBar key={`${run.tickMs} ${run.attempt} ${run.result}`} run={run} at={at} />)}
-      {open !== null && (
-        <rect class="busy" x={at(open.beganMs)} width={Math.max(2, at(now) - at(open.beganMs))} y="3" height="10" />
-      )}
+      {visible.map((run) => <RunBar key={`${run.tick} ${run.attempt} ${run.result}`} run={run} at={at} />)}
+      {running !== null && <RunningBar beganAt={at(parseInstantMs(running.began))} nowAt={at(now)} />}
     </svg>
   );
 }
 
-function RunBar({ run, at }: { readonly run: TickRunRow; readonly at: (ms: number) => number }): JSX.Element {
-  const from = at(run.beganMs ?? run.tickMs);
-  const width = Math.max(2, at(run.endedMs ?? run.untilMs) - from);
-  const isRun = run.beganMs !== null;
+function RunningBar({ beganAt, nowAt }: { readonly beganAt: number; readonly nowAt: number }): JSX.Element {
+  return <rect class="busy" x={beganAt} width={Math.max(2, nowAt - beganAt)} y="3" height="10" />;
+}
+
+function RunBar({ run, at }: { readonly run: RunRow; readonly at: (ms: number) => number }): JSX.Element {
+  const from = at(parseInstantMs(run.began ?? run.tick));
+  const width = Math.max(2, at(parseInstantMs(run.ended ?? run.until ?? run.tick)) - from);
+  const isRun = run.began !== null;
   const name = `${lineClass(run.result)}${isRun ? "" : " hollow"}`;
   const isLow = isRun && run.result !== "done";
   return <rect class={name} x={from} width={width} y={isLow ? 8 : 3} height={isLow ? 5 : 10} />;

@@ -2,7 +2,9 @@
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
-import type { ServerRow, ShownTopicRow, TopicDetailRow } from "../ui/ui_rows.ts";
+import { topicStateText } from "../../base/rows/row_texts.ts";
+import type { ServerRow, SubscriberRow, TopicListRow } from "../../base/rows/topic_row.ts";
+import type { AnsweredTopicRow } from "../ui/ui_rows.ts";
 import { ActionButton } from "./action_dialog.tsx";
 import { pageTables } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
@@ -10,7 +12,7 @@ import { requestJsonFromProgram } from "./read_stream.ts";
 const readEveryMs = 2000;
 
 interface TopicReading {
-  readonly now: TopicDetailRow | null;
+  readonly now: AnsweredTopicRow | null;
   /** Puts per second; null before the second reading. */
   readonly rate: number | null;
   readonly why: string;
@@ -25,7 +27,7 @@ function useTopicReading(topic: string): Signal<TopicReading> {
     const look = async () => {
       const before = read.peek().now;
       try {
-        const now = await requestJsonFromProgram<TopicDetailRow>(`/topic?${new URLSearchParams({ topic })}`);
+        const now = await requestJsonFromProgram<AnsweredTopicRow>(`/topic?${new URLSearchParams({ topic })}`);
         read.value = { now, rate: rateBetween(before, now), why: "" };
       } catch (thrown) {
         read.value = { now: before, rate: null, why: thrown instanceof Error ? thrown.message : String(thrown) };
@@ -41,22 +43,24 @@ function useTopicReading(topic: string): Signal<TopicReading> {
   return read;
 }
 
-function rateBetween(before: TopicDetailRow | null, now: TopicDetailRow): number | null {
-  if (before === null || now.atMs <= before.atMs || now.end < before.end) return null;
-  return Math.round(10_000 * (now.end - before.end) / (now.atMs - before.atMs)) / 10;
+function rateBetween(before: AnsweredTopicRow | null, now: AnsweredTopicRow): number | null {
+  if (before === null) return null;
+  const spentMs = Date.parse(now.at) - Date.parse(before.at);
+  const added = Number(now.end) - Number(before.end);
+  return spentMs <= 0 || added < 0 ? null : Math.round(10_000 * added / spentMs) / 10;
 }
 
-export function TopicDetails({ row }: { readonly row: ShownTopicRow }): JSX.Element {
-  const { topic, server, epoch, state } = row;
+export function TopicDetails({ row }: { readonly row: TopicListRow }): JSX.Element {
+  const { topic, server, epoch } = row;
   const { now, rate, why } = useTopicReading(topic).value;
-  const facts: [string, string][] = [["Owner", server], ["State", state], ["Epoch", countText(epoch)]];
+  const facts: [string, string][] = [["Owner", server], ["State", topicStateText(row)], ["Epoch", countText(epoch)]];
   if (now !== null) {
     facts.push(
-      ["Messages", now.first > now.end ? "none" : `${now.first} to ${now.end}`],
+      ["Messages", Number(now.first) > Number(now.end) ? "none" : `${now.first} to ${now.end}`],
       ["Puts", rate === null ? "-" : `${rate}/s`],
       ["Bytes", countText(now.bytes)],
       ["Clients", countText(now.clients)],
-      ["Subscribers", countText(now.subscribers)],
+      ["Subscribers", countText(now.subscriber_count)],
     );
     if (now.damage !== null) facts.push(["Damage", now.damage]);
   }
@@ -71,13 +75,13 @@ export function TopicDetails({ row }: { readonly row: ShownTopicRow }): JSX.Elem
         ))}
       </dl>
       {why !== "" && <p class="state bad">{shownText(why)}</p>}
-      {now !== null && now.slowest.length > 0 && <Subscribers slowest={now.slowest} />}
+      {now !== null && now.subscribers.length > 0 && <Subscribers rows={now.subscribers} />}
       <MoveButton row={row} />
     </>
   );
 }
 
-function Subscribers({ slowest }: Pick<TopicDetailRow, "slowest">): JSX.Element {
+function Subscribers({ rows }: { readonly rows: readonly SubscriberRow[] }): JSX.Element {
   return (
     <table>
       <caption>Subscribers, the furthest behind first</caption>
@@ -85,10 +89,10 @@ function Subscribers({ slowest }: Pick<TopicDetailRow, "slowest">): JSX.Element 
         <tr>{["Subscriber", "Had", "Behind"].map((head) => <th key={head} scope="col">{head}</th>)}</tr>
       </thead>
       <tbody>
-        {slowest.map(({ client, position, pending }) => (
+        {rows.map(({ client, position, pending }) => (
           <tr key={client}>
             <th scope="row">{shownText(client)}</th>
-            <td data-head="Had">{countText(position)}</td>
+            <td data-head="Had">{countText(Number(position))}</td>
             <td data-head="Behind">{countText(pending)}</td>
           </tr>
         ))}
@@ -97,7 +101,7 @@ function Subscribers({ slowest }: Pick<TopicDetailRow, "slowest">): JSX.Element 
   );
 }
 
-function MoveButton({ row: { topic, server, epoch } }: { readonly row: ShownTopicRow }): JSX.Element | null {
+function MoveButton({ row: { topic, server, epoch } }: { readonly row: TopicListRow }): JSX.Element | null {
   const others = pageTables.servers.keys.value.filter((id) => {
     const other = pageTables.servers.rows.get(id)?.value;
     return id !== server && other !== undefined && other.endpoint !== null && !other.draining;
@@ -119,7 +123,7 @@ function MoveButton({ row: { topic, server, epoch } }: { readonly row: ShownTopi
   );
 }
 
-export function ServerActions({ row: { server, endpoint, draining, topics } }: {
+export function ServerActions({ row: { server, endpoint, draining, topic_count } }: {
   readonly row: ServerRow;
 }): JSX.Element | null {
   if (endpoint === null) return null;
@@ -132,7 +136,9 @@ export function ServerActions({ row: { server, endpoint, draining, topics } }: {
           verb: "drain",
           title: "Drain",
           body: { server, endpoint },
-          words: `${what} gets no new topics, and its ${countText(topics)} topics are handed over to other servers.`,
+          words: `${what} gets no new topics, and its ${
+            countText(topic_count)
+          } topics are handed over to other servers.`,
         })}
       />
       {draining && (

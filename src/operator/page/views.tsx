@@ -1,11 +1,17 @@
 /** The views of the page, and the columns of their tables. */
 import type { ComponentChildren } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
-import type { MetricsRow, PoolRow, ServerRow, ShownTopicRow, StoreRow, TickRow, UseRow } from "../ui/ui_rows.ts";
+import type { FollowedObjectRow } from "../../base/rows/object_row.ts";
+import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
+import { topicStateText } from "../../base/rows/row_texts.ts";
+import type { FollowedScheduleRow } from "../../base/rows/schedule_row.ts";
+import type { ServerRow, TopicListRow } from "../../base/rows/topic_row.ts";
+import type { RatedProcessRow, RatedStoreRow } from "../ui/ui_rows.ts";
 import type { TableColumn } from "./data_table.tsx";
 import { programNowMinuteMs } from "./page_state.ts";
 import {
   AgeText,
+  parseInstantMs,
   PeopleSummary,
   personText,
   personWhyText,
@@ -47,69 +53,73 @@ const nameColumn = <Row extends { readonly name: string }>(): TableColumn<Row> =
   text: ({ name }) => name,
 });
 
-const sinceOf = ({ holders, waiters }: UseRow) => holders[0]?.sinceMs || waiters[0]?.sinceMs || 0;
+const sinceOf = ({ first_holders: [holder], first_waiters: [waiter] }: FollowedObjectRow) =>
+  holder?.since ?? waiter?.since ?? null;
 
-const whyOf = (row: UseRow) => row.problem ?? (row.holders[0] === undefined ? "" : personWhyText(row.holders[0]));
+const whyOf = (row: FollowedObjectRow) =>
+  row.problem ?? (row.first_holders[0] === undefined ? "" : personWhyText(row.first_holders[0]));
 
 /** Columns of locks, elections and barriers. */
-function useColumns(words: { readonly holder: string; readonly waiting: string }): readonly TableColumn<UseRow>[] {
+function useColumns(
+  words: { readonly holder: string; readonly waiting: string },
+): readonly TableColumn<FollowedObjectRow>[] {
   return [
     nameColumn(),
     {
       id: "holder",
       head: words.holder,
-      text: ({ holders }) => holders.map(personText).join(" "),
-      cell: ({ holders, holding }) => <PeopleSummary people={holders} count={holding} />,
+      text: ({ first_holders }) => first_holders.map(personText).join(" "),
+      cell: ({ first_holders, holders }) => <PeopleSummary people={first_holders} count={holders} />,
     },
     {
       id: "since",
       head: "For",
       text: () => "",
-      order: (row) => -sinceOf(row),
-      cell: (row) => <AgeText sinceMs={sinceOf(row)} />,
+      order: (row) => -parseInstantMs(sinceOf(row)),
+      cell: (row) => <AgeText since={sinceOf(row)} />,
       isNumber: true,
     },
     {
       id: "waiting",
       head: words.waiting,
-      text: ({ waiting }) => countText(waiting),
-      order: ({ waiting }) => waiting ?? -1,
+      text: ({ waiters }) => countText(waiters),
+      order: ({ waiters }) => waiters ?? -1,
       isNumber: true,
     },
     { id: "why", head: "Why", text: whyOf, cell: (row) => whyCell(row) },
   ];
 }
 
-function whyCell(row: UseRow): ComponentChildren {
-  const isBad = row.problem !== null || row.holders.some(({ askedBy }) => askedBy !== null);
+function whyCell(row: FollowedObjectRow): ComponentChildren {
+  const isBad = row.problem !== null || row.first_holders.some(({ revoke }) => revoke !== null);
   return isBad ? <StateMark kind={row.problem === null ? "warn" : "bad"} text={whyOf(row)} /> : shownText(whyOf(row));
 }
 
 export const lockColumns = useColumns({ holder: "Holder", waiting: "Waiting" });
 export const electionColumns = useColumns({ holder: "Leader", waiting: "Candidates" });
 
-export const barrierColumns: readonly TableColumn<UseRow>[] = [
+export const barrierColumns: readonly TableColumn<FollowedObjectRow>[] = [
   nameColumn(),
   { id: "kind", head: "Kind", text: ({ kind }) => kind },
   {
     id: "inside",
     head: "Inside",
-    text: ({ holders }) => holders.map(personText).join(" "),
-    cell: ({ holders, holding }) => <PeopleSummary people={holders} count={holding} />,
+    text: ({ first_holders }) => first_holders.map(personText).join(" "),
+    cell: ({ first_holders, holders }) => <PeopleSummary people={first_holders} count={holders} />,
   },
   {
     id: "waiting",
     head: "Waiting",
-    text: ({ waiting, limit }) => `${countText(waiting)}${limit === null ? "" : ` of ${countText(limit)}`}`,
-    order: ({ waiting }) => waiting ?? -1,
+    text: ({ waiters, limit }) => `${countText(waiters)}${limit === null ? "" : ` of ${countText(limit)}`}`,
+    order: ({ waiters }) => waiters ?? -1,
     isNumber: true,
   },
   {
     id: "since",
     head: "For",
     text: () => "",
-    order: (row) => -sinceOf(row),
-    cell: (row) => <AgeText sinceMs={sinceOf(row)} />,
+    order: (row) => -parseInstantMs(sinceOf(row)),
+    cell: (row) => <AgeText since={sinceOf(row)} />,
     isNumber: true,
   },
   { id: "why", head: "Why", text: whyOf, cell: (row) => whyCell(row) },
@@ -119,19 +129,19 @@ function numberColumn<Row>(id: string, head: string, number: (row: Row) => numbe
   return { id, head, text: (row) => countText(number(row)), order: number, isNumber: true };
 }
 
-export const poolColumns: readonly TableColumn<PoolRow>[] = [
+export const poolColumns: readonly TableColumn<FollowedPoolRow>[] = [
   nameColumn(),
   {
     id: "progress",
     head: "Progress",
     text: () => "",
-    order: ({ done, failed, running }) => (done + failed) / Math.max(1, done + failed + running),
+    order: ({ done, failed, holders }) => (done + failed) / Math.max(1, done + failed + (holders ?? 0)),
     cell: (row) => <PoolProgress row={row} />,
   },
-  numberColumn("running", "Running", ({ running }) => running),
+  numberColumn("running", "Running", ({ holders }) => holders ?? 0),
   numberColumn("done", "Done", ({ done }) => done),
   {
-    ...numberColumn<PoolRow>("failed", "Failed", ({ failed }) => failed),
+    ...numberColumn<FollowedPoolRow>("failed", "Failed", ({ failed }) => failed),
     cell: ({ failed }) => failed === 0 ? "0" : <StateMark kind="bad" text={countText(failed)} />,
   },
 ];
@@ -140,23 +150,24 @@ export const poolColumns: readonly TableColumn<PoolRow>[] = [
 const overdueMsMin = 60_000;
 
 /** Returns the state of a schedule, in words and as a kind of mark. */
-export function tickState({ open, nextMs, runs }: TickRow, now: number): {
+export function tickState({ running, next, runs }: FollowedScheduleRow, now: number): {
   readonly kind: "good" | "warn" | "bad" | "idle";
   readonly text: string;
 } {
-  if (open !== null) {
-    return open.isHeld ? { kind: "good", text: `runs on ${open.host}` } : { kind: "bad", text: `lost on ${open.host}` };
+  if (running !== null) {
+    const { host, lost } = running;
+    return lost ? { kind: "bad", text: `lost on ${host}` } : { kind: "good", text: `runs on ${host}` };
   }
-  if (nextMs !== null && nextMs + overdueMsMin < now) return { kind: "bad", text: "overdue" };
+  if (next !== null && parseInstantMs(next) + overdueMsMin < now) return { kind: "bad", text: "overdue" };
   const last = runs.at(-1);
   if (last === undefined) return { kind: "idle", text: "no run yet" };
   const kind = last.result === "done" ? "good" : last.result === "skipped" ? "warn" : "bad";
   return { kind, text: `last ${last.result}` };
 }
 
-export const tickColumns: readonly TableColumn<TickRow>[] = [
+export const tickColumns: readonly TableColumn<FollowedScheduleRow>[] = [
   nameColumn(),
-  { id: "schedule", head: "Schedule", text: ({ schedule, zone }) => `${schedule} (${zone})` },
+  { id: "schedule", head: "Schedule", text: ({ schedule, time_zone }) => `${schedule} (${time_zone})` },
   {
     id: "state",
     head: "State",
@@ -170,42 +181,43 @@ export const tickColumns: readonly TableColumn<TickRow>[] = [
     id: "line",
     head: `Last ${timeLineMs / 3_600_000} hours`,
     text: () => "",
-    order: ({ runs }) => runs.at(-1)?.tickMs ?? 0,
+    order: ({ runs }) => parseInstantMs(runs.at(-1)?.tick ?? null),
     cell: (row) => <TickTimeLine row={row} />,
   },
   {
     id: "next",
     head: "Next",
     text: () => "",
-    order: ({ nextMs }) => nextMs ?? Infinity,
-    cell: ({ nextMs }) => nextMs === null ? "none" : <RelativeTimeText atMs={nextMs} />,
+    order: ({ next }) => parseInstantMs(next) || Infinity,
+    cell: ({ next }) => next === null ? "none" : <RelativeTimeText at={next} />,
     isNumber: true,
   },
 ];
 
-export const topicColumns: readonly TableColumn<ShownTopicRow>[] = [
+export const topicColumns: readonly TableColumn<TopicListRow>[] = [
   { id: "topic", head: "Topic", text: ({ topic }) => topic },
   { id: "server", head: "Owner", text: ({ server }) => server },
   {
     id: "state",
     head: "State",
-    text: ({ state }) => state,
-    cell: ({ state }) => (
-      <StateMark kind={state === "offline" ? "bad" : state === "stored" ? "good" : "warn"} text={state} />
-    ),
+    text: topicStateText,
+    cell: (row) => {
+      const state = topicStateText(row);
+      return <StateMark kind={state === "offline" ? "bad" : state === "stored" ? "good" : "warn"} text={state} />;
+    },
   },
   numberColumn("epoch", "Epoch", ({ epoch }) => epoch),
 ];
 
-export const storeColumns: readonly TableColumn<StoreRow>[] = [
+export const storeColumns: readonly TableColumn<RatedStoreRow>[] = [
   nameColumn(),
-  numberColumn("waiting", "Waiting", ({ waiting }) => waiting),
-  numberColumn("flight", "In flight", ({ inFlight }) => inFlight),
+  numberColumn("waiting", "Waiting", ({ states }) => states.waiting.count),
+  numberColumn("flight", "In flight", ({ states }) => states.in_flight.count),
   {
-    ...numberColumn<StoreRow>("dead", "Dead letters", ({ dead }) => dead),
-    cell: ({ dead }) => dead === 0 ? "0" : <StateMark kind="bad" text={countText(dead)} />,
+    ...numberColumn<RatedStoreRow>("dead", "Dead letters", ({ states }) => states.dead.count),
+    cell: ({ states: { dead } }) => dead.count === 0 ? "0" : <StateMark kind="bad" text={countText(dead.count)} />,
   },
-  numberColumn("done", "Done", ({ done }) => done),
+  numberColumn("done", "Done", ({ states }) => states.done.count),
   {
     id: "rate",
     head: "Rate",
@@ -217,17 +229,17 @@ export const storeColumns: readonly TableColumn<StoreRow>[] = [
     id: "oldest",
     head: "Oldest",
     text: () => "",
-    order: ({ oldestMs }) => -(oldestMs ?? Infinity),
-    cell: ({ oldestMs }) => oldestMs === null ? "-" : <AgeText sinceMs={oldestMs} />,
+    order: ({ oldest }) => -(parseInstantMs(oldest) || Infinity),
+    cell: ({ oldest }) => oldest === null ? "-" : <AgeText since={oldest} />,
     isNumber: true,
   },
   {
     id: "next",
     head: "Next try",
-    text: ({ isPaused }) => isPaused ? "paused" : "",
-    order: ({ nextMs }) => nextMs ?? Infinity,
-    cell: ({ isPaused, nextMs }) =>
-      isPaused ? <StateMark kind="warn" text="paused" /> : nextMs === null ? "-" : <RelativeTimeText atMs={nextMs} />,
+    text: ({ paused }) => paused ? "paused" : "",
+    order: ({ next }) => parseInstantMs(next) || Infinity,
+    cell: ({ paused, next }) =>
+      paused ? <StateMark kind="warn" text="paused" /> : next === null ? "-" : <RelativeTimeText at={next} />,
   },
 ];
 
@@ -243,13 +255,13 @@ export const serverColumns: readonly TableColumn<ServerRow>[] = [
         : <StateMark kind={draining ? "warn" : "good"} text={draining ? "draining" : "serving"} />,
   },
   { id: "endpoint", head: "Endpoint", text: ({ endpoint }) => endpoint ?? "-" },
-  numberColumn("topics", "Topics", ({ topics }) => topics),
+  numberColumn("topics", "Topics", ({ topic_count }) => topic_count),
 ];
 
 const numbersText = (numbers: Readonly<Record<string, number>>, unit = "") =>
   Object.entries(numbers).map(([what, number]) => `${what} ${countText(number)}${unit}`).join(", ");
 
-export const processColumns: readonly TableColumn<MetricsRow>[] = [
+export const processColumns: readonly TableColumn<RatedProcessRow>[] = [
   { id: "address", head: "Metrics at", text: ({ address }) => address },
   {
     id: "process",

@@ -2,11 +2,12 @@
  * Messages as JSON; a dead letter as one line with all its data except credentials, for a file, a program or another
  * store. Pure.
  */
+import type { MessageRow } from "../../base/rows/store_row.ts";
 import type { ClaimedMessage, MessageHead, StoredMessage } from "../queue/stored_message.ts";
 import { redactHead, type Redaction, redactText } from "./redaction.ts";
 
-/** The state of a message in JSON, without its content. `name`: the name of the store. */
-export function messageJson(message: StoredMessage, name: string) {
+/** The row of a message. `name`: the name of the store. */
+export function messageRow(message: StoredMessage, name: string): MessageRow {
   const { id, state, key, tries, crashes, reason, bytes } = message;
   return {
     id,
@@ -58,7 +59,7 @@ export interface DeadLetterFormat {
 }
 
 export function deadLetterJson(message: ClaimedMessage, { storeName, redaction }: DeadLetterFormat) {
-  const { id, key, reason, tries, crashes, first_at, last_at } = messageJson(message, storeName);
+  const { id, key, reason, tries, crashes, first_at, last_at } = messageRow(message, storeName);
   const last_error = redactText(message.error, redaction);
   return {
     version: 1,

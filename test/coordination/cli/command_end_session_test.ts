@@ -58,14 +58,14 @@ describe("Ctrl-C", () => {
     "lock with another stdin": `${calls.lock} sh -c "echo runs; exec sleep 60" </dev/null`,
     "pool": '"$baton" pool -q p --items a -- sh -c "echo runs; exec sleep 60"',
     "retry-processor call": `${call} -- sh -c "echo runs; exec sleep 60"`,
-    "top": '"$baton" top',
+    "ls --watch": '"$baton" ls --watch',
   };
   test.each(Object.keys(loops))("ends a shell's loop around baton %s", async (name) => {
     await using terminal = new PtySession(
       ["bash", "-c", `for turn in 1 2; do echo turn $turn; ${loops[name as keyof typeof loops]}; done; echo AFTER`],
       { env: session.env, cwd: session.folder },
     );
-    await terminal.shows(name === "top" ? "q quit" : "runs");
+    await terminal.shows(name === "ls --watch" ? "in use below" : "runs");
     terminal.press("\x03");
     expect((await terminal.ended()).ended).toEqual({ signal: constants.signals.SIGINT });
     expect(terminal.output).not.toMatch(/turn 2|AFTER/);

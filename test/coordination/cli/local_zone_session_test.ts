@@ -1,7 +1,9 @@
 /** TZ, as users and images set it: a name, `:NAME`, the path of a file. A value that means no zone is said. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
+import { constants } from "node:os";
 import { BatonSession } from "../../support/baton_session.ts";
+import { PtySession } from "../../support/pty_session.ts";
 
 setDefaultTimeout(60_000);
 
@@ -40,15 +42,22 @@ test.each(["Asia/Nowhere", "/etc/passwd", "CET-1CEST"])("TZ=%s is refused by sch
     .toBe("81\n");
 });
 
-test("baton top shows the time in the zone of TZ, or says that it does not", async () => {
+test("baton ls --watch shows the time in the zone of TZ, or says that it does not", async () => {
+  const watch = async (TZ: string) => {
+    const env = { ...session.env, TZ };
+    await using pty = new PtySession(["/bin/sh", "-c", 'exec "$baton" ls --watch'], { env, cwd: session.folder });
+    await pty.shows("in use below");
+    pty.signal(constants.signals.SIGTERM);
+    await pty.ended();
+    return pty.output;
+  };
   const hourIn = (zone: string) =>
     new Intl.DateTimeFormat("en-GB", { timeZone: zone, hour: "2-digit" }).format(Date.now());
   const before = hourIn("Asia/Tokyo");
-  const shown = await session.run('"$baton" top --once', { TZ: "/usr/share/zoneinfo/Asia/Tokyo" });
-  expect([before, hourIn("Asia/Tokyo")]).toContain(/ {2}(\d\d):\d\d:\d\d {2}/.exec(shown.stdout)?.[1] ?? "");
-  expect(shown.stderr).not.toContain("TZ");
-  const unusable = await session.run('"$baton" top --once', { TZ: "CET-1CEST" });
-  expect(unusable.stderr).toContain(
+  const shown = await watch("/usr/share/zoneinfo/Asia/Tokyo");
+  expect([before, hourIn("Asia/Tokyo")]).toContain(/(\d\d):\d\d:\d\d/.exec(shown)?.[1] ?? "");
+  expect(shown).not.toContain("TZ");
+  expect(await watch("CET-1CEST")).toContain(
     'baton: warning: TZ is "CET-1CEST", which is no time zone that this machine knows; times are in UTC',
   );
 });

@@ -155,7 +155,9 @@ describe("what the command learns", () => {
   });
 
   test("several names: taken in sorted order, told in that order", async () => {
-    const ended = await session.run(`"$baton" lock -q b a b -- sh -c 'echo "$BATON_LOCK_NAME"; "$baton" ls -q'`);
+    const ended = await session.run(
+      `"$baton" lock -q b a b -- sh -c 'echo "$BATON_LOCK_NAME"; "$baton" ls -q --kind lock'`,
+    );
     expect(ended.stdout).toMatch(/^a\nb\nKIND +NAME +HOLD +WAIT\nlock +a +1 +0\nlock +b +1 +0\n$/);
   });
 

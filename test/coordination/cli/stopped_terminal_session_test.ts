@@ -86,13 +86,3 @@ test("who --watch ends by a signal, and shows the last state when the terminal g
   pty.signal(15);
   expect(await pty.ended()).toMatchObject({ ended: { signal: 15 } });
 });
-
-test("top ends by a signal, and restores the terminal", async () => {
-  await using pty = onTerminal("exec ./baton top");
-  await pty.shows("baton top");
-  await press(pty, stop);
-  pty.signal(15);
-  pty.press(go);
-  expect(await pty.ended()).toMatchObject({ ended: { signal: 15 }, modes: { echo: true, lines: true } });
-  expect(pty.output).toContain("\x1b[?1049l");
-});

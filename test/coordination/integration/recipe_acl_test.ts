@@ -4,7 +4,7 @@
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { listObjectsInUse } from "../../../src/coordination/admin/list_in_use.ts";
-import { findOtherUses } from "../../../src/coordination/admin/use_status.ts";
+import { findObjectKinds } from "../../../src/coordination/admin/object_details.ts";
 import { acquireLock } from "../../../src/coordination/lock/acquire_lock.ts";
 import type { Acl } from "../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import { campaign, enterBarrier, lock, openSession, runPool, setGate } from "../../../src/library/baton.ts";
@@ -72,7 +72,7 @@ for (const kind of backends) {
         { name: "mine", holders: 1, waiters: 0 },
         { name: "theirs", holders: hidden, waiters: hidden === null ? null : 0 },
       ]);
-      expect(await findOtherUses(open, { kind: "election", name: "theirs", root })).toEqual(
+      expect(await findObjectKinds(open, "theirs", root)).toEqual(
         hidden === null ? [] : ["lock"],
       );
     });

@@ -7,7 +7,7 @@
  * Models: docs/protocol/lock.md, src/coordination/interop/interop_contender.ts,
  * src/coordination/interop/interop_node_names.ts, src/coordination/interop/interop_queue_position.ts
  */
-import { interopNodeNaming, parseInteropNode } from "../../../src/coordination/interop/interop_node_names.ts";
+import { interopNodeNaming, parseInteropNode } from "../../../src/coordination/nodes/interop_node_names.ts";
 import { interopQueuePosition } from "../../../src/coordination/interop/interop_queue_position.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { request } from "node:http";
 import { DirectStore } from "../../../src/retry/queue/sqlite/direct_store.ts";
 import { readOnlyRules } from "../../../src/retry/queue/store_rules.ts";
-import type { DeadLetterPage } from "../../../src/operator/ui/ui_rows.ts";
+import type { MessagePage } from "../../../src/base/rows/store_row.ts";
 import { BatonSession, untilMade } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type ServedPage, servePage } from "../../support/ui_page.ts";
@@ -174,28 +174,38 @@ describe("what they do", () => {
     await withPage(async () => {
       const store = encodeURIComponent(session.path("store"));
       const page = async (query: string) =>
-        JSON.parse((await read(`/dead?store=${store}&${query}`)).text) as DeadLetterPage;
+        JSON.parse((await read(`/dead?store=${store}&${query}`)).text) as MessagePage;
       const one = await page("");
-      expect([one.letters.length, one.hasMore]).toEqual([100, true]);
-      const two = await page(`after=${one.letters.at(-1)?.seq}`);
-      const three = await page(`after=${two.letters.at(-1)?.seq}`);
-      expect([two.letters.length, two.hasMore, three.letters.length, three.hasMore]).toEqual([100, true, 50, false]);
+      expect([one.messages.length, typeof one.next]).toEqual([100, "number"]);
+      const two = await page(`after=${one.next}`);
+      const three = await page(`after=${two.next}`);
+      expect([two.messages.length, typeof two.next, three.messages.length, three.next]).toEqual([
+        100,
+        "number",
+        50,
+        null,
+      ]);
       expect(JSON.stringify(one)).not.toContain("secret body");
-      expect((await read(`/body?store=${store}&id=${one.letters[0]?.id}`)).status).toBe(404);
+      expect((await read(`/body?store=${store}&id=${one.messages[0]?.id}`)).status).toBe(404);
       const timeouts = await page("error=timeout");
-      expect(timeouts.letters.every(({ error }) => error === "<b>timeout</b>")).toBe(true);
-      expect((await page("reason=none")).letters).toEqual([]);
+      expect(timeouts.messages.every(({ last_error }) => last_error === "<b>timeout</b>")).toBe(true);
+      expect((await page("reason=none")).messages).toEqual([]);
       expect((await read(`/dead?store=${store}&after=-1`)).status).toBe(400);
       expect((await read("/dead?store=/etc")).status).toBe(404);
 
       const folder = session.path("store");
-      const letters = one.letters.map(({ id, lastMs }) => ({ id, lastMs }));
-      expect((await act("redrive", { store: folder, letters: [{ id: letters[0]?.id, lastMs: 1 }] })).status).toBe(409);
+      const letters = one.messages.map(({ id, last_at }) => ({ id, last_at }));
+      expect(
+        (await act("redrive", {
+          store: folder,
+          letters: [{ id: letters[0]?.id, last_at: "1970-01-01T00:00:00.001Z" }],
+        })).status,
+      ).toBe(409);
       expect((await act("drop", { store: folder, letters })).status).toBe(400);
       const redriven = await act("redrive", { store: folder, letters });
       expect([redriven.status, redriven.text]).toEqual([200, "100 dead letters redriven\n"]);
       expect((await act("redrive", { store: folder, letters })).status).toBe(409);
-      const rest = (await page("")).letters.slice(0, 3).map(({ id, lastMs }) => ({ id, lastMs }));
+      const rest = (await page("")).messages.slice(0, 3).map(({ id, last_at }) => ({ id, last_at }));
       const dropped = await act("drop", { store: folder, letters: rest, typed: "default" });
       expect([dropped.status, dropped.text]).toEqual([200, "3 dead letters dropped\n"]);
       expect((await act("redrive", { store: folder, letters: [...letters, ...letters] })).status).toBe(400);
@@ -222,9 +232,9 @@ describe("what they do", () => {
     const owner = async () => (await ls()).find(({ topics }) => topics.length > 0);
     await withPage(async () => {
       const shown = JSON.parse((await read("/topic?topic=news")).text) as {
-        slowest: { client: string; pending: number }[];
+        subscribers: { client: string; pending: number }[];
       };
-      expect(shown.slowest).toMatchObject([{ client: "reader", pending: 1 }]);
+      expect(shown.subscribers).toMatchObject([{ client: "reader", pending: 1 }]);
       expect((await read("/topic?topic=other")).status).toBe(404);
       const from = await owner();
       const to = from?.server === "s1" ? "s2" : "s1";

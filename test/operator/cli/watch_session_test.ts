@@ -1,9 +1,7 @@
-/** `baton who --watch`, `ls --watch`, `-l` and `top`: in a pipe, and on a terminal. */
+/** `baton who --watch`, `ls --watch`, `-l`, and `ls` of other kinds: in a pipe, and on a terminal. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { constants } from "node:os";
 import { allJsonShapes } from "../../../commands/json_shapes/all_shapes.ts";
-import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
-import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BatonSession, type Running, untilMade } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { PtySession } from "../../support/pty_session.ts";
@@ -79,7 +77,9 @@ describe("in a pipe", () => {
     expect(who[1]?.[4]).toBe(String(holder.child.pid));
     expect(who[1]?.[9]).toMatch(/^0x[0-9a-f]+$/);
     const ls = (await session.run('"$baton" ls -l')).stdout;
-    expect(ls).toMatch(new RegExp(`lock +long +1 +0 +\\S+ +\\S+ +${holder.child.pid} +sh +\\S+Z +\\d+ +0x[0-9a-f]+\n`));
+    expect(ls).toMatch(
+      new RegExp(`lock +long +1 +0 +\\S+ +\\S+ +${holder.child.pid} +sh +\\S+Z +\\d+ +0x[0-9a-f]+ +-\n`),
+    );
     const json = JSON.parse((await session.run('"$baton" ls -l --json')).stdout);
     expect(json.details).toMatchObject([{ kind: "lock", name: "long", holders: [{ pid: holder.child.pid }] }]);
     await release("long");
@@ -154,161 +154,35 @@ describe("on a terminal", () => {
   });
 });
 
-const leave = "\x1b[?25h\x1b[?1049l";
-
-describe("top", () => {
-  test("once where stdout is no terminal: locks with holders and waiters; JSON of its shape", async () => {
-    const holder = hold("first");
-    await session.made("first");
-    const waiter = session.start('exec "$baton" lock first -- true');
-    await eventually(async () => /lock +first +1 +1 /.test((await session.run('"$baton" top')).stdout));
-    const text = (await session.run('"$baton" top --filter first')).stdout;
-    expect(text).toMatch(/^baton top {2}.*1 holder, 1 waiting/);
-    expect(text).toMatch(/lock +first +1 +1 +\S+ \(pid \d+, sh\)/);
-    expect((await session.run('"$baton" top --filter nothing-like-it')).stdout).toContain(
-      'no row has "nothing-like-it"',
-    );
-    const json = JSON.parse((await session.run('"$baton" top --json')).stdout);
-    const shape = allJsonShapes.find(({ from }) => from.startsWith("baton top"))?.shape;
-    expect(shape?.safeParse(json).error?.issues ?? []).toEqual([]);
-    expect((await session.run('"$baton" top --json --filter first')).code).toBe(64);
-    await release("first");
-    for (const running of [holder, waiter]) await running.ended;
-  });
-
+describe("ls of other kinds", () => {
   test("shows the message store that --store names, and a process that serves metrics", async () => {
     await session.run('echo body | "$baton" retry-processor submit --store "$dir/store" -- false');
-    const text = (await session.run('"$baton" top --store "$dir/store" --metrics 127.0.0.1:1')).stdout;
-    expect(text).toMatch(/STORE +WAITING/);
-    expect(text).toMatch(/default +1 +0 +0 +0 /);
-    expect(text).toMatch(/unreachable +127\.0\.0\.1:1 /);
-    const missing = await session.run('"$baton" top --store "$dir/none"');
-    expect(missing.stdout).toContain("There is no message store in");
+    const { stdout } = await session.run('"$baton" ls --store "$dir/store" --metrics 127.0.0.1:1');
+    expect(stdout).toMatch(/STORE +WAITING/);
+    expect(stdout).toMatch(/default +1 +0 +0 +0 /);
+    expect(stdout).toMatch(/unreachable +127\.0\.0\.1:1 /);
+    const missing = await session.run('"$baton" ls --store "$dir/none"');
+    expect(missing.stderr).toContain("There is no message store in");
     expect(missing.code).toBe(0);
   });
 
-  test("draws, filters, orders and scrolls; q restores the terminal", async () => {
-    await session.run('echo body | "$baton" retry-processor submit --store "$dir/orders" -- false');
-    const names = ["topx1", "topx2", "topx3"];
-    const holders = names.map(hold);
-    for (const name of names) await session.made(name);
-    await using pty = terminal('"$baton" top --interval 200ms --store "$dir/orders" --filter topx');
-    await pty.showsAll(`${escape}[?1049h`, "topx3");
-    expect(await pty.modes()).toEqual({ echo: false, lines: false });
-    pty.resize(7, 60);
-    await pty.shows("lines 1 to 3 of 4");
-    pty.press("\x1b[B");
-    await pty.shows("lines 2 to 4 of 4");
-    pty.resize(24, 80);
-    pty.press("/2");
-    await pty.shows("filter: topx2_");
-    pty.forget();
-    pty.press("\r");
-    await pty.shows(/filter: topx2(?!_)/);
-    pty.press("\x1b");
-    await pty.shows("default");
-    pty.press("s");
-    await pty.shows("order: name");
-    pty.press("?");
-    await pty.shows("next order");
-    pty.press("xq");
-    const { ended, modes } = await pty.ended();
-    expect({ ended, modes }).toEqual({ ended: { code: 0 }, modes: { echo: true, lines: true } });
-    expect(pty.output).toContain(leave);
-    for (const name of names) await release(name);
-    await Promise.all(holders.map((holder) => holder.ended));
+  test("shows schedules and the results of pools; --kind selects one", async () => {
+    await session.run('"$baton" lock nightly-tick --tick "* * * * *" --timezone UTC -- true');
+    await session.run("printf 'a\\nb\\n' | \"$baton\" pool papers --items - --done-ttl 1h -- true");
+    expect((await session.run('"$baton" ls --all')).stdout).toMatch(/nightly-tick +\* \* \* \* \* \(UTC\) +in /);
+    const json = JSON.parse((await session.run('"$baton" ls --json --all --kind pool')).stdout);
+    expect(json.pools).toMatchObject([{ name: "papers", done: 2, failed: 0 }]);
+    expect(json.schedules).toEqual([]);
+    const { schedules } = JSON.parse((await session.run('"$baton" ls --json --kind schedule')).stdout);
+    expect(schedules).toMatchObject([{ name: "nightly-tick", schedule: "* * * * *", running: null }]);
   });
 
-  test.each(["SIGTERM", "SIGINT", "SIGHUP"] as const)("%s restores the terminal, and is how it ends", async (name) => {
-    await using pty = terminal('"$baton" top');
-    await pty.shows("q quit");
-    pty.signal(constants.signals[name]);
-    const { ended, modes } = await pty.ended();
-    expect({ ended, modes }).toEqual({
-      ended: { signal: constants.signals[name] },
-      modes: { echo: true, lines: true },
-    });
-    expect(pty.output).toContain(leave);
-  });
-
-  test("^C ends it by SIGINT", async () => {
-    await using pty = terminal('"$baton" top');
-    await pty.shows("q quit");
-    pty.press("\x03");
-    expect((await pty.ended()).ended).toEqual({ signal: constants.signals.SIGINT });
-    expect(pty.output).toContain(leave);
-  });
-
-  /**
-   * A shell with job control on a terminal: it prints the exit code when its job is stopped, and continues it after a
-   * key.
-   */
-  const shell = (job: string) => {
-    const script = `set -m; ${job}; echo "stopped $?"; read -r go; fg >/dev/null; echo "ended $?"`;
-    return new PtySession(["bash", "-c", script], { env: session.env, cwd: session.folder });
-  };
-
-  test.each([
-    ["it alone", '"$baton" top'],
-    ["it with the script that runs it", `sh -c '"$baton" top; exit 7'`],
-  ])("^Z stops %s with a restored terminal; it continues where it was", async (_what, job) => {
-    await using pty = shell(job);
-    await pty.shows("q quit");
-    expect(await pty.modes()).toEqual({ echo: false, lines: false });
-    pty.forget();
-    pty.press("\x1a");
-    await pty.showsAll(leave, "stopped ");
-    expect(await pty.modes()).toEqual({ echo: true, lines: true });
-    pty.forget();
-    pty.press("\r");
-    await pty.showsAll(`${escape}[?1049h`, "q quit");
-    expect(await pty.modes()).toEqual({ echo: false, lines: false });
-    pty.press("q");
-    await pty.shows(/ended [07]/);
-  });
-
-  test("^Z changes nothing where no shell could continue it", async () => {
-    await using pty = terminal('"$baton" top');
-    await pty.shows("q quit");
-    pty.forget();
-    pty.press("\x1a");
-    await pty.showsAll(leave, `${escape}[?1049h`, "q quit");
-    expect(await pty.modes()).toEqual({ echo: false, lines: false });
-    pty.press("q");
-    expect((await pty.ended()).ended).toEqual({ code: 0 });
-  });
-
-  test("SIGSTOP and SIGCONT: it takes the terminal again", async () => {
-    await using pty = terminal('"$baton" top');
-    await pty.shows("q quit");
-    pty.signal(constants.signals.SIGSTOP);
-    await pty.stopped();
-    pty.forget();
-    pty.signal(constants.signals.SIGCONT);
-    await pty.showsAll(`${escape}[?1049h`, "q quit");
+  test("a watched store is drawn again with its rate", async () => {
+    await session.run('echo body | "$baton" retry-processor submit --store "$dir/watched" --name watched -- false');
+    await using pty = terminal('"$baton" ls --watch --kind store --store "$dir/watched" --name watched');
+    await pty.shows(/watched +1 +0 +0 +0 +- /);
+    await pty.shows(/watched +1 +0 +0 +0 +0\/s /);
     pty.signal(constants.signals.SIGTERM);
-    expect(await pty.ended()).toEqual({
-      ended: { signal: constants.signals.SIGTERM },
-      modes: { echo: true, lines: true },
-    });
-  });
-
-  test("an error after the first reading restores the terminal, and is printed after it", async () => {
-    await using pty = terminal('"$baton" top --interval 100ms --root /refused');
-    await pty.shows("q quit");
-    await using zk = await connect({ servers: parseServers(`unix:${session.keeperFolder}/keeper.sock`) });
-    await zk.create("/refused", new Uint8Array());
-    const acl = [{ perms: 31, id: { scheme: "digest", id: "operator:secret" } }];
-    await zk.create("/refused/elections", new Uint8Array(), { acl });
-    const { ended, modes } = await pty.ended();
-    expect(modes).toEqual({ echo: true, lines: true });
-    expect(ended?.code).toBeGreaterThan(0);
-    expect(pty.output.slice(pty.output.lastIndexOf(leave))).toContain("baton: ");
-  });
-
-  test("an error before the first reading is printed on the normal screen", async () => {
-    await using pty = terminal('"$baton" top --servers 127.0.0.1:1 --connect-timeout 200ms');
-    expect((await pty.ended()).ended).toEqual({ code: 69 });
-    expect(pty.output).not.toContain("\x1b[?1049h");
+    await pty.ended();
   });
 });

@@ -69,10 +69,9 @@ test("who and ls, of every kind", async () => {
   await printed('"$baton" who --kind election echo --json', "who_election");
   await printed('"$baton" who --kind barrier agents --json', "who_barrier");
   await printed('"$baton" who --kind gate maintenance --json', "who_gate");
-  await printed('"$baton" ls --json', "ls");
-  await printed('"$baton" ls --long --json --kind election', "ls_long");
   await session.run('echo body | "$baton" retry-processor submit --store "$dir/orders" --name orders -- false');
-  await printed('"$baton" top --json --store "$dir/orders" --name orders', "top");
+  await printed('"$baton" ls --json --store "$dir/orders" --name orders', "ls");
+  await printed('"$baton" ls --long --json --kind election', "ls_long");
   await printed('"$baton" doctor --json -q', "doctor");
   await printed('"$baton" leader echo --json', "leader");
   await session.run("touch permit.end leads.end runs.end works.end second.end");

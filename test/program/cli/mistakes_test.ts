@@ -116,7 +116,7 @@ test("what cannot be listened at says why", async () => {
 });
 
 test("nothing to see is said on stderr, and not with -q", async () => {
-  await using fresh = new BatonSession({ BATON_SERVERS: "embedded" });
+  await using fresh = new BatonSession({ BATON_SERVERS: "embedded", BATON_RETRY_STORE: "/none" });
   expect(await fresh.run('"$baton" ls')).toMatchObject({
     code: 0,
     stdout: "",

@@ -1,6 +1,6 @@
 /** A reply cut at every request/reply boundary of an interop lock: one holder, no orphan, no deadlock. */
 import { expect, test } from "bun:test";
-import { interopRecipes } from "../../../../src/coordination/interop/interop_node_names.ts";
+import { interopRecipes } from "../../../../src/coordination/nodes/interop_node_names.ts";
 import { cutEverywhere } from "../../../support/cut_everywhere.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { childrenIn, FakeTree, refuse } from "../../../support/fake_tree.ts";

@@ -6,7 +6,7 @@ import {
   interopRecipes,
   parseInteropNode,
   readInteropNodeGuid,
-} from "../../../../src/coordination/interop/interop_node_names.ts";
+} from "../../../../src/coordination/nodes/interop_node_names.ts";
 import {
   interopQueueHolders,
   interopQueuePosition,

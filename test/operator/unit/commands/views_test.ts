@@ -1,10 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import { lsLines, lsTable, unlistedObjectLine } from "../../../../commands/operator/ls_view.ts";
+import { goneRowLine, lsLines, type LsReading, lsTables } from "../../../../commands/operator/ls_view.ts";
 import { shortenHolderIds } from "../../../../src/base/support/short_ids.ts";
-import { jsonChangePrinter, lineChangePrinter, type WatchedUseView } from "../../../../commands/operator/watch_use.ts";
+import {
+  jsonChangePrinter,
+  lineChangePrinter,
+  type WatchedRowsView,
+} from "../../../../commands/operator/watch_rows.ts";
 import { goneParticipantLine, whoLines, whoTable } from "../../../../commands/operator/who_view.ts";
-import type { UseHolder, UseStatus, UseWaiter } from "../../../../src/coordination/admin/use_status.ts";
-import type { ObjectsInUse } from "../../../../src/coordination/admin/list_in_use.ts";
+import type { HolderRow, ObjectDetails, WaiterRow } from "../../../../src/base/rows/object_row.ts";
+import { noRowRates, RateMeter } from "../../../../src/operator/lists/rates.ts";
 import { formatTableLines } from "../../../../src/base/terminal/table.ts";
 import { cutTerminalLine, RedrawnLines } from "../../../../src/base/terminal/terminal_lines.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
@@ -25,24 +29,25 @@ describe("short ids", () => {
 });
 
 const nowMs = Date.parse("2026-01-02T03:04:05Z");
+const iso = (ms: number) => new Date(ms).toISOString();
 const common = {
-  ...{ host: "db1", user: "root", argv0: "job.sh", sessionTimeoutMs: 10_000, revoke: null, sessionId: 255n },
-  mode: "exclusive" as const,
+  ...{ host: "db1", user: "root", command: "job.sh", session_timeout_ms: 10_000, revoke: null, session_id: "255" },
+  ...{ mode: "exclusive" as const, value: null, warning: null },
 };
-const holder: UseHolder = {
-  ...{ ...common, pid: 7, reason: "full", sinceMs: nowMs - 12_345, id: "aaaaaaaaaaaa", slot: null, rank: null },
-  fencingToken: 42n,
+const holder: HolderRow = {
+  ...{ ...common, pid: 7, reason: "full", since: iso(nowMs - 12_345), id: "aaaaaaaaaaaa", slot: null, rank: null },
+  fencing_token: "42",
 };
-const waiter: UseWaiter = {
+const waiter: WaiterRow = {
   ...common,
   pid: 8,
   reason: "",
-  sinceMs: nowMs - 1000,
+  since: iso(nowMs - 1000),
   id: "bbbbbbbbbbbb",
   place: 1,
   priority: 100,
 };
-const status: UseStatus = {
+const status: ObjectDetails = {
   ...{ kind: "lock", name: "nightly", path: "/baton/locks/nightly", limit: null },
   ...{ holders: [holder], waiters: [waiter] },
 };
@@ -85,8 +90,8 @@ describe("who", () => {
   });
 });
 
-const view: WatchedUseView<UseStatus> = {
-  ...{ empty: () => "free", table: () => [], json: ({ name, holders }) => ({ name, holders: holders.length }) },
+const view: WatchedRowsView<ObjectDetails> = {
+  ...{ empty: () => "free", tables: () => [], json: ({ name, holders }) => ({ name, holders: holders.length }) },
   ...{ lines: whoLines, gone: goneParticipantLine },
 };
 
@@ -96,7 +101,7 @@ describe("changes", () => {
     const show = lineChangePrinter(io, view);
     show(status);
     show(status);
-    const granted: UseHolder = { ...holder, id: "bbbbbbbbbbbb", pid: 8, reason: "" };
+    const granted: HolderRow = { ...holder, id: "bbbbbbbbbbbb", pid: 8, reason: "" };
     show({ ...status, holders: [granted], waiters: [] });
     const lines = io.stdout().trimEnd().split("\n");
     expect(lines.map((line) => line.split(/ {2,}/).slice(1))).toEqual([
@@ -119,23 +124,109 @@ describe("changes", () => {
 });
 
 describe("ls", () => {
-  const found: ObjectsInUse = {
-    ...{ lock: [{ name: "nightly", holders: 1, waiters: 1 }, { name: "secret", holders: null, waiters: null }] },
-    ...{ election: [], barrier: [], gate: [], pool: [{ name: "papers", holders: 2, waiters: 0 }] },
+  const rows: LsReading["rows"] = {
+    lock: [{ name: "nightly", holders: 1, waiters: 1 }, { name: "secret", holders: null, waiters: null }],
+    pool: [{ name: "papers", holders: 2, waiters: 0, done: 12, failed: 1 }],
   };
+  const reading: LsReading = { scope: "user", rates: noRowRates, rows };
+  const tablesOf = (one: LsReading) => lsTables(one, nowMs).map((table) => cells(formatTableLines(table, plain)));
 
-  test("--long: a line for each holder, and one for what has no details", () => {
-    const reading = { found, details: new Map([["lock nightly", status]]) };
-    expect(cells(formatTableLines(lsTable(reading), plain)).slice(1)).toEqual([
-      ["lock", "nightly", "1", "1", "root", "db1", "7", "job.sh", "2026-01-02T03:03:52Z", "42", "0xff"],
-      ["lock", "secret", "?", "?", "-", "-", "-", "-", "-", "-", "-"],
-      ["pool", "papers", "2", "0", "-", "-", "-", "-", "-", "-", "-"],
+  test("--long: a line for each holder, and one for what has no details; pools have their results", () => {
+    const long = { ...reading, details: new Map([["lock nightly", status]]) };
+    const [table = []] = tablesOf(long);
+    expect(table.slice(1).map((row) => row.filter((cell) => cell !== ""))).toEqual([
+      ["lock", "nightly", "1", "1", "root", "db1", "7", "job.sh", "2026-01-02T03:03:52Z", "42", "0xff", "full"],
+      ["lock", "secret", "?", "?", "-", "-", "-", "-", "-", "-", "-", "-"],
+      ["pool", "papers", "2", "0", "12 done, 1 failed", "-", "-", "-", "-", "-", "-", "-", "-"],
     ]);
-    expect(lsLines(reading).get("lock nightly")).toBe("lock  nightly  1  1  root@db1:7");
+    expect(lsLines(long).get("lock nightly")).toBe("lock  nightly  1  1  root@db1:7");
+    expect(lsLines(long).get("pool papers")).toBe("pool  papers  2  0  12 done, 1 failed");
   });
 
-  test("what is no longer listed has no holders", () => {
-    expect(unlistedObjectLine(lsLines({ found, details: null }).get("pool papers") ?? "")).toBe("pool  papers  0  0");
+  const schedule = {
+    ...{ name: "backup", schedule_id: "i", schedule: "0 3 * * *", time_zone: "UTC", settled_until: iso(0) },
+    ...{ next: iso(nowMs + 60_000), overdue: false, running: null },
+  };
+  const run = { tick: iso(0), attempt: 1, host: "db1", pid: 7, began: iso(0), lost: false };
+  const topic = { topic: "news", server: "s1", epoch: 3, state: "stored" as const, there: true, served: true };
+  const none = { count: 0, bytes: 0 };
+  const states = {
+    waiting: { count: 2, bytes: 9 },
+    in_flight: none,
+    done: none,
+    dead: none,
+    dropped: none,
+    cancelled: none,
+  };
+  const store = {
+    ...{
+      name: "orders",
+      folder: "/srv/orders",
+      paused: false,
+      oldest: iso(nowMs - 5000),
+      next: iso(nowMs - 1),
+      states,
+    },
+    ...{ dead_letters: { pending: 0, error: null }, disk: { used_bytes: 1, free_bytes: null } },
+  };
+  const process = {
+    address: "db1:9102",
+    process: "keeper",
+    error: null,
+    counters: { requests: 100 },
+    gauges: { nodes: 4 },
+  };
+  const server = { server: "s1", endpoint: null, store: null, draining: false, topic_count: 1 };
+
+  test("schedules, servers, topics, stores and processes have tables of their own; what could not be read is last", () => {
+    const lost = { ...schedule, name: "report", running: { ...run, lost: true } };
+    const all = {
+      ...reading,
+      rows: { schedule: [schedule, lost], server: [server], topic: [topic], store: [store], process: [process] },
+      problems: ["there is no store"],
+    };
+    expect(tablesOf(all)).toEqual([
+      [
+        ["SCHEDULE OF", "TICKS", "NEXT", "STATE"],
+        ["backup", "0 3 * * * (UTC)", "in 1 m", "-"],
+        ["report", "0 3 * * * (UTC)", "in 1 m", "lost on db1"],
+      ],
+      [["SERVER", "STATE", "ENDPOINT", "TOPICS"], ["s1", "offline", "-", "1"]],
+      [["TOPIC", "SERVER", "STATE", "EPOCH"], ["news", "s1", "stored", "3"]],
+      [
+        ["STORE", "WAITING", "IN FLIGHT", "DEAD", "DONE", "RATE", "OLDEST", "NEXT TRY"],
+        ["orders", "2", "0", "0", "0", "-", "5 s", "due"],
+      ],
+      [["PROCESS", "METRICS AT", "RATES", "NOW"], ["keeper", "db1:9102", "-", "nodes 4"]],
+      [["there is no store"]],
+    ]);
+    expect([...lsLines(all).values()]).toEqual([
+      "schedule  backup  0 3 * * * (UTC)  next 2026-01-02T03:05:05Z",
+      "schedule  report  0 3 * * * (UTC)  next 2026-01-02T03:05:05Z  lost on db1",
+      "server  s1  offline  topics 1",
+      "topic  news  s1  stored  epoch 3",
+      "store  /srv/orders  orders  waiting 2  in_flight 0  dead 0  done 0",
+      "process  db1:9102  keeper  nodes 4",
+    ]);
+  });
+
+  test("rates are those since an earlier reading; a counter that has decreased has none", () => {
+    const meter = new RateMeter();
+    const at = (done: number, requests: number) => ({
+      store: [{ ...store, states: { ...states, done: { count: done, bytes: 0 } } }],
+      process: [{ ...process, counters: { requests } }],
+    });
+    expect(meter.measure(at(10, 100), 0)).toBe(noRowRates);
+    const rates = meter.measure(at(30, 90), 2000);
+    expect(rates).toEqual({ stores: new Map([["/srv/orders", 10]]), processes: new Map([["db1:9102", {}]]) });
+    expect(meter.measure(at(31, 91), 2050)).toBe(rates);
+    const [stores = []] = tablesOf({ ...reading, rows: { store: [store] }, rates });
+    expect(stores[1]?.[5]).toBe("10/s");
+  });
+
+  test("what is no longer listed has no holders, or is gone", () => {
+    expect(goneRowLine(lsLines(reading).get("pool papers") ?? "")).toBe("pool  papers  0  0");
+    expect(goneRowLine("topic  news  s1  stored  epoch 3")).toBe("topic  news  gone");
   });
 });
 

@@ -1,8 +1,10 @@
 import { expect, test } from "bun:test";
 import { tablePatchesKeptMax, tableRowsMax, UiTableModel } from "../../../../src/operator/ui/table_model.ts";
-import type { ShownTopicRow } from "../../../../src/operator/ui/ui_rows.ts";
+import type { TopicListRow } from "../../../../src/base/rows/topic_row.ts";
 
-const topic = (name: string, epoch = 1): ShownTopicRow => ({ topic: name, server: "s1", epoch, state: "stored" });
+const topic = (name: string, epoch = 1): TopicListRow => {
+  return { topic: name, server: "s1", there: true, served: true, epoch, state: "stored" };
+};
 const parse = (patch: { text: string } | null) => patch === null ? null : JSON.parse(patch.text) as unknown;
 
 test("a patch has the changed rows only, and a row that was set to the same value is not one", () => {
@@ -62,7 +64,7 @@ test("a page that was away for longer than the patches are kept needs a snapshot
 test("the kept patches have a total size, so that large ones do not fill the memory", () => {
   const model = new UiTableModel();
   for (let epoch = 1; epoch <= 10; epoch++) {
-    model.set("topics", "a", { ...topic("a", epoch), state: "x".repeat(1 << 20) });
+    model.set("topics", "a", { ...topic("a", epoch), server: "x".repeat(1 << 20) });
     model.takePatch();
   }
   expect(model.patchesAfter(1)).toBeNull();

@@ -1,0 +1,80 @@
+/** Opens the rows of all products together. */
+import type { SettingTable } from "../../src/base/config/setting.ts";
+import type { RowKind, RowReading } from "../../src/base/rows/row_kinds.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import type { Product, ProductView, RowRequest, RowSource, ViewCall } from "../product.ts";
+import { openProcessRows, processSettings } from "./process_rows.ts";
+
+/** A view with the kinds of its rows. */
+export interface KindsView {
+  readonly kinds: readonly RowKind[];
+  readonly view: ProductView;
+}
+
+export function loadViews(products: readonly Product[]): Promise<readonly KindsView[]> {
+  return Promise.all(products.map(async ({ rowKinds: kinds, view }) => ({ kinds, view: await view() })));
+}
+
+/** The options that name what is read. */
+export function sourceSettings(views: readonly KindsView[]): SettingTable & typeof processSettings {
+  return Object.assign({ ...processSettings }, ...views.map(({ view }) => view.settings));
+}
+
+/** A source with the kinds of its rows, and the view that has opened it; null for the processes. */
+export interface OpenSource {
+  readonly kinds: readonly RowKind[];
+  readonly source: RowSource;
+  readonly view: ProductView | null;
+}
+
+/** The part of a command call that names what to read. */
+export type SourcesCall = ViewCall<typeof processSettings>;
+
+export class RowSources implements AsyncDisposable {
+  readonly all: readonly OpenSource[];
+
+  private constructor(all: readonly OpenSource[]) {
+    this.all = all;
+  }
+
+  /** Opens the sources that have rows of these kinds. Throws USAGE and CONFIG for settings that cannot be used. */
+  static async open(views: readonly KindsView[], call: SourcesCall, wanted: readonly RowKind[]): Promise<RowSources> {
+    const opened: OpenSource[] = [];
+    try {
+      for (const { kinds, view } of views) {
+        if (kinds.some((kind) => wanted.includes(kind))) opened.push({ kinds, view, source: await view.open(call) });
+      }
+      const processes: OpenSource = {
+        kinds: ["process"],
+        view: null,
+        source: openProcessRows(call, views.map(({ view }) => view)),
+      };
+      return new RowSources(wanted.includes("process") ? [...opened, processes] : opened);
+    } catch (thrown) {
+      await new RowSources(opened)[Symbol.asyncDispose]();
+      throw thrown;
+    }
+  }
+
+  /** Reads the rows of all sources. Rejects if the coordination service fails. */
+  read(zk: ZooKeeper, request: RowRequest): Promise<RowReading> {
+    return this.readFrom(this.all, zk, request);
+  }
+
+  /** Reads the rows of some sources. Rejects as `read` does. */
+  async readFrom(sources: readonly OpenSource[], zk: ZooKeeper, request: RowRequest): Promise<RowReading> {
+    const readings = await Promise.all(sources.map(({ source }) => source.read(zk, request)));
+    const { details, empty } = Object.assign({}, ...readings) as RowReading;
+    return {
+      rows: Object.assign({}, ...readings.map(({ rows }) => rows)),
+      unused: readings.reduce((sum, { unused = 0 }) => sum + unused, 0),
+      problems: readings.flatMap(({ problems = [] }) => problems),
+      ...(details === undefined ? {} : { details }),
+      ...(empty === undefined ? {} : { empty }),
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { source } of this.all) await source[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,53 @@
+/** The rows of message stores. */
+import type { SettingTable } from "../../src/base/config/setting.ts";
+import type { ProcessKind } from "../../src/base/rows/process_row.ts";
+import {
+  retryProcessorSettings,
+  retryRedactSettings,
+  retryStoreSettings,
+} from "../../src/retry/settings/retry_settings.ts";
+import { FoundStores } from "../../src/retry/view/found_stores.ts";
+import { defineView, type RowSource, type ViewCall, withoutFlag } from "../product.ts";
+
+const settings = {
+  retryName: retryStoreSettings.retryName,
+  retryStore: retryStoreSettings.retryStore,
+  retryMetricsListen: withoutFlag(retryProcessorSettings.retryMetricsListen),
+} satisfies SettingTable;
+
+const retryProcess: ProcessKind = {
+  process: "retry",
+  prefix: "baton_retry_",
+  counters: { tries_total: { what: "tries", label: "state" } },
+  gauges: { tries_in_flight: "in flight", dead_letters_pending: "dead letters pending" },
+};
+
+export const retryView = defineView({
+  settings,
+  pageSettings: retryRedactSettings,
+  processes: [retryProcess],
+  metricsAddresses: ({ retryMetricsListen }) => [retryMetricsListen],
+  open: (call: ViewCall<typeof settings>) => Promise.resolve(new StoreSource(call)),
+  async page({ values, sources }, source) {
+    const { retryRequests } = await import("./store_page_requests.ts");
+    const { configuredRedaction } = await import("../../src/retry/dead_letters/redaction.ts");
+    return retryRequests((source as StoreSource).stores, configuredRedaction(values, sources));
+  },
+});
+
+class StoreSource implements RowSource {
+  readonly stores: FoundStores;
+
+  constructor(call: ViewCall<typeof settings>) {
+    this.stores = new FoundStores(call);
+  }
+
+  async read() {
+    const { rows, problems } = await this.stores.read();
+    return { rows: { store: rows }, problems };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stores[Symbol.asyncDispose]();
+  }
+}

@@ -1,0 +1,96 @@
+/** Requests of the page about message stores: pages of dead letters, their bodies, and to redrive or drop them. */
+import { BatonError } from "../../src/base/errors.ts";
+import { textIn } from "../../src/base/http/body_fields.ts";
+import { HttpError } from "../../src/base/http/http_error.ts";
+import type { MessagePage } from "../../src/base/rows/store_row.ts";
+import { isJsonObject, type JsonFields } from "../../src/base/support/json_fields.ts";
+import { countWithNoun, printable } from "../../src/base/support/text.ts";
+import { instantOrNull, messageRow } from "../../src/retry/dead_letters/dead_letter_record.ts";
+import { type Redaction, redactText } from "../../src/retry/dead_letters/redaction.ts";
+import type { MessageFilter } from "../../src/retry/queue/store_methods.ts";
+import type { FoundStore, FoundStores } from "../../src/retry/view/found_stores.ts";
+import type { PageAction, PageAnswer, PageRequests } from "../product.ts";
+
+/** The most dead letters of a page, and the most that one action may change. */
+const lettersMax = 100;
+const bodyBytesMax = 64 << 10;
+
+export function retryRequests(stores: FoundStores, redaction: Redaction): PageRequests {
+  return {
+    answers: { "/dead": deadLettersAnswer(stores, redaction), "/body": bodyAnswer(stores) },
+    actions: { redrive: letterAction(stores, "redrive"), drop: letterAction(stores, "purge") },
+  };
+}
+
+function storeOf(stores: FoundStores, query: URLSearchParams): FoundStore {
+  const found = stores.at(query.get("store") ?? "");
+  if (found === null) throw new HttpError(404, "There is no such store\n");
+  return found;
+}
+
+const deadLettersAnswer = (stores: FoundStores, redaction: Redaction): PageAnswer => async (query) => {
+  const { name, store } = storeOf(stores, query);
+  const after = query.get("after") ?? "0";
+  if (!/^\d{1,15}$/.test(after)) throw new HttpError(400, `"after" must be a number\n`);
+  const filter: MessageFilter = {
+    states: ["dead"],
+    ...Object.fromEntries((["key", "reason", "error"] as const).flatMap((field) => {
+      const value = query.get(field) ?? "";
+      return value === "" ? [] : [[field, value]];
+    })),
+  };
+  const found = await store.read("list", filter, { afterSeq: Number(after), max: lettersMax + 1 });
+  const shown = found.slice(0, lettersMax);
+  const page: MessagePage = {
+    messages: shown.map((one) => messageRow({ ...one, error: redactText(one.error, redaction) }, name)),
+    next: found.length > lettersMax ? shown.at(-1)?.seq ?? null : null,
+  };
+  return page;
+};
+
+const bodyAnswer = (stores: FoundStores): PageAnswer => async (query) => {
+  const message = await storeOf(stores, query).store.read("show", query.get("id") ?? "");
+  if (message?.body === undefined) throw new HttpError(404, "The body is no longer stored\n");
+  const { body } = message;
+  return { text: new TextDecoder().decode(body.subarray(0, bodyBytesMax)), isCut: body.byteLength > bodyBytesMax };
+};
+
+/** Redrives or drops dead letters, except those that were tried again since the page was drawn. */
+const letterAction = (stores: FoundStores, change: "redrive" | "purge"): PageAction => (body) => {
+  const folder = textIn(body, "store");
+  const letters = lettersIn(body);
+  const found = stores.at(folder);
+  if (found === null) throw new HttpError(409, "The page is old: there is no such store now; nothing was done\n");
+  const { name, store } = found;
+  const word = change === "redrive" ? "redrive" : "drop";
+  return {
+    what: `${word} ${countWithNoun(letters.length, "dead letter")} of store "${printable(name)}"`,
+    ...(change === "purge" ? { mustType: name } : {}),
+    async run() {
+      let changed = 0;
+      for (const { id, lastAt } of letters) {
+        const now = await store.read("show", id);
+        if (now?.state !== "dead" || instantOrNull(now.lastMs) !== lastAt) continue;
+        if (await store.call("change", id, change, Date.now()) === null) changed++;
+      }
+      const rest = letters.length - changed;
+      if (changed === 0) {
+        throw new BatonError("NOT_FOUND", "The page is old: these dead letters have changed; nothing was done");
+      }
+      const done = `${countWithNoun(changed, "dead letter")} ${change === "redrive" ? "redriven" : "dropped"}`;
+      return rest === 0 ? done : `${done}; ${rest} had changed meanwhile`;
+    },
+  };
+};
+
+function lettersIn(body: JsonFields): { readonly id: string; readonly lastAt: string | null }[] {
+  const letters = body["letters"];
+  if (!Array.isArray(letters) || letters.length === 0 || letters.length > lettersMax) {
+    throw new HttpError(400, `"letters" must be a list of 1 to ${lettersMax} dead letters\n`);
+  }
+  return letters.map((letter: unknown) => {
+    const { last_at: lastAt = null, ...fields } = isJsonObject(letter) ? letter : {};
+    if (lastAt !== null && typeof lastAt !== "string") throw new HttpError(400, `"last_at" must be a text or null\n`);
+    return { id: textIn(fields, "id"), lastAt };
+  });
+}

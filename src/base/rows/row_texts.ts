@@ -1,0 +1,23 @@
+/** Formats fields of rows for people. Pure. */
+import { formatPassedTime } from "../support/duration.ts";
+import type { TopicListRow } from "./topic_row.ts";
+
+/** Returns the time that has passed since an instant, as `12 m`; `-` if the instant is unknown. */
+export function passedTimeText(since: string | null, nowMs: number): string {
+  return since === null ? "-" : formatPassedTime(Math.max(0, nowMs - Date.parse(since)));
+}
+
+/** Returns an instant to the second; empty if it is unknown. */
+export function secondText(instant: string | null): string {
+  return instant === null ? "" : instant.replace(/\.\d+Z$/, "Z");
+}
+
+/** Returns the session id as ZooKeeper's own tools write it; empty if there is none. */
+export function sessionIdText(sessionId: string | null): string {
+  return sessionId === null || sessionId === "0" ? "" : `0x${BigInt.asUintN(64, BigInt(sessionId)).toString(16)}`;
+}
+
+/** Returns the state of a topic, or that it cannot be reached at the moment. */
+export function topicStateText({ state, there, served }: Pick<TopicListRow, "state" | "there" | "served">): string {
+  return served ? state : there ? "unserved" : "offline";
+}

@@ -1,0 +1,157 @@
+/** Reads the holders and waiters of a lock, an election, a barrier or a gate, as rows. */
+import {
+  type HolderRow,
+  type ObjectDetails,
+  type ObjectKind,
+  objectKinds,
+  type ObjectRow,
+  type WaiterRow,
+} from "../../base/rows/object_row.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { isInCurrentBarrierGeneration, parseParticipantNodes } from "../barrier/barrier_state.ts";
+import { type ParticipantStatus, readBarrierView, readParticipantStatuses } from "../barrier/barrier_view.ts";
+import { coordinationObjectPath, electionPath, lockPath } from "../nodes/node_paths.ts";
+import type { InteropRecipe } from "../nodes/interop_node_names.ts";
+import { readInteropLockStatus } from "../interop/interop_status.ts";
+import { parseHolderNodeInfo } from "../nodes/holder_info.ts";
+import { participantRow } from "../nodes/participant_row.ts";
+import { type LockHolderStatus, lockStatus, type LockWaiterStatus } from "../lock/lock_status.ts";
+import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../nodes/node_requests.ts";
+import { objectKey } from "../../base/rows/row_kinds.ts";
+import type { ObjectsInUse } from "./list_in_use.ts";
+
+export interface ObjectDetailsOptions {
+  readonly kind: ObjectKind;
+  readonly name: string;
+  readonly root?: string;
+  /** The name is the path of a lock of this recipe. */
+  readonly recipe?: InteropRecipe | undefined;
+}
+
+/**
+ * An object that does not exist has neither holders nor waiters. Reads again if the connection is lost. Throws CONFIG
+ * for a lock of another recipe.
+ */
+export async function readObjectDetails(zk: ZooKeeper, options: ObjectDetailsOptions): Promise<ObjectDetails> {
+  const { kind, name, root, recipe } = options;
+  return await readTwiceAtMost(zk, () => {
+    if (recipe === undefined && kind === "barrier") return barrierDetails(zk, name, root);
+    if (recipe === undefined && kind === "gate") return gateDetails(zk, name, root);
+    return queueDetails(zk, options);
+  });
+}
+
+async function queueDetails(zk: ZooKeeper, { kind, name, root, recipe }: ObjectDetailsOptions): Promise<ObjectDetails> {
+  const status = recipe !== undefined
+    ? await readInteropLockStatus(zk, name, { recipe, refusesOthers: true })
+    : await lockStatus(zk, name, { path: kind === "election" ? electionPath(name, root) : lockPath(name, root) });
+  const { path, limit, holders, waiters } = status;
+  return {
+    kind: recipe === undefined ? kind : "lock",
+    name,
+    path,
+    limit,
+    holders: holders.map(lockHolderRow),
+    waiters: waiters.map((waiter) => ({
+      ...lockWaiterRow(waiter),
+      ...(recipe === undefined ? {} : { priority: null }),
+    })),
+  };
+}
+
+export function lockHolderRow(holder: LockHolderStatus): HolderRow {
+  const { holderId: id, slot, fencingToken } = holder;
+  return { ...participantRow({ ...holder, id }), slot, rank: null, fencing_token: String(fencingToken) };
+}
+
+export function lockWaiterRow(waiter: LockWaiterStatus): WaiterRow {
+  const { holderId: id, place, priority } = waiter;
+  return { ...participantRow({ ...waiter, id }), place, priority };
+}
+
+async function barrierDetails(zk: ZooKeeper, name: string, root: string | undefined): Promise<ObjectDetails> {
+  const path = coordinationObjectPath("barriers", name, root);
+  const view = await readAfterSync(zk, path, () => readBarrierView(zk, path));
+  const participants = await readParticipantStatuses(zk, path, parseParticipantNodes(view?.children ?? []));
+  const { started = null } = view?.state ?? {};
+  const isWaiting = ({ node }: ParticipantStatus) => view !== null && isInCurrentBarrierGeneration(view.state, node);
+  const common = (status: ParticipantStatus) => participantRow({ ...status, id: status.node.guid, mode: null });
+  const rankOf = ({ node }: ParticipantStatus) => {
+    const rank = started?.members.indexOf(node.guid) ?? -1;
+    return rank === -1 ? null : rank;
+  };
+  const inside = participants.filter((participant) => !isWaiting(participant)).map((participant) => ({
+    ...common(participant),
+    slot: null,
+    rank: rankOf(participant),
+    fencing_token: started?.token.toString() ?? null,
+  }));
+  const waiting = participants.filter(isWaiting);
+  return {
+    kind: "barrier",
+    name,
+    path,
+    limit: waiting[0]?.node.parties ?? null,
+    holders: inside.sort((left, right) => (left.rank ?? Infinity) - (right.rank ?? Infinity)),
+    waiters: waiting.map((participant, index) => ({ ...common(participant), place: index + 1, priority: null })),
+  };
+}
+
+async function gateDetails(zk: ZooKeeper, name: string, root: string | undefined): Promise<ObjectDetails> {
+  const gate = coordinationObjectPath("gates", name, root);
+  const found = await readAfterSync(zk, gate, () => nullIfNoNode(zk.getData(gate)));
+  const closer = (data: Uint8Array): HolderRow => ({
+    ...participantRow({ ...parseHolderNodeInfo(data), id: null, mode: null, sessionId: null }),
+    slot: null,
+    rank: null,
+    fencing_token: null,
+  });
+  const holders = found === null ? [] : [closer(found.data)];
+  return { kind: "gate", name, path: gate, limit: null, holders, waiters: [] };
+}
+
+/** Returns the kinds of objects that are in use under a name. */
+export async function findObjectKinds(zk: ZooKeeper, name: string, root?: string): Promise<readonly ObjectKind[]> {
+  const paths: Record<ObjectKind, readonly string[]> = {
+    lock: nodesInUse(lockPath(name, root)),
+    election: nodesInUse(electionPath(name, root)),
+    barrier: [coordinationObjectPath("barriers", name, root)],
+    gate: [coordinationObjectPath("gates", name, root)],
+  };
+  const found = await Promise.all(objectKinds.map(async (kind) => {
+    const stats = await Promise.all(paths[kind].map((path) => hiddenIfNoAuth(zk.exists(path))));
+    return stats.some((stat) => stat !== null && stat !== "hidden" && (kind === "gate" || stat.numChildren > 0));
+  }));
+  return objectKinds.filter((_, index) => found[index]);
+}
+
+const nodesInUse = ({ holders, queue }: { holders: string; queue: string }) => [holders, queue];
+
+/** The number of locks that are read at the same time. */
+const batchSize = 50;
+
+interface ReadDetailsOptions {
+  readonly root: string;
+  /** The maximum number of objects to read, those with the longest queues; the others have no details. */
+  readonly max: number;
+}
+
+/** Returns the details by `objectKey` of what is in use and not hidden by an ACL. The jobs of a pool are locks. */
+export async function readDetailsInUse(
+  zk: ZooKeeper,
+  found: ObjectsInUse,
+  { root, max }: ReadDetailsOptions,
+): Promise<ReadonlyMap<string, ObjectDetails>> {
+  const wanted = objectKinds.flatMap((kind) => found[kind].filter(isVisible).map((one) => ({ ...one, kind })));
+  const longest = wanted.length <= max
+    ? wanted
+    : wanted.sort((a, b) => (b.waiters ?? 0) - (a.waiters ?? 0)).slice(0, max);
+  const read = await mapInBatches(
+    longest,
+    batchSize,
+    ({ kind, name }) => hiddenIfNoAuth(readObjectDetails(zk, { kind, name, root })),
+  );
+  return new Map(read.filter((one) => one !== "hidden").map((one) => [objectKey(one.kind, one.name), one]));
+}
+
+const isVisible = ({ holders, waiters }: ObjectRow) => (holders ?? 0) + (waiters ?? 0) > 0;

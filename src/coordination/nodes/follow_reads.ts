@@ -1,0 +1,91 @@
+/** Follows what a function reads: again after each change, and from time to time in case a watch was lost. */
+import type { NodeReadOptions, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { resultWithin, sleep } from "../../base/support/deadline.ts";
+import { readNodesOnChange } from "./read_nodes_on_change.ts";
+import { isServerRefusal, nullIfNoNode } from "./node_requests.ts";
+import { replaceZooKeeperCalls } from "./replaced_calls.ts";
+
+interface FollowReadsOptions {
+  /** Ends the iteration. */
+  readonly signal: AbortSignal;
+  readonly clock?: Clock;
+  /** The maximum time between two reads, in milliseconds. */
+  readonly everyMs?: number;
+}
+
+/** Milliseconds from a change to the next read: changes that come together are read together. */
+const gatherMs = 50;
+const readShareMax = 0.25;
+const restMsMax = 10_000;
+const everyMsDefault = 5000;
+
+/**
+ * Returns the rest after a read that took `tookMs`, both in milliseconds: reading takes at most a quarter of the time,
+ * unless a read takes very long. Pure.
+ */
+export const restMsAfterNodeRead = (tookMs: number): number => Math.min(restMsMax, tookMs * (1 / readShareMax - 1));
+
+/**
+ * Yields the first value, and one after each read. Ends with the signal; throws when the session ends, and a refusal of
+ * the server.
+ */
+export function followNodeReads<T>(
+  zk: ZooKeeper,
+  read: (zk: ZooKeeper) => Promise<T>,
+  { signal, clock = systemClock(), everyMs = everyMsDefault }: FollowReadsOptions,
+): AsyncGenerator<T, void, void> {
+  let reader: ZooKeeper | null = null;
+  return readNodesOnChange(zk, (wake) => read(reader ??= watchReads(zk, wake)), {
+    signal,
+    clock,
+    async pause(event, tookMs) {
+      await resultWithin(clock, everyMs, event.wait());
+      await sleep(clock, Math.max(gatherMs, restMsAfterNodeRead(tookMs)), signal).catch(() => {});
+    },
+  });
+}
+
+/** The maximum number of watched nodes: each costs memory on the server. Others are read again to find changes. */
+const watchesMax = 2000;
+
+/**
+ * Returns a client whose reads call `onChange` when a node that was read changes, is created or is deleted. `exists`
+ * reports changes of the number of children, not of the data: it counts holders and waiters.
+ */
+function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
+  const watched = new Set<string>();
+  const watch = ({ path }: WatchEvent): void => { // the same function for every watch: the client keeps a set of them
+    watched.delete(path);
+    onChange();
+  };
+  const canWatch = (path: string) => watched.has(path) || (watched.size < watchesMax && watched.add(path).has(path));
+  const options = (path: string, given: NodeReadOptions = {}): NodeReadOptions =>
+    canWatch(path) ? { ...given, watch } : given;
+  const countChildren = async (path: string, given?: NodeReadOptions): Promise<Stat | null> => {
+    if (!canWatch(path)) return await zk.exists(path, given);
+    try {
+      const list = await nullIfNoNode(zk.getChildren(path, { ...given, watch }));
+      return list?.stat ?? await zk.exists(path, { ...given, watch });
+    } catch (thrown) {
+      if (!isServerRefusal(thrown, "NOAUTH")) throw thrown;
+      return await zk.exists(path, given);
+    }
+  };
+  /** A missing node has neither data nor children to watch, but its creation can be watched. */
+  const watchMissing = async <T>(path: string, reading: Promise<T>): Promise<T> => {
+    try {
+      return await reading;
+    } catch (thrown) {
+      if (!isServerRefusal(thrown, "NONODE") || !canWatch(path)) throw thrown;
+      if (await zk.exists(path, { watch }) !== null) onChange(); // created meanwhile
+      throw thrown;
+    }
+  };
+  const reads: Partial<ZooKeeper> = {
+    exists: countChildren,
+    getData: (path, given) => watchMissing(path, zk.getData(path, options(path, given))),
+    getChildren: (path, given) => watchMissing(path, zk.getChildren(path, options(path, given))),
+  };
+  return replaceZooKeeperCalls(zk, reads);
+}

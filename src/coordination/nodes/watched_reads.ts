@@ -1,0 +1,146 @@
+/**
+ * A client that requests a node again only after a change of it was reported. Owns what was read and, unless its owner
+ * reports the changes, one watch for each node that exists. A reader uses it for as long as it follows the same few
+ * nodes.
+ */
+import type { NodeData, Stat, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { isServerRefusal } from "./node_requests.ts";
+import { replaceZooKeeperCalls } from "./replaced_calls.ts";
+
+interface WatchedReadsOptions {
+  /**
+   * False: only lists are watched, and data is kept until `forget`. That halves the events of nodes that are created
+   * and deleted, and hardly ever written.
+   */
+  readonly watchesData?: boolean;
+  /** True: the owner calls `report` for each change, and no watch is set. */
+  readonly isReported?: boolean;
+}
+
+interface ChildList {
+  readonly children: string[];
+  readonly stat: Stat;
+}
+
+export class WatchedNodeReads {
+  /** The same client, but `getData` and `getChildren` are answered from what was read, and `sync` does nothing. */
+  readonly client: ZooKeeper;
+  readonly #zk: ZooKeeper;
+  readonly #onChange: Watcher;
+  readonly #isReported: boolean;
+  /** Answers by kind and path; a request that is in flight, too. */
+  readonly #read = new Map<string, Promise<unknown>>();
+  /** Lists that reports keep up to date. The stat is that of their reading. */
+  readonly #lists = new Map<string, { readonly names: Set<string>; readonly stat: Stat }>();
+  /** Nodes that do not exist, while the list of their parent is watched, or changes are reported. */
+  readonly #missing = new Map<string, Promise<unknown>>();
+  /** The same function for each read of a node: the client keeps a set of them. */
+  readonly #watchers = new Map<string, Watcher>();
+  #connections: number;
+
+  /** `onChange`: called for each change of a node that was read, unless its owner reports the changes. */
+  constructor(zk: ZooKeeper, onChange: Watcher, { watchesData = true, isReported = false }: WatchedReadsOptions = {}) {
+    this.#isReported = isReported;
+    this.#zk = zk;
+    this.#onChange = onChange;
+    this.#connections = zk.session.connections;
+    const reads: Partial<ZooKeeper> = {
+      getData: (path, options) =>
+        this.#answer<NodeData>(
+          `data ${path}`,
+          path,
+          (watch) => zk.getData(path, watchesData ? { ...options, ...watch } : options),
+        ),
+      getChildren: (path, options) => this.#children(path, (watch) => zk.getChildren(path, { ...options, ...watch })),
+      sync: () => Promise.resolve(),
+    };
+    this.client = replaceZooKeeperCalls(zk, reads);
+  }
+
+  /** Reads everything again, in case a report was lost. */
+  forget(): void {
+    this.#read.clear();
+    this.#lists.clear();
+    this.#missing.clear();
+  }
+
+  /** A node was created, deleted or written. A request in flight may not have seen that: its answer is not kept. */
+  report({ type, path }: WatchEvent): void {
+    this.#forgetNode(`data ${path}`);
+    if (type === "dataChanged") return;
+    this.#forgetNode(`children ${path}`);
+    const slash = path.lastIndexOf("/");
+    const key = `children ${path.slice(0, slash)}`;
+    const list = this.#lists.get(key);
+    if (list === undefined) this.#forgetNode(key);
+    else if (type === "created") list.names.add(path.slice(slash + 1));
+    else list.names.delete(path.slice(slash + 1));
+  }
+
+  #forgetNode(key: string): void {
+    this.#read.delete(key);
+    this.#lists.delete(key);
+    this.#missing.delete(key);
+  }
+
+  #children(
+    path: string,
+    read: (options: { readonly watch?: Watcher }) => Promise<ChildList>,
+  ): Promise<ChildList> {
+    const key = `children ${path}`;
+    this.#forgetAfterReconnect();
+    const list = this.#lists.get(key);
+    if (list !== undefined) return Promise.resolve({ children: [...list.names], stat: list.stat });
+    const answer = this.#answer(key, path, read);
+    if (this.#isReported) {
+      answer.then(({ children, stat }) => {
+        if (this.#read.get(key) === answer) this.#lists.set(key, { names: new Set(children), stat });
+      }, () => {});
+    }
+    return answer;
+  }
+
+  #forgetAfterReconnect(): void {
+    const { connections } = this.#zk.session;
+    // A watch that the client has set again after a reconnect is not reliable.
+    if (connections !== this.#connections) this.forget();
+    this.#connections = connections;
+  }
+
+  #answer<T>(key: string, path: string, read: (options: { readonly watch?: Watcher }) => Promise<T>): Promise<T> {
+    this.#forgetAfterReconnect();
+    const known = (this.#read.get(key) ?? this.#missing.get(key)) as Promise<T> | undefined;
+    if (known !== undefined) return known;
+    const answer = read(this.#isReported ? {} : { watch: this.#watcherOf(key) });
+    this.#read.set(key, answer);
+    answer.catch((thrown) => this.#refused(key, path, answer, thrown));
+    return answer;
+  }
+
+  #refused(key: string, path: string, answer: Promise<unknown>, thrown: unknown): void {
+    if (this.#read.get(key) !== answer) return; // a change was reported meanwhile
+    this.#drop(key);
+    this.#watchers.delete(key);
+    const parent = `children ${path.slice(0, path.lastIndexOf("/"))}`;
+    const isFollowed = this.#isReported || this.#read.has(parent);
+    if (isServerRefusal(thrown, "NONODE") && isFollowed) this.#missing.set(key, answer);
+  }
+
+  #watcherOf(key: string): Watcher {
+    const known = this.#watchers.get(key);
+    if (known !== undefined) return known;
+    const watcher = (event: WatchEvent) => {
+      this.#watchers.delete(key);
+      this.#drop(key);
+      this.#onChange(event);
+    };
+    this.#watchers.set(key, watcher);
+    return watcher;
+  }
+
+  /** A missing node may exist when the list of its parent is no longer watched. */
+  #drop(key: string): void {
+    this.#read.delete(key);
+    if (!this.#isReported && key.startsWith("children ")) this.#missing.clear();
+  }
+}

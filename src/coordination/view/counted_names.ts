@@ -1,0 +1,73 @@
+/**
+ * Chooses which names get counters of their own in the metrics; all other names share the counters of `_other`. Those
+ * must not decrease while this process runs: Prometheus would take a decrease for a restart and add the whole count
+ * again. So a name stays in its group, and the counts of a deleted history stay in `_other`.
+ */
+import { addHistoryCounters, type HistoryCounters, noHistoryCounters } from "../history/history_counters.ts";
+import type { HistoryKind } from "../history/history_log.ts";
+import { historyResults } from "../history/history_record.ts";
+import type { CountedHistory } from "../history/list_histories.ts";
+
+/** The label of all names above the limit. A lock that really has this name is counted with them. */
+export const otherNamesLabel = "_other";
+
+/** All histories that count under one name: those of a pool include its items. */
+type Counted = readonly CountedHistory[];
+
+interface KindNames {
+  readonly own: Set<string>;
+  readonly others: Map<string, Counted>;
+  /** The summed counters of names in `others` that no longer exist, or null. */
+  gone: CountedHistory | null;
+}
+
+export class CountedMetricNames {
+  readonly #namesMax: number;
+  readonly #kinds = new Map<HistoryKind, KindNames>();
+
+  /** `namesMax`: the most names of each kind that get counters of their own. */
+  constructor(namesMax: number) {
+    this.#namesMax = namesMax;
+  }
+
+  /**
+   * Returns the histories of a reading by label. Among new names, those with the most ended holds get their own label.
+   */
+  group(kind: HistoryKind, histories: Counted): ReadonlyMap<string, Counted> {
+    const names = this.#kinds.get(kind) ?? { own: new Set(), others: new Map(), gone: null };
+    this.#kinds.set(kind, names);
+    const { own, others } = names;
+    const byName = Map.groupBy(histories, ({ name }) => name);
+    for (const name of own) if (!byName.has(name)) own.delete(name);
+    for (const [name, before] of others) {
+      const now = byName.get(name);
+      if (now === undefined) others.delete(name);
+      if (now === undefined || endsOf(now) < endsOf(before)) names.gone = before.reduce(sumOf, names.gone);
+    }
+    const fresh = [...byName].filter(([name]) => !own.has(name) && !others.has(name))
+      .sort(([one, more], [other, less]) => endsOf(less) - endsOf(more) || (one < other ? -1 : 1));
+    for (const [name, all] of fresh) {
+      if (name === otherNamesLabel || own.size >= this.#namesMax) others.set(name, all);
+      else own.add(name);
+    }
+    for (const name of others.keys()) others.set(name, byName.get(name) ?? []);
+    const rest = [...[...others.values()].flat(), ...names.gone === null ? [] : [names.gone]];
+    const grouped = [...byName].filter(([name]) => own.has(name));
+    return new Map<string, Counted>(rest.length === 0 ? grouped : [...grouped, [otherNamesLabel, rest]]);
+  }
+}
+
+function endsOf(all: Counted): number {
+  const ends = (counters: HistoryCounters) => historyResults.reduce((sum, one) => sum + counters.results[one], 0);
+  return all.reduce((sum, { counters, refusals }) => sum + ends(counters) + (refusals?.count ?? 0), 0);
+}
+
+function sumOf(before: CountedHistory | null, { kind, counters, refusals }: CountedHistory): CountedHistory {
+  const count = (before?.refusals?.count ?? 0) + (refusals?.count ?? 0);
+  return {
+    kind,
+    name: otherNamesLabel,
+    counters: addHistoryCounters(before?.counters ?? noHistoryCounters, counters),
+    refusals: { count, lastMs: 0, host: "", pid: 0, user: "" },
+  };
+}

@@ -1,0 +1,67 @@
+/** Reads what is in use below a root as rows. */
+import type { ObjectRow } from "../../base/rows/object_row.ts";
+import type { RowKind, RowReading } from "../../base/rows/row_kinds.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { type KindInUse, kindsInUse, listObjectsInUse } from "../admin/list_in_use.ts";
+import { listInteropQueues } from "../admin/list_interop.ts";
+import { readDetailsInUse } from "../admin/object_details.ts";
+import { interopNodeNaming, type InteropRecipe } from "../nodes/interop_node_names.ts";
+import { readPoolRows } from "./pool_rows.ts";
+import { listScheduleRows } from "./schedule_rows.ts";
+
+/** Also returns true if an ACL hides the numbers. */
+const isInUse = ({ holders, waiters }: ObjectRow) => holders !== 0 || waiters !== 0;
+
+interface ReadRowsOptions {
+  readonly root: string;
+  readonly kinds: readonly RowKind[];
+  /** Also return unused objects. */
+  readonly all: boolean;
+  /** Also return the holders and waiters of what is in use. */
+  readonly long: boolean;
+}
+
+/** Leaves out kinds that are not coordination's. */
+export async function readRows(zk: ZooKeeper, { root, kinds, all, long }: ReadRowsOptions): Promise<RowReading> {
+  const objectKinds = kindsInUse.filter((kind) => kinds.includes(kind));
+  const [existing, schedules] = await Promise.all([
+    listObjectsInUse(zk, { root, kinds: objectKinds }),
+    kinds.includes("schedule") ? listScheduleRows(zk, root) : undefined,
+  ]);
+  const count = (of: (kind: KindInUse) => readonly ObjectRow[]) => objectKinds.flatMap(of).length;
+  const shown = (kind: KindInUse) => existing[kind].filter((one) => all || isInUse(one));
+  const found = {
+    lock: shown("lock"),
+    election: shown("election"),
+    barrier: shown("barrier"),
+    gate: shown("gate"),
+    pool: shown("pool"),
+  };
+  const [pool, details] = await Promise.all([
+    readPoolRows(zk, found.pool, root),
+    long ? readDetailsInUse(zk, found, { root, max: Infinity }) : undefined,
+  ]);
+  return {
+    rows: {
+      ...Object.fromEntries(objectKinds.map((kind) => [kind, found[kind]])),
+      ...(objectKinds.includes("pool") ? { pool } : {}),
+      ...(schedules === undefined ? {} : { schedule: schedules }),
+    },
+    unused: count((kind) => existing[kind]) - count((kind) => found[kind]),
+    ...(details === undefined ? {} : { details }),
+  };
+}
+
+/** Reads the locks of Curator or kazoo programs at or below a path. */
+export async function readInteropRows(
+  zk: ZooKeeper,
+  { path, recipe, all }: { readonly path: string; readonly recipe: InteropRecipe; readonly all: boolean },
+): Promise<RowReading> {
+  const found = await listInteropQueues(zk, path, recipe);
+  return {
+    rows: { lock: (found ?? []).filter((one) => all || isInUse(one)) },
+    empty: found === null
+      ? `node "${path}" does not exist`
+      : `no lock of ${interopNodeNaming(recipe).title} is in use below "${path}"`,
+  };
+}

@@ -1,0 +1,42 @@
+/** Makes rows of topics, their subscribers, and servers. */
+import type { ServerDetails, ServerRow, TopicDetailsRow, TopicListRow } from "../../base/rows/topic_row.ts";
+import type { ServerOverview } from "../admin/server_overview.ts";
+import type { TopicDetails } from "../store/operations/topic_details.ts";
+
+/** Returns the topics of all servers, sorted by name. */
+export function topicRows(servers: readonly ServerOverview[]): TopicListRow[] {
+  const rows = servers.flatMap(({ id: server, endpoint, isAvailable: there, topics }) =>
+    topics.map(({ topic, node: { epoch, state } }): TopicListRow => {
+      return { topic, server, there, served: endpoint !== null, epoch, state };
+    })
+  );
+  return rows.sort((a, b) => a.topic < b.topic ? -1 : 1);
+}
+
+export function serverRow({ id: server, endpoint, isDraining: draining, store, topics }: ServerOverview): ServerRow {
+  return { server, endpoint, store, draining, topic_count: topics.length };
+}
+
+export function serverDetails(overview: ServerOverview): ServerDetails {
+  const topics = overview.topics.map(({ topic, node: { epoch, state } }) => ({ topic, epoch, state }));
+  return { ...serverRow(overview), topics };
+}
+
+export function topicDetailsRow(topic: string, server: string, details: TopicDetails): TopicDetailsRow {
+  return {
+    topic,
+    server,
+    epoch: details.epoch,
+    first: String(details.first),
+    end: String(details.end),
+    bytes: details.bytes,
+    clients: details.clients,
+    plain_clients: details.plainClients,
+    max_clients: details.clientsMax,
+    subscriber_count: details.subscribers,
+    subscribers: details.slowest.map(({ client, position, pending }) => {
+      return { client, position: String(position), pending };
+    }),
+    damage: details.damage,
+  };
+}

@@ -1,0 +1,23 @@
+/** Makes rows of message stores. */
+import type { StoreRow } from "../../base/rows/store_row.ts";
+import { instantOrNull } from "../dead_letters/dead_letter_record.ts";
+import type { StoreLocation } from "../queue/open_retry_store.ts";
+import type { CommandStore } from "../queue/store_methods.ts";
+
+export async function readStoreRow(store: CommandStore, { name, where }: StoreLocation): Promise<StoreRow> {
+  const totals = await store.read("totals");
+  const paused = await store.read("isPaused");
+  const { oldestMs, nextMs } = await store.read("waitingTimes");
+  const backlog = await store.read("deadLetterBacklog");
+  const { usedBytes, freeBytes } = await store.read("disk");
+  return {
+    name,
+    folder: where,
+    paused,
+    states: { ...totals },
+    oldest: instantOrNull(oldestMs),
+    next: instantOrNull(nextMs),
+    dead_letters: { pending: backlog.count, error: backlog.error },
+    disk: { used_bytes: usedBytes, free_bytes: freeBytes },
+  };
+}
