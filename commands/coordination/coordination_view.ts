@@ -1,6 +1,5 @@
 /** The rows of locks, elections, barriers, gates, pools and schedules. */
 import type { ProcessKind } from "../../src/base/rows/process_row.ts";
-import { rowKinds } from "../../src/base/rows/row_kinds.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { keeperSettings } from "../../src/coordination/settings/command_settings.ts";
 import { defineView, type RowSource, type ViewCall, withoutFlag } from "../product.ts";
@@ -19,7 +18,7 @@ export const coordinationView = defineView({
   pageSettings: {},
   processes: [keeperProcess],
   metricsAddresses: ({ keeperMetricsListen }) => [keeperMetricsListen],
-  open: ({ values: { root } }: ViewCall<typeof settings>) => openRows(root),
+  open: ({ values: { root } }: ViewCall<typeof settings>) => Promise.resolve(rowsBelow(root)),
   async page({ values: { root } }) {
     return (await import("./lock_page_requests.ts")).coordinationRequests(root);
   },
@@ -32,21 +31,24 @@ export const coordinationView = defineView({
   },
 });
 
-/** Loads the readers of the present, but not those of the page. */
-async function openRows(root: string): Promise<RowSource> {
-  const { findObjectKinds, readObjectDetails } = await import("../../src/coordination/admin/object_details.ts");
-  const { readInteropRows, readRows } = await import("../../src/coordination/view/read_rows.ts");
-  return {
-    read: (zk, request) =>
-      request.interop === undefined
-        ? readRows(zk, { root, ...request, kinds: rowKinds.filter((kind) => request.kinds.includes(kind)) })
-        : readInteropRows(zk, { ...request.interop, all: request.all }),
-    async *follow(zk, options) {
-      const { followRows } = await import("../../src/coordination/view/followed_rows.ts");
-      yield* followRows(zk, { root, ...options });
-    },
-    details: (zk, object) => readObjectDetails(zk, { root, ...object }),
-    find: (zk, name) => findObjectKinds(zk, name, root),
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  };
-}
+/** Each function loads only the code that it needs. */
+const rowsBelow = (root: string): RowSource => ({
+  async read(zk, { interop, kinds, all, long }) {
+    const { readInteropRows, readRows } = await import("../../src/coordination/view/read_rows.ts");
+    if (interop !== undefined) return await readInteropRows(zk, { ...interop, all });
+    return await readRows(zk, { root, kinds, all, long });
+  },
+  async *follow(zk, options) {
+    const { followRows } = await import("../../src/coordination/view/followed_rows.ts");
+    yield* followRows(zk, { root, ...options });
+  },
+  async details(zk, object) {
+    const { readObjectDetails } = await import("../../src/coordination/admin/object_details.ts");
+    return await readObjectDetails(zk, { root, ...object });
+  },
+  async find(zk, name) {
+    const { findObjectKinds } = await import("../../src/coordination/admin/object_details.ts");
+    return await findObjectKinds(zk, name, root);
+  },
+  [Symbol.asyncDispose]: () => Promise.resolve(),
+});

@@ -2,8 +2,6 @@
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import type { ProcessKind } from "../../src/base/rows/process_row.ts";
 import { pubsubKeySettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
-import { nullIfNoNode } from "../../src/coordination/nodes/node_requests.ts";
-import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { defineView, type RowSource, type ViewCall, withoutFlag } from "../product.ts";
 
 const settings = {
@@ -30,28 +28,20 @@ export const pubsubView = defineView({
   pageSettings: pubsubKeySettings,
   processes,
   metricsAddresses: ({ pubsubMetricsListen }) => [pubsubMetricsListen],
-  open: ({ values: { root } }: ViewCall<typeof settings>) => Promise.resolve(rowsBelow(new PubsubPath(root))),
+  open: ({ values: { root } }: ViewCall<typeof settings>) => Promise.resolve(rowsBelow(root)),
   async page({ values: { root, pubsubKey } }) {
     const { readPubsubServiceSecurity } = await import("./service_security.ts");
     const { pubsubRequests } = await import("./topic_page_requests.ts");
+    const { PubsubPath } = await import("../../src/pubsub/ownership/pubsub_path.ts");
     const socket = readPubsubServiceSecurity({ pubsubKey })?.internalDialOptions;
     return pubsubRequests({ path: new PubsubPath(root), socket });
   },
 });
 
-const rowsBelow = (path: PubsubPath): RowSource => ({
+const rowsBelow = (root: string): RowSource => ({
   async read(zk, { kinds }) {
-    if (await zk.exists(path.base) === null) return { rows: { topic: [], server: [] } };
-    const { readServerOverview } = await import("../../src/pubsub/admin/server_overview.ts");
-    const { serverRow, topicRows } = await import("../../src/pubsub/view/overview_rows.ts");
-    // This list is read only so that a client that caches reads notices a new shard.
-    const [servers] = await Promise.all([readServerOverview(zk, path), nullIfNoNode(zk.getChildren(path.topics))]);
-    return {
-      rows: {
-        ...(kinds.includes("topic") ? { topic: topicRows(servers) } : {}),
-        ...(kinds.includes("server") ? { server: servers.map(serverRow) } : {}),
-      },
-    };
+    const { readOverviewRows } = await import("../../src/pubsub/view/overview_rows.ts");
+    return { rows: await readOverviewRows(zk, root, kinds) };
   },
   [Symbol.asyncDispose]: () => Promise.resolve(),
 });

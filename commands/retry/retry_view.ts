@@ -6,7 +6,7 @@ import {
   retryRedactSettings,
   retryStoreSettings,
 } from "../../src/retry/settings/retry_settings.ts";
-import { FoundStores } from "../../src/retry/view/found_stores.ts";
+import type { FoundStores } from "../../src/retry/view/found_stores.ts";
 import { defineView, type RowSource, type ViewCall, withoutFlag } from "../product.ts";
 
 const settings = {
@@ -27,7 +27,10 @@ export const retryView = defineView({
   pageSettings: retryRedactSettings,
   processes: [retryProcess],
   metricsAddresses: ({ retryMetricsListen }) => [retryMetricsListen],
-  open: (call: ViewCall<typeof settings>) => Promise.resolve(new StoreSource(call)),
+  async open(call: ViewCall<typeof settings>) {
+    const { FoundStores } = await import("../../src/retry/view/found_stores.ts");
+    return storeSource(new FoundStores(call));
+  },
   async page({ values, sources }, source) {
     const { retryRequests } = await import("./store_page_requests.ts");
     const { configuredRedaction } = await import("../../src/retry/dead_letters/redaction.ts");
@@ -35,19 +38,15 @@ export const retryView = defineView({
   },
 });
 
-class StoreSource implements RowSource {
+interface StoreSource extends RowSource {
   readonly stores: FoundStores;
-
-  constructor(call: ViewCall<typeof settings>) {
-    this.stores = new FoundStores(call);
-  }
-
-  async read() {
-    const { rows, problems } = await this.stores.read();
-    return { rows: { store: rows }, problems };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stores[Symbol.asyncDispose]();
-  }
 }
+
+const storeSource = (stores: FoundStores): StoreSource => ({
+  stores,
+  async read() {
+    const { rows, problems } = await stores.read();
+    return { rows: { store: rows }, problems };
+  },
+  [Symbol.asyncDispose]: () => stores[Symbol.asyncDispose](),
+});

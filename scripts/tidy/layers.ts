@@ -234,7 +234,14 @@ const mayImport: Record<string, readonly string[]> = {
     ...ground,
   ],
 
-  "src/pubsub/view": ["src/pubsub/admin", "src/pubsub/store/operations", "src/base/rows"],
+  "src/pubsub/view": [
+    "src/pubsub/admin",
+    "src/pubsub/ownership",
+    "src/pubsub/store/operations",
+    "src/coordination/nodes",
+    "src/protocols/zookeeper",
+    "src/base/rows",
+  ],
 
   "src/retry": ground,
   "src/retry/settings": ["src/base/config", ...ground],

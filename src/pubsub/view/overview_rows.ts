@@ -1,7 +1,29 @@
 /** Makes rows of topics, their subscribers, and servers. */
 import type { ServerDetails, ServerRow, TopicDetailsRow, TopicListRow } from "../../base/rows/topic_row.ts";
-import type { ServerOverview } from "../admin/server_overview.ts";
+import type { RowKind, RowReading } from "../../base/rows/row_kinds.ts";
+import { nullIfNoNode } from "../../coordination/nodes/node_requests.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { readServerOverview, type ServerOverview } from "../admin/server_overview.ts";
+import { PubsubPath } from "../ownership/pubsub_path.ts";
 import type { TopicDetails } from "../store/operations/topic_details.ts";
+
+/** Reads the topics and servers below a root; a kind that is not wanted is missing. */
+export async function readOverviewRows(
+  zk: ZooKeeper,
+  root: string,
+  kinds: readonly RowKind[],
+): Promise<Pick<RowReading["rows"], "topic" | "server">> {
+  const path = new PubsubPath(root);
+  const isUsed = await zk.exists(path.base) !== null;
+  // The list of shards is read only so that a client that caches reads notices a new one.
+  const [servers] = isUsed
+    ? await Promise.all([readServerOverview(zk, path), nullIfNoNode(zk.getChildren(path.topics))])
+    : [[]];
+  return {
+    ...(kinds.includes("topic") ? { topic: topicRows(servers) } : {}),
+    ...(kinds.includes("server") ? { server: servers.map(serverRow) } : {}),
+  };
+}
 
 /** Returns the topics of all servers, sorted by name. */
 export function topicRows(servers: readonly ServerOverview[]): TopicListRow[] {

@@ -79,7 +79,8 @@ async function storesOf(call: StoresCall): Promise<StoreLocation[]> {
     const configured = readStoreLocation(values, sources);
     if (configured.folder === null) return [configured];
     const parent = dirname(configured.folder);
-    const names = values.retryStore === undefined ? foldersIn(parent) : [basename(configured.folder)];
+    const beside = values.retryStore === undefined ? foldersIn(parent) : [basename(configured.folder)];
+    const names = beside.filter((name) => existsSync(join(parent, name)));
     if (names.length === 0) return [];
     const { databaseName } = await import("../queue/sqlite/retry_database.ts");
     return names.map((name) => ({ name, folder: join(parent, name) }))
