@@ -3,6 +3,7 @@ import { printJson } from "../../../src/base/terminal/io.ts";
 import { type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { lockHoldStartMs } from "../../../src/coordination/history/busy_notice.ts";
+import { lockHolderRow, lockWaiterRow } from "../../../src/coordination/admin/object_details.ts";
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
 import { parseContenderNode, parseHolderNode } from "../../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
@@ -67,7 +68,7 @@ export const explainCommand = defineCommand({
 
 async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<ExplainedLockFacts> {
   const status = await lockStatus(zk, name, { root });
-  const sinceMs = await readTimes(zk, name, root);
+  const starts = await readTimes(zk, name, root);
   const [history, schedules] = await Promise.all([
     readHistoryReport(zk, name, { kind: "lock", root }),
     readTickSchedules(zk, name, root),
@@ -78,13 +79,13 @@ async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<Exp
     limit: status.limit,
     history,
     schedules,
-    holders: status.holders.map((one) => ({ ...one, sinceMs: sinceMs.get(`h ${one.holderId}`) ?? null })),
-    waiters: status.waiters.map((one) => ({ ...one, sinceMs: sinceMs.get(`q ${one.holderId}`) ?? null })),
+    holders: status.holders.map(lockHolderRow).map((one) => ({ ...one, since: starts.get(`h ${one.id}`) ?? null })),
+    waiters: status.waiters.map(lockWaiterRow).map((one) => ({ ...one, since: starts.get(`q ${one.id}`) ?? null })),
   };
 }
 
 /** Returns when each hold and each wait began, on the servers' clock. The key is `h` or `q` and the id. */
-async function readTimes(zk: ZooKeeper, name: string, root: string): Promise<ReadonlyMap<string, number>> {
+async function readTimes(zk: ZooKeeper, name: string, root: string): Promise<ReadonlyMap<string, string>> {
   const path = lockPath(name, root);
   const holders = (await readChildNames(zk, path.holders)).map(parseHolderNode).filter((node) => node !== null);
   const contenders = (await readChildNames(zk, path.queue)).map(parseContenderNode).filter((node) => node !== null);
@@ -93,7 +94,7 @@ async function readTimes(zk: ZooKeeper, name: string, root: string): Promise<Rea
     readExistingNodes(zk, path.queue, contenders),
   ]);
   return new Map([
-    ...held.map((read): [string, number] => [`h ${read.node.guid}`, lockHoldStartMs(read)]),
-    ...queued.map(({ node, stat }): [string, number] => [`q ${node.guid}`, Number(stat.ctime)]),
+    ...held.map((read): [string, string] => [`h ${read.node.guid}`, formatIsoTime(lockHoldStartMs(read))]),
+    ...queued.map(({ node, stat }): [string, string] => [`q ${node.guid}`, formatIsoTime(Number(stat.ctime))]),
   ]);
 }

@@ -1,30 +1,13 @@
 /** Explains the state of a lock: what happened, why calls wait, and what the servers cannot tell. Pure. */
+import type { HolderRow, WaiterRow } from "../../../src/base/rows/object_row.ts";
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
-import type { HolderRevocation } from "../../../src/coordination/nodes/holder_info.ts";
 import { tickOverdueAfterMs, type TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { printable } from "../../../src/base/support/text.ts";
 import { formatUtcMinute, trimIsoToSecond } from "./history_view.ts";
 
-export interface ExplainedHolder {
-  readonly host: string;
-  readonly pid: number;
-  /** The value of --reason. */
-  readonly reason: string;
-  /** When the hold began, on the servers' clock; null if its node is gone. */
-  readonly sinceMs: number | null;
-  readonly sessionTimeoutMs: number;
-  readonly revoke: HolderRevocation | null;
-}
-
-export interface ExplainedWaiter {
-  readonly host: string;
-  readonly pid: number;
-  /** Place in the queue; 1 is the next holder. */
-  readonly place: number;
-  readonly sinceMs: number | null;
-}
+type ExplainedHolder = Pick<HolderRow, "host" | "pid" | "reason" | "since" | "session_timeout_ms" | "revoke">;
 
 export interface ExplainedLockFacts {
   readonly name: string;
@@ -32,8 +15,9 @@ export interface ExplainedLockFacts {
   readonly nowMs: number;
   /** The number of permits of a semaphore; else null. */
   readonly limit: number | null;
+  /** Holders and waiters since their start on the servers' clock; null if their node is gone. */
   readonly holders: readonly ExplainedHolder[];
-  readonly waiters: readonly ExplainedWaiter[];
+  readonly waiters: readonly Pick<WaiterRow, "host" | "pid" | "place" | "since">[];
   readonly history: Pick<HistoryReport, "records" | "refusals">;
   readonly schedules: readonly TickScheduleReport[];
 }
@@ -76,13 +60,13 @@ function eventsOf(
   return [
     ...records.slice(-recordsShownMax).map(eventOf),
     ...holders.flatMap((holder): LockTimelineEvent[] => {
-      if (holder.sinceMs === null) return [];
+      if (holder.since === null) return [];
       const why = holder.reason === "" ? "" : `, reason "${printable(holder.reason)}"`;
-      return [{ atMs: holder.sinceMs, what: "held", text: `${named(holder)} began to hold it${why}` }];
+      return [{ atMs: Date.parse(holder.since), what: "held", text: `${named(holder)} began to hold it${why}` }];
     }),
     ...waiters.flatMap((waiter): LockTimelineEvent[] =>
-      waiter.sinceMs === null ? [] : [{
-        atMs: waiter.sinceMs,
+      waiter.since === null ? [] : [{
+        atMs: Date.parse(waiter.since),
         what: "waits",
         text: `${named(waiter)} began to wait, now at place ${waiter.place}`,
       }]
@@ -116,7 +100,7 @@ function eventOf(record: HistoryRecord): LockTimelineEvent {
 /** Returns the sentence about the present state. */
 function stateOf(facts: ExplainedLockFacts): string {
   const { name, holders, waiters, nowMs, limit, history: { records } } = facts;
-  const [oldest] = holders.toSorted((left, right) => (left.sinceMs ?? 0) - (right.sinceMs ?? 0));
+  const [oldest] = holders.toSorted((left, right) => startMs(left) - startMs(right));
   if (oldest === undefined) {
     if (waiters.length > 0) {
       return `"${name}" has no holder: the first of ${callers(waiters.length)} is about to get it.`;
@@ -128,10 +112,10 @@ function stateOf(facts: ExplainedLockFacts): string {
   }
   const usually = usualMs(records);
   const usual = usually === null ? "" : `; usually ${formatDuration(usually)}`;
-  const heldMs = oldest.sinceMs === null ? null : Math.max(0, nowMs - oldest.sinceMs);
-  const since = oldest.sinceMs === null || heldMs === null
+  const heldMs = Math.max(0, nowMs - startMs(oldest));
+  const since = oldest.since === null
     ? ""
-    : `, since ${trimIsoToSecond(new Date(oldest.sinceMs).toISOString())}, ${formatDuration(heldMs)}${usual}`;
+    : `, since ${trimIsoToSecond(oldest.since)}, ${formatDuration(heldMs)}${usual}`;
   const who = `${nameOf(oldest)}${since}`;
   const others = holders.length === 1 ? "" : ` and ${holders.length - 1} more`;
   const permits = limit === null || limit === 1 ? "" : `, with ${holders.length} of ${limit} permits`;
@@ -143,9 +127,11 @@ function stateOf(facts: ExplainedLockFacts): string {
   return `${first} ${livenessOf(oldest)}`;
 }
 
-function livenessOf({ revoke, sessionTimeoutMs }: ExplainedHolder): string {
+const startMs = ({ since }: ExplainedHolder) => since === null ? 0 : Date.parse(since);
+
+function livenessOf({ revoke, session_timeout_ms }: ExplainedHolder): string {
   const alive =
-    `The session of the holder is alive: the servers end it ${formatDuration(sessionTimeoutMs)} after they no ` +
+    `The session of the holder is alive: the servers end it ${formatDuration(session_timeout_ms)} after they no ` +
     "longer hear from it.";
   if (revoke === null) return alive;
   const by = revoke.by === "" ? "" : ` by ${printable(revoke.by)}`;

@@ -3,6 +3,7 @@ import { type ExplainedLockFacts, explainLock } from "../../../../../commands/co
 import { emptyHistoryRecord, type HistoryRecord } from "../../../../../src/coordination/history/history_record.ts";
 
 const minuteMs = 60_000;
+const iso = (ms: number) => new Date(ms).toISOString();
 const nowMs = Date.UTC(2026, 10, 23, 5, 10);
 const hold = (more: Partial<HistoryRecord> = {}): HistoryRecord => {
   const beganMs = nowMs - 26 * 60 * minuteMs;
@@ -14,7 +15,14 @@ const facts = (more: Partial<ExplainedLockFacts> = {}): ExplainedLockFacts => ({
   ...more,
 });
 const holder = {
-  ...{ host: "db1", pid: 812, reason: "bulk", sinceMs: nowMs - 130 * minuteMs, sessionTimeoutMs: 10_000, revoke: null },
+  ...{
+    host: "db1",
+    pid: 812,
+    reason: "bulk",
+    since: iso(nowMs - 130 * minuteMs),
+    session_timeout_ms: 10_000,
+    revoke: null,
+  },
 };
 const schedule = {
   ...{ id: "0123456789ab", schedule: "0 * * * *", zone: "UTC", uptoMs: nowMs, isZoneKnown: true, open: null },
@@ -24,7 +32,7 @@ const schedule = {
 test("a lock that waits names its holder, the usual time, those who wait, and what becomes of the next tick", () => {
   const explained = explainLock(facts({
     holders: [holder],
-    waiters: [{ host: "db3", pid: 9, place: 1, sinceMs: nowMs - minuteMs }],
+    waiters: [{ host: "db3", pid: 9, place: 1, since: iso(nowMs - minuteMs) }],
     history: {
       records: [hold(), hold(), hold()],
       refusals: { count: 4, lastMs: nowMs - 2 * minuteMs, host: "db4", pid: 3, user: "root" },
@@ -54,7 +62,7 @@ test("a holder that was asked to stop, permits, and an overdue tick are told", (
   const revoke = { by: "root@db9", reason: "deploy" };
   const { sentence, unknown } = explainLock(facts({
     limit: 2,
-    holders: [{ ...holder, revoke }, { ...holder, host: "db5", sinceMs: nowMs }],
+    holders: [{ ...holder, revoke }, { ...holder, host: "db5", since: iso(nowMs) }],
     schedules: [{ ...schedule, nextMs: nowMs - 3 * minuteMs }],
   }));
   expect(sentence).toContain(
@@ -82,7 +90,7 @@ test("a free lock tells how its last hold ended; one without records says that i
     ...{ state: "free", events: [], sentence: '"job" is free.' },
     unknown: ["earlier holds: no call has recorded one (--history, or --tick)"],
   });
-  expect(explainLock(facts({ waiters: [{ host: "a", pid: 1, place: 1, sinceMs: 5 }] })).state).toBe("contended");
+  expect(explainLock(facts({ waiters: [{ host: "a", pid: 1, place: 1, since: iso(5) }] })).state).toBe("contended");
 });
 
 test("names of hosts and reasons cannot move the cursor", () => {
