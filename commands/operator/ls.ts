@@ -75,7 +75,8 @@ async function list(call: LsCall & SourcesCall, views: readonly KindsView[]): Pr
   const meter = new RateMeter();
   const read = async (zk: ZooKeeper, { scope }: CoordinationServers): Promise<LsReading> => {
     const reading = await sources.read(zk, request);
-    return { ...reading, scope, rates: meter.measure(reading.rows, Date.now()) };
+    const atMs = Date.now();
+    return { ...reading, scope, atMs, rates: meter.measure(reading.rows, atMs) };
   };
   const place = request.interop?.path ?? root;
   const nothing = `${kind === undefined ? "nothing" : `no ${kind}`} is in use below ${root}`;

@@ -5,7 +5,7 @@ import type { ProcessMetricsRow } from "../../src/base/rows/process_row.ts";
 import { objectKey, type RowKind, rowKinds, type RowReading } from "../../src/base/rows/row_kinds.ts";
 import { serversTable, topicsTable } from "../../src/base/terminal/row_tables.ts";
 import { passedTimeText, secondText, sessionIdText, topicStateText } from "../../src/base/rows/row_texts.ts";
-import type { ScheduleRow } from "../../src/base/rows/schedule_row.ts";
+import { isScheduleOverdue, type ScheduleRow } from "../../src/base/rows/schedule_row.ts";
 import type { StoreRow } from "../../src/base/rows/store_row.ts";
 import { formatPassedTime } from "../../src/base/support/duration.ts";
 import { type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
@@ -13,7 +13,11 @@ import type { RowRates } from "../../src/operator/lists/rates.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
 import type { WithCoordinationScope } from "./who_view.ts";
 
-export type LsReading = WithCoordinationScope<RowReading> & { readonly rates: RowRates };
+export type LsReading = WithCoordinationScope<RowReading> & {
+  /** When it was read, by the wall clock. */
+  readonly atMs: number;
+  readonly rates: RowRates;
+};
 
 export function isEmptyReading({ rows }: LsReading): boolean {
   return rowKinds.every((kind) => (rows[kind] ?? []).length === 0);
@@ -88,7 +92,7 @@ function schedulesTable(schedules: readonly ScheduleRow[], nowMs: number): Table
   return [
     tableHeadCells(["SCHEDULE OF", "TICKS", "NEXT", "STATE"]),
     ...schedules.map((row): TableCell[] => {
-      const state = scheduleState(row);
+      const state = scheduleState(row, nowMs);
       return [
         row.name,
         ticksText(row),
@@ -101,12 +105,13 @@ function schedulesTable(schedules: readonly ScheduleRow[], nowMs: number): Table
 
 const ticksText = ({ schedule, time_zone }: ScheduleRow) => `${schedule} (${time_zone})`;
 
-function scheduleState({ running, overdue }: ScheduleRow): { readonly text: string; readonly isBad: boolean } {
+function scheduleState(row: ScheduleRow, nowMs: number): { readonly text: string; readonly isBad: boolean } {
+  const { running } = row;
   if (running !== null) {
     const where = running.host || "an unknown host";
     return { text: running.lost ? `lost on ${where}` : `runs on ${where}`, isBad: running.lost };
   }
-  return overdue ? { text: "overdue", isBad: true } : { text: "-", isBad: false };
+  return isScheduleOverdue(row, nowMs) ? { text: "overdue", isBad: true } : { text: "-", isBad: false };
 }
 
 function timeUntil(instant: string | null, nowMs: number): string {
@@ -164,7 +169,7 @@ function processCells(
 
 /** Returns a line for each row, by its kind and name. Lines contain no elapsed times. */
 export function lsLines(reading: LsReading): Map<string, string> {
-  const { rows, details } = reading;
+  const { rows, details, atMs } = reading;
   const line = (kind: RowKind, name: string, ...cells: readonly string[]): [string, string] => {
     return [objectKey(kind, name), [kind, name, ...cells.filter((cell) => cell !== "")].join("  ")];
   };
@@ -178,7 +183,7 @@ export function lsLines(reading: LsReading): Map<string, string> {
     }),
     ...(rows.schedule ?? []).map((row) => {
       const next = row.next === null ? "" : `next ${secondText(row.next)}`;
-      return line("schedule", row.name, ticksText(row), next, scheduleState(row).text.replace(/^-$/, ""));
+      return line("schedule", row.name, ticksText(row), next, scheduleState(row, atMs).text.replace(/^-$/, ""));
     }),
     ...(rows.server ?? []).map(({ server, endpoint, draining, topic_count }) =>
       line("server", server, endpoint ?? "offline", draining ? "draining" : "", `topics ${topic_count}`)

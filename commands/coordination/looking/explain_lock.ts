@@ -2,7 +2,8 @@
 import type { HolderRow, WaiterRow } from "../../../src/base/rows/object_row.ts";
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
-import { tickOverdueAfterMs, type TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
+import { tickOverdueAfterMs } from "../../../src/base/rows/schedule_row.ts";
+import type { TickScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { printable } from "../../../src/base/support/text.ts";
 import { formatUtcMinute, trimIsoToSecond } from "./history_view.ts";

@@ -1,4 +1,4 @@
-/** Rows of schedules, and of recorded holds and ticks. JSON prints them as they are. */
+/** Rows of schedules, and of recorded holds and ticks, which JSON prints as they are; and when a tick is overdue. */
 
 export interface ScheduleRow {
   /** Name of the lock. */
@@ -58,4 +58,15 @@ export interface RunRow {
 export interface FollowedScheduleRow extends ScheduleRow {
   /** Newest last. */
   readonly runs: readonly RunRow[];
+}
+
+/**
+ * Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin.
+ * Milliseconds.
+ */
+export const tickOverdueAfterMs = 90_000;
+
+/** Whether the next tick should have begun by now, and no host runs one. `nowMs` is the wall clock. */
+export function isScheduleOverdue({ next, running }: ScheduleRow, nowMs: number): boolean {
+  return (running?.lost ?? true) && next !== null && Date.parse(next) + tickOverdueAfterMs < nowMs;
 }

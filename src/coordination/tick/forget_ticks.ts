@@ -7,7 +7,8 @@ import { createParentNodes } from "../nodes/create_nodes.ts";
 import { parseHolderNode } from "../lock/lock_nodes.ts";
 import { lockPath } from "../nodes/node_paths.ts";
 import { nullIfNoNode, nullIfRefused, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
-import { firstStoredTickAfter, tickOverdueAfterMs } from "./tick_report.ts";
+import { tickOverdueAfterMs } from "../../base/rows/schedule_row.ts";
+import { firstStoredTickAfter } from "./tick_report.ts";
 import { parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
 
 export interface ForgottenTickSchedule {

@@ -9,12 +9,6 @@ import { nullIfNoNode, readChildNames, readTwiceAtMost } from "../nodes/node_req
 import type { OpenTickAttempt } from "./tick_decision.ts";
 import { parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
 
-/**
- * Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin.
- * Milliseconds.
- */
-export const tickOverdueAfterMs = 90_000;
-
 export interface TickScheduleReport {
   readonly id: string;
   /** Canonical text. */

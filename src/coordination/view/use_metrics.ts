@@ -1,11 +1,10 @@
 /** Builds the metrics of `baton metrics` from one reading. Pure. */
-import type { ScheduleRow } from "../../base/rows/schedule_row.ts";
+import { isScheduleOverdue, type ScheduleRow } from "../../base/rows/schedule_row.ts";
 import { type KindInUse, kindsInUse, type ObjectsInUse } from "../admin/list_in_use.ts";
 import { durationBucketBoundsMs, type DurationBuckets, type HistoryCounters } from "../history/history_counters.ts";
 import { type HistoryKind, historyKinds } from "../history/history_log.ts";
 import { historyResults } from "../history/history_record.ts";
 import type { CountedHistory } from "../history/list_histories.ts";
-import { tickOverdueAfterMs } from "../tick/tick_report.ts";
 import { CountedMetricNames, otherNamesLabel } from "./counted_names.ts";
 import { type Metric, metricFactory, type MetricSample } from "../../base/terminal/metrics_text.ts";
 
@@ -177,8 +176,7 @@ function tickMetrics({ atMs, schedules }: UseMetricsReading, namesMax: number, l
     perSchedule(
       "tick_overdue",
       "1 if the next tick should have begun by now, and no host runs one.",
-      ({ next, running }) =>
-        Number((running?.lost ?? true) && next !== null && Date.parse(next) + tickOverdueAfterMs < atMs),
+      (row) => Number(isScheduleOverdue(row, atMs)),
     ),
     metric(
       "histogram",

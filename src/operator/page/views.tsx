@@ -4,7 +4,7 @@ import { countText, shownText } from "../ui/shown_text.ts";
 import type { FollowedObjectRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
 import { topicStateText } from "../../base/rows/row_texts.ts";
-import type { FollowedScheduleRow } from "../../base/rows/schedule_row.ts";
+import { type FollowedScheduleRow, isScheduleOverdue } from "../../base/rows/schedule_row.ts";
 import type { ServerRow, TopicListRow } from "../../base/rows/topic_row.ts";
 import type { RatedProcessRow, RatedStoreRow } from "../ui/ui_rows.ts";
 import type { TableColumn } from "./data_table.tsx";
@@ -146,19 +146,17 @@ export const poolColumns: readonly TableColumn<FollowedPoolRow>[] = [
   },
 ];
 
-/** A tick that has not run for this long is overdue, in milliseconds. */
-const overdueMsMin = 60_000;
-
 /** Returns the state of a schedule, in words and as a kind of mark. */
-export function tickState({ running, next, runs }: FollowedScheduleRow, now: number): {
+export function tickState(row: FollowedScheduleRow, now: number): {
   readonly kind: "good" | "warn" | "bad" | "idle";
   readonly text: string;
 } {
+  const { running, runs } = row;
   if (running !== null) {
     const { host, lost } = running;
     return lost ? { kind: "bad", text: `lost on ${host}` } : { kind: "good", text: `runs on ${host}` };
   }
-  if (next !== null && parseInstantMs(next) + overdueMsMin < now) return { kind: "bad", text: "overdue" };
+  if (isScheduleOverdue(row, now)) return { kind: "bad", text: "overdue" };
   const last = runs.at(-1);
   if (last === undefined) return { kind: "idle", text: "no run yet" };
   const kind = last.result === "done" ? "good" : last.result === "skipped" ? "warn" : "bad";

@@ -128,7 +128,7 @@ describe("ls", () => {
     lock: [{ name: "nightly", holders: 1, waiters: 1 }, { name: "secret", holders: null, waiters: null }],
     pool: [{ name: "papers", holders: 2, waiters: 0, done: 12, failed: 1 }],
   };
-  const reading: LsReading = { scope: "user", rates: noRowRates, rows };
+  const reading: LsReading = { scope: "user", atMs: nowMs, rates: noRowRates, rows };
   const tablesOf = (one: LsReading) => lsTables(one, nowMs).map((table) => cells(formatTableLines(table, plain)));
 
   test("--long: a line for each holder, and one for what has no details; pools have their results", () => {
@@ -180,9 +180,17 @@ describe("ls", () => {
 
   test("schedules, servers, topics, stores and processes have tables of their own; what could not be read is last", () => {
     const lost = { ...schedule, name: "report", running: { ...run, lost: true } };
+    const overdue = { ...schedule, name: "late", next: iso(nowMs - 90_001), overdue: true };
+    const due = { ...overdue, name: "now", next: iso(nowMs - 90_000) };
     const all = {
       ...reading,
-      rows: { schedule: [schedule, lost], server: [server], topic: [topic], store: [store], process: [process] },
+      rows: {
+        schedule: [schedule, lost, overdue, due],
+        server: [server],
+        topic: [topic],
+        store: [store],
+        process: [process],
+      },
       problems: ["there is no store"],
     };
     expect(tablesOf(all)).toEqual([
@@ -190,6 +198,8 @@ describe("ls", () => {
         ["SCHEDULE OF", "TICKS", "NEXT", "STATE"],
         ["backup", "0 3 * * * (UTC)", "in 1 m", "-"],
         ["report", "0 3 * * * (UTC)", "in 1 m", "lost on db1"],
+        ["late", "0 3 * * * (UTC)", "due", "overdue"],
+        ["now", "0 3 * * * (UTC)", "due", "-"],
       ],
       [["SERVER", "STATE", "ENDPOINT", "TOPICS"], ["s1", "offline", "-", "1"]],
       [["TOPIC", "SERVER", "STATE", "EPOCH"], ["news", "s1", "stored", "3"]],
@@ -203,6 +213,8 @@ describe("ls", () => {
     expect([...lsLines(all).values()]).toEqual([
       "schedule  backup  0 3 * * * (UTC)  next 2026-01-02T03:05:05Z",
       "schedule  report  0 3 * * * (UTC)  next 2026-01-02T03:05:05Z  lost on db1",
+      "schedule  late  0 3 * * * (UTC)  next 2026-01-02T03:02:34Z  overdue",
+      "schedule  now  0 3 * * * (UTC)  next 2026-01-02T03:02:35Z",
       "server  s1  offline  topics 1",
       "topic  news  s1  stored  epoch 3",
       "store  /srv/orders  orders  waiting 2  in_flight 0  dead 0  done 0",
