@@ -5,7 +5,7 @@
  * session's own write, until a write of its own. That is what `view` is for.
  *
  * Models: docs/protocol/lock.md, src/coordination/interop/interop_contender.ts,
- * src/coordination/interop/interop_node_names.ts, src/coordination/interop/interop_queue_position.ts
+ * src/coordination/nodes/interop_node_names.ts, src/coordination/interop/interop_queue_position.ts
  */
 import { interopNodeNaming, parseInteropNode } from "../../../src/coordination/nodes/interop_node_names.ts";
 import { interopQueuePosition } from "../../../src/coordination/interop/interop_queue_position.ts";
