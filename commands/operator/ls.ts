@@ -16,7 +16,7 @@ import { type Command, type CommandCall, defineCommand } from "../command.ts";
 import { runInCoordinationSession } from "../coordination_session.ts";
 import { requireOneInteropPath } from "../name_arguments.ts";
 import type { Product, RowRequest } from "../product.ts";
-import { goneRowLine, isEmptyReading, lsJson, lsLines, type LsReading, lsTables } from "./ls_view.ts";
+import { goneRowLine, isEmptyReading, lsComparedJson, lsJson, lsLines, type LsReading, lsTables } from "./ls_view.ts";
 import { type KindsView, loadViews, RowSources, type SourcesCall, sourceSettings } from "./row_sources.ts";
 import { type WatchedRowsView, watchRowChanges, watchSettings } from "./watch_rows.ts";
 
@@ -84,6 +84,7 @@ async function list(call: LsCall & SourcesCall, views: readonly KindsView[]): Pr
     empty: ({ empty }) => empty ?? nothing,
     tables: lsTables,
     json: lsJson,
+    comparedJson: lsComparedJson,
     lines: lsLines,
     gone: goneRowLine,
   };

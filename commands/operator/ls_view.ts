@@ -227,3 +227,13 @@ export function lsJson({ rows, details, scope, problems = [] }: LsReading): LsJs
     ...(details === undefined ? {} : { details: [...details.values()] }),
   };
 }
+
+/** Returns the JSON without what changes all the time: the disks of message stores, and counters of processes. */
+export function lsComparedJson(reading: LsReading): unknown {
+  const { stores, processes, ...json } = lsJson(reading);
+  return {
+    ...json,
+    stores: stores.map(({ disk: _disk, ...store }) => store),
+    processes: processes.map(({ counters: _counters, ...process }) => process),
+  };
+}

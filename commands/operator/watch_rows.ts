@@ -33,6 +33,8 @@ export interface WatchedRowsView<T> {
   /** Returns the tables; an empty one is left out. */
   readonly tables: (value: T, nowMs: number) => readonly (readonly (readonly TableCell[])[])[];
   readonly json: (value: T) => unknown;
+  /** Returns the part of the JSON whose changes are shown; all of it when left out. */
+  readonly comparedJson?: (value: T) => unknown;
   /** Returns a line for each object, by key. Lines contain no elapsed times, which would change all the time. */
   readonly lines: (value: T) => ReadonlyMap<string, string>;
   /** Returns the line for an object that is gone, from its last line. */
@@ -100,7 +102,7 @@ export function jsonChangePrinter<T>(io: Io, view: WatchedRowsView<T>): (value: 
   let last = "";
   return (value) => {
     const json = view.json(value);
-    const text = JSON.stringify(json);
+    const text = JSON.stringify(view.comparedJson?.(value) ?? json);
     if (text !== last) printJson(io, json);
     last = text;
   };

@@ -1,5 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { goneRowLine, lsLines, type LsReading, lsTables } from "../../../../commands/operator/ls_view.ts";
+import {
+  goneRowLine,
+  lsComparedJson,
+  lsJson,
+  lsLines,
+  type LsReading,
+  lsTables,
+} from "../../../../commands/operator/ls_view.ts";
 import { shortenHolderIds } from "../../../../src/base/support/short_ids.ts";
 import {
   jsonChangePrinter,
@@ -234,6 +241,24 @@ describe("ls", () => {
     expect(meter.measure(at(31, 91), 2050)).toBe(rates);
     const [stores = []] = tablesOf({ ...reading, rows: { store: [store] }, rates });
     expect(stores[1]?.[5]).toBe("10/s");
+  });
+
+  test("disk space and counters, which change all the time, print no line of JSON", () => {
+    const io = fakeIo();
+    const show = jsonChangePrinter<LsReading>(io, {
+      empty: () => "",
+      tables: () => [],
+      json: lsJson,
+      comparedJson: lsComparedJson,
+      lines: lsLines,
+      gone: goneRowLine,
+    });
+    show({ ...reading, rows: { store: [store], process: [process] } });
+    const other = { ...store, disk: { used_bytes: 2, free_bytes: null } };
+    show({ ...reading, rows: { store: [other], process: [{ ...process, counters: { requests: 101 } }] } });
+    expect(io.stdout().trimEnd().split("\n")).toHaveLength(1);
+    show({ ...reading, rows: { store: [{ ...other, paused: true }], process: [process] } });
+    expect(io.stdout().trimEnd().split("\n")).toHaveLength(2);
   });
 
   test("what is no longer listed has no holders, or is gone", () => {
