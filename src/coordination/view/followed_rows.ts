@@ -72,9 +72,10 @@ class FollowedPools {
       else this.#jobs.set(key, row);
     }
     if (kind !== "pool") return false;
-    if (row === null) this.#gone.push(change);
-    if (row === null) this.#pools.delete(key);
-    else this.#pools.set(key, row);
+    if (row === null) {
+      this.#gone.push(change);
+      this.#pools.delete(key);
+    } else this.#pools.set(key, row);
     return true;
   }
 
