@@ -1,6 +1,5 @@
 /**
- * A program on a pseudo terminal, by Python's pty module: keys to it, what it draws, its size, and how the terminal was
- * left.
+ * A program on a pseudo terminal, by Python's pty module: keys to it, what it draws, and how the terminal was left.
  */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -12,7 +11,7 @@ const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
  * Starts the program of argv on a terminal of its own; commands come as lines on stdin, what it prints goes to stdout.
  */
 const program = `
-import fcntl, json, os, pty, select, signal, struct, sys, termios
+import fcntl, json, os, pty, select, struct, sys, termios
 def size(fd, rows, columns): fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 pid, fd = pty.fork()
 if pid == 0:
@@ -40,15 +39,11 @@ while True:
             line, pending = pending.split(b"\\n", 1)
             order = json.loads(line)
             if "keys" in order: os.write(fd, order["keys"].encode())
-            if "size" in order:
-                size(fd, *order["size"])
-                os.kill(pid, signal.SIGWINCH)
             if "signal" in order: os.kill(pid, order["signal"])
             if "modes" in order: report({"modes": modes()})
     if ended is None:
-        done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
-        if done and os.WIFSTOPPED(status): report({"stopped": os.WSTOPSIG(status), "modes": modes()})
-        elif done:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
             ended = status
             try:
                 while select.select([fd], [], [], 0.1)[0]:
@@ -70,7 +65,6 @@ export interface TerminalModes {
 
 export interface PtyReport {
   readonly pid?: number;
-  readonly stopped?: number;
   readonly ended?: { readonly code?: number; readonly signal?: number };
   readonly modes?: TerminalModes | null;
 }
@@ -99,10 +93,6 @@ export class PtySession implements AsyncDisposable {
 
   press(keys: string): void {
     this.#order({ keys });
-  }
-
-  resize(rows: number, columns: number): void {
-    this.#order({ size: [rows, columns] });
   }
 
   signal(number: number): void {
@@ -137,13 +127,6 @@ export class PtySession implements AsyncDisposable {
     this.#order({ modes: true });
     return await eventually(() => this.reports.slice(before).find(({ modes }) => modes)?.modes ?? null, {
       what: "the modes of the terminal",
-    });
-  }
-
-  async stopped(): Promise<PtyReport> {
-    return await eventually(() => this.reports.find(({ stopped }) => stopped !== undefined) ?? null, {
-      what: "the program to be stopped",
-      withinMs: 20_000,
     });
   }
 

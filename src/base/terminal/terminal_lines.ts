@@ -3,7 +3,7 @@ import process from "node:process";
 import { isTerminal } from "./output_writer.ts";
 import { cutTextToWidth, textWidth } from "./text_width.ts";
 
-export interface TerminalSize {
+interface TerminalSize {
   readonly columns: number;
   readonly rows: number;
 }
@@ -30,7 +30,7 @@ export function cutTerminalLine(line: string, columns: number): string {
 }
 
 /** The codes that turn line wrapping off and on: a wrapped line would move all lines below it. */
-export const lineWrapCodes = { off: `${escape}[?7l`, on: `${escape}[?7h` } as const;
+const lineWrapCodes = { off: `${escape}[?7l`, on: `${escape}[?7h` } as const;
 
 /** Draws lines at the end of the output, over the lines of the previous call. What scrolled away stays. */
 export class RedrawnLines {
