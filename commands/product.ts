@@ -29,11 +29,9 @@ export interface Product {
   readonly internalCommands?: ReadonlyMap<string, (io: Io) => Promise<ExitCode>>;
   settings(): Promise<ProductSettings>;
   checks(): Promise<ProductChecks>;
-  completions(): Promise<ProductCompletions>;
+  completions?(): Promise<ProductCompletions>;
   help(): Promise<ProductHelp>;
   doctor(): Promise<ProductDoctor>;
-  /** The kinds of rows that `view` reads. */
-  readonly rowKinds: readonly RowKind[];
   view(): Promise<ProductView>;
 }
 
@@ -116,6 +114,8 @@ export interface CheckedDatabase {
 
 /** The rows of a product, as `who`, `ls`, `metrics` and `ui` show them. */
 export interface ProductView<S extends SettingTable = SettingTable, P extends SettingTable = SettingTable> {
+  /** The kinds of its rows. */
+  readonly kinds: readonly RowKind[];
   /** Options of `ls` and `ui` that name what is read. */
   readonly settings: S;
   /** Further options of `ui`. */

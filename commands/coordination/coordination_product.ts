@@ -28,18 +28,12 @@ export const coordinationProduct: Product = {
   },
   internalCommands: new Map([[
     "__holder",
-    async (io) => await (await import("./hold/holder.ts")).runHolderProcess(io),
+    async (io) => (await import("./hold/holder.ts")).runHolderProcess(io),
   ]]),
-  async settings() {
-    const { coordinationSettings, poolComponentSettings } = await import(
-      "../../src/coordination/settings/setting_tables.ts"
-    );
-    return { all: coordinationSettings, fileOnly: poolComponentSettings };
-  },
+  settings: async () => (await import("../../src/coordination/settings/setting_tables.ts")).coordinationTables,
   checks: async () => (await import("./coordination_checks.ts")).coordinationChecks,
   completions: async () => (await import("./coordination_completions.ts")).coordinationCompletions,
   help: async () => (await import("./coordination_help.ts")).coordinationHelp,
   doctor: async () => (await import("./coordination_doctor.ts")).coordinationDoctor,
-  rowKinds: ["lock", "election", "barrier", "gate", "pool", "schedule"],
   view: async () => (await import("./coordination_view.ts")).coordinationView,
 };

@@ -14,6 +14,7 @@ const keeperProcess: ProcessKind = {
 };
 
 export const coordinationView = defineView({
+  kinds: ["lock", "election", "barrier", "gate", "pool", "schedule"],
   settings,
   pageSettings: {},
   processes: [keeperProcess],

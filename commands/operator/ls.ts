@@ -15,9 +15,9 @@ import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { type Command, type CommandCall, defineCommand } from "../command.ts";
 import { runInCoordinationSession } from "../coordination_session.ts";
 import { requireOneInteropPath } from "../name_arguments.ts";
-import type { Product, RowRequest } from "../product.ts";
+import type { Product, ProductView, RowRequest } from "../product.ts";
 import { goneRowLine, isEmptyReading, lsComparedJson, lsJson, lsLines, type LsReading, lsTables } from "./ls_view.ts";
-import { type KindsView, loadViews, RowSources, type SourcesCall, sourceSettings } from "./row_sources.ts";
+import { loadViews, RowSources, type SourcesCall, sourceSettings } from "./row_sources.ts";
 import { type WatchedRowsView, watchRowChanges, watchSettings } from "./watch_rows.ts";
 
 const ownSettings = {
@@ -68,7 +68,7 @@ export async function lsCommandFor(products: readonly Product[]): Promise<Comman
   }) as Command;
 }
 
-async function list(call: LsCall & SourcesCall, views: readonly KindsView[]): Promise<ExitCode> {
+async function list(call: LsCall & SourcesCall, views: readonly ProductView[]): Promise<ExitCode> {
   const { values: { root, kind, recipe, watch, json, quiet }, io } = call;
   const request = requestOf(call);
   await using sources = await RowSources.open(views, call, request.kinds);

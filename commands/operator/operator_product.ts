@@ -3,8 +3,8 @@ import type { CommandLoaders } from "../command.ts";
 import type { Product } from "../product.ts";
 
 export const operatorCommandsFor = (products: readonly Product[]): CommandLoaders => ({
-  who: async () => (await import("./operator_commands.ts")).whoCommandFor(products),
-  ls: async () => (await import("./operator_commands.ts")).lsCommandFor(products),
+  who: async () => (await import("./lists.ts")).whoCommandFor(products),
+  ls: async () => (await import("./lists.ts")).lsCommandFor(products),
   metrics: async () => (await import("./metrics.ts")).metricsCommandFor(products),
   ui: async () => (await import("./ui.ts")).uiCommandFor(products),
   doctor: async () => (await import("./doctor.ts")).doctorCommandFor(products),

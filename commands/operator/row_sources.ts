@@ -5,19 +5,13 @@ import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { Product, ProductView, RowRequest, RowSource, ViewCall } from "../product.ts";
 import { openProcessRows, processSettings } from "./process_rows.ts";
 
-/** A view with the kinds of its rows. */
-export interface KindsView {
-  readonly kinds: readonly RowKind[];
-  readonly view: ProductView;
-}
-
-export function loadViews(products: readonly Product[]): Promise<readonly KindsView[]> {
-  return Promise.all(products.map(async ({ rowKinds: kinds, view }) => ({ kinds, view: await view() })));
+export function loadViews(products: readonly Product[]): Promise<readonly ProductView[]> {
+  return Promise.all(products.map((product) => product.view()));
 }
 
 /** The options that name what is read. */
-export function sourceSettings(views: readonly KindsView[]): SettingTable & typeof processSettings {
-  return Object.assign({ ...processSettings }, ...views.map(({ view }) => view.settings));
+export function sourceSettings(views: readonly ProductView[]): SettingTable & typeof processSettings {
+  return Object.assign({ ...processSettings }, ...views.map(({ settings }) => settings));
 }
 
 /** A source with the kinds of its rows, and the view that has opened it; null for the processes. */
@@ -38,16 +32,17 @@ export class RowSources implements AsyncDisposable {
   }
 
   /** Opens the sources that have rows of these kinds. Throws USAGE and CONFIG for settings that cannot be used. */
-  static async open(views: readonly KindsView[], call: SourcesCall, wanted: readonly RowKind[]): Promise<RowSources> {
+  static async open(views: readonly ProductView[], call: SourcesCall, wanted: readonly RowKind[]): Promise<RowSources> {
     const opened: OpenSource[] = [];
     try {
-      for (const { kinds, view } of views) {
+      for (const view of views) {
+        const { kinds } = view;
         if (kinds.some((kind) => wanted.includes(kind))) opened.push({ kinds, view, source: await view.open(call) });
       }
       const processes: OpenSource = {
         kinds: ["process"],
         view: null,
-        source: openProcessRows(call, views.map(({ view }) => view)),
+        source: openProcessRows(call, views),
       };
       return new RowSources(wanted.includes("process") ? [...opened, processes] : opened);
     } catch (thrown) {

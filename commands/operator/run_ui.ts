@@ -15,8 +15,8 @@ import { createProcessLog } from "../../src/base/terminal/process_log.ts";
 import { RequestGuard } from "../../src/operator/ui/request_guard.ts";
 import type { ExitCode } from "../../src/base/exit_codes.ts";
 import { rowKinds } from "../../src/base/rows/row_kinds.ts";
-import type { PageRequests } from "../product.ts";
-import { type KindsView, RowSources } from "./row_sources.ts";
+import type { PageRequests, ProductView } from "../product.ts";
+import { RowSources } from "./row_sources.ts";
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { UiActions } from "./ui_actions.ts";
 import { UiDetails } from "./ui_details.ts";
@@ -28,7 +28,7 @@ import { isLoopbackHost, socketReach } from "../../src/base/sockets/socket_reach
 type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
 
 /** Serves the page until a signal arrives. Always rejects: with StoppedBySignal or an error. */
-export async function runUi(call: UiCall, views: readonly KindsView[]): Promise<ExitCode> {
+export async function runUi(call: UiCall, views: readonly ProductView[]): Promise<ExitCode> {
   const { values, io } = call;
   const clock = systemClock();
   const address = listenAddressOf(call);

@@ -4,8 +4,9 @@ import { connectionSettings } from "../../src/coordination/settings/coordination
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { listType, textType } from "../../src/base/config/value_types.ts";
 import type { CommandCall } from "../command.ts";
+import type { ProductView } from "../product.ts";
 import { processSettings } from "./process_rows.ts";
-import { type KindsView, sourceSettings } from "./row_sources.ts";
+import { sourceSettings } from "./row_sources.ts";
 
 export const ownUiSettings = {
   listen: flagSetting("--listen", textType("host:port"), {
@@ -36,8 +37,8 @@ export const ownUiSettings = {
   ...logSettings,
 } satisfies SettingTable;
 
-export function uiSettings(views: readonly KindsView[]): typeof knownSettings {
-  const pageSettings: SettingTable = Object.assign({}, ...views.toReversed().map(({ view }) => view.pageSettings));
+export function uiSettings(views: readonly ProductView[]): typeof knownSettings {
+  const pageSettings: SettingTable = Object.assign({}, ...views.toReversed().map(({ pageSettings }) => pageSettings));
   return { ...ownUiSettings, ...pageSettings, ...sourceSettings(views), ...connectionSettings };
 }
 

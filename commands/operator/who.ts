@@ -109,10 +109,11 @@ async function openSourceOf(
   kind: ObjectKind,
   { values, sources }: ViewCall,
 ): Promise<ObjectSource> {
-  const product = products.find(({ rowKinds }) => rowKinds.includes(kind));
-  const source = await (await product?.view())?.open({ values, sources });
-  if (source?.details === undefined || source.find === undefined) throw new Error(`nothing reads a ${kind}`);
-  return source as ObjectSource;
+  for (const product of products) {
+    const view = await product.view();
+    if (view.kinds.includes(kind)) return await view.open({ values, sources }) as ObjectSource;
+  }
+  throw new Error(`nothing reads a ${kind}`);
 }
 
 const unused: Readonly<Record<ObjectKind, (name: string) => string>> = {

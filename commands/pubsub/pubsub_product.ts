@@ -13,11 +13,10 @@ export const pubsubProduct: Product = {
     "pubsub client": async () => (await import("./client.ts")).pubsubClientCommand,
     "pubsub keygen": async () => (await import("./keygen.ts")).keygenCommand,
   },
-  settings: async () => ({ all: (await import("../../src/pubsub/settings/pubsub_settings.ts")).pubsubSettings }),
+  settings: async () => (await import("../../src/pubsub/settings/pubsub_settings.ts")).pubsubTables,
   checks: async () => (await import("./pubsub_checks.ts")).pubsubChecks,
   completions: async () => (await import("./pubsub_completions.ts")).pubsubCompletions,
   help: async () => (await import("./pubsub_help.ts")).pubsubHelp,
   doctor: async () => (await import("./pubsub_doctor.ts")).pubsubDoctor,
-  rowKinds: ["topic", "server"],
   view: async () => (await import("./pubsub_view.ts")).pubsubView,
 };

@@ -24,6 +24,7 @@ const processes: readonly ProcessKind[] = [
 ];
 
 export const pubsubView = defineView({
+  kinds: ["topic", "server"],
   settings,
   pageSettings: pubsubKeySettings,
   processes,

@@ -19,11 +19,9 @@ export const retryProduct: Product = {
     "retry-processor verify": async () => (await import("./inspect.ts")).retryVerifyCommand,
     "retry-processor explain": async () => (await import("./explain.ts")).retryExplainCommand,
   },
-  settings: async () => ({ all: (await import("../../src/retry/settings/retry_settings.ts")).retrySettings }),
+  settings: async () => (await import("../../src/retry/settings/retry_settings.ts")).retryTables,
   checks: async () => (await import("./retry_checks.ts")).retryChecks,
-  completions: () => Promise.resolve({}),
   help: async () => (await import("./retry_help.ts")).retryHelp,
   doctor: async () => (await import("./retry_doctor.ts")).retryDoctor,
-  rowKinds: ["store"],
   view: async () => (await import("./retry_view.ts")).retryView,
 };

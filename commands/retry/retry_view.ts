@@ -23,6 +23,7 @@ const retryProcess: ProcessKind = {
 };
 
 export const retryView = defineView({
+  kinds: ["store"],
   settings,
   pageSettings: retryRedactSettings,
   processes: [retryProcess],

@@ -73,7 +73,7 @@ async function servedNames(kind: ServerNameKind, { command, words, io }: {
   const sources = { flags, env: io.env, files };
   const wanted = flags.get("kind") === undefined ? kind : `${flags.get("kind")}s` as ServerNameKind;
   const found = await Promise.all(products.map(async (product) => {
-    const names = (await product.completions())[wanted];
+    const names = (await product.completions?.())?.[wanted];
     if (names === undefined) return [];
     const served = await onServer((zk, root) => names.list(zk, root), sources).catch(() => []);
     return [...names.configured?.(files) ?? [], ...served];

@@ -228,3 +228,6 @@ export const pubsubSettings = {
   ...pubsubServiceSettings,
   ...pubsubClientSettings,
 } satisfies SettingTable;
+
+/** The settings with which the product registers. */
+export const pubsubTables = { all: pubsubSettings };

@@ -260,3 +260,6 @@ export const retrySettings = {
   ...retryServeSettings,
   ...retryTopicSettings,
 } satisfies SettingTable;
+
+/** The settings with which the product registers. */
+export const retryTables = { all: retrySettings };
