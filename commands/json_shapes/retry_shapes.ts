@@ -1,6 +1,6 @@
 /** JSON of the retry processor. */
 import * as z from "zod";
-import type { MessageRow, StoreRow } from "../../src/base/rows/store_row.ts";
+import type { ListedMessageRow, StoreRow } from "../../src/base/rows/store_row.ts";
 import { countShape, type DeepReadonly, instantShape, versionShape } from "./common_shapes.ts";
 
 const name = z.string().describe("of the message store");
@@ -34,7 +34,7 @@ const message = z.strictObject({
     "delivery of a dead letter to --dead-letter: pending and sending are still in the store, forwarded has left it",
   ),
   forwarding_error: z.string().nullable().describe("why a pending dead letter could not be delivered; for people"),
-}) satisfies z.ZodType<MessageRow>;
+}) satisfies z.ZodType<ListedMessageRow>;
 
 export const retryListJsonShape = z.strictObject({
   version: versionShape,

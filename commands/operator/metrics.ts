@@ -56,9 +56,9 @@ export const metricsCommandFor = (products: readonly Product[]): Command =>
     usage: "[--listen ADDRESS | --textfile FILE] [options]",
     details: [
       "Without --listen and --textfile it prints the metrics once. Holders and waiters are counted at the moment of " +
-      "a reading. Numbers of ends, waiting and holding times come from the history: they are exact, and stay when this " +
-      "program starts again, but only ticks and calls with --history (history.enabled in the configuration) are in " +
-      "them.",
+      "a reading. Numbers of ends, waiting and holding times come from the history: they are exact, and stay when " +
+      "this program starts again, but only ticks and calls with --history (history.enabled in the configuration) " +
+      "are in them.",
       "baton_up is 0 while the servers cannot be read. The names of a pool's items are counted together.",
       "--textfile replaces the file in one step, with mode 644. A reading that fails leaves the old file, whose age " +
       "node_exporter exports.",

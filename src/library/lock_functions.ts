@@ -1,7 +1,7 @@
 /** Locks: run a function under one, or hold one as a value; look at locks, and break them. */
 import { listLocks as listLocksAt, type LockSummary } from "../coordination/admin/list_in_use.ts";
 import { acquireInteropLock } from "../coordination/interop/interop_contender.ts";
-import { interopLockPath, type InteropRecipe } from "../coordination/interop/interop_node_names.ts";
+import { interopLockPath, type InteropRecipe } from "../coordination/nodes/interop_node_names.ts";
 import { acquireLock as acquireLockAt, type WaitingStatus } from "../coordination/lock/acquire_lock.ts";
 import { breakLock as breakLockAt, type BrokenLock } from "../coordination/lock/break_lock.ts";
 import { describeLockHolders, type LockStatus, lockStatus as lockStatusAt } from "../coordination/lock/lock_status.ts";

@@ -149,12 +149,12 @@ function namedByOption(thrown: unknown): unknown {
 
 /** All settings that a configuration file may contain. */
 export async function loadAllSettings(): Promise<SettingTable> {
-  const [{ coordinationSettings, poolComponentSettings }, { pubsubSettings }, { retrySettings }] = await Promise.all([
+  const [{ coordinationTables }, { pubsubSettings }, { retrySettings }] = await Promise.all([
     import("../coordination/settings/setting_tables.ts"),
     import("../pubsub/settings/pubsub_settings.ts"),
     import("../retry/settings/retry_settings.ts"),
   ]);
-  return { ...coordinationSettings, ...poolComponentSettings, ...pubsubSettings, ...retrySettings };
+  return { ...coordinationTables.all, ...coordinationTables.fileOnly, ...pubsubSettings, ...retrySettings };
 }
 
 /** Warns of a misspelled variable: without servers, a lock excludes only processes of this user on this machine. */

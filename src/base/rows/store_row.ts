@@ -20,7 +20,7 @@ export interface StoreRow {
 }
 
 /** A message without its content. A dead letter is a message whose state is dead. */
-export interface MessageRow {
+export interface ListedMessageRow {
   readonly id: string;
   /** Name of the store. */
   readonly name: string;
@@ -46,7 +46,7 @@ export interface MessageRow {
 
 /** A page of messages, the oldest first. */
 export interface MessagePage {
-  readonly messages: readonly MessageRow[];
+  readonly messages: readonly ListedMessageRow[];
   /** The number with which the next page is asked for; null: there is none. */
   readonly next: number | null;
 }

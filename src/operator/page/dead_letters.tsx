@@ -2,7 +2,7 @@
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
-import type { MessagePage, MessageRow, StoreRow } from "../../base/rows/store_row.ts";
+import type { ListedMessageRow, MessagePage, StoreRow } from "../../base/rows/store_row.ts";
 import { ActionButton, type ProposedAction } from "./action_dialog.tsx";
 import { pageHello } from "./page_state.ts";
 import { requestJsonFromProgram } from "./read_stream.ts";
@@ -143,7 +143,7 @@ function LetterTable({ state, page: { messages: letters } }: {
 
 function LetterRow({ state, letter }: {
   readonly state: LettersState;
-  readonly letter: MessageRow;
+  readonly letter: ListedMessageRow;
 }): JSX.Element {
   const { id, reason, forwarding, tries, first_at, key, last_error, bytes } = letter;
   const isForwarded = forwarding === "forwarded";
@@ -181,7 +181,7 @@ async function showBody({ store, body }: LettersState, id: string): Promise<void
 function proposedChange(
   { store, read }: LettersState,
   verb: "redrive" | "drop",
-  chosen: readonly MessageRow[],
+  chosen: readonly ListedMessageRow[],
 ): ProposedAction {
   const count = `${countText(chosen.length)} dead ${chosen.length === 1 ? "letter" : "letters"}`;
   const what = `${count} of store "${shownText(store.name)}"`;

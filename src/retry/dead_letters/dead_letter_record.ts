@@ -2,12 +2,12 @@
  * Messages as JSON; a dead letter as one line with all its data except credentials, for a file, a program or another
  * store. Pure.
  */
-import type { MessageRow } from "../../base/rows/store_row.ts";
+import type { ListedMessageRow } from "../../base/rows/store_row.ts";
 import type { ClaimedMessage, MessageHead, StoredMessage } from "../queue/stored_message.ts";
 import { redactHead, type Redaction, redactText } from "./redaction.ts";
 
 /** The row of a message. `name`: the name of the store. */
-export function messageRow(message: StoredMessage, name: string): MessageRow {
+export function messageRow(message: StoredMessage, name: string): ListedMessageRow {
   const { id, state, key, tries, crashes, reason, bytes } = message;
   return {
     id,
