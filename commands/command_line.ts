@@ -5,9 +5,8 @@
 import { waitForEndingHelpers } from "../src/base/process/spawn/helper_process.ts";
 import { type Io, systemIo } from "../src/base/terminal/io.ts";
 import { BatonError, errorMessage } from "../src/base/errors.ts";
-import { didYouMean } from "../src/base/support/did_you_mean.ts";
 import type { Command } from "./command.ts";
-import { countCommandNameWords, findCommandName, firstCommandWords, listSubcommands } from "./command_names.ts";
+import { countCommandNameWords, findCommandName, listSubcommands } from "./command_names.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../src/base/exit_codes.ts";
 import { commandLoaders, loadProductSettings, products } from "./products.ts";
 import { runCommand } from "./run_command.ts";
@@ -93,6 +92,7 @@ async function dispatch(args: readonly string[], io: Io, leading: readonly strin
     const { printGroupHelp } = await import("./program/help/help_command.ts");
     return await printGroupHelp(args, commandLoaders, io);
   }
+  const { unknownCommandMessage } = await import("./program/unknown_command.ts");
   throw new BatonError("USAGE", unknownCommandMessage(args, Object.keys(commandLoaders)));
 }
 
@@ -111,31 +111,4 @@ function helpArgs(args: readonly string[]): string {
   const name = findCommandName(args, commandLoaders);
   const isGroup = listSubcommands(args[0] ?? "", Object.keys(commandLoaders)).length > 0;
   return name !== null ? `${name} --help` : isGroup ? `${args[0]} --help` : "--help";
-}
-
-/** Words that users of other programs type, and the commands that they look for. */
-const soughtCommands: ReadonlyMap<string, string> = new Map([
-  ["mutex", "baton lock NAME COMMAND"],
-  ["unlock", "baton release NAME in a script with baton hold, or baton break NAME"],
-  ["run", "baton lock NAME COMMAND, or baton retry-processor run"],
-  ["status", "baton ls, baton who NAME, or baton pool status NAME"],
-  ["queue", "baton pool, baton publish, or baton retry-processor"],
-]);
-
-/** Returns the message for a first argument that is no command. `names`: the names of all commands. */
-export function unknownCommandMessage([first = "", ...rest]: readonly string[], names: readonly string[]): string {
-  const commands = firstCommandWords(names);
-  const sought = soughtCommands.get(first) ??
-    names.filter((name) => name.endsWith(` ${first}`)).map((name) => `baton ${name}`).join(" or ");
-  if (sought !== "") return `There is no command "${first}"; did you mean: ${sought}`;
-  const command = rest.find((arg) => commands.includes(arg));
-  const isOption = first.startsWith("-");
-  if (isOption && command !== undefined) {
-    return `${first} is an option of single commands, which follows the command, as in: baton ${command} ${first} …`;
-  }
-  const suggestion = didYouMean(first, [...commands, "--help", "--version"]);
-  const order = suggestion === "" && command !== undefined
-    ? `; the command comes first, as in: baton ${command} ${first}`
-    : "";
-  return `There is no ${isOption ? "option" : "command"} "${first}"${suggestion}${order}`;
 }

@@ -1,6 +1,6 @@
 /** The message for a first argument that is no command. */
 import { expect, test } from "bun:test";
-import { unknownCommandMessage } from "../../../../commands/command_line.ts";
+import { unknownCommandMessage } from "../../../../commands/program/unknown_command.ts";
 
 test("an unknown word, a typing error, a wrong order", () => {
   const cases: [words: string, says: string][] = [
