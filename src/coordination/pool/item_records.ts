@@ -170,7 +170,7 @@ export class PoolItemRecords {
 
   /** Clears all shards at the end of a run that has left its shared list, unless a list is in use. */
   async clearAllIfLast(): Promise<void> {
-    if (!this.#keptRecords && this.lists.listedAt === null) return;
+    if (!this.#keptRecords && !this.shared.wasMember && this.lists.listedAt === null) return;
     const shards = await this.#tree.listUsedShards() ?? [];
     if (shards.length === 0 || await this.lists.oldestListStart({ isOwnOver: true }) !== null) return;
     await this.#clear(shards, { isOwnOver: true });
@@ -252,6 +252,7 @@ export class PoolItemRecords {
   }
 
   async #clear(shards: readonly string[], own: { readonly isOwnOver: boolean }): Promise<void> {
+    for (const path of [this.#tree.root, ...shards]) this.#zk.usesContainer?.(path);
     await Promise.all(shards.map(async (shard) => {
       const rows = await this.#tree.readRows(shard);
       if (rows.length === 0) return;

@@ -50,6 +50,11 @@ export class SharedPoolList {
     return this.#startedAt;
   }
 
+  /** Whether this run has been a member: records that other members kept may be left for it to delete. */
+  get wasMember(): boolean {
+    return this.#mayBeMember;
+  }
+
   /** Whether the list had other members when this run joined it. */
   get hasOthers(): boolean {
     return this.#hasOthers;

@@ -112,7 +112,8 @@ describe.each(kinds)("%s", (kind) => {
     const pools = [1, 2].map(() =>
       session.run(`"$baton" pool -q items --items a,b,c,d -j 2 -- sh -c 'echo {} >>done'`)
     );
-    for (const { code, stderr } of await Promise.all(pools)) expect([code, stderr]).toEqual([0, ""]);
+    // A call that ends first exits with 75 if the other one still runs items of the list.
+    for (const { code } of await Promise.all(pools)) expect([0, 75]).toContain(code as number);
     expect([...new Set(session.read("done").trim().split("\n"))].sort()).toEqual(["a", "b", "c", "d"]);
     const tick = `"$baton" lock -q --skip hourly --tick '@hourly' --catch-up 2h -- sh -c 'echo ran >>ticks'`;
     await Promise.all([1, 2].map(() => session.run(tick)));

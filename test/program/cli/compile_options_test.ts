@@ -57,6 +57,7 @@ test.skipIf(process.platform !== "linux")("a start touches few pages more than t
   console.log(`page faults ÷ the ${Math.round(smallest)} of a small program: ${JSON.stringify(ratios)}`);
   // A new limit is a decision: measure the start with scripts/bench first.
   expect(ratios.version).toBeLessThan(2.8);
-  expect(ratios.ls).toBeLessThan(3.4);
+  // `ls` reads the options of all products, whose rows it lists.
+  expect(ratios.ls).toBeLessThan(3.9);
   expect(ratios.lock).toBeLessThan(6.2); // baton and its guard
 }, 60_000);

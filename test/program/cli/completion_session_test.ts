@@ -105,8 +105,8 @@ describe.if(Bun.which("bash") !== null)("bash", () => {
     expect(await inBash("baton lock --on-", 9)).toEqual(["--on-busy-for", "--on-doubt"]);
     const listed = await inBash("baton lock --on-", 63);
     expect(listed).toEqual([
-      expect.stringMatching(/^--on-busy-for {2}\(if the lock has been held this long/),
-      expect.stringMatching(/^--on-doubt {5}\(what happens to the command/),
+      expect.stringMatching(/^--on-busy-for {2}\(when the lock has been held this long/),
+      expect.stringMatching(/^--on-doubt {5}\(while no server responds/),
     ]);
     for (const line of listed) expect(line.length).toBeLessThan(80);
     expect(await inBash("baton lock --on-d", 63)).toEqual(["--on-doubt"]);
@@ -145,7 +145,7 @@ test("options and commands have descriptions, which fit into a line", async () =
   expect(await lines("pubsub cli")).toEqual(["words", expect.stringMatching(/^client\t\w/), ""]);
   const options = (await lines("lock -")).slice(1, -1).filter((line) => line !== "--");
   for (const line of options) expect(line).toMatch(/^-\S+\t.{1,72}$/);
-  expect(options).toContain("--shared\tshared lock: other readers may hold it too");
+  expect(options).toContain("--shared\tshared (read) lock: any number of -s holders at a time");
 });
 
 test("each kind of name is offered where it belongs", async () => {

@@ -68,8 +68,8 @@ for (const [name, shell] of Object.entries<Shell>(shells)) {
     test("lists options with their descriptions", async () => {
       await using terminal = await open(shell);
       terminal.type(`baton lock --on-${shell.tabs}`);
-      const text = await terminal.shows(/--on-doubt[^]*what happens to the command/);
-      expect(text).toContain("if the lock has been held this long");
+      const text = await terminal.shows(/--on-doubt[^]*while no server responds/);
+      expect(text).toContain("when the lock has been held this long");
     });
 
     test("completes a command, and runs what was completed without its description", async () => {
