@@ -30,7 +30,6 @@ const printing: Readonly<Record<string, readonly string[]>> = {
   cron: ["cron check jobs.cron --json", "cron next jobs.cron", "cron next jobs.cron --json"],
   break: [],
   metrics: ["metrics"],
-  top: ["top --once", "top --json"],
   ui: [],
   check: [],
   doctor: ["doctor --json"],

@@ -122,7 +122,7 @@ describeWithPeer("postgres", "retry-processor with a store in PostgreSQL", () =>
       .toMatchObject({ code: 0 });
     expect((await run("@retry run --once --max-retries 1", words)).code).toBe(0);
     expect((await run("@retry stats", words)).stdout).toMatch(/dead +1 +4\n[^]*cancelled +1 /);
-    expect((await run('"$baton" top --once --name words --json', words)).stdout).toMatch(/"name":"words"/);
+    expect((await run('"$baton" ls --kind store --name words --json', words)).stdout).toMatch(/"name":"words"/);
   });
 
   test("doctor says what the database does not promise, and that it cannot be reached", async () => {
