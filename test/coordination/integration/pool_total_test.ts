@@ -85,7 +85,10 @@ for (const kind of backends) {
       expect(work.began).toEqual(["1"]);
       await work.end("1");
       await first;
-      for (const item of ["2", "3"]) await work.end(item);
+      // A run begins its items at a random one.
+      for (let ended = 0; ended < 2; ended++) {
+        await work.end(await eventually(() => [...work.running.keys()][0], { what: "an item to run" }));
+      }
       expect(await waiting).toMatchObject({ done: 2, remaining: 0 });
       expect(work.most).toBe(1);
     });
