@@ -1,7 +1,7 @@
-/** The error codes of baton. Their exit codes are assigned only in src/base/exit_codes.ts. */
+/** The error codes of baton. src/base/exit_codes.ts assigns an exit code to each of them. */
 
 export const errorCodes = [
-  /** The command line, or an argument of the library, is invalid. */
+  /** The command line, or an argument of a library call, is invalid. */
   "USAGE",
   /** Input data is malformed or over a limit. */
   "BAD_DATA",
@@ -11,18 +11,16 @@ export const errorCodes = [
   "INTERNAL",
   /** A peer violated the protocol. */
   "PROTOCOL",
-  /** A peer violated the ZeroMQ protocol, or exceeded a limit of this side. */
+  /** A peer violated the ZeroMQ protocol, or exceeded a limit that this side sets. */
   "ZMTP_PROTOCOL",
-  /** A ZeroMQ socket was used in the wrong state, or after it was closed: a bug of the caller. */
+  /** The caller used a ZeroMQ socket in the wrong state, or after closing it. This is a bug of the caller. */
   "ZMTP_STATE",
-  /** The ZeroMQ peer that a message is for is not connected. */
   /** A file or socket could not be created. */
   "CANNOT_CREATE",
   /** Local input or output failed. */
   "IO",
   /** Another holder has the lock, and the caller does not wait. */
   "LOCK_BUSY",
-  /** The wait for the lock timed out. */
   "LOCK_TIMEOUT",
   /** A request was sent, no response arrived, and the outcome could not be determined. */
   "OUTCOME_UNKNOWN",
@@ -38,17 +36,16 @@ export const errorCodes = [
   "SESSION_EXPIRED",
   /** No server responded in time. */
   "CONNECTION_LOST",
-  /** The tick of a schedule was run, or is settled, or runs on another host. */
+  /** The tick of a schedule was run, is settled, or runs on another host now. */
   "TICK_DONE_ELSEWHERE",
-  /** No tick of the schedule is due. */
   "TICK_NOT_DUE",
-  /** The tick is left out because an earlier one still runs. */
+  /** The tick is skipped, because the run of an earlier tick has not ended. */
   "TICK_SKIPPED",
   /** The clocks of this host and of the servers differ too much for a schedule. */
   "CLOCK_DISAGREES",
   /** The lock to release is not held. */
   "NOT_HELD",
-  /** The lock was held and is no longer. */
+  /** This process held the lock and has lost it. */
   "LOCK_LOST",
   /** An operator or a program revoked the lock. */
   "REVOKED",
@@ -68,13 +65,11 @@ export const errorCodes = [
   "FENCE_BREACH",
   /** The command ran longer than allowed. */
   "TIME_LIMIT",
-  /** The command could not be started. */
   "START_FAILED",
-  /** The command is not executable. */
   "NOT_EXECUTABLE",
   /** The command to run was not found. */
   "COMMAND_NOT_FOUND",
-  /** The result of a check is no, or a condition of the request is not met, such as the version of a node. */
+  /** The condition that a check tests is false, or a condition of the request is not met, such as a node's version. */
   "FALSE",
   /** The given lock holder, leader, node, topic, client or message does not exist. */
   "NOT_FOUND",
@@ -83,8 +78,8 @@ export const errorCodes = [
 export type ErrorCode = (typeof errorCodes)[number];
 
 /**
- * An error that baton throws intentionally: a code of the list above, and a message that says what failed, with which
- * value, and why. baton reports any other error as INTERNAL, a bug.
+ * An error that baton throws intentionally. The message says what failed, with which value, and why. baton reports any
+ * other error as INTERNAL, because it is a bug.
  */
 export class BatonError extends Error {
   readonly code: ErrorCode;
@@ -102,8 +97,8 @@ export function errorMessage(thrown: unknown): string {
 }
 
 /**
- * Returns why a file system call failed, without the error code, the call and the path: the caller's message names the
- * path itself.
+ * Returns why a file system call failed. Omits the error code, the call and the path, because the caller's message
+ * already names the path.
  */
 export const errorReason = (error: unknown): string => errorMessage(error).replace(/^E\w+: (.+?), \w+( '.*)?$/s, "$1");
 

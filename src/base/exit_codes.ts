@@ -1,7 +1,9 @@
-/** The exit codes of baton, and the exit code of each error code. An error code without a row does not compile. */
+/**
+ * The exit codes of baton, and the exit code of each error code. An error code without an exit code does not compile.
+ */
 import type { ErrorCode } from "./errors.ts";
 
-/** The exit codes with the meanings that `baton help exit-codes` prints. They are explained only here. */
+/** The exit codes and their meanings, which `baton help exit-codes` prints. */
 export const exitCodeTable = {
   SUCCESS: [0, "success"],
   FALSE: [
@@ -52,7 +54,7 @@ export const exitCodeTable = {
   COMMAND_NOT_FOUND: [127, "the command was not found"],
 } as const;
 
-/** The meaning of 128 + n. */
+/** The meaning of the exit code 128 + n, for a signal n. */
 export const signalMeaning =
   "signal n ended the command; after HUP, INT, QUIT, PIPE and TERM baton itself ends by the signal, " +
   "which shells show as this number";
@@ -63,10 +65,10 @@ export const exitCodes = Object.fromEntries(
   Object.entries(exitCodeTable).map(([name, [code]]) => [name, code]),
 ) as { readonly [Name in ExitCodeName]: typeof exitCodeTable[Name][0] };
 
-/** A number from 0 to 255: one of the table, the exit code of a command, or one set by the user. */
+/** A number from 0 to 255: an exit code of `exitCodeTable`, of the user's command, or of the user's choice (-E). */
 export type ExitCode = number;
 
-/** The exit codes of the errors whose exit code has another name. */
+/** The exit codes of those errors that have no exit code of the same name. */
 const otherNames = {
   PROTOCOL: "INTERNAL",
   ZMTP_PROTOCOL: "INTERNAL",

@@ -1,6 +1,6 @@
 /**
- * The environment variables that baton sets for the commands it runs, with their help texts. Nested calls of baton read
- * only those that say where the lock is.
+ * The environment variables that baton sets for the commands that it runs, with their help texts. Nested calls of baton
+ * read only the variables that say where the lock is.
  */
 
 export const lockCommandVariables = {
@@ -40,12 +40,13 @@ export const lockCommandVariables = {
 } as const;
 
 export type LockCommandVariable = keyof typeof lockCommandVariables;
-/** The value of each variable; undefined if it does not apply. A missing variable does not compile. */
+/** The value of each variable; undefined if the variable does not apply. The type requires all variables. */
 export type LockCommandEnvironment = Readonly<Record<LockCommandVariable, string | undefined>>;
 
 /**
- * The variables of commands that run without a lock: for a message, or when a lock has been busy for long. `baton
- * subscribe --exec`, `baton pubsub client … get --exec`, `baton retry-processor run`.
+ * The variables of commands that run without a lock, either for a message or because a lock has been busy for long.
+ * `baton subscribe --exec`, `baton pubsub client … get --exec`, `baton retry-processor run` and `baton lock
+ * --on-busy-for` run such commands.
  */
 export const messageCommandVariables = {
   BATON_MESSAGE_ID: "ID of the message; the same for each delivery",

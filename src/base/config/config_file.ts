@@ -1,4 +1,4 @@
-/** Finds and reads the configuration files. resolve_settings.ts decides which of their values is used. */
+/** Finds and reads the configuration files. resolve_settings.ts decides which values apply. */
 import { closeSync, openSync } from "node:fs";
 import { BatonError, errorReason } from "../errors.ts";
 import { readBytesAtMost } from "../support/read_at_most.ts";
@@ -6,25 +6,24 @@ import { decodeUtf8 } from "../support/text.ts";
 import type { ConfigFile } from "./resolve_settings.ts";
 import type { SettingTable } from "./setting.ts";
 
-/** The maximum size of a configuration file. */
 const fileBytesMax = 256 * 1024;
 
 export interface ConfigFileOptions {
   /** The file that the user named with --config. It must exist. */
   readonly named?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The folder of the machine's file, for tests; /etc/baton by default. */
+  /** The folder of the machine's file; /etc/baton by default. Tests set it. */
   readonly systemFolder?: string;
-  /** The home folder from the user database, for tests. Throws if the user has no entry. */
+  /** Returns the home folder in the user database; throws if the user has no entry. Tests set it. */
   readonly accountHome?: () => string;
-  /** Gets each mistake in a file; the correct settings still apply. By default, the first mistake is thrown. */
+  /** Called with each mistake in a file; the correct settings still apply. Without it, the first mistake is thrown. */
   readonly onMistake?: (mistake: BatonError) => void;
 }
 
 /**
- * Reads and checks the configuration files. Returns those that exist in order of precedence: the named file or else the
- * user's, then the machine's. Throws CONFIG with the file, the line, the key, the value and the expected form.
- * `loadTable` returns all settings that a file may contain; it is called only if there is a file.
+ * Reads and checks the configuration files. Returns the existing ones in order of precedence: the named file, or
+ * without one the user's, then the machine's. Throws CONFIG with the file, the line, the key, the value and the
+ * expected form. `loadTable` returns all settings that a file may contain; it is called only if a file exists.
  */
 export async function readConfigFiles(
   loadTable: () => SettingTable | Promise<SettingTable>,
@@ -37,7 +36,7 @@ export async function readConfigFiles(
   const files = [own, readFileIn({ folder: options.systemFolder ?? "/etc/baton" })].filter((file) => file !== null);
   if (files.length === 0) return [];
   const settings = await loadTable();
-  const { checkConfigFile } = await import("./config_syntax.ts"); // zod and the TOML parser cost a millisecond
+  const { checkConfigFile } = await import("./config_syntax.ts"); // loading zod and the TOML parser takes a millisecond
   return files.flatMap((source) => {
     const { file, mistakes } = checkConfigFile(settings, source);
     for (const mistake of mistakes) {
@@ -55,7 +54,7 @@ async function readUserFile(options: ConfigFileOptions): Promise<{ path: string;
 
 interface UserConfigFolder {
   readonly folder: string;
-  /** The environment variable that the folder is derived from, if any. */
+  /** The environment variable that determines the folder, if any. */
   readonly variable?: string;
 }
 
@@ -67,8 +66,8 @@ export async function findUserConfigFile(options: Pick<ConfigFileOptions, "env" 
 }
 
 /**
- * Finds the folder of the user's file, in XDG_CONFIG_HOME or ~/.config. If HOME is not set, the home folder comes from
- * the user database: a command reads the same file from cron and from a shell.
+ * Finds the folder of the user's file, in XDG_CONFIG_HOME or ~/.config. Cron does not set HOME; the home folder then
+ * comes from the user database, so that a command reads the same file as in a shell.
  */
 async function findUserFolder(
   { env, accountHome }: Pick<ConfigFileOptions, "env" | "accountHome">,
@@ -99,7 +98,7 @@ function readSource(path: string, required: boolean, variable?: string): string 
   } catch (thrown) {
     const code = (thrown as NodeJS.ErrnoException).code;
     if (!required && (code === "ENOENT" || code === "ENOTDIR")) return null;
-    // The environment may still name, after su or sudo, the home folder of another user.
+    // After su or sudo, the environment may still name the home folder of another user.
     const advice = variable === undefined || code === "EMFILE" || code === "ENFILE"
       ? ""
       : `; the path comes from ${variable}: set it to a folder of this user, or use --config FILE`;

@@ -1,6 +1,6 @@
 /**
- * Turns the text of a configuration file into checked values, and describes the file for editors. It is loaded only if
- * there is such a file.
+ * Turns the text of a configuration file into checked values, and describes the file for editors. Loaded only if there
+ * is such a file.
  */
 import { parse, TomlError } from "smol-toml";
 import * as z from "zod/mini";
@@ -11,7 +11,7 @@ import { isPerSectionKey, type Setting, type SettingTable, toVariableName } from
 
 interface ConfigDocument {
   readonly value: unknown;
-  /** Returns the line that sets a key, from 1; null if the file does not set it. */
+  /** Returns the number, from 1, of the line that sets a key; null if the file does not set the key. */
   lineOf(key: string): number | null;
 }
 
@@ -22,7 +22,7 @@ interface ConfigSource {
 
 /**
  * Checks a whole file, including the settings of other commands. `mistakes` has a CONFIG error for each mistake, sorted
- * by line. `file` has the correct settings; it is null if the file is not TOML.
+ * by line. `file` has the correct settings, or is null if the file is not TOML.
  */
 export function checkConfigFile(
   settings: SettingTable,
@@ -48,7 +48,7 @@ export function checkConfigFile(
   return { file: { path, values, lineOf: document.lineOf }, mistakes: mistakes.map(({ error }) => error) };
 }
 
-/** Returns the JSON Schema of a configuration file, from the schema that checks the file. */
+/** Returns the JSON Schema of a configuration file, made from the schema that checks the file. */
 export function configJsonSchema(settings: SettingTable): object {
   const declared = Object.values(settings).filter((setting) => setting.key !== undefined);
   return z.toJSONSchema(schemaOf(declared), { io: "input" });
@@ -62,9 +62,9 @@ function syntaxError(path: string, cause: unknown): BatonError {
 }
 
 /**
- * Returns the line that sets a dotted key, from 1. The parser reports no positions, so this parses the first line, the
- * first two lines, and so on: the key is set after the last valid part that does not have it. This takes quadratic
- * time; only messages need it.
+ * Returns the number, from 1, of the line that sets a dotted key. The parser reports no positions, so the function
+ * parses the first line, the first two lines, and so on. The key is set after the last valid part that does not have
+ * it. This takes quadratic time, but only error messages need it.
  */
 function lineOfKey(source: string, key: string): number | null {
   const lines = source.split("\n");
@@ -82,7 +82,7 @@ function lineOfKey(source: string, key: string): number | null {
   return null;
 }
 
-/** A quoted name may itself contain dots. */
+/** Returns whether a document has a dotted key. A quoted name in the document may itself contain dots. */
 function hasKey(document: unknown, key: string): boolean {
   if (typeof document !== "object" || document === null) return false;
   if (Object.hasOwn(document, key)) return true;
@@ -92,8 +92,8 @@ function hasKey(document: unknown, key: string): boolean {
 }
 
 /**
- * Returns the schema of a file. It rejects unknown keys at every level. The type of a setting checks its value, which
- * comes out in the form that its flag takes.
+ * Returns the schema of a file. The schema rejects unknown keys at every level. The type of each setting checks the
+ * value, and turns the value into the text that the flag takes.
  */
 function schemaOf(declared: readonly Setting<unknown>[]): z.ZodMiniType {
   interface Section {
@@ -123,7 +123,6 @@ function schemaOf(declared: readonly Setting<unknown>[]): z.ZodMiniType {
   return close(root);
 }
 
-/** Returns what an editor shows about a setting. */
 function editorFacts({ type, help, key = "", secret, ...setting }: Setting<unknown>) {
   const unset = setting.default === undefined ? setting.unset : type.format(setting.default);
   const about = [
@@ -150,7 +149,7 @@ function leafSchema({ type }: Setting<unknown>): z.ZodMiniType {
     case "boolean":
       return writtenAs(type, z.boolean(), String);
     case "strings": {
-      // A duration may be a number of seconds.
+      // A duration may be written as a number of seconds.
       const item = type.placeholder === "duration" ? wordOrNumber : z.string();
       return writtenAs(type, z.union([item, z.array(item)]), String);
     }
@@ -159,7 +158,7 @@ function leafSchema({ type }: Setting<unknown>): z.ZodMiniType {
   }
 }
 
-/** Returns the schema of a value that `schema` accepts and that the type can parse as `format` writes it. */
+/** Returns the schema of a value that `schema` accepts, and whose text, written by `format`, the type can parse. */
 function writtenAs<T>(
   type: Setting<unknown>["type"],
   schema: z.ZodMiniType<T>,
@@ -187,7 +186,7 @@ interface ConfigMistake {
   readonly error: BatonError;
 }
 
-/** Turns an issue of the schema into mistakes: one for each unknown name, or one in total. */
+/** Turns an issue that the schema found into mistakes: one for each unknown name, otherwise a single one. */
 function mistakesOf(
   path: string,
   document: ConfigDocument,
@@ -246,7 +245,7 @@ const fileTypes = {
   words: "a string or an array of strings",
 } as const;
 
-/** Returns the paths of a setting's values: one path, or one for each section that the user named. */
+/** Returns the paths of a setting's values: one for each section that the user named, or a single one. */
 function pathsOf(key: string, document: unknown): string[][] {
   const parts = key.split(".");
   const at = parts.indexOf("NAME");
@@ -256,7 +255,7 @@ function pathsOf(key: string, document: unknown): string[][] {
   return names.map((name) => parts.with(at, name));
 }
 
-/** Replaces NAME in a declared key by the name that `path` has in its place. */
+/** Replaces NAME in a declared key by the name at the same place in `path`. */
 function keyAtPath(key: string, path: readonly PropertyKey[]): string {
   return key.split(".").map((part, at) => (part === "NAME" ? String(path[at] ?? part) : part)).join(".");
 }

@@ -1,4 +1,4 @@
-/** Listen addresses in settings, and which of them a service may open. */
+/** Parses listen addresses in settings, and decides which of them a service may open. */
 import { addOriginToErrors, type ConfigSources } from "./resolve_settings.ts";
 import type { Setting } from "./setting.ts";
 import { BatonError } from "../errors.ts";
@@ -16,7 +16,10 @@ export function parseListenFlag(written: string): Address {
   );
 }
 
-/** Checks a listen address if the setting has one. Throws USAGE or CONFIG; the message says where the value was set. */
+/**
+ * Checks the listen address in a setting, if there is one. Throws USAGE or CONFIG. The message says where the value was
+ * set.
+ */
 export function checkListenAddress(
   name: string,
   setting: Setting<string | undefined>,
@@ -29,14 +32,14 @@ export function checkListenAddress(
 /** A socket that a service is about to open. */
 export interface PlannedSocket {
   readonly address: Address;
-  /** The options that would protect it, as in "--tls-cert and --tls-key"; null if nothing can. */
+  /** The options that would protect the socket, such as "--tls-cert and --tls-key"; null if no option can. */
   readonly protection: string | null;
   readonly isProtected: boolean;
 }
 
 /**
- * Refuses sockets that other machines can reach and that neither TLS nor keys protect, unless `--insecure` says that
- * this is intended. Throws CONFIG.
+ * Throws CONFIG for a socket that other machines can reach and that neither TLS nor keys protect. Accepts such sockets
+ * if `--insecure` says that they are intended.
  */
 export function refuseOpenSockets(sockets: readonly PlannedSocket[], isInsecure: boolean): void {
   if (isInsecure) return;

@@ -1,4 +1,7 @@
-/** Decides which value a setting has: the flag's, else the variable's, else the file's, else the default. */
+/**
+ * Decides which value a setting has: that on the command line, else in the environment, else in a file, else the
+ * default.
+ */
 import { BatonError, errorMessage } from "../errors.ts";
 import {
   isPerSectionKey,
@@ -12,23 +15,22 @@ import {
 
 export interface ConfigFile {
   readonly path: string;
-  /** The values by key, in the form that their flags take. */
+  /** The values by key, as their flags would take them. */
   readonly values: ReadonlyMap<string, string>;
-  /** Returns the line that sets a key, from 1. Computes it on each call. */
+  /** Returns the number, from 1, of the line that sets a key. Slow, because each call computes it. */
   lineOf(key: string): number | null;
 }
 
 export interface ConfigSources {
-  /** The values on the command line, by the name of the setting. */
+  /** The values on the command line, by the names of the settings. */
   readonly flags: ReadonlyMap<string, string>;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Sorted by precedence; the first file wins. */
+  /** The files in order of precedence; the first one wins. */
   readonly files: readonly ConfigFile[];
-  /** The name of the section to use, among the sections named by users. */
+  /** The user-chosen name of the section that applies, for settings that each section has. */
   readonly section?: string | undefined;
 }
 
-/** Where a value came from. */
 export type SettingOrigin =
   | { readonly kind: "flag"; readonly name: string }
   | { readonly kind: "environment"; readonly name: string }
@@ -37,15 +39,15 @@ export type SettingOrigin =
 
 interface FoundValue {
   readonly written: string;
-  /** The key in a file; empty for a setting without one. */
+  /** The key in a file; empty if the setting has none. */
   readonly key: string;
   readonly origin: () => Exclude<SettingOrigin, { readonly kind: "default" }>;
 }
 
 /**
  * Returns the values of all settings of the table. An empty variable counts as not set. Throws USAGE for an invalid
- * flag and CONFIG for an invalid variable; files were checked when they were read. `onMistake` gets the CONFIG errors
- * instead, and the default applies.
+ * flag and CONFIG for an invalid variable; files have been checked before. With `onMistake`, passes CONFIG errors to it
+ * instead, and uses the default.
  */
 export function resolveSettings<S extends SettingTable>(
   settings: S,
@@ -65,7 +67,7 @@ export function resolveSettings<S extends SettingTable>(
   return values as SettingValues<S>;
 }
 
-/** Returns the value of one setting and where it was set. Throws like `resolveSettings`. */
+/** Returns the value of one setting, and where it was set. Throws USAGE or CONFIG like `resolveSettings`. */
 export function resolveSetting<T>(
   name: string,
   setting: Setting<T>,
@@ -81,7 +83,7 @@ export function resolveSetting<T>(
   }
 }
 
-/** Returns the names of the sections that users have written for these settings, sorted. */
+/** Returns the names that users have given to sections with these settings, sorted. */
 export function configSectionNames(settings: SettingTable, files: readonly ConfigFile[]): string[] {
   const keys = Object.values(settings).flatMap(({ key }) => key ?? []);
   const written = files.flatMap(({ values }) => [...values.keys()]);
@@ -89,7 +91,7 @@ export function configSectionNames(settings: SettingTable, files: readonly Confi
 }
 
 /**
- * Runs `act`, which uses the value of the setting. The message of its errors then begins with the place where that
+ * Runs `act`, which uses the value of a setting. Errors of `act` get a message that begins with the place where the
  * value was set.
  */
 export function addOriginToErrors<T>(name: string, setting: Setting<unknown>, sources: ConfigSources, act: () => T): T {

@@ -1,10 +1,10 @@
 /**
- * Declares settings: flag, file key, environment variable, help, type and default. resolve_settings.ts decides which of
- * several given values applies.
+ * Declares settings, each with its flag, file key, environment variable, help, type and default. resolve_settings.ts
+ * decides which given value applies.
  */
 import { toggleType, type ValueType } from "./value_types.ts";
 
-/** The groups of options in the help. commands/program/help/command_page.ts has their headings and their order. */
+/** The groups of options in the help. commands/program/help/command_page.ts defines their headings and order. */
 export type OptionGroup =
   | "main"
   | "waiting"
@@ -27,23 +27,27 @@ export interface Setting<T> {
   /** Other forms of the flag, such as flock's `--timeout`. Completions do not offer them. */
   readonly aliases?: string;
   /**
-   * The key in a file: `session.timeout`, which gives the variable BATON_SESSION_TIMEOUT. A setting has one if several
-   * calls or processes share it: where services are, who may use them, limits that an operator sets for a machine, what
-   * all must agree on. By default, the setting is only a flag: it belongs to one call or process.
+   * The key in a file, such as `session.timeout`, which also gives the variable BATON_SESSION_TIMEOUT. A setting has a
+   * key if several calls or processes share it: addresses of services, access rights, limits of a machine, and what all
+   * must agree on. Other settings belong to one call or process and have only a flag.
    */
   readonly key?: string;
   readonly default?: NonNullable<T>;
-  /** The behaviour without a value, for the help of a setting that has no default value. */
+  /** What happens without a value, for the help of a setting that has no default. */
   readonly unset?: string;
-  /** The flag may be given only once: a second one does not replace the first, so the user probably wants both. */
+  /**
+   * True if the flag may be given only once. A second flag would not replace the first, because the user probably wants
+   * both.
+   */
   readonly once?: boolean;
   /** The group in which the help shows the flag; `main` by default. */
   readonly group?: OptionGroup;
   /**
-   * The short help (`-h`) shows the flag. It shows ten flags: the basic ones, then the first ones of the group `main`.
+   * True if the short help (`-h`) always shows the flag. It shows ten flags: these, then the first ones of the group
+   * `main`.
    */
   readonly basic?: boolean;
-  /** baton never prints the value, and removes the variable from the environment of commands. */
+  /** True for a secret. baton never prints the value, and removes the variable from the environment of commands. */
   readonly secret?: boolean;
 }
 
@@ -100,8 +104,8 @@ export function toggleSetting(
 export const insecureHelp = "listen where other machines can connect, also without TLS or keys";
 
 /**
- * Returns a function that declares settings of a section (`retry.`, or empty). The key is the section and `name`; the
- * flag is `name` with dashes, unless `flag` adds a short form.
+ * Returns a function that declares settings of a section, such as `retry.`; empty for no section. The key is `section`
+ * followed by `name`. The flag is `name` with dashes; a declaration with its own `flag` adds a short form.
  */
 export function settingsInSection(section: string) {
   function declare<T extends NonNullable<unknown>>(
@@ -122,8 +126,8 @@ export function settingsInSection(section: string) {
 }
 
 /**
- * Puts the settings of a new table into `group`, except those that name one. Changes the settings in place, because
- * copies would cost time at each start.
+ * Puts the settings of a new table into `group`, except those that declare a group. Changes the settings in place,
+ * because copies would take time at each start.
  */
 export function groupSettings<S extends SettingTable>(group: OptionGroup, table: S): S {
   for (const name in table) (table[name] as { group?: OptionGroup }).group ??= group;
@@ -131,8 +135,8 @@ export function groupSettings<S extends SettingTable>(group: OptionGroup, table:
 }
 
 /**
- * The part of a key that stands for a name that the user chooses. Each name has its own section. Such a key has no
- * variable.
+ * The part of a key that stands for a name that the user chooses. Each name has its own section. A key with this part
+ * has no variable.
  */
 const namePlace = ".NAME.";
 
@@ -145,7 +149,7 @@ export function keyInSection(key: string, name: string): string {
   return key.replace(namePlace, () => `.${name}.`);
 }
 
-/** Returns the section of a key that a file has written; null if the key is not this setting's. */
+/** Returns the name of the section in a key that a file contains; null if `written` is not a key of this setting. */
 export function sectionInKey(key: string, written: string): string | null {
   const [before = "", after] = key.split("NAME");
   if (after === undefined || !written.startsWith(before) || !written.endsWith(after)) return null;

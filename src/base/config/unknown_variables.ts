@@ -1,10 +1,13 @@
-/** Finds variables `BATON_…` that baton does not know: usually a misspelled setting, which has no effect. Pure. */
+/**
+ * Finds variables `BATON_…` that baton does not know. Usually such a variable is a misspelled setting, which has no
+ * effect. Pure.
+ */
 import { didYouMean } from "../support/did_you_mean.ts";
 import { lockCommandVariables, messageCommandVariables } from "./child_variables.ts";
 import { stateVariables } from "../support/home_folder.ts";
 import { isPerSectionKey, type SettingTable, toVariableName } from "./setting.ts";
 
-/** Marks of baton's own processes, and variables of this project's scripts and tests. */
+/** Variables that mark baton's own processes, and variables of this project's scripts and tests. */
 const otherVariables = [
   "BATON_KEEPER_PROCESS",
   "BATON_HOLDER_PROCESS",
@@ -21,8 +24,9 @@ const otherVariables = [
 ];
 
 /**
- * Returns a sentence for each unknown variable in `env`, sorted by name. It never contains the value, which may be a
- * secret. With `onlySimilar`, only names that resemble a setting's: others may belong to another program.
+ * Returns a sentence for each unknown variable in `env`, sorted by name. The sentence never contains the value, which
+ * may be a secret. With `onlySimilar`, returns only variables that resemble a setting, because others may belong to
+ * another program.
  */
 export function unknownVariables(
   env: Readonly<Record<string, string | undefined>>,

@@ -1,18 +1,18 @@
 /**
- * The types of settings: how users write a value in a flag, a variable or a file, and the message for an invalid value.
+ * The types of settings. A type defines how users write a value in a flag, a variable or a file, and the message for an
+ * invalid value.
  */
 import { BatonError } from "../errors.ts";
 import { parseDuration } from "../support/duration.ts";
 import { isPriorityName, namedPriorities } from "../support/priority.ts";
 
 export interface ValueType<T> {
-  /** The value in the help: `<duration>`; empty for a switch. */
+  /** The word for the value in the help, such as `duration`; empty for a switch. */
   readonly placeholder: string;
-  /** The TOML type of the value in a file. */
+  /** How the value is written in a TOML file. */
   readonly fileType: "string" | "duration" | "integer" | "boolean" | "strings" | "words";
-  /** The only valid words, if there is a list of them. */
   readonly words?: readonly string[];
-  /** Joins the values of a repeated flag, for a list. */
+  /** For a list, the text that joins the values of a repeated flag. */
   readonly joint?: string;
   /** Parses `text`. Throws USAGE; the message quotes the text and names the expected form. */
   parse(text: string): T;
@@ -24,7 +24,6 @@ function wordType<T extends string>(placeholder: string, parse: (written: string
   return { placeholder, fileType: "string", parse, format: (value) => value };
 }
 
-/** Any text with at least one character. */
 export function textType(placeholder: string): ValueType<string> {
   return wordType(placeholder, (written) => {
     if (written !== "") return written;
@@ -32,19 +31,17 @@ export function textType(placeholder: string): ValueType<string> {
   });
 }
 
-/** An absolute path. The meaning of a relative path would depend on the working folder. */
+/** Accepts an absolute path. The meaning of a relative path would depend on the working directory. */
 export function absolutePathType(): ValueType<string> {
   return wordType("folder", (written) => written.startsWith("/") ? written : refuse(written, "an absolute path"));
 }
 
-/** One of a fixed list of words. */
 export function choiceType<const T extends string>(words: readonly T[]): ValueType<T> {
   const find = (written: string) => words.find((word) => word === written);
   const type = wordType(words.join("|"), (written) => find(written) ?? refuse(written, `one of ${words.join(", ")}`));
   return { ...type, words };
 }
 
-/** A whole number between two bounds, both included. */
 export function integerType(placeholder: string, bounds: { min: number; max: number }): ValueType<number> {
   return {
     placeholder,
@@ -58,7 +55,7 @@ export function integerType(placeholder: string, bounds: { min: number; max: num
   };
 }
 
-/** A duration: seconds, or a number with a unit. The value is in whole milliseconds. */
+/** Accepts a duration: a number of seconds, or a number with a unit. The value is in whole milliseconds. */
 export function durationType(
   { minMs = 0, maxMs = Infinity }: { minMs?: number; maxMs?: number } = {},
 ): ValueType<number> {
@@ -75,7 +72,7 @@ export function durationType(
   };
 }
 
-/** The longest time to wait: a duration, or `forever`, which gives Infinity. */
+/** Accepts the longest time to wait: a duration, or `forever`, which gives Infinity. */
 export function waitType(): ValueType<number> {
   const durations = durationType();
   return {
@@ -85,14 +82,14 @@ export function waitType(): ValueType<number> {
   };
 }
 
-/** A session timeout. ZooKeeper's protocol has 31 bits of milliseconds for it, which is 24 days. */
+/** Accepts a session timeout of at most 24 days, because ZooKeeper's protocol has 31 bits for its milliseconds. */
 export function sessionTimeoutType({ minMs }: { minMs: number }): ValueType<number> {
   return durationType({ minMs, maxMs: 24 * 86_400_000 });
 }
 
 const sizeUnits: Record<string, number> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
 
-/** A size with a unit (`512B`, `64KiB`, `1MiB`); the value is in bytes. */
+/** Accepts a size with a unit, such as `512B`, `64KiB` or `1MiB`. The value is in bytes. */
 export function sizeType({ minBytes = 0 }: { minBytes?: number } = {}): ValueType<number> {
   return {
     placeholder: "size",
@@ -108,7 +105,7 @@ export function sizeType({ minBytes = 0 }: { minBytes?: number } = {}): ValueTyp
   };
 }
 
-/** A switch. The flag takes no value; a variable is true or false. */
+/** Accepts a switch. The flag takes no value; a variable is true or false. */
 export function toggleType(): ValueType<boolean> {
   return {
     placeholder: "",
@@ -123,8 +120,8 @@ export function toggleType(): ValueType<boolean> {
 }
 
 /**
- * A list of at least one text, separated by commas; in a file also an array. With `eachCounts`, positions have a
- * meaning, so an empty text is an error.
+ * Accepts a list of at least one text, separated by commas; in a file also an array. With `eachCounts`, the positions
+ * have a meaning, so that an empty text is an error.
  */
 export function listType(
   placeholder: string,
@@ -145,8 +142,8 @@ export function listType(
 }
 
 /**
- * A command in a file: an array is a program with its arguments, a string is a shell command. It has no flag, so its
- * text is JSON.
+ * Accepts a command in a file: an array is a program with its arguments, a string is a shell command. There is no flag
+ * for it; the text that `parse` takes is JSON.
  */
 export function commandLineType(): ValueType<string | readonly string[]> {
   return {
@@ -163,7 +160,7 @@ export function commandLineType(): ValueType<string | readonly string[]> {
 
 const signals = ["HUP", "INT", "QUIT", "ABRT", "KILL", "USR1", "USR2", "ALRM", "TERM"] as const;
 
-/** A signal that can end a process, with or without the prefix SIG. */
+/** Accepts the name of a signal that can end a process, with or without the prefix SIG. */
 export function signalNameType(): ValueType<NodeJS.Signals> {
   return {
     placeholder: "name",
@@ -176,7 +173,7 @@ export function signalNameType(): ValueType<NodeJS.Signals> {
   };
 }
 
-/** A position in a queue; the lowest number is first. */
+/** Accepts a priority in a queue. The lowest number is first. */
 export function priorityType(): ValueType<number> {
   const numbers = integerType("0-999", { min: 0, max: 999 });
   return {
@@ -201,7 +198,7 @@ function writeSize(bytes: number): string {
   return `${bytes / factor}${name}`;
 }
 
-/** The shortest form that `parseDuration` reads as the same value. */
+/** Returns the shortest form of a duration. */
 function writeDuration(milliseconds: number): string {
   for (const [unit, factor] of [["h", 3_600_000], ["m", 60_000], ["s", 1000]] as const) {
     if (milliseconds > 0 && milliseconds % factor === 0) return `${milliseconds / factor}${unit}`;

@@ -4,62 +4,68 @@ import { BatonError } from "../errors.ts";
 export type LockMode = "exclusive" | "shared" | "permit";
 
 /**
- * The holder's side of a lock, held until `release()` or until it is lost. `lost` then aborts with a BatonError:
- * LOCK_LOST if the lease ended or the node was deleted, REVOKED if an operator revoked it. `await using` releases it.
+ * A lock that this process holds until it calls `release()` or loses the lock. A loss aborts `lost` with a BatonError:
+ * LOCK_LOST if the lease ended or the node was deleted, REVOKED if an operator revoked the lock. `await using` releases
+ * the lock.
  */
 export interface Lease extends AsyncDisposable {
   readonly name: string;
-  /** The lock's node on the server. */
+  /** The path of the node in the coordination service that represents this hold. */
   readonly path: string;
-  /** The holder's id, as `who` shows it and `break --holder` takes it. */
+  /** The ID of the holder, which `who` shows and `break --holder` takes. */
   readonly holderId: string;
   readonly mode: LockMode;
   /**
-   * The number of this permit, from 0 to limit - 1, which no other holder has at the same time. Null in other modes.
+   * The number of the permit, from 0 to limit - 1. No other holder has the same number at the same time. Null in other
+   * modes.
    */
   readonly slot: number | null;
   /** The number of permits at the grant. Null in other modes. */
   readonly limit: number | null;
   /**
-   * Grows with every grant of this lock, in every mode: a store that remembers the highest token can refuse an older
-   * holder.
+   * Increases with each grant of this lock, in every mode. A store that remembers the highest token can therefore
+   * refuse a holder that has lost the lock.
    */
   readonly fencingToken: bigint;
   readonly sessionId: bigint;
-  /** The session timeout T as negotiated, in milliseconds. */
+  /** The session timeout that the server granted. */
   readonly sessionTimeoutMs: number;
-  /** Time from the call of acquire to the grant, in milliseconds. */
+  /** The time from the call of acquire to the grant. */
   readonly waitedMs: number;
   readonly lost: AbortSignal;
-  /**
-   * Returns true while no server can have granted the lock to another holder, by the clock and the end of the lease.
-   */
+  /** Returns whether the lease has not ended yet: until then, no server can grant the lock to another holder. */
   isHeld(): boolean;
-  /** Returns the end of the lease as known now, in monotonic milliseconds on this process's clock. */
+  /** Returns the end of the lease as known now on the monotonic clock of this process. */
   endMs(): number;
-  /** Returns true while the server has not responded for T/6. */
+  /** Returns true while the server has not responded for a sixth of the session timeout. */
   inDoubt(): boolean;
-  /** Returns why no server responds, as " (…)"; empty if one does. */
+  /** Returns why no server responds, in the form " (reason)". Returns an empty text if a server responds. */
   describeOutage?(): string;
   /**
-   * Reports changes of the end of the lease, delayed by T/50 at most, and every change of `inDoubt()`. Returns the
-   * function that unsubscribes.
+   * Calls the listener when the end of the lease or `inDoubt()` changes. A report of a new end may come late, by a
+   * fiftieth of the session timeout at most. Returns the function that unsubscribes.
    */
   subscribe(listener: () => void): () => void;
   /** No other process can wait for the lock. */
   readonly isLocal?: boolean;
-  /** Paths of the holder's nodes on the server, for the guard. */
+  /** The paths of the holder's nodes in the coordination service. The guard needs them if it outlives this process. */
   readonly nodes?: readonly string[];
-  /** Shows `what` about the guard or the processes in the holder's record; empty: nothing more about that. */
+  /**
+   * Shows `what` as a warning about the guard or the processes, in the record that other users see of this holder. An
+   * empty text removes the warning.
+   */
   warn?(about: "guard" | "processes", what: string): void;
   /**
-   * Releases the lock. A second call has no effect. Takes a limited time; rejects with OUTCOME_UNKNOWN if no server
-   * responded.
+   * Releases the lock. A second call has no effect. Does not wait without limit: rejects with OUTCOME_UNKNOWN if no
+   * server responds in time.
    */
   release(): Promise<void>;
 }
 
-/** Returns whether the lease was lost because it was revoked: this process then holds the lock until it releases it. */
+/**
+ * Returns whether the lease was lost because an operator revoked it. This process then still holds the lock until it
+ * releases the lock.
+ */
 export function isLeaseRevoked(lost: AbortSignal): boolean {
   return lost.aborted && lost.reason instanceof BatonError && lost.reason.code === "REVOKED";
 }

@@ -1,7 +1,10 @@
 /** Treats several held locks as one. */
 import type { Lease, LockMode } from "./lease.ts";
 
-/** Several leases of one session as one: lost with the first loss, released in reverse order. */
+/**
+ * Combines several leases of one session. `lost` aborts when the first lease is lost; `release()` releases in reverse
+ * order.
+ */
 export class LeaseSet implements Lease {
   readonly #leases: readonly [Lease, ...Lease[]];
   readonly lost: AbortSignal;
@@ -10,7 +13,7 @@ export class LeaseSet implements Lease {
   readonly waitedMs: number;
   readonly isLocal: boolean;
   readonly nodes: readonly string[];
-  // These are the first lease's: each permit has its own slot, and each lock its own fencing token.
+  // The first lease has these values; each permit has its own slot, and each lock its own fencing token.
   readonly holderId: string;
   readonly mode: LockMode;
   readonly slot: number | null;
@@ -63,7 +66,7 @@ export class LeaseSet implements Lease {
     for (const lease of this.#leases) lease.warn?.(...warning);
   }
 
-  /** Releases all leases; rejects with the first failure. */
+  /** Releases all leases, even if some releases fail. Rejects with the first failure. */
   async release(): Promise<void> {
     const failures: unknown[] = [];
     for (const lease of [...this.#leases].reverse()) {

@@ -1,6 +1,7 @@
 /**
- * Calls the libc functions that no runtime offers, by FFI, under Bun and Deno, on Linux and macOS. It avoids variadic
- * functions, whose arguments may be passed differently, except prctl: on Linux their registers are the same.
+ * Calls libc functions that the runtimes do not offer, by FFI (calls of compiled code), under Bun and Deno, on Linux
+ * and macOS. Avoids variadic functions, because some platforms pass their arguments differently. prctl is an exception:
+ * on Linux its arguments are in the same registers.
  */
 import { constants } from "node:os";
 import process from "node:process";
@@ -8,7 +9,10 @@ import { type ProcessSystem, processSystem } from "../support/own_process.ts";
 
 export type Libc = ReturnType<typeof describe>;
 
-/** Types of result and arguments, with Bun's names; Deno has another name only for `ptr`: `buffer`. */
+/**
+ * The type of the result, then the types of the arguments, with Bun's names. Deno calls `ptr` `buffer` and has the same
+ * names otherwise.
+ */
 const signatures = {
   prctl: ["i32", "i32", "u64", "u64", "u64", "u64"],
   waitpid: ["i32", "i32", "u64", "i32"],
@@ -43,10 +47,13 @@ interface DenoFfi {
   UnsafePointer: { of(bytes: Uint8Array): unknown; value(pointer: unknown): bigint };
 }
 
-/** One libc for each process of a simulation, because some calls change the state of the process. */
+/** The libc of each process system. A simulation has several, because some calls change the state of one process. */
 const loaded = new WeakMap<ProcessSystem, Promise<Libc | null>>();
 
-/** Returns libc, which loads once in about 0.5 ms; null where it cannot be called. Callers work without it. */
+/**
+ * Returns libc; loads it at the first call, which takes about 0.5 ms. Returns null where libc cannot be called; callers
+ * must work without it.
+ */
 export function loadLibc(): Promise<Libc | null> {
   const known = loaded.get(processSystem);
   if (known !== undefined) return known;
@@ -60,7 +67,7 @@ export function provideSimulatedLibc(of: ProcessSystem, libc: Libc): void {
   loaded.set(of, Promise.resolve(libc));
 }
 
-/** Opens libc for these functions. Returns null where it cannot be called. */
+/** Opens libc and makes `functions` callable. Returns null where libc cannot be called. */
 export async function openLibcFunctions<S extends Signatures>(functions: S): Promise<Library<S> | null> {
   const names = process.platform === "darwin" ? ["/usr/lib/libSystem.B.dylib"] : ["libc.so.6", "libc.so"];
   for (const name of names) {
@@ -94,7 +101,7 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
   const linux = process.platform === "linux";
   const PR_SET_NAME = 15, PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1, SIG_IGN = 1n, POLLIN = 1, POLLOUT = 4;
   const LOCK_EX = 2, LOCK_NB = 4, MSG_DONTWAIT = linux ? 0x40 : 0x80;
-  // CLOCK_MONOTONIC includes suspended time on macOS; Linux has CLOCK_BOOTTIME for that.
+  // macOS counts suspended time in CLOCK_MONOTONIC; Linux counts it in CLOCK_BOOTTIME.
   const clockId = linux ? 7 : 6;
   const time = new BigInt64Array(2);
   const timeBytes = new Uint8Array(time.buffer);
@@ -108,20 +115,23 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
   let isSubreaper = false;
   let isRestored = false;
   return {
-    /** Makes orphaned descendants this process's children (PR_SET_CHILD_SUBREAPER). False where it cannot. */
+    /**
+     * Makes this process the parent of its orphaned descendants (PR_SET_CHILD_SUBREAPER). Returns false where that is
+     * not possible.
+     */
     becomeSubreaper: (): boolean =>
       isSubreaper ||= linux && Number(call.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n)) === 0,
-    /** Sets the process name for ps and pkill, at most 15 bytes. Linux only; does nothing elsewhere. */
+    /** Sets the process name that ps and pkill see, at most 15 bytes. Does nothing outside Linux. */
     setProcessName(name: string): void {
       const bytes = new TextEncoder().encode(`${name}\0`);
       if (linux) call.prctl(PR_SET_NAME, addressOf(bytes), 0n, 0n, 0n);
     },
-    /** Reaps this child if it has ended; true if it was reaped. Never waits. */
+    /** Reaps the child if it has ended, without waiting. Returns whether the child was reaped. */
     reap: (pid: number): boolean => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
     ignoreSignal: (number: number): void => void call.signal(number, SIG_IGN),
     /**
-     * Restores the default of SIGCHLD if this process was started with it ignored: the kernel then keeps no exit status
-     * of children.
+     * Restores the default action of SIGCHLD if this process was started with SIGCHLD ignored. Otherwise the kernel
+     * would keep no exit status of children.
      */
     restoreChildSignal(): void {
       if (isRestored) return;
@@ -130,37 +140,55 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
       call.sigaction(constants.signals.SIGCHLD, 0n, new Uint8Array(action.buffer));
       if (action[0] === SIG_IGN) call.signal(constants.signals.SIGCHLD, 0n);
     },
-    /** Monotonic milliseconds since boot, including suspended time. */
+    /** Returns the monotonic time since boot, including suspended time. */
     bootTimeMs(): number {
       call.clock_gettime(clockId, timeBytes);
       return Number(time[0]) * 1000 + Number(time[1]) / 1e6;
     },
-    /** Waits until `fd` is readable or at its end, or `timeoutMs` have passed. Blocks the whole thread. */
+    /** Waits until `fd` is readable or at its end, or until `timeoutMs` have passed. Blocks the whole thread. */
     waitReadable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLIN, timeoutMs),
-    /** Waits until `fd` accepts PIPE_BUF bytes or has no reader. As waitReadable. */
+    /**
+     * Waits until `fd` accepts PIPE_BUF bytes or has no reader, or until `timeoutMs` have passed. Blocks the whole
+     * thread.
+     */
     waitWritable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLOUT, timeoutMs),
-    /** pipe(2): writes two int, the read end and the write end, into `ends`. False for an error. */
+    /**
+     * Makes a pipe (pipe(2)). Writes the numbers of the read end and of the write end into `ends`. Returns false after
+     * an error.
+     */
     openPipe: (ends: Uint8Array): boolean => Number(call.pipe(ends)) === 0,
-    /** Sleeps. Blocks the whole thread. */
+    /** Blocks the whole thread. */
     sleep: (milliseconds: number): void => void call.poll(none, 0n, wholeMs(milliseconds)),
-    /** Returns the number of bytes read into `into`; 0 at the end of the file, -1 for an error. Blocks. */
+    /**
+     * Reads bytes into `into` and returns their number: 0 at the end of the file, -1 after an error. Blocks the whole
+     * thread.
+     */
     read: (fd: number, into: Uint8Array): number => Number(call.read(fd, into, BigInt(into.length))),
     write: (fd: number, bytes: Uint8Array): void => void call.write(fd, bytes, BigInt(bytes.length)),
-    /** send(2) to a socket without waiting: the number of bytes that were taken, -1 for an error or a full socket. */
+    /**
+     * Sends bytes to a socket without waiting (send(2)). Returns the number of bytes that the socket took; -1 if it is
+     * full or failed.
+     */
     sendNow: (fd: number, bytes: Uint8Array): number =>
       Number(call.send(fd, bytes, BigInt(bytes.length), MSG_DONTWAIT)),
     close: (fd: number): void => void call.close(fd),
     isTerminal: (fd: number): boolean => Number(call.isatty(fd)) === 1,
-    /** flock(2), exclusive, without waiting. False when another process holds it, or locks are not supported. */
+    /**
+     * Takes an exclusive lock on a file without waiting (flock(2)). Returns false if another process holds the lock, or
+     * the file system has no locks.
+     */
     lockFile: (fd: number): boolean => Number(call.flock(fd, LOCK_EX | LOCK_NB)) === 0,
-    /** dup(2): the same open file as another descriptor, which children inherit. -1 for an error. */
+    /** Returns another descriptor of the same open file, which children inherit (dup(2)). Returns -1 after an error. */
     duplicate: (fd: number): number => Number(call.dup(fd)),
-    /** The parent; the adopter of orphans takes its place when it dies (getppid(2)). */
+    /**
+     * Returns the parent process (getppid(2)). After the parent's death it returns the process that has adopted this
+     * orphan.
+     */
     parentPid: (): number => Number(call.getppid()),
   };
 }
 
-/** Rounds up for poll(2), which takes an int: a fraction rounded down would make its caller spin. */
+/** Rounds up to whole milliseconds, which poll(2) takes. Rounding down would make callers repeat a wait of 0 ms. */
 function wholeMs(milliseconds: number): number {
   return Math.min(Math.max(0, Math.ceil(milliseconds)), 0x7fffffff);
 }

@@ -1,15 +1,16 @@
-/** The lease of a command that needs no lock. */
+/** A lease without a lock. */
 import type { Clock } from "../support/clock.ts";
 import { newGuid } from "../support/guid.ts";
 import type { Lease } from "./lease.ts";
 
 /**
- * A lease of fixed length that no server can end: for a command that needs no lock, or that runs after the leadership.
+ * A lease of fixed length that no server can end. It is for a command that needs no lock, or that runs after the end of
+ * a leadership.
  */
 export class LocalLease implements Lease {
   readonly name = "";
   readonly path = "";
-  /** The mark of the processes that run under it. */
+  /** Also the mark of the processes that run under this lease. */
   readonly holderId = newGuid();
   readonly mode = "exclusive";
   readonly slot = null;
@@ -18,7 +19,7 @@ export class LocalLease implements Lease {
   readonly sessionId = 0n;
   readonly waitedMs = 0;
   readonly isLocal = true;
-  /** Bounds the wait for killed processes. */
+  /** Limits how long baton waits for killed processes. */
   readonly sessionTimeoutMs = 10_000;
   readonly lost = new AbortController().signal;
   readonly #clock: Clock;

@@ -1,9 +1,9 @@
-/** A lease whose holder gives it up before it is lost. */
+/** A lease that its holder can give up before it is lost. */
 import { BatonError } from "../errors.ts";
 import type { Lease } from "./lease.ts";
 import { LeaseSet } from "./lease_set.ts";
 
-/** A lease that its holder can report as lost, to stop the command. It stays held until the release. */
+/** Lets the holder report the lease as lost, so that baton stops the command. The lock stays held until `release()`. */
 export class ResignableLease extends LeaseSet {
   readonly #resigned = new AbortController();
   override readonly lost: AbortSignal;
@@ -13,7 +13,10 @@ export class ResignableLease extends LeaseSet {
     this.lost = AbortSignal.any([lease.lost, this.#resigned.signal]);
   }
 
-  /** Aborts `lost` with `why`, a full sentence. Has no effect on a lost lease. */
+  /**
+   * Aborts `lost` with an error that has the sentence `why` as its message. Has no effect on a lease that is already
+   * lost.
+   */
   resign(why: string): void {
     if (!this.lost.aborted) this.#resigned.abort(new BatonError("REVOKED", why));
   }

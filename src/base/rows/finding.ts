@@ -1,10 +1,10 @@
-/** One result of `baton doctor`. */
+/** One finding of `baton doctor`. */
 
 export interface DoctorFinding {
-  /** `warning`: it works, but may stop working. `problem`: it does not work correctly. */
+  /** `warning`: the object works now, but may stop working. `problem`: the object does not work correctly. */
   readonly kind: "warning" | "problem";
-  /** Object of the finding: `lock "nightly"`. */
+  /** The object of the finding, such as `lock "nightly"`. */
   readonly where: string;
-  /** Sentence without a full stop. */
+  /** The sentence that describes the finding, without a full stop. */
   readonly what: string;
 }

@@ -1,80 +1,83 @@
-/** Rows of locks, elections, barriers and gates, with their holders and waiters. JSON prints them as they are. */
+/**
+ * Rows of locks, elections, barriers and gates, with their holders and waiters. JSON output has exactly these fields.
+ */
 
 export const objectKinds = ["lock", "election", "barrier", "gate"] as const;
 export type ObjectKind = (typeof objectKinds)[number];
 
-/** The fields that holders and waiters have in common. */
 interface ParticipantRow {
-  /** Id for `break --holder`; null for a gate, which belongs to no process. */
+  /** The ID for `break --holder`; null for a gate, which belongs to no process. */
   readonly id: string | null;
   /** Null for a barrier or a gate. */
   readonly mode: "exclusive" | "shared" | "permit" | null;
   readonly host: string;
-  /** 0: unknown. */
+  /** 0 if unknown. */
   readonly pid: number;
   readonly user: string;
-  /** First word of the command; the whole command if its user published it. */
+  /** The first word of the command; the whole command if its user published it. */
   readonly command: string;
   readonly reason: string;
-  /** Value of a candidate of an election; null for other kinds. */
+  /** The value that a candidate of an election publishes; null for other kinds. */
   readonly value: string | null;
-  /** Start of the hold or the wait, by the wall clock of its host; null: unknown. */
+  /** The start of the hold or of the wait, by the wall clock of `host`; null if unknown. */
   readonly since: string | null;
   readonly session_id: string | null;
   readonly session_timeout_ms: number;
-  /** Request to release it, if there is one. */
+  /** The request to release the object; null if there is none. */
   readonly revoke: { readonly by: string; readonly reason: string } | null;
-  /** Trouble with a holder's command: it cannot be stopped, or no guard watches it. */
+  /** Why the holder's command needs attention: it cannot be stopped, or no guard watches it. Null if all is well. */
   readonly warning: string | null;
 }
 
 export interface HolderRow extends ParticipantRow {
-  /** Number of the permit; null for the other modes. */
   readonly slot: number | null;
-  /** Rank of a barrier's member. */
+  /** The rank of a barrier's member; null for other kinds. */
   readonly rank: number | null;
   readonly fencing_token: string | null;
 }
 
 export interface WaiterRow extends ParticipantRow {
-  /** Place in the queue, from 1; at a barrier the order of arrival. */
+  /** The place in the queue, from 1. At a barrier, the order of arrival. */
   readonly place: number;
-  /** The lowest is served first. Null for a kind without priorities. */
+  /** The waiter with the lowest priority is served first. Null for a kind without priorities. */
   readonly priority: number | null;
 }
 
 export interface ObjectRow {
   readonly name: string;
   /**
-   * Number of holders of a lock, leaders, or running members of a barrier; 1 for a closed gate. Null when the ACL does
+   * How many processes hold the lock, lead, or run as members of the barrier; 1 for a closed gate. Null if the ACL does
    * not let this client count them.
    */
   readonly holders: number | null;
-  /** Number of contenders, candidates, or members that wait for the start. Null as above. */
+  /**
+   * How many processes wait for the lock, for the leadership, or for the start of the barrier. Null if the ACL does not
+   * let this client count them.
+   */
   readonly waiters: number | null;
 }
 
-/** An object with its holders and waiters. */
 export interface ObjectDetails {
   readonly kind: ObjectKind;
   readonly name: string;
-  /** Path of its node. */
   readonly path: string;
-  /** Permits of a lock, null until the first request for one; members that a barrier needs, null when none waits. */
+  /**
+   * The number of permits of a lock, null until the first request for one. At a barrier, the number of members that it
+   * needs, null if none waits.
+   */
   readonly limit: number | null;
-  /** Sorted by their grants; those of a barrier by their ranks. */
+  /** In the order of their grants; at a barrier, in the order of their ranks. */
   readonly holders: readonly HolderRow[];
-  /** Sorted as in the queue. */
   readonly waiters: readonly WaiterRow[];
 }
 
-/** An object with its first holders and waiters, as `baton ui` follows it. */
+/** An object with its first holders and waiters, for `baton ui`, which follows its changes. */
 export interface FollowedObjectRow extends ObjectRow {
   readonly kind: ObjectKind;
   readonly limit: number | null;
-  /** The first ones; `holders` and `waiters` count all. Without sessions, and without arguments of commands. */
+  /** The first holders; `holders` and `waiters` count all. Sessions and the arguments of commands are left out. */
   readonly first_holders: readonly HolderRow[];
   readonly first_waiters: readonly WaiterRow[];
-  /** Why the object could not be read. */
+  /** Why the object could not be read; null if it was read. */
   readonly problem: string | null;
 }

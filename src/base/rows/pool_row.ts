@@ -1,9 +1,9 @@
-/** Rows of pools and their items. JSON prints them as they are. */
+/** Rows of pools and their items. JSON output has exactly these fields. */
 import type { HolderRow, ObjectRow } from "./object_row.ts";
 
-/** A pool; its holders are the running jobs, its waiters the jobs that wait for the total limit. */
+/** A pool. Its holders are the running jobs; its waiters are the jobs that wait for the total limit. */
 export interface PoolRow extends ObjectRow {
-  /** Items with a stored result. */
+  /** The number of items whose stored result is `done`. */
   readonly done: number;
   readonly failed: number;
 }
@@ -15,26 +15,23 @@ export type PoolHolderRow =
 export interface PoolItemRow {
   readonly item: string;
   readonly state: "free" | "running" | "done" | "failed";
-  /** The call that processes the item. */
   readonly holder: PoolHolderRow | null;
-  /** The result of the last run, if it is still stored. */
+  /** The result of the last run; null if none is stored. */
   readonly last_result: {
     readonly result: "done" | "failed";
-    /** The end of the command, for people: `exited with 3`. */
+    /** How the command ended, for people, such as `exited with 3`. */
     readonly what: string;
     readonly by: string;
     readonly at: string;
-    /** When the result expires. */
     readonly until: string;
   } | null;
 }
 
-/** A pool with its items. */
 export interface PoolDetails {
   readonly component: string;
-  /** The holder of the component's lock: a call that chooses items, or another program. */
+  /** The holder of the component's lock: a call that chooses items, or another program. Null if the lock is free. */
   readonly component_holder: PoolHolderRow | null;
-  /** A run that uses other lock paths; its items are not in `items`. */
+  /** A run of the same pool that uses other lock paths; null if there is none. Its items are not in `items`. */
   readonly conflicting_run: {
     readonly host: string;
     readonly pid: number;
@@ -47,7 +44,7 @@ export interface PoolDetails {
   readonly items: readonly PoolItemRow[];
 }
 
-/** A pool with its first running and failed items, as `baton ui` follows it. */
+/** A pool with its first running and failed items, for `baton ui`, which follows its changes. */
 export interface FollowedPoolRow extends PoolRow {
   readonly items: readonly PoolItemRow[];
 }

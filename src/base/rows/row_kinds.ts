@@ -1,4 +1,4 @@
-/** The kinds of rows, and the types of what is read of each. */
+/** The kinds of rows, and the type of the rows of each kind. */
 import type { FollowedObjectRow, ObjectDetails, ObjectRow } from "./object_row.ts";
 import type { FollowedPoolRow, PoolRow } from "./pool_row.ts";
 import type { ProcessMetricsRow } from "./process_row.ts";
@@ -26,13 +26,13 @@ export const rowKinds = [
 ] satisfies (keyof RowsByKind)[];
 export type RowKind = keyof RowsByKind;
 
-/** Rows that were read at one time. */
+/** The rows of several kinds, read at the same time. */
 export interface RowReading {
-  /** A kind that was not requested is missing. */
+  /** The rows by kind. A kind that was not requested is missing. */
   readonly rows: { readonly [Kind in RowKind]?: readonly RowsByKind[Kind][] };
-  /** The objects with their holders and waiters, by `objectKey`, if they were requested. */
+  /** The objects with their holders and waiters, if requested, by the keys that `objectKey` returns. */
   readonly details?: ReadonlyMap<string, ObjectDetails>;
-  /** How many unused objects the rows leave out. */
+  /** The number of unused objects, which `rows` leaves out. */
   readonly unused?: number;
   /** The sentence to show if there are no rows. */
   readonly empty?: string;
@@ -40,10 +40,9 @@ export interface RowReading {
   readonly problems?: readonly string[];
 }
 
-/** The key of an object in `details`. */
 export const objectKey = (kind: RowKind, name: string): string => `${kind} ${name}`;
 
-/** A row that is new or has changed; null: it is gone. */
+/** A new or changed row; null if the object no longer exists. */
 export type RowChange =
   & { readonly key: string }
   & (
@@ -52,11 +51,11 @@ export type RowChange =
     | { readonly kind: "schedule"; readonly row: FollowedScheduleRow | null }
   );
 
-/** Rows that have changed since the last round of reading. */
+/** The rows that have changed since the previous round of reading. */
 export interface RowChanges {
   readonly changes: readonly RowChange[];
   /** False while some objects have not been read yet. */
   readonly isComplete: boolean;
-  /** Whether objects are left out because there are too many. */
+  /** True if objects are left out because there are too many. */
   readonly isCut: boolean;
 }

@@ -2,12 +2,12 @@
 import { formatPassedTime } from "../support/duration.ts";
 import type { TopicListRow } from "./topic_row.ts";
 
-/** Returns the time that has passed since an instant, as `12 m`; `-` if the instant is unknown. */
+/** Returns the time since an instant, such as `12 m`; `-` if the instant is unknown. */
 export function passedTimeText(since: string | null, nowMs: number): string {
   return since === null ? "-" : formatPassedTime(Math.max(0, nowMs - Date.parse(since)));
 }
 
-/** Returns an instant to the second; empty if it is unknown. */
+/** Returns an instant without fractions of a second; empty if the instant is unknown. */
 export function secondText(instant: string | null): string {
   return instant === null ? "" : instant.replace(/\.\d+Z$/, "Z");
 }
@@ -17,7 +17,7 @@ export function sessionIdText(sessionId: string | null): string {
   return sessionId === null || sessionId === "0" ? "" : `0x${BigInt.asUintN(64, BigInt(sessionId)).toString(16)}`;
 }
 
-/** Returns the state of a topic, or that it cannot be reached at the moment. */
+/** Returns the state of a topic; `offline` or `unserved` if its server cannot be reached now. */
 export function topicStateText({ state, there, served }: Pick<TopicListRow, "state" | "there" | "served">): string {
   return served ? state : there ? "unserved" : "offline";
 }

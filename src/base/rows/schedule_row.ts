@@ -1,19 +1,21 @@
-/** Rows of schedules, and of recorded holds and ticks, which JSON prints as they are; and when a tick is overdue. */
+/**
+ * Rows of schedules, and of recorded holds and ticks; JSON output has exactly these fields. Also decides when a tick is
+ * overdue.
+ */
 
 export interface ScheduleRow {
-  /** Name of the lock. */
+  /** The name of the lock that runs the schedule. */
   readonly name: string;
   readonly schedule_id: string;
-  /** Five fields, in their one spelling. */
+  /** The five fields, as `canonicalSchedule` writes them. */
   readonly schedule: string;
   readonly time_zone: string;
   /** Every tick up to this time was claimed, skipped or missed. */
   readonly settled_until: string;
-  /** The first tick that is not settled. Null: there is none, or this machine does not know the time zone. */
+  /** The first tick that is not settled. Null if there is none, or if this machine does not know the time zone. */
   readonly next: string | null;
-  /** Whether that tick is in the past. */
   readonly overdue: boolean;
-  /** The try that is claimed and whose end is not recorded. */
+  /** The try that was claimed and has no recorded end; null if there is none. */
   readonly running: {
     readonly tick: string;
     /** Number of the try, from 1. */
@@ -21,52 +23,52 @@ export interface ScheduleRow {
     readonly host: string;
     readonly pid: number;
     readonly began: string;
-    /** True: its holder no longer has the lock. */
+    /** True if the holder of the try no longer has the lock. */
     readonly lost: boolean;
   } | null;
 }
 
-/** A recorded hold, a try of a tick, or a range of ticks that were skipped or missed. */
+/** A recorded hold, a recorded try of a tick, or a range of ticks that were skipped or missed. */
 export interface RunRow {
   readonly result: "done" | "failed" | "lost" | "stopped" | "skipped" | "missed";
   readonly schedule_id: string | null;
-  /** Null: the lock was taken without a tick. */
+  /** The tick; null if the lock was taken without a tick. */
   readonly tick: string | null;
-  /** Last tick of a range. */
+  /** The last tick of a range; null for a single tick. */
   readonly until: string | null;
-  /** Number of ticks. */
   readonly count: number;
-  /** Number of the try, from 1; 0 for what was no try of a tick. */
+  /** The number of the try, from 1; 0 if this is not a try of a tick. */
   readonly attempt: number;
   readonly host: string;
   readonly pid: number;
   readonly user: string;
-  /** Fencing token. */
   readonly token: string | null;
   readonly waited_ms: number;
   readonly began: string | null;
   readonly ended: string | null;
-  /** Time from the tick to the start. */
   readonly late_ms: number | null;
   readonly exit_code: number | null;
   readonly signal: string | null;
-  /** Reason, for people. */
+  /** The reason for the result, for people. */
   readonly why: string | null;
 }
 
-/** A schedule with its last runs, as `baton ui` follows it. */
+/** A schedule with its last runs, for `baton ui`, which follows its changes. */
 export interface FollowedScheduleRow extends ScheduleRow {
-  /** Newest last. */
+  /** The newest run is the last one. */
   readonly runs: readonly RunRow[];
 }
 
 /**
- * Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin.
- * Milliseconds.
+ * How long after its time a tick that no host has begun is overdue. It is --skew plus one minute, the time in which a
+ * tick may begin.
  */
 export const tickOverdueAfterMs = 90_000;
 
-/** Whether the next tick should have begun by now, and no host runs one. `nowMs` is the wall clock. */
+/**
+ * Returns whether the next tick should have begun by now although no host runs one. `nowMs` is the time of the wall
+ * clock.
+ */
 export function isScheduleOverdue({ next, running }: ScheduleRow, nowMs: number): boolean {
   return (running?.lost ?? true) && next !== null && Date.parse(next) + tickOverdueAfterMs < nowMs;
 }

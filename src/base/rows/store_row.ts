@@ -1,52 +1,50 @@
-/** Rows of message stores and of their messages. JSON prints them as they are. */
+/** Rows of message stores and of their messages. JSON output has exactly these fields. */
 
 export type MessageStateName = "waiting" | "in_flight" | "done" | "dead" | "dropped" | "cancelled";
 
 export interface StoreRow {
   readonly name: string;
-  /** The folder, or the URL of the database. */
+  /** The folder of the store, or the URL of its database. */
   readonly folder: string;
   readonly paused: boolean;
-  /** done, dropped and cancelled count since the store was created. */
+  /** The messages in each state now; `done`, `dropped` and `cancelled` count all since the store was created. */
   readonly states: Readonly<Record<MessageStateName, { readonly count: number; readonly bytes: number }>>;
-  /** When the oldest waiting message was accepted. */
+  /** The time at which the oldest waiting message was accepted; null if none waits. */
   readonly oldest: string | null;
-  /** When the next try is due. */
+  /** The time at which the next try is due; null if none is. */
   readonly next: string | null;
-  /** Dead letters that are not delivered to their destination yet, and the last error. */
+  /** The dead letters that are not delivered to the dead-letter sink yet, and the last error of a delivery. */
   readonly dead_letters: { readonly pending: number; readonly error: string | null };
-  /** Bytes; of a store in a database the size of its messages, and null. */
+  /** The size of the store and the free space. For a store in a database, the size of its messages, and null. */
   readonly disk: { readonly used_bytes: number; readonly free_bytes: number | null };
 }
 
 /** A message without its content. A dead letter is a message whose state is dead. */
 export interface ListedMessageRow {
   readonly id: string;
-  /** Name of the store. */
   readonly name: string;
   readonly state: MessageStateName;
   readonly key: string | null;
-  /** Tries that ended since the message was accepted or redriven. */
+  /** The number of tries that ended since the message was accepted or redriven. */
   readonly tries: number;
-  /** Tries that ended because the processor died. */
+  /** The number of tries that ended because the processor died. */
   readonly crashes: number;
-  /** Why the message is dead or dropped. */
+  /** Why the message is dead or dropped; null in other states. */
   readonly reason: "exhausted" | "too_old" | "final" | "crashed" | "damaged" | "purged" | null;
   readonly last_error: string | null;
   readonly first_at: string;
-  /** The end of its last try. */
+  /** The end of the last try; null before the first one. */
   readonly last_at: string | null;
   readonly next_at: string | null;
-  /** Size of the body. */
   readonly bytes: number;
-  /** Delivery of a dead letter to its destination. */
+  /** How far the delivery of a dead letter to the dead-letter sink is. */
   readonly forwarding: "none" | "pending" | "sending" | "forwarded";
   readonly forwarding_error: string | null;
 }
 
-/** A page of messages, the oldest first. */
+/** One page of a list of messages, the oldest first. */
 export interface MessagePage {
   readonly messages: readonly ListedMessageRow[];
-  /** The number with which the next page is asked for; null: there is none. */
+  /** The number that requests the next page; null if this is the last page. */
   readonly next: number | null;
 }

@@ -1,63 +1,61 @@
-/** Rows of publish/subscribe: topics, their subscribers, and servers. JSON prints them as they are. */
+/** Rows of topics, subscribers and servers. JSON output has exactly these fields. */
 
 interface OwnedTopicRow {
   readonly topic: string;
-  /** Increases with each change of the owner. */
+  /** A number that increases with each change of the owner. */
   readonly epoch: number;
   readonly state: "new" | "moving" | "stored" | "sealed";
 }
 
 export interface TopicListRow extends OwnedTopicRow {
-  /** ID of the server that has the topic. */
   readonly server: string;
-  /** False: its server is not connected, and no other server has its store. */
+  /** False if the server is not connected, and no other server has its store. */
   readonly there: boolean;
-  /** True: its server is connected. If false and `there`, another server takes it over with the next request. */
+  /**
+   * True if the server is connected. If only `there` is true, another server takes the topic over at the next request.
+   */
   readonly served: boolean;
 }
 
-/** The details of a topic, as its server shows them. */
 export interface TopicDetailsRow {
   readonly topic: string;
   readonly server: string;
   readonly epoch: number;
-  /** ID of the oldest stored message; `end` + 1 if there is none. */
+  /** The ID of the oldest stored message; `end` + 1 if there is none. */
   readonly first: string;
-  /** ID of the newest message. */
+  /** The ID of the newest message. */
   readonly end: string;
   readonly bytes: number;
-  /** Clients that the topic knows, subscribed or not. */
+  /** The number of clients that the topic knows, subscribed or not. */
   readonly clients: number;
-  /** Clients without a session, which the topic never forgets by itself. */
+  /** The number of clients without a session. The topic never forgets them by itself. */
   readonly plain_clients: number;
   readonly max_clients: number;
   readonly subscriber_count: number;
-  /** The slowest first. */
+  /** The subscribers, the slowest first. */
   readonly subscribers: readonly SubscriberRow[];
-  /** Damaged data about clients, for people. */
+  /** A description of damaged data about clients, for people; null if there is none. */
   readonly damage: string | null;
 }
 
 export interface SubscriberRow {
   readonly client: string;
-  /** Last message that it received. */
+  /** The ID of the last message that the subscriber acknowledged. */
   readonly position: string;
-  /** Undelivered messages. */
   readonly pending: number;
 }
 
 export interface ServerRow {
   readonly server: string;
-  /** Null: it is not connected. */
+  /** The address for clients; null if the server is not connected. */
   readonly endpoint: string | null;
-  /** ID of the database that it shares with other servers; null: a folder. */
+  /** The ID of the database that the server shares with other servers; null if it stores topics in a folder. */
   readonly store: string | null;
-  /** Whether it gets no new topics. */
+  /** True if the server gets no new topics. */
   readonly draining: boolean;
   readonly topic_count: number;
 }
 
-/** A server with its topics. */
 export interface ServerDetails extends ServerRow {
   readonly topics: readonly OwnedTopicRow[];
 }

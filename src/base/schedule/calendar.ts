@@ -1,15 +1,19 @@
 /**
- * Finds the times that a schedule names, by the rules of crontab(5). A civil time is a number of milliseconds, as if it
- * were in UTC; this module knows no time zone. Pure. It searches by days and months, never tick by tick.
+ * Finds the times of a schedule by the rules of crontab(5). They are civil times, which a number represents by its
+ * milliseconds as if they were in UTC, so that this module needs no time zone. The search goes by days and months,
+ * never tick by tick. Pure.
  */
 const minuteMs = 60_000;
 const dayMs = 1440 * minuteMs;
 
 export class ScheduleCalendar {
-  /** Minutes of a day, in order. */
+  /** The scheduled minutes of a day, in ascending order. */
   readonly #minutes: readonly number[];
   readonly #isDay: (date: Date) => boolean;
-  /** The number of scheduled days in a month, by month, first weekday and length. */
+  /**
+   * The number of scheduled days in a month. The key consists of the month, the weekday of its first day, and its
+   * length.
+   */
   readonly #daysOfMonths = new Map<string, number>();
 
   /** Expects the text that `canonicalSchedule` returns. */
@@ -20,7 +24,7 @@ export class ScheduleCalendar {
     const months = new Set(valuesOf(month, 1, 12));
     const days = new Set(valuesOf(day, 1, 31));
     const weekdays = new Set(valuesOf(weekday, 0, 7).map((value) => value % 7));
-    // A field that begins with * narrows the other one; two others are alternatives.
+    // If one field begins with *, a day must match both fields; otherwise, one match is enough.
     const isNarrow = day.startsWith("*") || weekday.startsWith("*");
     this.#isDay = (date) => {
       if (!months.has(date.getUTCMonth() + 1)) return false;
@@ -67,8 +71,8 @@ export class ScheduleCalendar {
   }
 
   /**
-   * Counts the scheduled days of the month that begins with `first`. Remembers the result: a call may ask for 600
-   * months.
+   * Counts the scheduled days of the month that begins with `first`. Remembers the result, because a call may ask for
+   * 600 months.
    */
   #daysOfMonth(first: Date, endMs: number): number {
     const key = `${first.getUTCMonth()} ${first.getUTCDay()} ${endMs - first.getTime()}`;
@@ -85,7 +89,7 @@ export class ScheduleCalendar {
     return this.#isDay(new Date(day));
   }
 
-  /** Returns how many of a day's scheduled minutes lie in its first `ms` milliseconds, including the last one. */
+  /** Returns how many scheduled minutes of a day are at most `ms` milliseconds after its beginning. */
   #minutesUntil(ms: number): number {
     const minute = Math.floor(ms / minuteMs);
     let from = 0;
@@ -107,7 +111,6 @@ function timeAt(day: number, minute: number | undefined): number | null {
   return minute === undefined ? null : day + minute * minuteMs;
 }
 
-/** The values of a field, in order. */
 function valuesOf(field: string, min: number, max: number): number[] {
   const values = new Set<number>();
   for (const item of field.split(",")) {

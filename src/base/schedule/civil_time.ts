@@ -1,13 +1,15 @@
 /**
- * Converts between instants and the civil times of a time zone. A civil time is a number of milliseconds, as if it were
- * in UTC. The rules come from `Intl`: Node.js 22, which the library supports, has no `Temporal`.
+ * Converts between instants and the civil times of a time zone. A number represents a civil time by its milliseconds as
+ * if it were in UTC. The zone rules come from `Intl`, because Node.js 22, which the library supports, has no
+ * `Temporal`.
  */
 import { BatonError } from "../errors.ts";
 
 const minuteMs = 60_000;
-/** A span with at most one change of the offset: since 1970, changes of one zone were at least a week apart. */
+/**
+ * The length of a span with at most one change of the offset. Since 1970, changes of a zone were at least a week apart.
+ */
 const spanMs = 6 * 1440 * minuteMs;
-/** The number of spans of a zone that are remembered. */
 const spansMax = 2000;
 
 /** A period in which the zone has one offset from UTC. */
@@ -16,7 +18,7 @@ export interface ZoneOffsetEra {
   /** The first instant after the period. */
   readonly toMs: number;
   readonly offset: number;
-  /** The offset before the period; null if the period began before the time that the caller asked for. */
+  /** The offset before the period; null if the period began before the time from which the caller asked. */
   readonly before: number | null;
 }
 
@@ -24,16 +26,15 @@ interface OffsetSpan {
   /** The offsets at the start and at the end of the span. */
   readonly first: number;
   readonly last: number;
-  /** When the offset changes; Infinity if it does not. */
+  /** The instant at which the offset changes; Infinity if it does not. */
   readonly shiftMs: number;
 }
 
-/** Returns the name of this process's time zone. */
 export function localTimeZone(): string {
   return new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-/** Compares IANA names, which the case of letters does not distinguish. */
+/** Returns whether two IANA names are the same, because upper and lower case do not matter. */
 export function isSameTimeZone(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
@@ -41,8 +42,8 @@ export function isSameTimeZone(one: string, other: string): boolean {
 const known = new Map<string, CivilTimes>();
 
 /**
- * Returns the civil times of a zone, given its IANA name. All schedules share the object, because a format takes 200
- * KB. Throws USAGE for an unknown zone.
+ * Returns the civil times of a zone, given its IANA name. All schedules of a zone share the object, because each `Intl`
+ * format takes 200 KB. Throws USAGE for an unknown zone.
  */
 export function civilTimesInZone(zone: string): CivilTimes {
   const times = known.get(zone) ?? new CivilTimes(zone);
@@ -62,9 +63,9 @@ export function isKnownTimeZone(zone: string): boolean {
 
 export class CivilTimes {
   readonly #format: Intl.DateTimeFormat;
-  /** Remembered, because formatting is slow and most schedules share a zone. */
+  /** The spans found so far. They are remembered because formatting is slow and most schedules share a zone. */
   readonly #spans = new Map<number, OffsetSpan>();
-  /** The IANA name in the runtime's spelling, or as given if the runtime would replace it by another name. */
+  /** The IANA name in the runtime's spelling. If the runtime would use another name, the name as given. */
   readonly zone: string;
 
   /** `zone` is an IANA name. Throws USAGE for an unknown one. */
@@ -96,7 +97,10 @@ export class CivilTimes {
     return Date.UTC(year, month - 1, day, hour, minute, second);
   }
 
-  /** Yields the periods with one offset, in order. The first one begins at `fromMs`; the last one ends after `toMs`. */
+  /**
+   * Yields the periods that have one offset each, in order. The first one begins at `fromMs`; the last one ends after
+   * `toMs`.
+   */
   *eras(fromMs: number, toMs: number): Generator<ZoneOffsetEra, void, void> {
     let begin: Pick<ZoneOffsetEra, "fromMs" | "before"> = { fromMs, before: null };
     for (let index = Math.floor(fromMs / spanMs);; index++) {
@@ -122,12 +126,12 @@ export class CivilTimes {
     return span;
   }
 
-  /** Returns the difference from UTC at an instant. */
+  /** Returns the difference from UTC at an instant, in milliseconds. */
   offsetAt(instantMs: number): number {
     return this.at(instantMs) - Math.floor(instantMs / 1000) * 1000;
   }
 
-  /** Returns the first minute with another offset than `offset`, which `lowMs` has. */
+  /** Returns the first minute at which the offset differs from `offset`, the offset at `lowMs`. */
   #shiftBetween(lowMs: number, highMs: number, offset: number): number {
     let low = lowMs;
     let high = highMs;

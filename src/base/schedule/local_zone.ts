@@ -1,6 +1,6 @@
 /**
- * Finds the time zone of this process. The runtime takes UTC if it does not understand TZ. This module reads what the C
- * library reads: also `:NAME`, the path of a file, and POSIX rules such as `<+03>-3`.
+ * Finds the time zone of this process. The runtime uses UTC if it does not understand TZ. This module reads more
+ * values, as the C library does: `:NAME`, the path of a file, and POSIX rules such as `<+03>-3`.
  */
 import { readFileSync, realpathSync } from "node:fs";
 import { normalize } from "node:path";
@@ -9,19 +9,19 @@ import { BatonError } from "../errors.ts";
 import { isKnownTimeZone, localTimeZone } from "./civil_time.ts";
 
 /**
- * Returns the IANA name of the zone that a value of TZ means; null if it means none. As in the C library, an empty
+ * Returns the IANA name of the zone that a value of TZ means; null if it means no zone. As in the C library, an empty
  * value means UTC.
  */
 export function parseTimeZoneVariable(value: string): string | null {
   const written = value.replace(/^:/, "");
   if (written === "") return "UTC";
-  if (/^[+-]/.test(written)) return null; // an offset to the runtime, and no zone to the C library
+  if (/^[+-]/.test(written)) return null; // the runtime takes this for an offset, the C library for no zone
   const name = written.startsWith("/") ? zoneOfFile(written) : written.replace(/^(posix|right)\//, "");
   if (name === null) return null;
   return isKnownTimeZone(name) ? name : zoneOfRule(name);
 }
 
-/** Returns the zone of a file of the zone database, or of a link to one. */
+/** Returns the zone of a file in the zone database, of a link to such a file, or of a copy. */
 function zoneOfFile(path: string): string | null {
   const nameIn = (file: string) => /\/zoneinfo(?:\/posix|\/right)?\/(.+)$/.exec(file)?.[1] ?? null;
   try {
@@ -31,13 +31,13 @@ function zoneOfFile(path: string): string | null {
   }
 }
 
-/** Returns the zone that Debian's /etc/timezone names, if the file is a copy of its rules. */
+/** Returns the zone that Debian's /etc/timezone names, if the file is a copy of that zone's rules; otherwise null. */
 function zoneOfCopy(path: string): string | null {
   const name = readFileSync("/etc/timezone", "utf8").trim();
   return readFileSync(path).equals(readFileSync(`/usr/share/zoneinfo/${name}`)) ? name : null;
 }
 
-/** Returns the zone of a POSIX rule with whole hours and without daylight saving. */
+/** Returns the zone of a POSIX rule that has whole hours and no daylight saving; null for other rules. */
 function zoneOfRule(rule: string): string | null {
   const hours = /^(?:[A-Za-z]{3,}|<[\w+-]{3,}>)([+-]?\d{1,2})(?::?00)?$/.exec(rule)?.[1];
   if (hours === undefined) return null;
@@ -46,7 +46,9 @@ function zoneOfRule(rule: string): string | null {
   return isKnownTimeZone(name) ? name : null;
 }
 
-/** Returns the zone that the variable sets; null if it is not set. Throws CONFIG for a value that means no zone. */
+/**
+ * Returns the zone that a variable sets; null if the variable is not set. Throws CONFIG for a value that means no zone.
+ */
 export function readTimeZoneVariable(
   variable: "TZ" | "CRON_TZ",
   env: Readonly<Record<string, string | undefined>>,
@@ -59,8 +61,8 @@ export function readTimeZoneVariable(
 }
 
 /**
- * Returns the time zone for schedules: the given one, else the environment's, else the machine's. Throws CONFIG if the
- * environment's is invalid.
+ * Returns the time zone for schedules: the given one, else that of the environment, else that of the machine. Throws
+ * CONFIG if the environment has an invalid zone.
  */
 export function chooseScheduleZone(
   given: string | undefined,

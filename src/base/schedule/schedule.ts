@@ -1,6 +1,6 @@
 /**
- * Finds the ticks of a schedule in a time zone, by the rules of crontab(5) for daylight saving. ScheduleCalendar has
- * the civil times; CivilTimes has the offsets that turn them into instants.
+ * Finds the ticks of a schedule in a time zone, by the rules of crontab(5) for daylight saving. `ScheduleCalendar`
+ * finds the civil times; `CivilTimes` has the offsets that turn them into instants.
  */
 import { BatonError } from "../errors.ts";
 import { ScheduleCalendar } from "./calendar.ts";
@@ -10,16 +10,16 @@ import { canonicalSchedule, delayFromName, scheduleId, splitScheduleDelay } from
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 /**
- * crontab(5) has rules for smaller shifts of the clock. A larger one corrects the zone: the new time applies
- * immediately.
+ * The rules of crontab(5) apply to shifts of the clock below this. A larger shift corrects the zone, so the new time
+ * applies immediately.
  */
 const shiftMsMax = 3 * hourMs;
-/** More than any difference between a civil time and its instant. */
+/** A time longer than any difference between a civil time and its instant. */
 const marginMs = 2 * dayMs;
-/** February 29 is missing for eight years around 2100. */
+/** How far a search looks: a schedule may need February 29, which is missing for eight years around 2100. */
 const searchMsMax = 10 * 366 * dayMs;
 
-/** The ticks of a period with one offset, or of one instant. */
+/** The ticks of a period that has one offset, or of a single instant. */
 interface Part {
   first(): number | null;
   last(): number | null;
@@ -27,20 +27,19 @@ interface Part {
 }
 
 export class Schedule {
-  /** The schedule as `canonicalSchedule` writes it, followed by its delay if it has one, as in "0 3 * * * +137s". */
+  /** The schedule as `canonicalSchedule` writes it. A delay follows, if there is one, as in "0 3 * * * +137s". */
   readonly text: string;
   /** Identifies `text`, without the zone. */
   readonly id: string;
-  /** IANA name. */
   readonly zone: string;
-  /** How much later than the times of the calendar the ticks are, in milliseconds. */
+  /** How much later than the times of the calendar the ticks are. */
   readonly #delayMs: number;
   readonly #calendar: ScheduleCalendar;
   readonly #civil: CivilTimes;
   /** True if the schedule follows the local clock as it runs; false if its times are fixed. */
   readonly #follows: boolean;
 
-  /** Throws USAGE for an invalid schedule or zone, and for a schedule that has no times. `written` may have a delay. */
+  /** `written` may have a delay. Throws USAGE for an invalid schedule or zone, and for a schedule without any time. */
   constructor(written: string, zone: string = localTimeZone()) {
     const { times, delaySeconds } = splitScheduleDelay(written);
     const calendarText = canonicalSchedule(times);
@@ -57,8 +56,8 @@ export class Schedule {
   }
 
   /**
-   * Returns this schedule with a delay of up to `jitterMs`, which depends on `name` alone: all hosts have the same
-   * ticks, and jobs of different names do not begin at one instant.
+   * Returns this schedule with a delay of up to `jitterMs`, which depends only on `name`. All hosts therefore have the
+   * same ticks, and jobs of different names do not begin at the same instant.
    */
   spread(name: string, jitterMs: number): Schedule {
     const seconds = delayFromName(name, jitterMs);
@@ -106,8 +105,8 @@ export class Schedule {
   }
 
   /**
-   * Returns the number of ticks after `fromMs`, up to and including `toMs`. Ignores shifts of the zone more than ten
-   * years before `toMs`, which change the number by an hour's ticks at most.
+   * Returns the number of ticks after `fromMs`, up to and including `toMs`. Ignores shifts of the clock more than ten
+   * years before `toMs`, which change the number by the ticks of an hour at most.
    */
   count(fromMs: number, toMs: number): number {
     return this.#countInCalendar(fromMs - this.#delayMs, toMs - this.#delayMs);
@@ -121,14 +120,14 @@ export class Schedule {
     return count;
   }
 
-  /** Yields the ticks after `fromMs`, up to and including `toMs`, in order. */
+  /** Yields the ticks after `fromMs`, up to and including `toMs`, in parts and in order. */
   *#parts(fromMs: number, toMs: number): Generator<Part, void, void> {
     for (const era of this.#civil.eras(fromMs - shiftMsMax, toMs)) {
       const begin = era.fromMs + era.offset;
       const shiftMs = this.#shiftOf(era);
       const low = Math.max(fromMs + era.offset, shiftMs > 0 ? begin : begin - shiftMs - 1);
-      // Fixed times that were skipped are one tick, at the end of the gap; its minute may be a time of the schedule,
-      // too.
+      // If the clock skipped fixed times, they give one tick at the end of the gap. That minute may itself be a time of
+      // the schedule.
       if (era.fromMs > fromMs && shiftMs > 0 && this.#calendar.first(begin - shiftMs - 1, begin) !== null) {
         yield { first: () => era.fromMs, last: () => era.fromMs, count: () => 1 };
       }
@@ -145,7 +144,7 @@ export class Schedule {
     };
   }
 
-  /** Returns by how much the clock was set at the start of the period, if that moves or skips fixed times; else 0. */
+  /** Returns how far the clock was set forward when the period began; 0 if that neither moves nor skips fixed times. */
   #shiftOf({ before, offset }: ZoneOffsetEra): number {
     const shiftMs = before === null || this.#follows ? 0 : offset - before;
     return Math.abs(shiftMs) < shiftMsMax ? shiftMs : 0;

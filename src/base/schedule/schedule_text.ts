@@ -6,7 +6,7 @@ interface Field {
   readonly name: string;
   readonly min: number;
   readonly max: number;
-  /** Names of the values, from `min` on. */
+  /** The names of the values; the first one means `min`. */
   readonly names: readonly string[];
 }
 
@@ -31,31 +31,31 @@ const macros: Readonly<Record<string, string>> = {
   "@annually": "0 0 1 1 *",
 };
 
-/** Macros of other programs that make no sense for a group of hosts, and why. */
+/** Macros of other programs that make no sense for a group of hosts, and the reasons. */
 const refusedMacros: Readonly<Record<string, string>> = {
   "@reboot": "@reboot is about one host, not about a time",
   "@every": "@every has no fixed times; use a step, such as */10 in the field of the minute",
 };
 
-/** Why baton rejects a schedule with more than five fields. */
+/** The reason why baton rejects a schedule with more than five fields. */
 export const noSecondsReason = "seconds and years have no field";
 
 const timeValue = `(\\d{1,4}|${[...months, ...weekdays].join("|")})`;
 /**
- * Includes the L, W and # of other programs: the last day, the nearest workday, and the number of a weekday in its
- * month.
+ * Also matches what other programs allow: L for the last day, W for the nearest workday, and # for the number of a
+ * weekday in its month.
  */
 const timeItem = `(([*?]|${timeValue}(-${timeValue})?)(/\\d{1,4}|[LW]|#\\d)?|LW?)`;
 const timeField = new RegExp(`^${timeItem}(,${timeItem})*$`, "i");
 
-/** Returns whether a word looks like a field of a schedule, for this program or another one. */
+/** Returns whether a word looks like a field of a schedule, of this program or of another one. */
 export function isScheduleField(word: string): boolean {
   return timeField.test(word);
 }
 
 /**
- * Returns one text for all spellings of a schedule: macros expanded, names as numbers, Sunday as 0, one space between
- * fields. Throws USAGE.
+ * Returns the same text for all spellings of a schedule: macros expanded, names as numbers, Sunday as 0, one space
+ * between fields. Throws USAGE for an invalid schedule.
  */
 export function canonicalSchedule(written: string): string {
   const refuse = (why: string) => {
@@ -82,7 +82,7 @@ function canonicalField(text: string, field: Field, refuse: (why: string) => Bat
   if (text.includes("~")) throw wrong("is a random time, which each host would choose differently");
   const value = (word: string, isEnd: boolean): number => {
     const named = field.names.indexOf(word);
-    // FRI-SUN is 5-7: the end of a range is not before its start. SUN-SUN is 0-0.
+    // FRI-SUN is 5-7, because a range must not end before its start. SUN-SUN is 0-0.
     if (named !== -1) return named === 0 && isEnd && field.max === 7 ? 7 : named + field.min;
     const number = /^\d{1,4}$/.test(word) ? Number(word) : NaN;
     if (number >= field.min && number <= field.max) return number;
@@ -113,13 +113,13 @@ function stepOf(step: string, field: Field, wrong: (what: string) => BatonError)
   throw wrong(`has the step ${JSON.stringify(step)}, expected a number from 1 to ${field.max}`);
 }
 
-/** Splits a stored schedule, as in "0 3 * * * +137s", into its times and its delay. */
+/** Splits a stored schedule, such as "0 3 * * * +137s", into its times and its delay. */
 export function splitScheduleDelay(written: string): { readonly times: string; readonly delaySeconds: number } {
   const [, times, seconds] = /^(.*\S)\s+\+(\d{1,6})s$/s.exec(written) ?? [];
   return times === undefined ? { times: written, delaySeconds: 0 } : { times, delaySeconds: Number(seconds) };
 }
 
-/** Returns a number of whole seconds from 0 up to `jitterMs`, the same for the same name everywhere. */
+/** Returns a delay in whole seconds, from 0 up to `jitterMs`, that depends only on `name`. */
 export function delayFromName(name: string, jitterMs: number): number {
   const number = createHash("sha256").update(name).digest().readUInt32BE();
   return number % (Math.floor(jitterMs / 1000) + 1);

@@ -1,12 +1,11 @@
 /**
- * Computes a fingerprint of the rules of a time zone. Hosts with different versions of the tz database have different
- * ticks, and the runtime does not report its version.
+ * Computes a fingerprint of the rules of a time zone, to compare hosts. Different versions of the tz database give
+ * different ticks, and the runtime does not report its version.
  */
 import { createHash } from "node:crypto";
 import { civilTimesInZone } from "./civil_time.ts";
 
 const dayMs = 86_400_000;
-/** The number of years that a fingerprint covers. */
 const years = 2;
 
 const known = new Map<string, string>();
@@ -20,7 +19,7 @@ export function timeZoneFingerprint(zone: string, atMs: number): string {
 }
 
 /**
- * Returns whether this machine may have the same rules as the host that made the fingerprint; true if the fingerprint
+ * Returns whether this machine may have the same rules as the host that made the fingerprint. True if the fingerprint
  * is unreadable.
  */
 export function matchesTimeZoneFingerprint(zone: string, print: string): boolean {

@@ -1,12 +1,14 @@
-/** Helpers for AbortSignal: waits that end with a promise, with a signal, or with the block that started them. */
+/**
+ * Helpers for AbortSignal: wait until a signal aborts, and end what was started when a signal aborts or a block ends.
+ */
 
 export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw signal.reason;
 }
 
 /**
- * Calls `listener` when the signal aborts, or immediately if it already has. Returns a function that removes the
- * listener.
+ * Calls `listener` when the signal aborts, or immediately if it has aborted already. Returns the function that removes
+ * the listener.
  */
 export function onAbort(signal: AbortSignal | undefined, listener: (reason: unknown) => void): () => void {
   if (signal === undefined) return () => {};
@@ -19,19 +21,18 @@ export function onAbort(signal: AbortSignal | undefined, listener: (reason: unkn
   return () => signal.removeEventListener("abort", listen);
 }
 
-/** Returns a signal that aborts with the first of the given signals. */
+/** Returns a signal that aborts when the first of the given signals aborts. */
 export function anyAbortSignal(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
   return AbortSignal.any(signals.filter((signal) => signal !== undefined));
 }
 
-/** Resolves when the signal aborts. */
 export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => onAbort(signal, () => resolve()));
 }
 
 /**
- * Waits for the promise, but only until the signal aborts; then rejects with the signal's reason. Does not cancel the
- * promise's work.
+ * Waits for the promise until the signal aborts, then rejects with the signal's reason. The work behind the promise
+ * continues.
  */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
@@ -42,8 +43,8 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
 }
 
 /**
- * Ends several things together, such as the listeners and timers of one wait. If `using` declares it, they end with the
- * block.
+ * Ends several things together, such as the listeners and timers of one wait. A scope that `using` declares ends with
+ * the block.
  */
 export class TaskScope implements Disposable {
   readonly #ends: (() => void)[];
@@ -53,13 +54,13 @@ export class TaskScope implements Disposable {
     this.#ends = ends;
   }
 
-  /** Adds functions that end something. They are called immediately if the scope has ended. */
+  /** Adds functions that end something. If the scope has already ended, calls them immediately. */
   add(...ends: (() => void)[]): void {
     this.#ends.push(...ends);
     if (this.#isOver) this[Symbol.dispose]();
   }
 
-  /** Ends everything, in the order in which it was added. */
+  /** Calls all added functions, in the order in which they were added. */
   [Symbol.dispose](): void {
     this.#isOver = true;
     for (const end of this.#ends.splice(0)) end();
@@ -70,14 +71,14 @@ export class TaskScope implements Disposable {
 export class RunningCalls {
   readonly #calls = new Set<Promise<unknown>>();
 
-  /** Runs `work`, and counts it until it has ended. */
+  /** Runs `work`, which is in progress until its promise settles. */
   run<T>(work: () => Promise<T>): Promise<T> {
     const call = work().finally(() => this.#calls.delete(call));
     this.#calls.add(call);
     return call;
   }
 
-  /** Resolves when all calls that are in progress now have ended, whatever their outcome. */
+  /** Resolves when all calls that are in progress now have succeeded or failed. */
   async ended(): Promise<void> {
     await Promise.allSettled(this.#calls);
   }

@@ -7,29 +7,29 @@ import type { Clock } from "./clock.ts";
 import { sleep } from "./deadline.ts";
 
 export interface Backoff {
-  /** The upper limit of the first pause, in milliseconds. It doubles with each failure. */
+  /** The upper limit of the first pause. The limit doubles with each failure. */
   readonly firstMs: number;
-  /** The upper limit of all pauses, in milliseconds. */
   readonly maxMs: number;
   /**
-   * The random share of a pause: 1 gives a pause from 0 to its limit, 0.5 a pause from half of its limit to the limit.
+   * The random share of a pause. With 1, a pause is between 0 and its limit; with 0.5, between half of its limit and
+   * the limit.
    */
   readonly jitter: number;
 }
 
 /**
- * Pauses after a lost connection, or for what another process holds for milliseconds: the next attempt probably
+ * Pauses after a lost connection, or while another process uses something for milliseconds. The next attempt probably
  * succeeds.
  */
 export const requestBackoff: Backoff = { firstMs: 20, maxMs: 500, jitter: 1 };
-/** Pauses for an unreachable server: it restarts within seconds, and all its clients are waiting. */
+/** Pauses while a server is unreachable. It probably restarts within seconds, and all its clients are waiting. */
 export const serverBackoff: Backoff = { firstMs: 50, maxMs: 1000, jitter: 1 };
-/** Pauses for a failure that an operator must end, such as a full disk or wrong data on another server. */
+/** Pauses while a failure lasts that an operator must end, such as a full disk or wrong data on another server. */
 export const outageBackoff: Backoff = { firstMs: 1000, maxMs: 30_000, jitter: 0.5 };
 
 /**
- * Returns the pause before a repetition in milliseconds; `attempt` is 0 for the first one. `random` returns a number in
- * [0, 1).
+ * Returns the pause after a failed attempt, in milliseconds. `attempt` is 0 for the first attempt. `random` returns a
+ * number from 0 up to, but not including, 1.
  */
 export function backoffMs(
   attempt: number,
@@ -43,15 +43,15 @@ export function backoffMs(
 export interface BackoffRetryOptions {
   readonly clock: Clock;
   readonly backoff: Backoff;
-  /** Ends the pauses. Once it has aborted, no failed attempt is repeated. */
+  /** Ends the pauses. After it has aborted, no failed attempt is repeated. */
   readonly signal?: AbortSignal | undefined;
-  /** Returns whether another attempt may succeed. `failures` counts the failures in a row before this one. */
+  /** Returns whether another attempt may succeed. `failures` is the number of failures in a row before this one. */
   readonly mayRetry: (thrown: unknown, failures: number) => boolean;
 }
 
 /**
- * Repeats `work` until it succeeds. It calls `succeeded` when a part is done, so that the next pause is short again.
- * Rejects with the last failure, or with the signal's reason.
+ * Repeats `work` until it succeeds. When `work` has done a part, it calls `succeeded`, so that the next pause is short
+ * again. Rejects with the last failure, or with the signal's reason.
  */
 export async function retryWithBackoff<T>(
   work: (succeeded: () => void) => Promise<T>,

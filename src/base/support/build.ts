@@ -1,14 +1,14 @@
-/** The facts of this build: the release, the commit that was compiled, its date, and the platform. */
+/** Describes this build: the release, the compiled commit and its date, and the platform. */
 import process from "node:process";
 import description from "../../../package.json" with { type: "json" };
 
-// scripts/compile.sh defines these constants; they do not exist when the source runs without being compiled.
+// scripts/compile.sh defines these constants. They do not exist when the source runs without being compiled.
 declare const BATON_BUILD_COMMIT: string;
 declare const BATON_BUILD_DATE: string;
 declare const BATON_BUILD_PLATFORM: string;
 
 export interface BuildFacts {
-  /** The version of this object's form. */
+  /** The version of this format. */
   readonly version: 1;
   readonly release: string;
   readonly commit: string | null;

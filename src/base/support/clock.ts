@@ -1,34 +1,46 @@
-/** The clock for decisions: monotonic milliseconds, never the wall clock. Tests replace it to control the time. */
+/**
+ * The clock for decisions. It returns monotonic milliseconds, never the wall clock. Tests replace it to control the
+ * time.
+ */
 import { openSync, readSync } from "node:fs";
 
 export interface Clock {
   /**
-   * Returns monotonic milliseconds since a fixed moment. Includes suspended time once `noticeSuspend` has noticed it.
+   * Returns monotonic milliseconds since a fixed moment. They include the duration of a suspend after `noticeSuspend`
+   * has noticed it.
    */
   now(): number;
-  /** Checks whether the machine was suspended since the last check. Call it before a `now()` that safety depends on. */
+  /**
+   * Checks whether the machine was suspended since the last check. Call it before each `now()` that safety depends on.
+   */
   noticeSuspend(): void;
-  /** Calls `callback` once after `delayMs`; the timer keeps the process alive. Returns a function that cancels it. */
+  /**
+   * Calls `callback` once after `delayMs`. The timer keeps the process alive. Returns the function that cancels the
+   * timer.
+   */
   startTimer(delayMs: number, callback: () => void): () => void;
 }
 
-/** setTimeout takes 32 bits; a longer delay would fire immediately. */
+/** The longest delay of setTimeout, which takes 32 bits. A longer delay would end immediately. */
 const delayMsMax = 0x7fffffff;
 
-/** The smallest difference between the clocks that counts as a suspend: /proc/uptime has a resolution of 10 ms. */
+/**
+ * The smallest difference between the clocks that counts as a suspend, because /proc/uptime has a resolution of 10 ms.
+ */
 const suspendMsMin = 100;
 
 /**
- * When to read /proc/uptime, in milliseconds: when the wall clock, which continues during a suspend, has drifted from
- * `performance.now`, and else at this interval, in case the wall clock was set back by the length of a suspend.
+ * /proc/uptime is read when the wall clock, which continues during a suspend, has drifted by `driftMs` from
+ * `performance.now`. It is also read every `readEveryMs`, in case the wall clock was set back by the length of a
+ * suspend.
  */
 const quiet = { driftMs: 20, readEveryMs: 1000 };
 
 let shared: Clock | undefined;
 
 /**
- * Returns the clock of this process. There is only one, because two clocks may have noticed different suspends, and
- * their leases could not be compared.
+ * Returns the only clock of this process. Two clocks could notice different suspends, so that their leases could not be
+ * compared.
  */
 export function systemClock(): Clock {
   shared ??= startClock();
@@ -36,8 +48,8 @@ export function systemClock(): Clock {
 }
 
 /**
- * Starts the clock. `performance.now` stops while the machine is suspended; a server's clock does not. /proc/uptime
- * continues too, so its lead is added.
+ * `performance.now` stops while the machine is suspended; the server's clock and /proc/uptime do not. The clock
+ * therefore adds the time by which /proc/uptime is ahead.
  */
 function startClock(): Clock {
   const readBootTimeMs = openBootTime();
@@ -77,8 +89,8 @@ function startClock(): Clock {
 }
 
 /**
- * Returns a function that reads the milliseconds since boot; null if it cannot. It is called often, so the file stays
- * open.
+ * Returns a function that reads the milliseconds since boot, or null if they cannot be read. The file stays open,
+ * because the function is called often.
  */
 function openBootTime(): () => number | null {
   try {
@@ -92,6 +104,6 @@ function openBootTime(): () => number | null {
       }
     };
   } catch {
-    return () => null; // not Linux: a suspend is not noticed, see docs/limits.md
+    return () => null; // outside Linux no suspend is noticed (docs/limits.md)
   }
 }

@@ -1,18 +1,20 @@
-/** Time limits for waits, as signals that abort after a time or with a parent signal. */
+/** Time limits for waits. A limit is a signal that aborts after a time, or together with a parent signal. */
 import { BatonError } from "../errors.ts";
 import { onAbort, TaskScope } from "./abort.ts";
 import type { Clock } from "./clock.ts";
 import { formatDuration } from "./duration.ts";
 import { valueTypeName } from "./text.ts";
 
-/** A time limit. If `using` declares it, it is cancelled at the end of the block. */
+/** A time limit. If `using` declares it, the limit is canceled at the end of the block. */
 export interface Deadline extends Disposable {
   readonly signal: AbortSignal;
-  /** Removes the timer and the listener. */
+  /** Removes the timer and the listener of the parent signal. */
   cancel(): void;
 }
 
-/** Starts a deadline that aborts with `reason()` after `delayMs`, or earlier with the reason of `signal`. */
+/**
+ * Starts a deadline that aborts with `reason()` after `delayMs`, or with the reason of `signal` if that aborts earlier.
+ */
 export function deadlineAfter(clock: Clock, delayMs: number, { signal, reason }: {
   readonly signal?: AbortSignal | undefined;
   readonly reason: () => unknown;
@@ -29,7 +31,7 @@ function deadlineOf(signal: AbortSignal, cancel: () => void): Deadline {
   return { signal, cancel, [Symbol.dispose]: cancel };
 }
 
-/** The reason with which a time limit aborts. A caller may know a better message. */
+/** The reason with which a time limit aborts. A caller that knows a better message may replace it. */
 export class WaitTimeout extends BatonError {
   readonly waitMs: number;
 
@@ -41,7 +43,8 @@ export class WaitTimeout extends BatonError {
 }
 
 /**
- * Throws USAGE for a value that is not a time to wait, such as "5s" or NaN. A negative number is a time that is over.
+ * Throws USAGE for a value that is not a time to wait, such as "5s" or NaN. A negative number is allowed: the time is
+ * over.
  */
 export function checkWaitTime(wait: unknown): void {
   if (wait === undefined || wait === "none" || wait === "forever") return;
@@ -55,8 +58,8 @@ export function checkWaitTime(wait: unknown): void {
 }
 
 /**
- * Starts the time limit of a whole call, which all its waits share. Aborts with a WaitTimeout; without `waitMs` there
- * is no limit. Throws as `checkWaitTime` does.
+ * Starts the time limit of a whole call, which all waits of the call share. The limit aborts with a WaitTimeout.
+ * Without `waitMs` there is no limit. Throws USAGE like `checkWaitTime`.
  */
 export function startCallDeadline(
   clock: Clock,
@@ -69,7 +72,7 @@ export function startCallDeadline(
   return deadlineAfter(clock, leftMs, { signal, reason: () => new WaitTimeout(waitMs) });
 }
 
-/** Waits for `delayMs`, or rejects with the signal's reason. */
+/** Waits for `delayMs`. Rejects with the signal's reason if the signal aborts earlier. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancelTimer = clock.startTimer(delayMs, () => {
@@ -83,7 +86,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** Returns the result of the work, or null if it takes longer than `delayMs`. The work itself continues. */
+/** Returns the result of `work`, or null if `work` takes longer than `delayMs`. `work` itself continues. */
 export async function resultWithin<T>(clock: Clock, delayMs: number, work: Promise<T>): Promise<T | null> {
   const { promise: late, resolve } = Promise.withResolvers<null>();
   using _timer = new TaskScope(clock.startTimer(delayMs, () => resolve(null)));

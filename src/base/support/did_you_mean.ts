@@ -1,9 +1,8 @@
 /** Finds the known word that a mistyped word probably means. */
 
-/** A word that needs more edits than this is not suggested. */
 const editsMax = 3;
 
-/** Words of other programs (nats, kafka, redis, systemd) for the same thing. */
+/** Words that other programs (nats, kafka, redis, systemd) use for the same thing. */
 const synonyms: ReadonlyMap<string, readonly string[]> = new Map(Object.entries({
   consume: ["subscribe", "get"],
   describe: ["show", "info"],
@@ -21,7 +20,7 @@ const synonyms: ReadonlyMap<string, readonly string[]> = new Map(Object.entries(
   sub: ["subscribe"],
 }));
 
-/** Returns the known word nearest to `word` in meaning or spelling; null if none is near enough. */
+/** Returns the known word that is nearest to `word` in meaning or spelling; null if no word is near enough. */
 export function nearestWord(word: string, known: readonly string[]): string | null {
   const same = synonyms.get(word.toLowerCase())?.find((one) => known.includes(one));
   if (same !== undefined) return same;
@@ -37,7 +36,9 @@ export function nearestWord(word: string, known: readonly string[]): string | nu
   return nearest;
 }
 
-/** Returns the end of a sentence about an unknown word: `, did you mean "…"?`, or an empty text. */
+/**
+ * Returns the end of a sentence about an unknown word, `, did you mean "…"?`; empty if no known word is near enough.
+ */
 export function didYouMean(word: string, known: readonly string[]): string {
   const nearest = nearestWord(word, known);
   return nearest === null ? "" : `, did you mean "${nearest}"?`;

@@ -1,12 +1,12 @@
 /**
- * Durations as users write them: `250ms`, `10s`, `5m`, `2h`, `1d`; a plain number is seconds. In code a duration is a
- * number of milliseconds.
+ * Parses and formats durations. Users write `250ms`, `10s`, `5m`, `2h` or `1d`; a plain number is in seconds. In code,
+ * a duration is a number of milliseconds.
  */
 import { BatonError } from "../errors.ts";
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Parses a duration into whole milliseconds: 2.01s is 2010, and so is 2.01. Throws USAGE for other texts. */
+/** Parses a duration into whole milliseconds: `2.01s` and `2.01` both give 2010. Throws USAGE for other texts. */
 export function parseDuration(text: string): number {
   const match = /^(\d+(?:\.\d+)?|\.\d+)(ms|s|m|h|d)?$/.exec(text);
   const unit = units[match?.[2] ?? "s"];
@@ -34,7 +34,7 @@ export function formatDuration(milliseconds: number): string {
   return hours % 24 === 0 ? `${days} d` : `${days} d ${hours % 24} h`;
 }
 
-/** Formats a time that passes while it is shown: whole seconds from 1 s on. */
+/** Formats a time that passes while it is shown, with whole seconds from 1 s on. */
 export function formatPassedTime(milliseconds: number): string {
   return formatDuration(milliseconds < 1000 ? milliseconds : 1000 * Math.floor(milliseconds / 1000));
 }

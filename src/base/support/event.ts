@@ -4,7 +4,7 @@
 export class OneTimeEvent {
   readonly #isSet = Promise.withResolvers<void>();
 
-  /** Sets the event; a bound function, to be passed as a callback. */
+  /** Ends all waits. A bound function, so that it can be passed as a callback. */
   readonly set = (): void => this.#isSet.resolve();
 
   wait(): Promise<void> {
@@ -12,22 +12,23 @@ export class OneTimeEvent {
   }
 }
 
-/** An event that happens any number of times; each time it calls all listeners. */
+/** An event that happens any number of times. Each time, `notify` calls all listeners. */
 export class ListenerSet {
   readonly #listeners = new Set<() => void>();
 
-  /** Adds a listener; a bound function. Returns a function that removes it. */
+  /**
+   * Adds a listener. A bound function, so that it can be passed as a callback. Returns the function that removes the
+   * listener.
+   */
   readonly subscribe = (listener: () => void): () => void => {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Calls all listeners. */
   notify(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 
-  /** Removes all listeners. */
   clear(): void {
     this.#listeners.clear();
   }

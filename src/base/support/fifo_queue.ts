@@ -1,5 +1,6 @@
 /**
- * A first-in, first-out queue whose cost per element does not grow with its length; `Array.shift` moves every element.
+ * A first-in, first-out queue. The cost per element does not grow with the length, unlike that of `Array.shift`, which
+ * moves all elements.
  */
 export class FifoQueue<T> {
   #items: (T | undefined)[] = [];
@@ -22,7 +23,7 @@ export class FifoQueue<T> {
     if (this.#head === this.#items.length) return undefined;
     const item = this.#items[this.#head];
     this.#items[this.#head++] = undefined;
-    // Moving at most as many elements as were removed since the last time keeps the average cost constant.
+    // This moves at most as many elements as were removed since the last move, so the average cost stays constant.
     if (this.#head >= 1024 && this.#head * 2 >= this.#items.length) {
       this.#items = this.#items.slice(this.#head);
       this.#head = 0;

@@ -1,6 +1,6 @@
 /**
- * Combines calls into batches, so that one round trip or one flush serves many of them. Calls that arrive during the
- * work on a batch form the next one.
+ * Combines calls into batches, so that one round trip or one flush serves many calls. Calls that arrive during the work
+ * on a batch form the next batch.
  */
 
 interface Waiting<Item, Result> {
@@ -11,12 +11,12 @@ interface Waiting<Item, Result> {
 
 export interface CallBatcherOptions<Item, Result> {
   /**
-   * Works on a batch, one at a time. Returns a result for each item, in their order; if it rejects, all calls of the
-   * batch reject.
+   * Works on a batch; called for one batch at a time. Returns a result for each item, in the same order. If it rejects,
+   * all calls of the batch reject.
    */
   readonly work: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly itemsMax: number;
-  /** Returns the size of an item. `sizeMax` limits the sum in a batch of more than one item. */
+  /** Returns the size of an item. The sizes in a batch of several items add up to at most `sizeMax`. */
   readonly sizeOf?: (item: Item) => number;
   readonly sizeMax?: number;
 }
@@ -35,7 +35,7 @@ export class CallBatcher<Item, Result> {
       this.#waiting.push({ item, resolve, reject });
       if (this.#isWorking) return;
       this.#isWorking = true;
-      // Items that are added in the same turn belong to the first group.
+      // Items that are added in the same turn of the event loop belong to the first batch.
       queueMicrotask(() => void this.#workOnAll());
     });
   }

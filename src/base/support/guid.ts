@@ -1,8 +1,8 @@
-/** Unique names. */
+/** Makes unique names. */
 
 /**
- * Returns 128 random bits as 32 hexadecimal digits. Uses the global `crypto`: loading node:crypto takes 3 ms of a
- * start. Node 22 has no `toHex`.
+ * Returns 128 random bits as 32 hexadecimal digits. Uses the global `crypto`, because loading node:crypto would take 3
+ * ms of each start. Node 22 has no `toHex`.
  */
 export function newGuid(): string {
   let text = "";

@@ -1,4 +1,4 @@
-/** Counts values by upper bounds, in constant memory. */
+/** Counts how many values lie below each of several upper bounds, in constant memory. */
 export class Histogram {
   /** The upper bounds, ascending. */
   readonly bounds: readonly number[];
@@ -17,7 +17,7 @@ export class Histogram {
     this.sum += value;
   }
 
-  /** Returns the number of values up to each bound; the last element counts all values. */
+  /** Returns how many values were at most as high as each bound. The last element counts all values. */
   cumulative(): number[] {
     let count = 0;
     return this.#counts.map((own) => count += own);

@@ -1,6 +1,6 @@
 /**
- * Finds the folders of a user's state. They follow from the user database, because HOME and XDG_STATE_HOME differ
- * between cron, a login shell and sudo, and two keepers of one user would not exclude each other.
+ * Finds the folders of a user's state. They depend on the user database, because HOME and XDG_STATE_HOME differ between
+ * cron, a login shell and sudo. Otherwise two keepers of one user would not exclude each other.
  */
 import { join, resolve } from "node:path";
 import process from "node:process";
@@ -8,7 +8,8 @@ import { BatonError } from "../errors.ts";
 import { readUserDatabaseEntry } from "./user_name.ts";
 
 /**
- * Returns null for a user without an entry, as in containers. node:os has userInfo() for this, but Bun's reads HOME.
+ * Returns the home folder of a user; null for a user without an entry, as in containers. userInfo() of node:os would
+ * not do: Bun's reads HOME.
  */
 export function findHomeFolder(uid: number, userDatabase: string): string | null {
   const entry = readUserDatabaseEntry(String(uid), userDatabase);
@@ -25,7 +26,7 @@ export function findHomeFolder(uid: number, userDatabase: string): string | null
   }
 }
 
-/** Variables for the place of state, and their meaning. */
+/** The variables that say where state is stored, and their meaning. */
 export const stateVariables = {
   BATON_STATE_DIR:
     "an absolute path: the folder of all state of this user (keeper, topics, message stores, clients of " +
@@ -33,7 +34,7 @@ export const stateVariables = {
     "no effect: cron and sudo do not set it, and locks of two folders do not exclude each other",
 } as const;
 
-/** Returns the folder that BATON_STATE_DIR names; null without it. Throws CONFIG for a relative path. */
+/** Returns the folder that BATON_STATE_DIR names; null if it is not set. Throws CONFIG for a relative path. */
 export function findNamedStateFolder(env: Readonly<Record<string, string | undefined>>): string | null {
   const { BATON_STATE_DIR: named } = env;
   if (named === undefined || named === "") return null;
@@ -42,8 +43,8 @@ export function findNamedStateFolder(env: Readonly<Record<string, string | undef
 }
 
 /**
- * Returns the user's folder for a kind of state, such as `retry`. Throws CONFIG for a user without a home folder;
- * `advice` ends the message.
+ * Returns the user's folder for a kind of state, such as `retry`. Throws CONFIG for a user without a home folder.
+ * `advice` is the end of that message.
  */
 export function userStateFolder(kind: string, advice: string): string {
   const named = findNamedStateFolder(process.env);

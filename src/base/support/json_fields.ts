@@ -2,7 +2,7 @@
 
 export type JsonFields = Readonly<Record<string, unknown>>;
 
-/** Returns the fields of a JSON object; none if the data is something else. */
+/** Returns the fields of a JSON object; no fields if the data is something else. */
 export function parseJsonFields(data: Uint8Array): JsonFields {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(data));
@@ -13,8 +13,8 @@ export function parseJsonFields(data: Uint8Array): JsonFields {
 }
 
 /**
- * Returns the fields of data that must be JSON, and must have this layout number if one is given. Otherwise throws what
- * `refuse` returns.
+ * Returns the fields of data that must be JSON. If `layout` is given, the data must have this layout number. Otherwise
+ * throws the error that `refuse` returns.
  */
 export function demandJsonFields(
   data: Uint8Array,

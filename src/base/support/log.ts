@@ -1,6 +1,6 @@
-/** The function with which the parts of a service write to its log, one line for each event. */
+/** The function that writes to the log of a service, one line for each event. */
 
-/** `event` is a stable name, for programs; the sentence is for people. */
+/** `event` is a stable name for programs; `sentence` is for people. */
 export type Log = (
   level: "detail" | "info" | "warning" | "error",
   event: string,

@@ -1,4 +1,7 @@
-/** Recognizes two views of one file. Both must exist or be open: the inode of a removed file may be reused. */
+/**
+ * Tells whether two results of stat(2) describe the same file. Both files must exist or be open, because the inode
+ * number of a removed file may be reused.
+ */
 import type { Stats } from "node:fs";
 
 type Numbers = Pick<Stats, "dev" | "ino">;

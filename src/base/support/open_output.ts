@@ -1,7 +1,7 @@
 /**
- * Opens files for output whose path a user has named. In a folder where other users may write, such as /tmp, another
- * user can create a link, a FIFO or a file with that name first. They then choose what baton overwrites, or read what
- * it writes. These checks are the kernel's protected_symlinks, protected_hardlinks, protected_fifos and
+ * Opens output files at paths that a user has named. In a folder where others may write, such as /tmp, another user can
+ * create a link, a FIFO or a file with that name first. That user then chooses what baton overwrites, or reads what
+ * baton writes. These checks are those of the kernel's protected_symlinks, protected_hardlinks, protected_fifos and
  * protected_regular (proc(5)), which a system may turn off.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, readlinkSync, type Stats } from "node:fs";
@@ -15,14 +15,14 @@ const { O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_T
 const accesses = {
   replace: O_WRONLY | O_TRUNC,
   append: O_WRONLY | O_APPEND,
-  /** Readable as well. */
+  /** Opens for reading too. */
   extend: O_RDWR | O_APPEND,
   update: O_RDWR,
 } as const;
 
 /**
- * Opens or creates a file, without waiting for the reader of a FIFO. Throws system errors, and CANNOT_CREATE for what
- * another user has put there and for a FIFO without a reader.
+ * Opens or creates a file, without waiting for the reader of a FIFO. Throws CANNOT_CREATE for a FIFO without a reader
+ * and for what another user has put there. Throws system errors.
  */
 export function openOutputFile(path: string, access: keyof typeof accesses, mode = 0o666): number {
   try {
@@ -42,7 +42,7 @@ function openSafely(path: string, flags: number, mode: number): number {
     const found = refuseLinksOfOthers(path);
     if (found === null) return openSync(path, flags | O_CREAT, mode);
     const { at, entry } = found;
-    // Another user may make something under the name at any moment, and cannot replace what is this user's.
+    // Another user may create the name at any moment, but cannot replace what belongs to this user.
     try {
       if (entry === null) return openSync(at, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
       const fd = openSync(at, (flags & ~O_TRUNC) | O_NOFOLLOW);
@@ -59,16 +59,15 @@ function openSafely(path: string, flags: number, mode: number): number {
 
 const triesMax = 100;
 
-/** The errors if another process created or removed the name after the check. */
+/** The errors that show that another process created or removed the name after the check. */
 const changed = ["EEXIST", "ENOENT", "ELOOP"];
 
-/** The kernel follows at most this number of links. */
 const linksMax = 40;
 
 /**
  * Checks every part of a path in folders where others may write. Throws CANNOT_CREATE for another user's link, and at
- * the end of the path for another user's file or FIFO. If others could replace or create the file, returns the place to
- * which the path leads, with its entry, or a null entry if there is none yet. Returns null if they cannot.
+ * the end of the path for another user's file or FIFO. If others could create or replace the file, returns where the
+ * path leads, with the entry there, which is null if nothing exists yet. If they cannot, returns null.
  */
 export function refuseLinksOfOthers(path: string): { readonly at: string; readonly entry: Stats | null } | null {
   let folder = isAbsolute(path) ? "/" : process.cwd();
@@ -127,7 +126,7 @@ function kindOfOthers(entry: Stats, isProtected: boolean): string | null {
   return kind === null ? null : `${kind} of user ${entry.uid}`;
 }
 
-/** Returns the folder if users other than its owner may write there; otherwise null. */
+/** Returns the folder's entry if users other than its owner may write there; otherwise null. */
 function exposedFolder(folder: string): Stats | null {
   const stat = lstatSync(folder, { throwIfNoEntry: false });
   return stat !== undefined && ((stat.mode & 0o002) !== 0 || (isSticky(stat) && (stat.mode & 0o020) !== 0))

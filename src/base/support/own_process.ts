@@ -1,18 +1,19 @@
 /**
- * The operating system, as the supervision of commands needs it: files of /proc, signals, and the children of this
- * process. A simulation runs many processes in one, each with an object of its own.
+ * What the supervision of commands needs from the operating system: files of /proc, signals, and the children of this
+ * process. A simulation runs many processes in one, and gives each its own `ProcessSystem`.
  */
 import { openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import process from "node:process";
 
 export interface ProcessSystem {
   readonly pid: number;
-  /** Throws errors of the system, as all functions here do. */
+  /** Reads a whole file. Throws system errors, as all functions here do. */
   readText(path: string, encoding?: "latin1" | "utf8"): string;
   list(path: string): string[];
   readLink(path: string): string;
   /**
-   * Opens a file to be read repeatedly, even if the process can open no other file. Returns the function that reads it.
+   * Opens a file for repeated reading, even when the process can open no other file. Returns the function that reads
+   * the file.
    */
   keepOpen(path: string): () => string;
   kill(pid: number, signal: NodeJS.Signals | 0): void;
@@ -24,20 +25,20 @@ interface OwnChild {
 }
 
 /**
- * The children of this process. A process that adopts orphans has three kinds: baton's helpers, such as the guard;
- * commands, which the runtime reaps; and adopted orphans, which baton reaps itself.
+ * The children of this process: baton's helpers, such as the guard; commands, which the runtime reaps; and adopted
+ * orphans, which baton reaps itself.
  */
 export class OwnProcess {
   readonly children = new Map<number, OwnChild>();
   /**
-   * Whether all children of this process belong to its first thread, which adopts orphans (find_new_reaper of the
-   * kernel's exit.c); null until a child was started. Reading one thread instead of all is cheaper: the runtimes have
-   * many, and commands end often.
+   * Whether all children belong to the first thread of this process, which adopts orphans (find_new_reaper of the
+   * kernel's exit.c). Null until a child was started. The runtimes have many threads, so reading only one of them is
+   * cheaper.
    */
   firstThreadHasAll: boolean | null = null;
   /**
-   * Reads the list of children. Its file stays open: baton must find a command's survivors even if it can open no other
-   * file.
+   * Reads the list of children. The file stays open, because baton must find a command's survivors even when it can
+   * open no other file.
    */
   readChildren: (() => string) | null = null;
 }
@@ -53,20 +54,20 @@ export let processSystem: ProcessSystem = {
   own: new OwnProcess(),
 };
 
-/** Replaces the system, for a simulation. Returns the previous one. */
+/** Replaces `processSystem`, for a simulation. Returns the previous one. */
 export function useProcessSystem(next: ProcessSystem): ProcessSystem {
   const before = processSystem;
   processSystem = next;
   return before;
 }
 
-/** Registers a child. Returns the function to call when it has ended and the runtime has reaped it. */
+/** Registers a child. Returns the function to call when the child has ended and the runtime has reaped it. */
 export function registerChildProcess(pid: number, kind: OwnChild["kind"]): () => void {
   const { children } = processSystem.own;
   const child: OwnChild = { kind };
   children.set(pid, child);
   return () => {
-    if (children.get(pid) === child) children.delete(pid); // the number may be a later child's
+    if (children.get(pid) === child) children.delete(pid); // the pid may belong to a later child
   };
 }
 
@@ -76,8 +77,8 @@ export function isOwnHelperProcess(pid: number): boolean {
 }
 
 /**
- * Marks a keeper that was started on demand. It serves other clients too, so it must survive when baton kills all
- * descendants of a command. It starts no processes that could inherit the variable.
+ * The variable that marks a keeper that was started on demand. A keeper also serves other clients, so it must survive
+ * when baton kills all descendants of a command. It starts no process that could inherit the variable.
  */
 export const keeperProcessVariable = "BATON_KEEPER_PROCESS";
 
@@ -86,7 +87,7 @@ export function isAdoptedOrphan(pid: number): boolean {
   return !processSystem.own.children.has(pid);
 }
 
-/** Reads until an empty read: the kernel may return a file of /proc in several pieces. */
+/** Reads until a read returns nothing, because the kernel may return a file of /proc in several pieces. */
 function keepOpen(path: string): () => string {
   const fd = openSync(path, "r");
   let text = Buffer.alloc(8192);

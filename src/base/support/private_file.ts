@@ -4,8 +4,8 @@ import process from "node:process";
 import { BatonError } from "../errors.ts";
 
 /**
- * Throws CONFIG if other users may read the file. As in PostgreSQL, a group may read a file that root owns. `what`
- * begins the message.
+ * Throws CONFIG if other users may read the file. As in PostgreSQL, a group may read a file that root owns. `what` is
+ * the beginning of the message.
  */
 export function checkPrivateMode(file: string, what: string, { mode, uid }: Stats): void {
   const user = process.geteuid?.();
@@ -22,7 +22,7 @@ export function checkPrivateMode(file: string, what: string, { mode, uid }: Stat
   throw configError(`${what} ${file} has mode ${printed}, which lets other users read it: chmod 600 ${file}`);
 }
 
-/** Checks a file by its path. A pipe, such as the shell's `<(…)`, passes. */
+/** Checks a file by its path. Accepts a pipe, such as the shell's `<(…)`. */
 export function checkPrivateFile(file: string, what: string): void {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (stat?.isFile()) checkPrivateMode(file, what, stat);

@@ -1,14 +1,14 @@
 /**
- * Reads a limited number of bytes from a descriptor that may have no end: a pipe, a device, a file named by mistake.
+ * Reads a limited number of bytes from a descriptor that may have no end, such as a pipe, a device, or a file named by
+ * mistake.
  */
 import { readSync } from "node:fs";
 
-/** The size of one read, in bytes. */
 const chunkBytes = 64 * 1024;
 
 /**
- * Reads up to `bytesMax` bytes, and one more if there is one, so that the caller sees that the input is too long.
- * Throws system errors.
+ * Reads up to `bytesMax` bytes, and one more if there is one, which shows the caller that the input is too long. Throws
+ * system errors.
  */
 export function readBytesAtMost(fd: number, bytesMax: number): Uint8Array {
   const chunks: Uint8Array[] = [];

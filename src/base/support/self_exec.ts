@@ -1,10 +1,10 @@
-/** The command that starts this program again: the compiled binary, Bun or Deno. */
+/** Finds the command that starts this program again, as the compiled binary or under Bun or Deno. */
 import { readlinkSync } from "node:fs";
 import process from "node:process";
 
 /**
- * Returns the executable and the first arguments; append the arguments of the call. A program that Bun has compiled
- * needs no script: its own is in a virtual folder.
+ * Returns the executable and the first arguments, to which the caller appends its own. A program that Bun has compiled
+ * needs no script, because it contains the script.
  */
 export function ownProgramCommand(): [command: string, ...args: string[]] {
   const main = process.argv[1] ?? "";
@@ -14,8 +14,8 @@ export function ownProgramCommand(): [command: string, ...args: string[]] {
 }
 
 /**
- * Returns the path of the executable, or the process's own link to it if an update has replaced or removed the file.
- * Without /proc, only the path is known.
+ * Returns the path of the executable. If an update has replaced or removed that file, returns the link in /proc to the
+ * running program. Without /proc, only the path is known.
  */
 function executable(path: string): string {
   try {

@@ -1,9 +1,11 @@
-/** Shortens the IDs of lock holders for display, like git's commit IDs. `break --holder` accepts the short form. */
+/**
+ * Shortens the IDs of lock holders for display, like git's commit IDs. `break --holder` also accepts the short form.
+ */
 
-/** The minimum length: another holder's ID rarely has the same beginning. */
+/** The minimum length. Another holder's ID rarely has the same beginning of this length. */
 const lengthMin = 6;
 
-/** Returns for each id its shortest beginning, of at least six characters, that no other id has. */
+/** Maps each ID to its shortest beginning, of at least six characters, that no other ID has. */
 export function shortenHolderIds(ids: readonly string[]): ReadonlyMap<string, string> {
   const sorted = [...new Set(ids)].sort();
   const shared = (one: string, other: string | undefined) => {

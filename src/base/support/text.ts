@@ -3,8 +3,8 @@ import { isUtf8 } from "node:buffer";
 import { BatonError } from "../errors.ts";
 
 /**
- * Replaces control and format characters in a text of another program or user: they could move the cursor or forge a
- * line of output.
+ * Replaces control and format characters in a text of another program or user, because they could move the cursor or
+ * forge a line of output.
  */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
@@ -17,7 +17,7 @@ export function countWithNoun(count: number, singular: string, plural = `${singu
 
 const newline = 0x0a;
 
-/** Returns the number, from 1, of the first line that is not UTF-8; null if all bytes are UTF-8. */
+/** Returns the number, from 1, of the first line that is not UTF-8; null if there is none. */
 export function firstNonUtf8Line(bytes: Uint8Array): number | null {
   if (isUtf8(bytes)) return null;
   for (let line = 1, from = 0;; line++) {
@@ -27,14 +27,19 @@ export function firstNonUtf8Line(bytes: Uint8Array): number | null {
   }
 }
 
-/** Decodes a file that must be UTF-8, because names are compared as text. Throws CONFIG; `name` begins the message. */
+/**
+ * Decodes a file that must be UTF-8, because names are compared as text. Throws CONFIG; `name` is the beginning of the
+ * message.
+ */
 export function decodeUtf8(bytes: Uint8Array, name: string): string {
   const line = firstNonUtf8Line(bytes);
   if (line === null) return new TextDecoder().decode(bytes);
   throw new BatonError("CONFIG", `${name}, line ${line}, is not valid UTF-8`);
 }
 
-/** Returns the type of a value for a message: "Number", "DataView", "Undefined"; "Uint8Array" also for a Buffer. */
+/**
+ * Returns the type of a value for a message, such as "Number", "DataView" or "Undefined". A Buffer is a "Uint8Array".
+ */
 export function valueTypeName(value: unknown): string {
   return Object.prototype.toString.call(value).slice("[object ".length, -1);
 }

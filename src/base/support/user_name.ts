@@ -1,10 +1,10 @@
-/** The name of the user who runs this process, for display. */
+/** Finds the names of users. */
 import { readFileSync } from "node:fs";
 import process from "node:process";
 
 /**
- * Returns the effective user's name in the user database; without an entry, the name in the environment, or the number.
- * Not by node:os: Bun's userInfo() reads the environment, which cron, sudo and `env -i` change.
+ * Returns the effective user's name for display, from the user database, else from the environment, else the number.
+ * userInfo() of node:os would not do: Bun's reads the environment, which cron, sudo and `env -i` change.
  */
 export function ownUserName(userDatabase: string = "/etc/passwd"): string {
   const uid = String(process.geteuid?.());
@@ -12,12 +12,15 @@ export function ownUserName(userDatabase: string = "/etc/passwd"): string {
   return findUserName(uid, userDatabase) ?? (LOGNAME || USER || uid);
 }
 
-/** Returns undefined if the user has no entry, or the database cannot be read. */
+/** Returns the name of a user; undefined if the user has no entry, or the database cannot be read. */
 export function findUserName(uid: string, userDatabase: string = "/etc/passwd"): string | undefined {
   return readUserDatabaseEntry(uid, userDatabase)?.[0];
 }
 
-/** Returns the fields of the user's line in passwd(5); undefined if there is none, or the database cannot be read. */
+/**
+ * Returns the fields of the user's line in the user database (passwd(5)); undefined if there is none, or the database
+ * cannot be read.
+ */
 export function readUserDatabaseEntry(uid: string, userDatabase: string): readonly string[] | undefined {
   try {
     const lines = readFileSync(userDatabase, "utf8").split("\n");

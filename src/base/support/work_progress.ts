@@ -1,14 +1,15 @@
-/**
- * The interface through which a long operation reports its progress. It does not know whether and how baton shows it.
- */
+/** The interface through which a long operation reports its progress, whether or not baton shows it. */
 
-/** A part of an operation. A later part replaces an earlier one. */
+/** A part of an operation. A new part replaces the previous one. */
 export interface WorkPart {
-  /** The noun of what is counted, in the singular. Null if nothing can be counted. */
+  /** The singular noun of what is counted; null if nothing can be counted. */
   readonly noun: string | null;
-  /** The participle of the work: `checked`. If nothing can be counted, what is being done: `checking the index`. */
+  /**
+   * What was done with the counted things, such as `checked`. If nothing can be counted, what is being done, such as
+   * `checking the index`.
+   */
   readonly verb: string;
-  /** The total number; null if it is unknown. */
+  /** The total number of things to count; null if it is unknown. */
   readonly total: number | null;
 }
 

@@ -1,11 +1,11 @@
-/** Writes a whole text or all bytes to a descriptor, even to a pipe that another program has made non-blocking. */
+/** Writes a text or bytes completely to a descriptor, even to a pipe that another program has made non-blocking. */
 import { writeSync } from "node:fs";
 import { errnoName } from "../errors.ts";
 
-/** The longest wait for the reader of a full pipe, in milliseconds. */
+/** The longest wait for the reader of a full pipe. */
 const fullPipeMsMax = 10_000;
 
-/** Returns when everything is written. Blocks this process while a pipe is full. Throws system errors. */
+/** Writes everything before it returns. Blocks this process while a pipe is full. Throws system errors. */
 export function writeAllBytes(fd: number, content: string | Uint8Array): void {
   let bytes: Uint8Array = typeof content === "string" ? new TextEncoder().encode(content) : content;
   const startMs = performance.now();
@@ -19,7 +19,7 @@ export function writeAllBytes(fd: number, content: string | Uint8Array): void {
   }
 }
 
-/** Blocks this thread. Only for synchronous code that must wait between two attempts. */
+/** Blocks this thread. Use it only in synchronous code that must wait between two attempts. */
 export function blockThreadFor(milliseconds: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }

@@ -1,6 +1,6 @@
 /**
- * X25519, the Diffie-Hellman function of RFC 7748. Uses node:crypto, which is ten times as fast as TypeScript and takes
- * the same time for every key.
+ * Computes X25519, the Diffie-Hellman function of RFC 7748, with node:crypto. That is ten times as fast as TypeScript
+ * and takes the same time for every key.
  */
 import { createPrivateKey, createPublicKey, diffieHellman, type KeyObject, timingSafeEqual } from "node:crypto";
 import { Buffer } from "node:buffer";
@@ -8,7 +8,7 @@ import { Buffer } from "node:buffer";
 /** The size of a secret key, a public key and a shared secret, in bytes. */
 export const x25519KeyBytes = 32;
 
-/** The bytes before the 32 bytes of a key in the DER form that node:crypto reads. RFC 8410, sections 4 and 7. */
+/** In the DER form that node:crypto reads, these bytes precede the 32 bytes of a key (RFC 8410, sections 4 and 7). */
 const secretPrefix = Buffer.from("302e020100300506032b656e04220420", "hex");
 const publicPrefix = Buffer.from("302a300506032b656e032100", "hex");
 
@@ -16,7 +16,7 @@ const zeros = new Uint8Array(x25519KeyBytes);
 
 export interface X25519Secret {
   readonly publicKey: Uint8Array;
-  /** Returns the shared secret; null for a public key that makes it independent of the secret key. */
+  /** Returns the shared secret; null for a public key that would make it the same for every secret key. */
   deriveSharedSecret(publicKey: Uint8Array): Uint8Array | null;
 }
 
@@ -31,9 +31,9 @@ export function prepareX25519Secret(bytes: Uint8Array): X25519Secret {
 }
 
 /**
- * Returns whether these bytes are the standard form of a public key. X25519 accepts other forms of the same key: with
- * the highest bit set, or with a number of at least 2^255 - 19. Two forms of one key would be two clients in a list of
- * keys.
+ * Returns whether the bytes are the standard form of a public key. X25519 also accepts other forms of the same key:
+ * with the highest bit set, or as a number of at least 2^255 - 19. In a list of keys, two forms of one key would be two
+ * clients.
  */
 export function isCanonicalPublicKey(bytes: Uint8Array): boolean {
   const last = bytes[x25519KeyBytes - 1] ?? 0xff;

@@ -1,14 +1,11 @@
 /**
  * Colors and type styles in texts for people. By default, only terminals that can show them get them. NO_COLOR turns
- * them off (no-color.org), CLICOLOR_FORCE turns them on for pipes and files too, and CLICOLOR=0 turns them off on
+ * them off (no-color.org). CLICOLOR_FORCE turns them on, also for pipes and files. CLICOLOR=0 turns them off on
  * terminals.
  */
 import type { Io } from "./io.ts";
 
-/**
- * The escape codes that start and end a style. The 16 colors of the terminal's own palette suit light and dark
- * backgrounds.
- */
+/** The escape codes that start and end each style. The terminal's own 16 colors suit light and dark backgrounds. */
 const codes = {
   bold: [1, 22],
   dim: [2, 22],
@@ -18,7 +15,6 @@ const codes = {
   cyan: [36, 39],
 } as const;
 
-/** The environment variables, for the help. */
 export const colorVariables = {
   NO_COLOR: "if it is not empty: no colors, also on a terminal",
   CLICOLOR_FORCE: "if it is neither empty nor 0: colors also in pipes and files",
@@ -26,12 +22,12 @@ export const colorVariables = {
 
 export type TextStyle = keyof typeof codes;
 
-/** Returns `text` with the escape codes of `style`, or `text` itself where colors are off. */
+/** Returns `text` in a style, or unchanged where colors are off. */
 export type TextPainter = (style: TextStyle, text: string) => string;
 
 /**
- * Returns the painter for texts that are written to `stream`. Texts of other users or programs must pass `printable`
- * first.
+ * Returns the painter for texts that are written to `stream`. Texts of other users or programs must go through
+ * `printable` first.
  */
 export function chooseTextPainter(io: Io, stream: "stdout" | "stderr"): TextPainter {
   if (!hasColor(io, stream)) return (_style, text) => text;

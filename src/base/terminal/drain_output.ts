@@ -1,6 +1,6 @@
 /**
- * Writes what waits for the reader of an output, while the process continues. Loaded when a pipe or a terminal is full,
- * and for outputs that cannot be opened a second time.
+ * Writes the output that waits for its reader, while the process continues. Loaded only when a pipe or a terminal is
+ * full, and for outputs that cannot be opened a second time.
  */
 import { fstatSync, readFileSync, write, writeSync } from "node:fs";
 import { errnoName } from "../errors.ts";
@@ -22,11 +22,12 @@ interface WaitingOutput {
   writeNow: NonBlockingWrite | null | undefined;
 }
 
-/** The pause before a full output is tried again, in milliseconds. It grows while the reader takes nothing. */
+/** The pause before baton tries to write to a full output again. The pause grows while the reader takes nothing. */
 const fullMs = { first: 1, max: 50 };
 
 /**
- * Resolves when everything is written, and a message says how many messages were lost. Rejects with the system's error.
+ * Writes everything that waits, then a message that says how many messages were lost, if any. Rejects with system
+ * errors.
  */
 export async function drainOutput(output: WaitingOutput): Promise<void> {
   output.writeNow ??= await nonBlockingWriter(output.fd);
@@ -52,7 +53,7 @@ export function lostMessagesNotice(count: number): string {
   return `baton: ${countWithNoun(count, "message was", "messages were")} lost here: stderr was full\n`;
 }
 
-/** Returns a writer that does not block; null if only another thread can write without blocking this one. */
+/** Returns a writer that does not block. Returns null if only a write in another thread does not block this one. */
 async function nonBlockingWriter(fd: number): Promise<NonBlockingWrite | null> {
   if (isTerminal(fd)) return isControllingTerminal(fd) ? reopenOutputWriter("/dev/tty") : null;
   const libc = fstatSync(fd).isSocket() ? await loadLibc() : null;
@@ -60,8 +61,8 @@ async function nonBlockingWriter(fd: number): Promise<NonBlockingWrite | null> {
 }
 
 /**
- * Returns whether `fd` is the controlling terminal, which every user may open, even after su; the device may be another
- * user's.
+ * Returns whether `fd` is the controlling terminal. Every user may open that as /dev/tty, even after su, when the
+ * device belongs to another user.
  */
 function isControllingTerminal(fd: number): boolean {
   try {
@@ -77,11 +78,14 @@ function socketWriter(fd: number, libc: Libc): NonBlockingWrite {
     const piece = bytes.subarray(0, outputPieceBytesMax);
     const sent = libc.sendNow(fd, piece);
     if (sent >= 0) return sent;
-    return libc.waitWritable(fd, 0) ? writeSync(fd, piece) : 0; // the error
+    return libc.waitWritable(fd, 0) ? writeSync(fd, piece) : 0; // throws the error
   };
 }
 
-/** Returns a writer that uses one of the runtime's few threads, and only for what a pipe takes immediately. */
+/**
+ * Returns a writer that uses one of the runtime's few threads. It writes only what a pipe takes immediately, so that it
+ * does not block the thread.
+ */
 async function threadWriter(fd: number): Promise<(bytes: Uint8Array) => Promise<number>> {
   const libc = await loadLibc();
   return async (bytes) => {

@@ -1,4 +1,4 @@
-/** Output, environment and terminal of the process. Tests replace this interface. */
+/** The output, the environment and the terminal of this process. Tests replace this interface. */
 import { BatonError, errnoName, errorMessage } from "../errors.ts";
 import { abortable } from "../support/abort.ts";
 import { inheritedDescriptors } from "../process/spawn/inherited_descriptors.ts";
@@ -11,60 +11,60 @@ export interface Io {
   readonly stdinIsTerminal: boolean;
   readonly stdoutIsTerminal: boolean;
   readonly stderrIsTerminal: boolean;
-  /** Descriptors from 3 up that were open when the process started. */
   readonly inheritedFds: readonly number[];
-  /** Columns of the terminal; 80 without a terminal. */
+  /** The width of the terminal in columns; 80 without a terminal. */
   readonly columns: number;
   /**
-   * Writes results to stdout, and never blocks: what the reader does not take now waits in memory. A command that
-   * prints without end awaits `written`. Throws IO if a write has failed, and `StdoutReaderGone` if the reader has
+   * Writes results to stdout without blocking. What the reader does not take now waits in memory, so a command that
+   * prints without end must await `written`. Throws IO if a write has failed, and `StdoutReaderGone` if the reader has
    * closed the pipe.
    */
   out(content: string | Uint8Array): void;
   /**
-   * Writes messages to stderr in the same way. Replaces control characters, because a message may quote servers,
-   * backends and other users; a `display` is this program's own text, with colors or cursor moves. Beyond a limit,
-   * messages are lost and counted. A closed stderr does not stop a command.
+   * Writes a message to stderr without blocking. Replaces control characters, because a message may quote servers,
+   * backends and other users. A `display` is a text of this program itself, with colors or cursor moves, and is written
+   * unchanged. If too many messages wait, further ones are lost and counted. A closed stderr does not stop a command.
    */
   err(text: string, form?: "message" | "display"): void;
   /**
-   * Shows text that the next frame replaces, such as progress. Returns false if it was skipped, because other text
-   * waits for the reader.
+   * Shows a text that the next frame replaces, such as progress. Returns false if it skipped the text, because other
+   * text waits for the reader.
    */
   frame(stream: OutputStream, text: string): boolean;
   /**
-   * Resolves when nothing waits for the reader. Rejects with the signal's reason, and for stdout with the errors of
-   * `out`.
+   * Resolves when nothing waits for the reader. Rejects with the signal's reason, or for stdout with an error of `out`.
    */
   written(stream: OutputStream, signal?: AbortSignal): Promise<void>;
-  /** Discards the results that wait for the reader of stdout, and a write error. The caller reports that itself. */
+  /** Discards the results that wait for the reader of stdout, and a write error, which the caller reports itself. */
   drop(): void;
 }
 
-/** The output of this process, which the main program ends. */
+/** The output of this process, for the main program, which ends it. */
 export interface ProcessIo extends Io {
-  /** Waits a short time for the readers to take what waits. */
+  /** Waits a short time until the readers have taken everything. */
   end(): Promise<void>;
 }
 
-/** The reader of stdout closed the pipe (`baton ls | head -1`): the process ends by SIGPIPE, like other programs. */
+/**
+ * Thrown if the reader of stdout has closed the pipe, as in `baton ls | head -1`. The process then ends by SIGPIPE,
+ * like other programs.
+ */
 export class StdoutReaderGone extends Error {
   override readonly name = "StdoutReaderGone";
 }
 
 /**
- * An output that never blocks this process: a reader that has stopped (^S on a terminal) must not end the process's
- * sessions. It does not change the mode of the open file, which other processes share.
+ * An output that never blocks this process. If writing blocked, a reader that has stopped (^S on a terminal) would end
+ * the process's sessions. It does not change the mode of the open file, because other processes share that file.
  */
 export class OutputChannel {
   readonly fd: number;
-  /** Text that the reader has not taken, in order. */
+  /** Output that the reader has not taken yet, in order. */
   readonly waiting: Uint8Array[] = [];
-  /** The number of messages that were lost after the last one that waits. */
+  /** How many messages were lost after the last waiting one. */
   lost = 0;
-  /** The first write error; null if there was none. */
   failure: unknown = null;
-  /** Null if drain_output.ts must find the way to write; undefined before the first write. */
+  /** The function that writes. Undefined before the first write; null if drain_output.ts must choose it. */
   writeNow: NonBlockingWrite | null | undefined;
   #draining: Promise<void> | null = null;
 
@@ -73,8 +73,8 @@ export class OutputChannel {
   }
 
   /**
-   * Writes `content`, which must not change later. Drops it if `waitingMax` others wait. Throws the system's error of
-   * this or an earlier write.
+   * Writes `content`, which must not change later. Counts it as lost if `waitingMax` messages already wait. Throws the
+   * system error of this or an earlier write.
    */
   write(content: string | Uint8Array, waitingMax = Infinity): void {
     if (this.failure !== null) throw this.failure;
@@ -86,12 +86,12 @@ export class OutputChannel {
     this.#draining ??= this.#drain();
   }
 
-  /** Resolves when nothing waits. Rejects with the signal's reason. */
+  /** Resolves when nothing waits for the reader. Rejects with the signal's reason. */
   async written(signal?: AbortSignal): Promise<void> {
     while (this.#draining !== null) await abortable(this.#draining, signal);
   }
 
-  /** Writes what the output takes now. Returns the rest. */
+  /** Writes as much as the output takes now. Returns the rest. */
   #writeBurst(rest: Uint8Array): Uint8Array {
     try {
       if (this.writeNow === undefined) this.writeNow = openOutputWriter(this.fd);
@@ -119,12 +119,12 @@ export class OutputChannel {
   }
 }
 
-/** The most messages that may wait for the reader of stderr. Further ones are lost. */
+/** The most messages that may wait for the reader of stderr. Further messages are lost. */
 const messagesMax = 500;
-/** The longest wait for the readers before the process ends, in milliseconds. */
+/** How long the end of the process waits for the readers. */
 const endMsMax = 2000;
 
-/** Returns the real Io of this process. Call it before opening any file: all open descriptors count as inherited. */
+/** Returns the Io of this process. Call it before opening any file, because all open descriptors count as inherited. */
 export function systemIo(): ProcessIo {
   const outputs = { stdout: new OutputChannel(1), stderr: new OutputChannel(2) };
   const { stdout, stderr } = outputs;
@@ -150,7 +150,7 @@ export function systemIo(): ProcessIo {
       try {
         stderr.write(form === "display" ? text : printableLines(text), messagesMax);
       } catch {
-        // There is no other place for the message, and a full disk may have room for the next one.
+        // The message has no other place, and the next one may find room on the disk again.
         stderr.failure = null;
       }
     },

@@ -1,22 +1,22 @@
 /**
- * Prints a service's messages and its jobs' output on stderr. Lines of output stay whole and, unlike messages, wait for
- * the reader.
+ * Prints the messages of a service and the output of its jobs on stderr. Lines of output stay whole and, unlike
+ * messages, wait for the reader.
  */
 import { abortable } from "../support/abort.ts";
 import { lostMessagesNotice } from "./drain_output.ts";
 import type { Io } from "./io.ts";
 import { outputPieceBytesMax } from "./output_writer.ts";
 
-/** Where messages and lines of output are printed, each line whole. */
+/** Prints messages and lines of output, each line whole. */
 export interface LogSink {
-  /** Writes a message: immediately, or after the line that is being written. */
+  /** Writes a message immediately, or after a line that is being written. */
   err(text: string): void;
   /**
    * Writes the parts of a long line, or several short lines, when that does not block and the process has no other
    * work. Rejects with the signal's reason, but always finishes a line that it has begun.
    */
   write(parts: Iterable<string>, signal: AbortSignal): Promise<void>;
-  /** Counts the pieces that were written: it grows while the reader takes the output. */
+  /** The number of pieces written so far. It grows while the reader takes the output. */
   readonly taken: number;
 }
 
@@ -27,7 +27,7 @@ export class StderrLineSink implements LogSink {
   readonly #io: Pick<Io, "err" | "written">;
   /** Resolves when the earlier lines have been written. */
   #turn: Promise<void> = Promise.resolve();
-  /** Messages that wait for the end of the line that is being written; null while no line is. */
+  /** The messages that wait for the end of the line being written; null while no line is being written. */
   #held: string[] | null = null;
   #lost = 0;
   #taken = 0;
@@ -48,7 +48,7 @@ export class StderrLineSink implements LogSink {
 
   async write(parts: Iterable<string>, signal: AbortSignal): Promise<void> {
     const writing = this.#turn.then(() => this.#write(parts, signal));
-    this.#turn = writing.catch(() => {}); // the caller has the reason
+    this.#turn = writing.catch(() => {}); // the caller gets the rejection
     await abortable(writing, signal);
   }
 
@@ -58,7 +58,7 @@ export class StderrLineSink implements LogSink {
         for (const piece of piecesOf(part)) {
           await this.#ready(this.#held === null ? signal : undefined);
           this.#taken++;
-          this.#io.err(piece, "display"); // the writer of the line knows what a terminal must not get
+          this.#io.err(piece, "display"); // whoever made the line has removed what a terminal must not get
           this.#held ??= [];
         }
       }
@@ -77,15 +77,14 @@ export class StderrLineSink implements LogSink {
   }
 }
 
-/** Matches a piece of a long text: whole characters, of at most four bytes each. */
+/** Matches a piece of a long text. A character has at most four bytes, and is never split. */
 const piecePattern = new RegExp(`.{1,${outputPieceBytesMax / 4}}`, "gsu");
 
-/** Splits a text into pieces; nearly every text is one piece. */
+/** Splits a text into pieces that fit into one write. Nearly every text is a single piece. */
 function piecesOf(text: string): readonly string[] {
   return Buffer.byteLength(text) <= outputPieceBytesMax ? [text] : text.match(piecePattern) ?? [];
 }
 
-/** Resolves after the current work of the event loop. */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }

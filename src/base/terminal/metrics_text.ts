@@ -10,7 +10,7 @@ export interface MetricSample {
 }
 
 export interface Metric {
-  /** Letters, digits and `_`; the name of a counter ends with `_total`. */
+  /** A name of letters, digits and `_`. The name of a counter ends with `_total`. */
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram";
@@ -31,7 +31,7 @@ export function formatMetrics(metrics: readonly Metric[]): string {
   return text;
 }
 
-/** Measurements by label and by its value: `{ state: { waiting: 3, dead: 0 } }`. */
+/** Measurements by a label and the value of that label, such as `{ state: { waiting: 3, dead: 0 } }`. */
 type ByLabel<Measured> = Readonly<Record<string, Readonly<Record<string, Measured>>>>;
 
 /** Returns constructors for metrics whose names begin with `prefix`. */
@@ -45,7 +45,7 @@ export function metricFactory(prefix: string) {
       metric("gauge", name, help, samplesOf(value)),
     counter: (name: string, help: string, value: number | ByLabel<number>) =>
       metric("counter", name, help, samplesOf(value)),
-    /** Observations are in seconds. */
+    /** The observed values are in seconds. */
     histogram: (name: string, help: string, histograms: ByLabel<Histogram>) =>
       metric("histogram", name, help, labelled(histograms).flatMap(bucketsOf)),
   };

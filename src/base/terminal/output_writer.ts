@@ -1,41 +1,44 @@
 /**
- * Writes to an open file, pipe, terminal or socket without blocking. It opens a pipe or a terminal again, because the
- * mode of the open file belongs to all processes that have it. poll(2) does not help: the command may write between it
- * and the write. Threads do not help: two blocked ones stop all file and name operations of the runtime on a machine
- * with two processors.
+ * Writes to an open file, pipe, terminal or socket without blocking. It opens a pipe or a terminal again, because other
+ * processes share the mode of the open file. poll(2) does not help: the command may write between poll and the write.
+ * Threads do not help: on a machine with two processors, two blocked threads stop all file and name operations of the
+ * runtime.
  */
 import { constants, fstatSync, openSync, statSync, writeSync } from "node:fs";
 import { errnoName } from "../errors.ts";
 import { wasStreamClosedAtStart } from "../process/spawn/inherited_descriptors.ts";
 
 /**
- * Writes some of the bytes without blocking. Returns how many; 0 if the reader takes none now. Throws the system's
- * error.
+ * Writes some of the bytes without blocking. Returns how many it wrote; 0 if the reader takes none now. Throws system
+ * errors.
  */
 export type NonBlockingWrite = (bytes: Uint8Array) => number;
 
 /**
- * The size of a piece in bytes: a pipe that is not full takes it whole, without mixing in other processes' output
- * (PIPE_BUF of Linux).
+ * The most bytes in one write (PIPE_BUF of Linux). A pipe that is not full takes them whole, without output of other
+ * processes in between.
  */
 export const outputPieceBytesMax = 4096;
-/** The number of pieces after which the event loop runs. */
+/** After this many pieces, the event loop runs. */
 export const outputBurstPiecesMax = 256;
 
-/** Returns the writer for a descriptor; null if drain_output.ts must find another way. Throws if it is closed. */
+/**
+ * Returns the writer for a descriptor; null if drain_output.ts must find another way. Throws if the descriptor is
+ * closed.
+ */
 export function openOutputWriter(fd: number): NonBlockingWrite | null {
   if (fd < 3 && wasStreamClosedAtStart(fd)) {
     throw new Error("it was closed when baton was started; to discard it, write >/dev/null");
   }
   const stat = fstatSync(fd);
   if (stat.isSocket()) return null;
-  if (stat.isFIFO()) writeSync(fd, new Uint8Array()); // fails for the read end, which could be opened again for writing
+  if (stat.isFIFO()) writeSync(fd, new Uint8Array()); // fails for a read end, which could be opened again for writing
   return stat.isFIFO() || isTerminal(fd) ? reopenOutputWriter(`/proc/self/fd/${fd}`) : writerTo(fd, 1 << 16);
 }
 
 /**
- * Opens a pipe or a terminal a second time, so that only this open file does not block. Returns null without /proc, or
- * if another user owns it.
+ * Opens a pipe or a terminal a second time, so that only the new open file does not block. Returns null without /proc,
+ * or if the file belongs to another user.
  */
 export function reopenOutputWriter(path: string): NonBlockingWrite | null {
   const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
@@ -58,8 +61,8 @@ function writerTo(fd: number, bytesMax: number): NonBlockingWrite {
 }
 
 /**
- * Returns whether a descriptor is a terminal. Loads node:tty, which takes milliseconds, only for character devices
- * other than /dev/null.
+ * Returns whether a descriptor is a terminal. Loading node:tty takes milliseconds, so it is loaded only for character
+ * devices other than /dev/null.
  */
 export function isTerminal(fd: number): boolean {
   try {

@@ -1,26 +1,26 @@
 /**
- * Parses arguments into flags and names by a table of flags. It does not interpret the values.
+ * Parses arguments into flags, names and a command. A table declares the flags. Values are not interpreted.
  *
- * Flags may precede, separate and follow names. `-w 10s`, `-w10s`, `--wait 10s` and `--wait=10s` are the same; switches
- * may be combined (`-qn`). The last value of a repeated flag is used, unless the table forbids the repetition.
+ * Flags may precede, separate and follow names. `-w 10s`, `-w10s`, `--wait 10s` and `--wait=10s` are the same. Switches
+ * may be combined (`-qn`). If a flag is repeated, its last value counts, unless the table says otherwise.
  *
- * `--` ends the names and begins the command. Without `--` anywhere, a command may also begin after a number of names,
- * as in flock and timeout: `commandAfter` decides.
+ * `--` ends the names and begins the command. Without any `--`, `commandAfter` decides after how many names the command
+ * begins, as in flock and timeout.
  */
 import { parseArgs as tokenize } from "node:util";
 import { BatonError } from "../errors.ts";
 import { didYouMean } from "../support/did_you_mean.ts";
 
 export interface FlagSpec {
-  /** The forms of the flag: `-w, --wait`, or `--wait`. */
+  /** For example `-w, --wait`, or `--wait`. */
   readonly flag: string;
-  /** Other forms with the same meaning, such as flock's. Messages and completions do not mention them. */
+  /** Other forms of the flag, such as flock's. Messages and completions do not mention them. */
   readonly aliases?: string | undefined;
-  /** False for a switch. */
+  /** False for a switch, which takes no value. */
   readonly takesValue: boolean;
   /**
-   * Joins the values of a repeated flag. If it is empty, different values are an error. By default, the last value
-   * counts.
+   * The text that joins the values of a repeated flag. If it is empty, different values are an error. Without it, the
+   * last value counts.
    */
   readonly joint?: string | undefined;
 }
@@ -28,25 +28,25 @@ export interface FlagSpec {
 export type FlagSpecs = Readonly<Record<string, FlagSpec>>;
 
 export interface ParsedArgs {
-  /** The values by name in the table; "true" for a switch. */
+  /** The values by the names that the table has for the flags; "true" for a switch. */
   readonly flags: ReadonlyMap<string, string>;
   readonly names: readonly string[];
-  /** The command and its arguments; null without a command. */
+  /** The command with its arguments; null if there is none. */
   readonly command: readonly string[] | null;
 }
 
-/** The syntax of one command, beside its table of flags. */
+/** What the parser must know about a command, besides its table of flags. */
 export interface CommandSyntax {
-  /** Returns whether the next argument that is not a flag begins the command, after these names. */
+  /** Returns whether the command begins with the next argument that is not a flag, after these names. */
   commandAfter(names: readonly string[]): boolean;
-  /** Advice for flags of similar programs, by flag: `-u, --unlock`. */
+  /** Advice for flags that similar programs have, by the forms of the flag: `-u, --unlock`. */
   readonly flagHints: Readonly<Record<string, string>>;
 }
 
 const noCommand: CommandSyntax = { commandAfter: () => false, flagHints: {} };
 
 /**
- * Parses the arguments of a command. Throws USAGE for an unknown flag, a missing or unexpected value, and a forbidden
+ * Parses the arguments of a command. Throws USAGE for an unknown flag, a missing or unexpected value, or a forbidden
  * repetition.
  */
 export function parseArgs(
@@ -88,7 +88,7 @@ export function parseArgs(
   return { flags, names, command: null };
 }
 
-/** Counts the flags of `specs`, with their values, before the first name or other flag. */
+/** Counts the arguments before the first name or unknown flag: flags of `specs` with their values. */
 export function countLeadingFlags(specs: FlagSpecs, args: readonly string[]): number {
   const { byFlag, tokens } = tokensOf(specs, args);
   return tokens.find((token) => token.kind !== "option" || !byFlag.has(token.rawName))?.index ?? args.length;
@@ -104,12 +104,12 @@ function tokensOf(specs: FlagSpecs, args: readonly string[]) {
     const type = takesValue ? "string" : "boolean";
     for (const form of (aliases === undefined ? flag : `${flag}, ${aliases}`).split(", ")) {
       byFlag.set(form, { ...spec, name });
-      // The tokenizer has short forms only of long ones. A long form of one letter is not in `byFlag`.
+      // The tokenizer allows a short form only beside a long one. The long form of one letter is not in `byFlag`.
       if (form.startsWith("--")) options[form.slice(2)] = { type };
       else options[form.slice(1)] = { type, short: form.slice(1) };
     }
   }
-  // Strict mode has messages for programmers, and it refuses values that begin with a dash.
+  // The strict mode has messages for programmers, and refuses values that begin with a dash.
   const { tokens } = tokenize({ args: [...args], options, strict: false, allowPositionals: true, tokens: true });
   return { byFlag: byFlag as KnownFlags, tokens };
 }
@@ -124,7 +124,7 @@ function unknownFlagError(
 ): BatonError {
   const hint = Object.entries(syntax.flagHints).find(([forms]) => forms.split(", ").includes(flag));
   if (hint !== undefined) return new BatonError("USAGE", `There is no option ${flag}: ${hint[1]}`);
-  // `nightly git -C x -- y`: the words before -- are names.
+  // As in `nightly git -C x -- y`, the words before -- are names.
   const begun = names.findIndex((_, index) => syntax.commandAfter(names.slice(0, index)));
   const program = begun < 0 ? undefined : names[begun];
   const known = [...byFlag].flatMap(([form, { flag }]) => flag.split(", ").includes(form) ? form : []);
@@ -136,7 +136,9 @@ function unknownFlagError(
   return new BatonError("USAGE", `There is no option ${flag}${suggestion}${order}`);
 }
 
-/** A long flag may be a misspelling of any other flag; a short one only of the same letter in the other case. */
+/**
+ * Returns the flags of which `flag` may be a misspelling. A short flag can only be the same letter in the other case.
+ */
 function similarFlags(flag: string, known: readonly string[]): string[] {
   if (flag.startsWith("--")) return [...known];
   return known.filter((one) => one.toLowerCase() === flag.toLowerCase());

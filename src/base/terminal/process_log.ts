@@ -1,6 +1,6 @@
 /**
- * Writes the log of a process to stderr: one line for each event, with the time, as a sentence for people or as JSON
- * for programs.
+ * Writes the log of a process to stderr. Each event is one line with the time, either a sentence for people or JSON for
+ * programs.
  */
 import type { Log } from "../support/log.ts";
 import { printable } from "../support/text.ts";
@@ -8,7 +8,7 @@ import type { Io } from "./io.ts";
 
 /**
  * Returns the log of this process. `quiet` keeps only errors; `verbose` adds details. `who` names the process in text
- * lines; `labels` are JSON fields after the level.
+ * lines; `labels` are additional fields of JSON lines.
  */
 export function createProcessLog(io: Io, { who, format, quiet = false, verbose = false, labels = {} }: {
   readonly who: string;
@@ -30,8 +30,8 @@ export function createProcessLog(io: Io, { who, format, quiet = false, verbose =
 }
 
 /**
- * Returns an Io that writes messages to a log, as warnings, or as errors with `quiet`: a service's parts then print
- * nothing that is not a log line.
+ * Returns an Io that writes messages to a log, so that the parts of a service print only log lines. Messages become
+ * warnings, or errors with `quiet`.
  */
 export function ioWithLoggedMessages(io: Io, { log, quiet }: { readonly log: Log; readonly quiet: boolean }): Io {
   const level = quiet ? "error" : "warning";
@@ -42,7 +42,7 @@ export function ioWithLoggedMessages(io: Io, { log, quiet }: { readonly log: Log
   return { ...io, err };
 }
 
-/** Escapes the characters in JSON that terminals obey: JSON allows them, but `Io.err` would replace them. */
+/** Escapes the control characters in JSON. Otherwise `Io.err` would replace them. */
 export function escapeJsonControls(json: string): string {
   const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return json.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => character.split("").map(escape).join(""));

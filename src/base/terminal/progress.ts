@@ -1,6 +1,6 @@
 /**
  * Shows the progress of a long operation on stderr: amount, rate, percentage and remaining time. A terminal shows one
- * line, from one second after the start. With --progress, other outputs get a line from time to time.
+ * line, which appears a second after the start. With --progress, other outputs get a line from time to time.
  */
 import { type SettingTable, toggleSetting } from "../config/setting.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
@@ -10,14 +10,13 @@ import type { WorkPart, WorkProgress } from "../support/work_progress.ts";
 import type { Io } from "./io.ts";
 import { ErasableLine } from "./progress_line.ts";
 
-/** The time from the start of an operation to its first line on a terminal. All times here are in milliseconds. */
+/** How long an operation runs before a terminal shows its progress. All times here are in milliseconds. */
 const showAfterMs = 1000;
-/** The times between two updates: on a terminal, on a terminal while the work reports nothing, and on other outputs. */
+/** The time between two updates: on a terminal, on a terminal while the work reports nothing, and on other outputs. */
 const updateEveryMs = { terminal: 200, idle: 1000, lines: 10_000 };
-/** The time after which the remaining time is shown; an earlier rate is not reliable. */
+/** How long an operation runs before the remaining time is shown, because an earlier rate is not reliable. */
 const etaMsMin = 1000;
 
-/** Settings of every command that shows progress. */
 export const progressSettings = {
   progress: toggleSetting("--progress", {
     help: "print progress on stderr also where it is no terminal: a line every 10 s, and one at the end",
@@ -25,13 +24,13 @@ export const progressSettings = {
   }),
 } satisfies SettingTable;
 
-/** The call of the command that shows the progress. */
+/** What progress needs to know of the call of a command. */
 export interface ProgressCall {
   readonly io: Io;
   readonly values: { readonly quiet: boolean; readonly progress: boolean };
 }
 
-/** Decides how to show progress: on a line of a terminal, as lines, or not at all (null). */
+/** Decides how to show progress: on a line of a terminal, as separate lines, or not at all (null). */
 export function chooseProgressForm({ io, values }: ProgressCall): "terminal" | "lines" | null {
   if (values.quiet) return null;
   if (ErasableLine.canShow(io)) return "terminal";
@@ -43,16 +42,15 @@ export interface ProgressOptions extends Pick<ProgressFacts, "noun" | "verb" | "
   readonly countsTotal?: boolean;
   /** False to show nothing; true by default. */
   readonly isWanted?: boolean;
-  /** The time in milliseconds from the start to the first line on a terminal. */
+  /** How long the work runs before a terminal shows its progress. */
   readonly afterMs?: number;
-  /** The least time between two updates on a terminal, in milliseconds. */
   readonly everyMs?: number;
-  /** The work itself writes to the terminal: blanks separate its output from the line. */
+  /** True if the work itself writes to the terminal. Blanks then separate its output from the line. */
   readonly sharesTerminal?: boolean;
   readonly clock?: Clock;
 }
 
-/** Progress of work that lets the event loop run. Use PartProgress for work that blocks it. */
+/** Shows the progress of work that lets the event loop run. Use PartProgress for work that blocks the event loop. */
 export class ProgressLine implements Disposable {
   readonly #io: Io;
   readonly #form: ReturnType<typeof chooseProgressForm>;
@@ -83,29 +81,31 @@ export class ProgressLine implements Disposable {
     if (this.#form !== null) this.#startTimer();
   }
 
-  /** Counts finished work; `done` is in the unit of the total. */
+  /** Counts finished work. `done` is the same work in the unit of the total. */
   add(count: number, done: number = count): void {
     this.#facts = { ...this.#facts, count: this.#facts.count + count, done: this.#facts.done + done };
     this.#update();
   }
 
-  /** Counts work that was done before this process. */
+  /** Counts work that was done before this process started. */
   addEarlierWork(done: number): void {
     this.#facts = { ...this.#facts, before: this.#facts.before + done };
   }
 
-  /** Updates the total or the note. */
   set(facts: Partial<Pick<ProgressFacts, "total" | "note">>): void {
     this.#facts = { ...this.#facts, ...facts };
   }
 
-  /** Shows what is known now, in a log only if nothing can be counted: the last line has the count. */
+  /**
+   * Shows the current progress on a terminal. Another output gets a line only if nothing can be counted, because its
+   * last line has the count.
+   */
   show(): void {
     if (this.#form === "terminal") this.#line.show(this.#text() + this.#lineEnd);
     if (this.#form === "lines" && this.#facts.noun === null) this.#io.err(`baton: ${this.#text()}\n`);
   }
 
-  /** Erases the line, for other output; the next update shows it again. */
+  /** Erases the line before other output. The next update shows the line again. */
   erase(): void {
     this.#line.erase();
   }
@@ -116,7 +116,7 @@ export class ProgressLine implements Disposable {
     if (this.#form === "lines" && this.#facts.noun !== null) this.#io.err(`baton: ${this.#text()}\n`);
   }
 
-  /** Updates the time shown, even while the work reports nothing. */
+  /** Updates the displayed time, even while the work reports nothing. */
   #startTimer(): void {
     this.#cancelTimer = this.#clock.startTimer(updateEveryMs.idle, () => {
       this.#update();
@@ -139,8 +139,8 @@ export class ProgressLine implements Disposable {
 }
 
 /**
- * Progress of work that blocks the event loop, such as one long SQL statement. Each part is shown when it begins, and
- * its count while it goes on.
+ * Shows the progress of work that blocks the event loop, such as one long SQL statement. Each part is shown when it
+ * begins, and its count while it continues.
  */
 export class PartProgress implements WorkProgress, Disposable {
   readonly #call: ProgressCall;
@@ -169,24 +169,23 @@ export class PartProgress implements WorkProgress, Disposable {
 }
 
 export interface ProgressFacts {
-  /** The noun of what is counted, in the singular. Null if nothing can be counted. */
+  /** The singular noun of what is counted; null if nothing can be counted. */
   readonly noun: string | null;
-  /** The participle of the work: `stored`. Without a noun, what is being done. */
+  /** What was done with the counted things, such as `stored`. Without a noun, what is being done. */
   readonly verb: string;
   readonly count: number;
-  /** Work done by this process and before it, in the unit of `total`. */
+  /** The work of this process (`done`) and the work before it (`before`), in the unit of `total`. */
   readonly done: number;
   readonly before: number;
-  /** Null if the total is unknown. */
   readonly total: number | null;
-  /** The total is the number of what is counted; otherwise it is a number of bytes. */
+  /** True if the total counts the same things as `count`; false if it is a number of bytes. */
   readonly countsTotal: boolean;
   readonly elapsedMs: number;
-  /** More about the work: `1 failed`; empty if there is nothing. */
+  /** A remark about the work, such as `1 failed`; empty if there is none. */
   readonly note: string;
 }
 
-/** Pure. */
+/** Returns the text that shows the progress. Pure. */
 export function progressText(facts: ProgressFacts): string {
   const { noun, verb, count, done, before, total, elapsedMs, note } = facts;
   const notes = note === "" ? [] : [note];
@@ -208,7 +207,7 @@ function amountText(noun: string, { count, before, total, countsTotal }: Progres
   return `${Math.min(total, before + count)} of ${countWithNoun(total, noun)}`;
 }
 
-/** Returns the rate per second, or per minute or hour if it is below one. */
+/** Returns the rate per second; per minute or hour if the rate per second is below one. */
 function rateText(count: number, elapsedMs: number): string {
   const perSecond = count / Math.max(0.001, elapsedMs / 1000);
   const [rate, unit] = perSecond >= 1

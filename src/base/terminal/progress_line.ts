@@ -1,4 +1,4 @@
-/** A terminal line that shows progress and is erased at the end. It is never written to a pipe. */
+/** A line on a terminal that shows progress and is erased at the end. It is never written to a pipe. */
 import type { Io } from "./io.ts";
 import { printable } from "../support/text.ts";
 
@@ -15,7 +15,7 @@ export class ErasableLine implements Disposable {
     return io.stderrIsTerminal && io.env["TERM"] !== "dumb";
   }
 
-  /** Replaces the line, and cuts the text to the width of the terminal. */
+  /** Replaces the line. Cuts the text to the width of the terminal. */
   show(text: string): void {
     const line = `\r\x1b[K${printable(text).slice(0, Math.max(1, this.#io.columns - 1))}`;
     if (this.#io.frame("stderr", line)) this.#shown = true;

@@ -1,4 +1,4 @@
-/** Tables of rows that several commands print. Pure. */
+/** Formats rows as tables, for several commands. Pure. */
 import { type TableCell, tableHeadCells } from "./table.ts";
 import { topicStateText } from "../rows/row_texts.ts";
 import type { ServerRow, TopicListRow } from "../rows/topic_row.ts";

@@ -1,7 +1,8 @@
 /** Writes output that every POSIX shell can `eval`. Pure. */
 
 /**
- * Returns lines that set the variables, sorted by name, or unset those that are undefined here and set in `current`.
+ * Returns lines for a shell that set the variables, sorted by name. A variable that is undefined but set in `current`
+ * is unset.
  */
 export function shellExportLines(
   variables: Readonly<Record<string, string | undefined>>,
@@ -18,7 +19,7 @@ export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Returns a command that only fails with `code`: `eval "$(baton hold …)" || exit` then ends there. */
+/** Returns a line that only fails with `code`, so that `eval "$(baton hold …)" || exit` ends the script. */
 export function failingShellLine(code: number): string {
   return `(exit ${code})\n`;
 }

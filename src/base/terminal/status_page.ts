@@ -9,15 +9,18 @@ import { deadlineAfter } from "../support/deadline.ts";
 import { formatMetrics, type Metric, metricsContentType } from "./metrics_text.ts";
 
 export interface StatusPageSource {
-  /** Null if the process is healthy; else the reason. */
+  /** Returns null if the process is healthy, otherwise the reason why it is not. */
   readonly health: () => string | null | Promise<string | null>;
   readonly metrics: () => Metric[] | Promise<Metric[]>;
 }
 
-/** A process that does not report its health within this time counts as unhealthy. */
+/** How long a process may take to report its health, before it counts as unhealthy. */
 const healthMsMax = 2000;
 
-/** Listens on `host:port`, `:port` (loopback) or `unix:PATH`. Rejects with USAGE or CANNOT_CREATE. */
+/**
+ * Listens on `host:port`, `:port` (loopback) or `unix:PATH`. Rejects with USAGE for an invalid address, and with
+ * CANNOT_CREATE if it cannot listen.
+ */
 export async function serveStatusPage(
   listenAt: string,
   source: StatusPageSource,

@@ -1,6 +1,6 @@
 /**
  * Writes the report of `--status-fd` and `--status-file`: one JSON line that says exactly how a call ended. Both
- * targets are opened first, so that a call that cannot report does nothing.
+ * targets are opened before the call does anything, so that a call that cannot report does nothing.
  */
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { BatonError, errorMessage } from "../errors.ts";
@@ -8,29 +8,28 @@ import { wasStreamClosedAtStart } from "../process/spawn/inherited_descriptors.t
 import { openOutputFile } from "../support/open_output.ts";
 import { writeAllBytes } from "../support/write_whole.ts";
 
-/** Version 1 of the report. 64-bit numbers are decimal texts. */
+/** The report, in version 1. 64-bit numbers are decimal texts. */
 export interface CommandStatusReport {
   readonly version: 1;
   readonly command: string;
   readonly names: readonly string[];
   /**
-   * command_exited, command_signaled, all_arrived, stopped_by_signal, or an error code in lower case: lock_busy,
-   * lock_lost …
+   * One of command_exited, command_signaled, all_arrived and stopped_by_signal, or an error code in lower case, such as
+   * lock_busy.
    */
   readonly reason: string;
-  /** The exit code of baton; null if `signal` ended it. */
+  /** Null if `signal` ended baton. */
   readonly exit_code: number | null;
   /** The signal that stopped baton while it waited, or that ended the command and then baton. */
   readonly signal: string | null;
   /** How the command ended; null if none ran. */
   readonly command_status: { readonly code: number | null; readonly signal: string | null } | null;
-  /** Tokens in the order of the names; null if the lock was not acquired. */
+  /** The fencing tokens in the order of the names; null if the lock was not acquired. */
   readonly fencing_tokens: readonly string[] | null;
   readonly waited_ms: number | null;
   readonly held_ms: number | null;
-  /** Item counts; for a pool only. */
+  /** The number of items in each state; only for a pool. */
   readonly items?: Readonly<Record<"claimed" | "done" | "failed" | "busy" | "skipped" | "remaining", number>>;
-  /** The message on stderr; null if there was none. */
   readonly message: string | null;
 }
 
@@ -38,17 +37,17 @@ export interface StatusReportTargets {
   readonly fd?: number | undefined;
   readonly file?: string | undefined;
   /**
-   * Descriptors that were open when the process started. baton itself opened the others, which are not valid targets.
+   * The descriptors that were open when the process started. baton itself opened the others, which are therefore not
+   * valid targets.
    */
   readonly inheritedFds: readonly number[];
 }
 
 /**
- * Writes the report. The constructor throws USAGE for a descriptor that is not open for writing, and CANNOT_CREATE for
- * a file.
+ * Writes the report. The constructor throws USAGE for a descriptor that is not open for writing, and CANNOT_CREATE if
+ * it cannot create the file.
  */
 export class StatusReportWriter implements Disposable {
-  /** Descriptors by the option that names them. */
   readonly #fds = new Map<string, number>();
   readonly #own: number | null;
 
@@ -73,7 +72,10 @@ export class StatusReportWriter implements Disposable {
     if (this.#own !== null) this.#fds.set(`--status-file ${file}`, this.#own);
   }
 
-  /** Writes one line to each target. Returns error messages instead of throwing: the command has ended already. */
+  /**
+   * Writes the report to each target. Returns error messages instead of throwing, because the command has already
+   * ended.
+   */
   write(report: CommandStatusReport): string[] {
     const line = JSON.stringify(report) + "\n";
     return [...this.#fds].flatMap(([option, fd]) => {
@@ -91,7 +93,7 @@ export class StatusReportWriter implements Disposable {
   }
 }
 
-/** open(2): O_ACCMODE, O_RDONLY. */
+/** O_ACCMODE and O_RDONLY of open(2). */
 const accessModes = 3;
 const readOnly = 0;
 
@@ -105,8 +107,8 @@ function isOpen(fd: number): boolean {
 }
 
 /**
- * Returns whether a descriptor is open for reading only, by /proc. Otherwise the report would fail only after the
- * command.
+ * Returns whether a descriptor is open for reading only, as /proc shows it. Otherwise the report would fail only after
+ * the command.
  */
 function isReadOnly(fd: number): boolean {
   try {

@@ -1,13 +1,12 @@
-/** Formats tables for people; programs use --json. */
+/** Formats tables for people; programs use --json instead. */
 import { printable } from "../support/text.ts";
 import { chooseTextPainter, type TextPainter, type TextStyle } from "./color.ts";
 import type { Io } from "./io.ts";
 import { shortenTextToWidth, textWidth } from "./text_width.ts";
 
-/** A cell of a table; its style shows only where stdout has colors. */
+/** A cell of a table. The style is visible only where stdout has colors. */
 export type TableCell = string | { readonly text: string; readonly style: TextStyle };
 
-/** Returns the cells of a header row. */
 export function tableHeadCells(names: readonly string[]): TableCell[] {
   return names.map((text) => ({ text, style: "bold" }));
 }
@@ -21,7 +20,7 @@ export function printTable(io: Io, rows: readonly (readonly TableCell[])[]): voi
 
 /**
  * Returns the lines of a table with aligned columns. If they are wider than `columnsMax`, shortens the longest texts,
- * so that one long name hides no other column. Pure.
+ * so that a long name does not push other columns off the terminal. Pure.
  */
 export function formatTableLines(
   rows: readonly (readonly TableCell[])[],
@@ -45,10 +44,13 @@ export function formatTableLines(
 }
 
 const gap = "  ";
-/** Cells are not shortened below this, so that tokens and pids stay whole: a narrow terminal cuts the last columns. */
+/**
+ * The smallest width to which cells are shortened, so that tokens and pids stay whole. A narrow terminal cuts the last
+ * columns instead.
+ */
 const shortenedMin = 20;
 
-/** Returns the greatest cell width at which columns of these widths fit into a line. */
+/** Returns the largest limit on the width of cells with which columns of these widths fit into a line. */
 function cellWidthMax(widths: readonly number[], columnsMax: number): number {
   let left = columnsMax - gap.length * (widths.length - 1);
   let others = widths.length;

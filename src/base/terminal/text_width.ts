@@ -11,7 +11,10 @@ const isAscii = /^[ -~]*$/;
 const isWide = (char: string) => wideLetters.test(char) || wideForms.test(char) || wideSigns.test(char);
 const charWidth = (char: string) => combining.test(char) ? 0 : isWide(char) ? 2 : 1;
 
-/** Returns the width of a text. Control characters count as one column: texts of others must pass `printable` first. */
+/**
+ * Returns the width of a text. A control character counts as one column, so texts of others must go through `printable`
+ * first.
+ */
 export function textWidth(text: string): number {
   if (isAscii.test(text)) return text.length;
   let width = 0;
@@ -32,12 +35,12 @@ export function cutTextToWidth(text: string, columns: number): string {
   return kept;
 }
 
-/** Shortens a text to `columns`, with an ellipsis at the end if something is missing. */
+/** Shortens a text to `columns`. An ellipsis at the end shows that something is missing. */
 export function shortenTextToWidth(text: string, columns: number): string {
   return textWidth(text) <= columns ? text : `${cutTextToWidth(text, columns - 1)}…`;
 }
 
-/** Breaks a text into lines of `columns`, anywhere: paths and addresses have no spaces. */
+/** Breaks a text into lines of at most `columns`, also inside words, because paths and addresses have no spaces. */
 export function wrapText(text: string, columns = Number.POSITIVE_INFINITY): string[] {
   const line = cutTextToWidth(text, Math.max(2, columns));
   return line.length === text.length ? [line] : [line, ...wrapText(text.slice(line.length), columns)];

@@ -1,6 +1,6 @@
 /**
- * baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it if it dies or stops
- * responding while it is needed.
+ * Manages the guard process for baton: starts it, renews its deadlines, and receives its reports. Replaces a guard that
+ * dies or stops responding while a command needs it.
  */
 import { BatonError, errorMessage } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
@@ -23,36 +23,37 @@ import {
 } from "./guard_state.ts";
 
 export interface CommandGuard {
-  /** Returns the pid of the current guard process; 0 while there is none. */
+  /** Returns the pid of the guard process; 0 if there is none. */
   pid(): number;
   /**
-   * Makes the guard kill every process that carries `cookie` when baton dies, or when `remainingMs()` has reached 0.
-   * Resolves when a ready guard has the line in its pipe: it reads all lines before it sees the end of the pipe.
-   * Rejects with START_FAILED if there is no guard, or with the signal's reason.
+   * Makes the guard kill every process that carries `cookie` when baton dies or `remainingMs()` has reached 0. Resolves
+   * when this order is in the pipe to a guard that is ready, because the guard reads all lines before it sees the end
+   * of the pipe. Rejects with START_FAILED if there is no guard, or with the reason of `signal`.
    */
   watch(cookie: string, options: GuardWatchOptions): Promise<void>;
   reportChild(cookie: string, child: GuardedChild): void;
   /**
-   * Returns the milliseconds from the deadline until all processes of the job were dead, as the guard reports them;
-   * null if it killed none or does not report.
+   * Returns how long after the deadline all processes of the job were dead, as the guard reports. Returns null if it
+   * killed nothing or does not report.
    */
   clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null>;
   /**
-   * Sets the session under which all watched jobs run, and nothing else, in the format of `encodeSessionHandle`. A
-   * guard that outlives this process ends the session when all processes of all jobs are dead. Null lets the session
-   * expire.
+   * Tells the guard the session under which all watched jobs run, as text from `encodeSessionHandle`. If the guard
+   * outlives this process, it ends the session once all processes of all jobs are dead. With null, the session expires
+   * by itself.
    */
   setSession(handle: string | null): void;
   /**
-   * Reports processes of the job that the guard may not find: orphans, and those that cannot be stopped. They replace
-   * the ones reported before.
+   * Tells the guard which processes of the job it may not find: orphans, and those that baton cannot stop. The list
+   * replaces the previous one.
    */
   reportKnown(cookie: string, pids: readonly number[]): void;
   /**
-   * Reports that this process gives up stopping the job, and ends. The guard continues, and does not end the session.
+   * Tells the guard that baton gives up stopping the job and ends. The guard then continues, but does not end the
+   * session.
    */
   leave(cookie: string): void;
-  /** Ends the watch over a job: all its processes are dead. */
+  /** Ends the watch over a job, because all its processes are dead. */
   forget(cookie: string): void;
   /** Ends the guard without killing anything. */
   end(): void;
@@ -65,40 +66,45 @@ export interface GuardWatchOptions {
    * unsubscribes.
    */
   readonly subscribe: (listener: () => void) => () => void;
-  /** Called when the guard has seen the deadline pass, and kills the job. */
+  /** Called when the guard kills the job because its deadline has passed. */
   readonly onKill: () => void;
   /**
-   * Called with null when another guard watches the job now; else with the reason why none does. baton then tries
-   * again.
+   * Called with the reason when no guard can watch the job; baton then tries again. Called with null when a new guard
+   * watches the job.
    */
   readonly onReplaced: (missing: string | null) => void;
   readonly signal?: AbortSignal;
-  /** Paths of the job's lock on the server. */
   readonly nodes?: readonly string[];
-  /** A script that already runs, in a process group of other programs; reported together with the job. */
+  /**
+   * A script that already runs, in a process group that also has other programs. baton reports it together with the
+   * job.
+   */
   readonly child?: GuardedChild;
 }
 
 /**
- * The number of guards in a row that baton replaces immediately. It replaces further ones after a pause: baton itself
- * still enforces every deadline.
+ * How many dead guards in a row baton replaces immediately. It then pauses first: baton itself still enforces every
+ * deadline.
  */
 const replacementsMax = 5;
 
-/** The pause before a guard is started again, in milliseconds. It doubles up to the second number. */
+/** The shortest and the longest pause before baton starts a guard again. The pause doubles each time. */
 const pauseMsMin = 1000;
 const pauseMsMax = 60_000;
 
-/** A guard that has lived this long, in milliseconds, resets the count of deaths. */
+/** If a guard lives this long, baton counts deaths from 0 again. */
 const steadyMs = 60_000;
 
 /**
- * How often baton asks the guard whether it runs, in milliseconds, and how many questions may stay unanswered; five
- * times as many before its first report.
+ * How often baton asks the guard whether it runs, and how many questions may stay unanswered. Before the first report
+ * of a guard, five times as many may.
  */
 const askEveryMs = 1000, unansweredMax = 3;
 
-/** The end of a job goes with the next line, or after this many milliseconds: it is not worth waking the guard. */
+/**
+ * How long baton may delay the line that a job has ended. It sends this line with the next one, because it is not worth
+ * waking the guard.
+ */
 const forgetMsMax = 100;
 
 type StartGuardProcess = (onLine: (line: string) => void) => HelperProcess | Promise<HelperProcess>;
@@ -106,19 +112,18 @@ type StartGuardProcess = (onLine: (line: string) => void) => HelperProcess | Pro
 const guardName = "lock-guard";
 const guardWord = "__guard";
 
-/** Starts the guard in /, so that it keeps no directory busy. */
+/** Starts the guard with the working directory /, so that no file system stays busy because of it. */
 const startGuardProcess: StartGuardProcess = (onLine) =>
   startHelperProcess({ args: [guardWord], argv0: guardName, cwd: "/", stderr: 2 }, onLine);
 
-/** Returns whether the process is a guard; false if it has ended. */
 export function isGuardProcess(pid: number): boolean {
   const words = readProcessArguments(pid);
   return words[0] === guardName && words.at(-1) === guardWord;
 }
 
 /**
- * Starts the guard and returns immediately: the guard starts while baton waits for the lock. `say` must always show its
- * sentence to the user: commands run without a guard, or have one again.
+ * Starts the guard without waiting for it: the guard gets ready while baton waits for the lock. `say` must always show
+ * its sentence to the user, because it says that commands run without a guard, or have one again.
  */
 export function startGuard(
   say: (sentence: string) => void,
@@ -128,15 +133,15 @@ export function startGuard(
   return new GuardHandle(say, start, clock);
 }
 
-/** A job, as reported to a guard and to its replacement. */
+/** What baton knows about a watched job, so that it can tell a new guard. */
 interface WatchedJob {
   readonly libc: Libc | null;
   readonly options: GuardWatchOptions;
   readonly cleared: PromiseWithResolvers<number | null>;
   child: GuardedChild | null;
-  /** Resolves when the job's line is in the pipe. */
+  /** Resolves when the line about the job is in the pipe to the guard. */
   sent: Promise<void> | undefined;
-  /** Lines to send after those of its start: its last known processes, and that baton has given up on it. */
+  /** For a new guard: the lines about the processes last reported, and that baton has given up on the job. */
   known: string;
   left: string;
   isWatched: boolean;
@@ -151,9 +156,8 @@ class GuardHandle implements CommandGuard {
   #cancelAsk = () => {};
   #cancelRetry = () => {};
   readonly #jobs = new Map<string, WatchedJob>();
-  /** The reason why no job can be watched here; null if jobs can be watched. */
+  /** Why no job can be watched on this system; null if jobs can be watched. */
   readonly #otherNamespace = otherPidNamespaceReason();
-  /** Resolves when the current guard has reported that it reads. */
   #ready = Promise.withResolvers<void>();
   #isReady = false;
   #process: HelperProcess | null = null;
@@ -163,13 +167,12 @@ class GuardHandle implements CommandGuard {
   #pauseMs = pauseMsMin;
   #startedAtMs = 0;
   #unanswered = 0;
-  /** The guard's own report that it cannot work. */
+  /** Why the guard cannot work, as it reported; empty if it did not. */
   #fault = "";
-  /** The last guard has ended, and none is started until a job needs one. */
+  /** True if the last guard has ended, and baton starts none until a job needs one. */
   #isRetired = false;
-  /** The user knows that no guard watches. */
+  /** True if baton has told the user that no guard watches. */
   #isMissing = false;
-  /** Lines to send with the next one. */
   #pendingLines = "";
   #session: GuardedSession | null = null;
 
@@ -204,7 +207,8 @@ class GuardHandle implements CommandGuard {
     this.#jobs.set(cookie, job);
     if (this.#isRetired) this.#launch();
     else this.#send(cookie, job);
-    // The deadline is renewed from now on, not from the command's start: the guard or the command may start slowly.
+    // Renew the deadline from now on, not from the start of the command, because the guard or the command may start
+    // slowly.
     if (!this.#done) {
       job.unsubscribe = options.subscribe(() => void this.#write(guardRenewLine(cookie, deadlineOf(job))));
     }
@@ -257,7 +261,7 @@ class GuardHandle implements CommandGuard {
     this.#cancelRetry();
     for (const job of this.#jobs.values()) job.unsubscribe();
     if (this.#process === null) return;
-    this.#process.send("done\n"); // ends the guard; closing the pipe as well costs Bun two threads
+    this.#process.send("done\n"); // ends the guard; Bun would need two threads to close the pipe too
     markHelperEnding(this.#process.pid, { kills: !this.#isReady });
   }
 
@@ -270,7 +274,7 @@ class GuardHandle implements CommandGuard {
     this.#unanswered = 0;
     this.#fault = "";
     this.#startedAtMs = this.#clock.now();
-    this.#ready.promise.catch(() => {}); // watch() alone awaits it, and may never be called
+    this.#ready.promise.catch(() => {}); // only watch() awaits the promise, and it may never be called
     let guard: HelperProcess | null = null;
     let started: ReturnType<StartGuardProcess>;
     try {
@@ -292,7 +296,7 @@ class GuardHandle implements CommandGuard {
       if (!job.isKilled) this.#send(cookie, job);
       else this.#session = null; // the new guard does not know this job, so it must not end the session
     }
-    // The session is sent after the jobs: a guard that knows the session must know everything that runs under it.
+    // The session is sent last: a guard that knows the session must know all jobs that run under it.
     if (this.#session !== null) void this.#write(guardSessionLine(this.#session));
   }
 
@@ -301,8 +305,8 @@ class GuardHandle implements CommandGuard {
   }
 
   /**
-   * Kills a guard that is stopped or hangs before its deadlines pass: it does not see renewals, and would kill a job
-   * whose lease was renewed.
+   * Asks the guard whether it runs, and kills a guard that does not answer: it does not see renewals, so it would later
+   * kill a job although the lease was renewed.
    */
   #ask(): void {
     if (this.#done) return;
@@ -314,7 +318,7 @@ class GuardHandle implements CommandGuard {
       return;
     }
     this.#process.kill();
-    this.#ended(); // it may end later, if it waits in the kernel, and does nothing before
+    this.#ended(); // a guard that waits in the kernel ends later, but does nothing before
   }
 
   #send(cookie: string, job: WatchedJob): void {
@@ -322,7 +326,6 @@ class GuardHandle implements CommandGuard {
     job.sent = this.#write(guardWatchLine(cookie, deadlineOf(job), job.options.nodes) + child + job.known + job.left);
   }
 
-  /** Sends the pending lines first. */
   #write(line: string): Promise<void> | undefined {
     const lines = this.#pendingLines + line;
     this.#pendingLines = "";
@@ -352,7 +355,7 @@ class GuardHandle implements CommandGuard {
   #ended(): void {
     this.#process = null;
     const jobs = [...this.#jobs.values()];
-    // Reports that have not come by now never will.
+    // No further report can come from this guard.
     for (const job of jobs) if (job.isKilled || this.#done) job.cleared.resolve(null);
     this.#isRetired = jobs.length > 0 && jobs.every((job) => job.isKilled);
     if (this.#done || this.#isRetired) return;
@@ -378,7 +381,7 @@ class GuardHandle implements CommandGuard {
     this.#pauseMs = Math.min(2 * this.#pauseMs, pauseMsMax);
   }
 
-  /** Tells the user once that no guard watches. Returns false if no command runs. */
+  /** Tells the user once that no guard watches. Returns whether any command runs. */
   #tellMissing(message: string): boolean {
     const watched = [...this.#jobs.values()].filter(({ isWatched }) => isWatched);
     if (this.#isMissing || watched.length === 0) return watched.length > 0;
@@ -389,7 +392,7 @@ class GuardHandle implements CommandGuard {
   }
 }
 
-/** Returns the limits of this process as the kernel prints them; empty without /proc. */
+/** Returns the resource limits of this process as the kernel prints them; empty without /proc. */
 function ownLimits(): string {
   try {
     return processSystem.readText("/proc/self/limits");
@@ -399,8 +402,8 @@ function ownLimits(): string {
 }
 
 /**
- * Returns the deadline on the boot clock. Reads the clock first, so that a pause in between makes the deadline earlier.
- * Without libc there is no guard.
+ * Returns the deadline on the boot clock. Reads the clock first: a pause before the other reading makes the deadline
+ * earlier, which is safe. Without libc there is no guard.
  */
 function deadlineOf({ libc, options }: Pick<WatchedJob, "libc" | "options">): number {
   return (libc?.bootTimeMs() ?? 0) + options.remainingMs();

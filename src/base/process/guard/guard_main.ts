@@ -1,11 +1,11 @@
 /**
- * The guard: a second process that acts when baton is dead or stopped. It waits on a pipe from baton. If the pipe ends
- * without a "done", it kills all jobs; if the deadline of a job passes without a renewal, it kills that job. It never
- * asks a job to stop first. When baton and all processes of all jobs are dead, it ends baton's session, so that the
- * lock is free before the session would expire.
+ * The guard is a second process that acts when baton is dead or stopped. It waits for lines on a pipe from baton. If
+ * the pipe ends without a "done", it kills all jobs. If the deadline of a job passes without a renewal, it kills that
+ * job. It never asks a job to stop first. When baton and all processes of all jobs are dead, the guard ends baton's
+ * session, so that the lock is free before the session would expire.
  *
- * It blocks in poll(2) and runs no event loop: it has one thread, needs little memory, and nothing delays it. All code
- * that it needs is loaded before it reports "ready", because the disk may hang later.
+ * The guard blocks in poll(2) and runs no event loop: it has one thread, needs little memory, and nothing delays it. It
+ * loads all its code before it reports "ready", because the disk may hang later.
  */
 import { openSync, writeSync } from "node:fs";
 import { readProcess } from "../proc/process_table.ts";
@@ -23,70 +23,71 @@ import {
   sessionToEnd,
 } from "./guard_state.ts";
 
-/** Name of the process, at most 15 bytes. It differs from baton's, so that `pkill baton` does not kill both. */
+/** The name of the process, at most 15 bytes. It does not contain "baton", so that `pkill baton` does not kill both. */
 export const guardName = "lock-guard";
 
 const input = 0;
 const output = 1;
 const errors = 2;
 
-/** The longest wait between checks of the clock, in milliseconds: poll(2) does not notice a suspend of the machine. */
+/**
+ * The longest wait between two readings of the clock. poll(2) does not notice when the machine was suspended, so the
+ * guard checks again.
+ */
 const checkEveryMs = 1000;
 
-/** Milliseconds between two kill passes. */
 const killPauseMs = 10;
 
-/** A read can fail temporarily. After this many failures in a row the pipe counts as ended. */
+/** The pipe counts as ended after this many failed reads in a row, because a read can also fail temporarily. */
 const failedReadsMax = 3;
 
-/** The most reads in one step: far more than a pipe or socket holds. */
+/** The most reads in one step, far more than a full pipe or socket needs. */
 const readsMax = 64;
 
-/** The longest pause between two kill passes for processes that live on after SIGKILL, in milliseconds. */
+/** The longest pause between two kill passes, if processes live on after SIGKILL. */
 const killPauseMsMax = 1000;
 
 /**
- * How long processes may live after the deadline while baton is stopped, in milliseconds, before the guard keeps the
- * session alive. The session would end soon.
+ * While baton is stopped, the guard keeps the session alive if processes live this many milliseconds after their
+ * deadline. Otherwise the session would end while they run.
  */
 const stuckAfterMs = 100;
 
-/** Milliseconds between two kill passes for processes that live on while baton is stopped. */
 const killPauseMsOfStuck = 100;
 
-/** How long a dead baton's processes may live before the guard keeps its session alive, in milliseconds. */
+/** How long the processes of a dead baton may live, before the guard keeps its session alive. */
 const keepAfterMs = 250;
 
-/** How long baton's last thread may take to die after its pipe has ended, in milliseconds. */
+/** How long baton's last thread may live after its pipe has ended. */
 const dyingMs = 1000;
 
-/** A job with processes that may be alive, for which the guard keeps the lock. */
+/** A job for which the guard keeps the lock, because some of its processes may be alive. */
 export interface GuardKeptJob {
-  /** Paths of its lock on the server. */
   readonly nodes: readonly string[];
-  /** The processes, as `describeUnstoppableProcesses` has them; empty if none is left. */
+  /** The living processes, as `describeUnstoppableProcesses` describes them; empty if there are none. */
   readonly what: string;
 }
 
-/** The session of a baton that is dead or stopped, which the guard keeps alive while it cannot stop all processes. */
+/**
+ * The session of a dead or stopped baton. The guard keeps it alive while processes that it cannot stop may be alive.
+ */
 export interface GuardKeptSession {
-  /** The session has ended, or none of the jobs with living processes has its lock any longer. */
+  /** True if the session has ended, or if no job with living processes has its lock any longer. */
   readonly isLost: boolean;
-  /** Writes into the holders' records why the locks are kept. Call it from time to time. */
+  /** Writes into the records of the holders why the locks are kept. The guard calls this repeatedly. */
   show(jobs: readonly GuardKeptJob[]): void;
-  /** Ends the session, as `GuardSessions.end` does. */
   end(): Promise<unknown>;
-  /** Leaves the session to baton. */
+  /** Stops keeping the session alive: baton itself runs again. */
   leave(): void;
 }
 
-/** Actions of the guard on baton's session; `handle` as in `GuardedSession`. */
+/** What the guard can do with baton's session. `handle` is that of `GuardedSession`. */
 export interface GuardSessions {
   end(handle: string): Promise<unknown>;
   keep(handle: string): Promise<GuardKeptSession>;
 }
 
-/** Runs the guard until nothing is left to watch. Then ends the session, if that is safe. */
+/** Runs the guard until nothing is left to watch, then ends the session if that is safe. */
 export async function runGuard(sessions: GuardSessions): Promise<void> {
   const libc = await loadLibc();
   if (libc === null) return void writeSync(output, "failed it cannot call libc, which needs compiled code\n");
@@ -119,26 +120,26 @@ export async function runGuard(sessions: GuardSessions): Promise<void> {
 }
 
 /**
- * Writes to stderr without waiting for its reader, and closes it: the reader waits until all writers have closed it.
+ * Writes a text to stderr without waiting for the reader, and closes stderr. A program that reads baton's stderr waits
+ * until all writers have closed it.
  */
 function sayLast(libc: Libc, says: string): void {
   if (says !== "" && libc.waitWritable(errors, 0)) libc.write(errors, new TextEncoder().encode(says));
   libc.close(errors);
-  openSync("/dev/null", "w"); // takes the number, which the runtime may write to
+  openSync("/dev/null", "w"); // takes the descriptor number, because the runtime may write to it
 }
 
-/** A job whose deadline has passed. Later renewals of the deadline are ignored. */
+/** The killing of a job whose deadline has passed. Later renewals of the deadline have no effect. */
 interface StartedKill {
   readonly deadlineMs: number;
-  /** Null until the first pass. */
   kill: JobKiller | null;
   killedAtMs: number;
   isOver: boolean;
 }
 
 /**
- * The next action of the guard. `wait`: wait for the pipe, at most this long. `sleep`: the pipe has ended; sleep.
- * `keep`: sleep, and keep the session alive from now on. `end`: end the session, if there is one, and the guard.
+ * The next action of the guard. `wait` waits for the pipe, at most `forMs`. `sleep` sleeps, because the pipe has ended.
+ * `keep` sleeps and keeps the session alive from now on. `end` ends the session, if there is one, and then the guard.
  */
 export type GuardStep =
   | { readonly kind: "wait" | "sleep"; readonly forMs: number }
@@ -147,7 +148,9 @@ export type GuardStep =
     readonly forMs: number;
     readonly session: GuardedSession;
     readonly jobs: readonly GuardKeptJob[];
-    /** A sentence for stderr, which the guard then closes; empty to close it without one. */
+    /**
+     * A sentence that the guard writes to stderr before it closes stderr. If it is empty, the guard only closes stderr.
+     */
     readonly says?: string;
   }
   | { readonly kind: "end"; readonly session: GuardedSession | null };
@@ -157,7 +160,10 @@ export class GuardLoop {
   readonly #libc: Libc;
   readonly #pipe: PipeLines;
   readonly #kills = new Map<string, StartedKill>();
-  /** Process groups by command: a job that runs a second command, with the same cookie, has another group. */
+  /**
+   * The process group of each command. If a job runs a second command with the same cookie, that command has another
+   * group.
+   */
   readonly #groups = new WeakMap<GuardedChild, ProcessGroupWatch>();
   #groupsAtMs = 0;
   #state: GuardState = idleGuardState;
@@ -169,14 +175,15 @@ export class GuardLoop {
     report(libc, "ready");
   }
 
-  /** Returns the next action. `isLost`: the session that the guard keeps alive is lost. */
+  /** Returns the next action. `isLost` means that the session that the guard keeps alive is lost. */
   step(isLost = false): GuardStep {
     if (this.#clearing !== null) return this.#clearing.step(isLost);
-    // Read before the pipe: what baton wrote before a deadline counts, however long this process has stood still.
+    // The clock is read before the pipe, so that a renewal that baton wrote in time counts, however long this process
+    // has stood still.
     const nowMs = this.#libc.bootTimeMs();
     const lines = this.#pipe.read();
     if (lines === null) {
-      // The lines that could not be read may have named another job.
+      // A line that could not be read may have named another job, so the session must not be ended.
       if (!this.#pipe.isAtEnd) this.#state = readGuardLine(this.#state, "session");
       return this.#clearAll();
     }
@@ -210,8 +217,8 @@ export class GuardLoop {
   }
 
   /**
-   * Returns the jobs whose processes live on after their deadline while baton is stopped and cannot keep its session
-   * itself.
+   * Returns the jobs that have living processes after their deadline while baton is stopped. A stopped baton cannot
+   * keep its session alive.
    */
   #stuckJobs(): GuardKeptJob[] {
     const { session, jobs } = this.#state;
@@ -221,7 +228,7 @@ export class GuardLoop {
     return stuck.map(([cookie, { kill }]) => keptJob(jobs.get(cookie), kill)).filter(({ what }) => what !== "");
   }
 
-  /** Makes a kill pass over each overdue job. Returns true if another pass is needed. */
+  /** Makes a kill pass over each overdue job. Returns whether another pass is needed. */
   #killOverdue(isPatient: boolean): boolean {
     let needsPass = false;
     for (const [cookie, started] of this.#kills) {
@@ -240,7 +247,7 @@ export class GuardLoop {
     return needsPass;
   }
 
-  /** Kills all jobs after the pipe has ended. There is no deadline and no reader left. */
+  /** Starts to kill all jobs, because the pipe has ended. Deadlines no longer matter, and nobody reads reports. */
   #clearAll(): GuardStep {
     const kills = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#killOf(cookie)]));
     this.#clearing = new Clearing(this.#state, kills, this.#libc);
@@ -253,7 +260,10 @@ export class GuardLoop {
     return new JobKiller(cookie, job, { libc: this.#libc, group });
   }
 
-  /** Checks the process groups once a second; jobs that end earlier need no check. */
+  /**
+   * Checks once a second whether the process groups still belong to their commands. Jobs that end earlier need no
+   * check.
+   */
   #checkGroups(): void {
     const nowMs = this.#libc.bootTimeMs();
     if (nowMs < this.#groupsAtMs + checkEveryMs) return;
@@ -268,14 +278,14 @@ export class GuardLoop {
   }
 }
 
-/** Clears up after the pipe has ended: kills all jobs, then waits for the death of baton's last thread. */
+/** Kills all jobs after the pipe has ended, then waits for the death of baton's last thread. */
 class Clearing {
   readonly #state: GuardState;
   readonly #kills: ReadonlyMap<string, JobKiller>;
   readonly #libc: Libc;
   readonly #ends = new Map<string, JobKillResult>();
   readonly #startMs: number;
-  /** When the guard stops waiting for baton's death; null while it still kills jobs. */
+  /** The time at which the guard stops waiting for baton's death; null while it still kills jobs. */
   #lastMs: number | null = null;
   #isSaid = false;
 
@@ -305,7 +315,7 @@ class Clearing {
     return { kind: "keep", forMs, session, jobs, ...says };
   }
 
-  /** Returns the sentence about processes that live on; empty if baton itself has given up and has said so. */
+  /** Returns the sentence for stderr about processes that live on; empty if baton itself has already reported them. */
   #sentence(jobs: readonly GuardKeptJob[]): string {
     if ([...this.#state.jobs.values()].some(({ isLeft }) => isLeft)) return "";
     const which = jobs.map(({ what }) => what).filter((what) => what !== "").join("; ");
@@ -333,7 +343,6 @@ function keptJob(job: GuardedJob | undefined, kill: JobKiller | null): GuardKept
   return { nodes: job?.nodes ?? [], what: describeUnstoppableProcesses(kill?.alive ?? []) };
 }
 
-/** Reads the lines that baton writes into the pipe. */
 class PipeLines {
   readonly #libc: Libc;
   readonly #decoder = new TextDecoder();
@@ -348,8 +357,8 @@ class PipeLines {
   }
 
   /**
-   * Returns all complete lines in the pipe; null if no line will follow. A "forget" may come after hours of renewals,
-   * and some runtimes use a socket, so this may take several reads.
+   * Returns all complete lines in the pipe; null if no further line can come. It reads several times, because hours of
+   * renewals may precede a "forget", and because some runtimes use a socket instead of a pipe.
    */
   read(): string[] | null {
     const lines: string[] = [];

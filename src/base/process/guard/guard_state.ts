@@ -32,27 +32,25 @@ export interface GuardedJob {
   readonly child: GuardedChild | null;
   readonly deadlineMs: number;
   readonly nodes: readonly string[];
-  /** Processes that the guard may not find. */
+  /** Processes of the job that the guard may not find by itself. */
   readonly known: readonly ProcessIdentity[];
-  /** baton has given up stopping the job. */
   readonly isLeft: boolean;
 }
 
 export interface GuardedSession {
-  /** The process whose session it is: baton, which started the guard. */
+  /** The baton process that has the session and has started the guard. */
   readonly owner: number;
-  /** Argument of `endSession`. A secret. */
+  /** What `endSession` needs to end the session. This is a secret. */
   readonly handle: string;
 }
 
 export interface GuardState {
-  /** The jobs by their cookies. */
   readonly jobs: ReadonlyMap<string, GuardedJob>;
   readonly session: GuardedSession | null;
   readonly done: boolean;
 }
 
-/** No job is watched: the end of the pipe ends the guard, and nothing is killed. */
+/** The state in which no job is watched: when the pipe ends, the guard ends and kills nothing. */
 export const idleGuardState: GuardState = { jobs: new Map(), session: null, done: false };
 
 /** Returns the state after a line from baton. An unknown line changes nothing. */
@@ -91,22 +89,21 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
   }
 }
 
-/** Returns the cookies of the jobs whose deadline has passed. */
 export function overdueGuardedJobs(state: GuardState, nowMs: number): string[] {
   return [...state.jobs].filter(([, job]) => nowMs >= job.deadlineMs).map(([cookie]) => cookie);
 }
 
-/** Facts that the guard knows when the pipe has ended and it has killed all jobs. */
+/** What the guard can find out after the pipe has ended and it has killed all jobs. */
 export interface SessionEndFacts {
-  /** The process is dead: it can no longer start or hold anything. */
+  /** Returns whether the process is dead, so that it can start or hold nothing. */
   readonly isGone: (pid: number) => boolean;
-  /** All processes of this job are certainly dead. */
+  /** Returns whether all processes of the job are certainly dead. */
   readonly isCleared: (cookie: string) => boolean;
 }
 
 /**
- * Returns the session that the guard may end; null to let it expire. Its owner reports each job before starting it, so
- * no other job runs under it.
+ * Returns the session that the guard may end; null if the session must expire by itself. The guard knows all jobs of
+ * the session, because baton reports a job before it starts the job.
  */
 export function sessionToEnd({ jobs, session, done }: GuardState, after: SessionEndFacts): GuardedSession | null {
   if (done || session === null || !after.isGone(session.owner)) return null;
@@ -158,7 +155,7 @@ function withJob(state: GuardState, cookie: string, job: GuardedJob | null): Gua
   return { ...state, jobs };
 }
 
-/** An unreadable deadline counts as passed: killing too early is safe. */
+/** Parses a deadline. A deadline that is not a number counts as passed, because killing too early is safe. */
 function parseDeadline(word: string): number {
   const milliseconds = word === "" ? NaN : Number(word);
   return Number.isFinite(milliseconds) ? milliseconds : 0;

@@ -1,6 +1,6 @@
 /**
- * Kills all processes of a job, pass by pass, until two passes in a row find none alive. The guard is not the parent of
- * the command: known_processes.ts decides which processes belong to the job.
+ * Kills all processes of a job. It repeats kill passes until two in a row find no living process. The guard is not the
+ * parent of the command, so known_processes.ts decides which processes belong to the job.
  */
 import { processSystem } from "../../support/own_process.ts";
 import { ProcessKillRounds } from "../proc/stop_rounds.ts";
@@ -18,30 +18,30 @@ import {
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
 
 /**
- * Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie is
- * visible only once it runs. The wait continues while a process may be about to become it.
+ * How long to wait for a command that was not reported: baton may have died right after the start, and the cookie is
+ * visible only once the command runs. The wait continues while a process may be about to become the command.
  */
 const unknownChildMs = 1000;
 
 /**
- * Milliseconds after which JobKiller gives up on a process that it cannot kill, because it waits in the kernel or
- * belongs to another user.
+ * After this many milliseconds JobKiller gives up on a process that it cannot kill, because the process waits in the
+ * kernel or belongs to another user.
  */
 const killMsMax = 10_000;
 
 export interface JobKillResult {
-  /** Boot time in milliseconds at which no process was left; Infinity if it gave up. */
+  /** The time on the boot clock at which no process was left; Infinity if JobKiller gave up. */
   readonly clearedAtMs: number;
   /**
-   * Every process of the job is certainly dead, so that its lock may be given to another holder. False in doubt:
-   * - it gave up: a process stayed alive, or processes came and went too fast to be sure, or no command was reported,
-   *   and a process may still be about to become it (execve) and to show its cookie;
+   * True if every process of the job is certainly dead, so that its lock may be given to another holder. False in
+   * doubt:
+   * - JobKiller gave up, because a process stayed alive, processes came and went too fast to be sure, or an unreported
+   * command may still be about to start (execve) and to show its cookie;
    * - there is no process table (macOS; /proc of another PID namespace);
-   * - /proc shows only this user's processes (hidepid), and other users' processes may belong to the job;
-   * - an orphan of another user, whose environment cannot be read, was started after the command: it may belong to the
-   *   job (sudo, setuid).
-   * The guard does not know a daemon that left group and session, cleared its environment and lost its parents before
-   * (docs/limits.md); it is no reason for doubt.
+   * - /proc hides other users' processes (hidepid), and some may belong to the job;
+   * - an orphan of another user, whose environment is unreadable, was started after the command (sudo, setuid).
+   * The guard does not find a daemon that left group and session, cleared its environment and lost its parents before
+   * (docs/limits.md). Such a daemon is no reason for doubt.
    */
   readonly isCertain: boolean;
 }
@@ -58,7 +58,7 @@ export class JobKiller {
   #clearedAtMs: number;
   #giveUpAtMs: number;
 
-  /** `group` is null if no command was reported. */
+  /** `group` is null if baton reported no command. */
   constructor(cookie: string, job: GuardedJob, { libc, group }: { libc: Libc; group: ProcessGroupWatch | null }) {
     this.#job = job;
     this.#group = group;
@@ -76,7 +76,10 @@ export class JobKiller {
     this.#rounds = new ProcessKillRounds(stoppable, cookie);
   }
 
-  /** The pids that the last pass found alive; the negative group number for a process that /proc hides (hidepid). */
+  /**
+   * The processes that the last pass found alive, by pid. If /proc hides them (hidepid), only the group is known, as a
+   * negative number.
+   */
   get alive(): readonly number[] {
     const { alive } = this.#lastFound;
     const group = alive.length === 0 ? this.#groupNumber() : null;
@@ -84,13 +87,14 @@ export class JobKiller {
   }
 
   /**
-   * Makes one pass: kills every process it finds. Returns null if another pass is needed some milliseconds later. With
-   * `isPatient`, does not give up while it finds a process.
+   * Makes one pass, which kills every process that it finds. Returns null if another pass is needed some milliseconds
+   * later. With `isPatient`, JobKiller does not give up while it finds a process.
    */
   killOnce(isPatient = false): JobKillResult | null {
     const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
     const isLast = this.#emptyChecks > 0 && this.#libc.bootTimeMs() >= settledMs;
-    // Checked before the pass: a process that has become the command by then shows its cookie in the pass.
+    // This check comes before the pass, so that a process that becomes the command meanwhile shows its cookie in the
+    // pass.
     const wasBeingStarted = isLast && this.#job.child === null && isCommandBeingStarted();
     const isEmpty = hasProcessTable() ? this.#killAll() : !this.#killKnown();
     const nowMs = this.#libc.bootTimeMs();
@@ -105,7 +109,7 @@ export class JobKiller {
     return { clearedAtMs: this.#clearedAtMs, isCertain: !this.#isInDoubt() };
   }
 
-  /** Kills all processes. Returns true if certainly none was alive. */
+  /** Kills all processes that it finds. Returns true if certainly no process was alive. */
   #killAll(): boolean {
     this.#rounds.kill();
     return this.alive.length === 0 && this.#lastFound.isCertain;
@@ -120,7 +124,10 @@ export class JobKiller {
     return child !== null && this.#group?.isOurs() ? child.pid : null;
   }
 
-  /** Kills the group or the command without a process table. Returns true if there was something to kill. */
+  /**
+   * Kills the process group or the command where there is no process table. Returns whether there was something to
+   * kill.
+   */
   #killKnown(): boolean {
     const { child } = this.#job;
     const group = this.#groupNumber();
@@ -131,7 +138,7 @@ export class JobKiller {
   #isInDoubt(): boolean {
     const { child } = this.#job;
     if (!hasProcessTable() || procHidesProcesses()) return true;
-    // The guard is older than any command that was not reported to it.
+    // A command that was not reported is younger than the guard.
     const sinceTicks = (child ?? readProcess(processSystem.pid))?.startTicks ?? 0;
     const takesOrphans = new Set([1, ...readAncestry(processSystem.pid).map(({ parent }) => parent)]);
     return this.#lastFound.unreadable.some((pid) => {
@@ -142,7 +149,7 @@ export class JobKiller {
   }
 }
 
-/** Returns whether the group has members, all of other users. */
+/** Returns whether the group has members that all belong to other users. */
 function isOthersOnly(group: number): boolean {
   try {
     processSystem.kill(-group, 0);
@@ -152,10 +159,10 @@ function isOthersOnly(group: number): boolean {
   }
 }
 
-/** The system calls; a test replaces them. */
+/** The system calls, which a test replaces. */
 interface GroupProbes {
   readonly exists: (group: number) => boolean;
-  /** Null if there is no such process, or the system does not say. */
+  /** Returns null if there is no such process, or the system does not tell. */
   readonly startTicks: (pid: number) => number | null;
 }
 
@@ -165,8 +172,8 @@ const groupProbes: GroupProbes = {
 };
 
 /**
- * Tracks whether a process group is still the command's. The kernel may give the number of an empty group to an
- * unrelated program, which a signal would kill. It never reuses the number of a group that exists.
+ * Tracks whether a process group still belongs to the command. The kernel may give the number of an empty group to an
+ * unrelated program, which a signal would then kill. It never reuses the number of a group that has members.
  */
 export class ProcessGroupWatch {
   readonly #child: GuardedChild;
@@ -179,13 +186,16 @@ export class ProcessGroupWatch {
     this.#isOurs = child.ownGroup;
   }
 
-  /** Must be called more often than the kernel reuses process numbers. A group that was lost once stays lost. */
+  /**
+   * Returns whether the group still belongs to the command; once false, it stays false. Call it often enough that the
+   * kernel cannot have reused the number in between.
+   */
   isOurs(): boolean {
     this.#isOurs &&= this.#check();
     return this.#isOurs;
   }
 
-  /** No living process is left in the group: the next process with its number is an unrelated one. */
+  /** Records that no living process is left in the group: the next process with its number is an unrelated one. */
   lose(): void {
     this.#isOurs = false;
   }
@@ -201,15 +211,13 @@ export class ProcessGroupWatch {
 /** CAP_SYS_PTRACE of capabilities(7). */
 const sysPtrace = 19n;
 
-/** The system calls; a test replaces them. They throw when the information is not available. */
+/** The system calls, which a test replaces. They throw if the information is not available. */
 export interface ProcProbes {
   readonly pids: () => number[];
   readonly row: typeof probeProcess;
-  /** Path of the program that a process runs. */
   readonly program: (pid: number) => string;
-  /** Content of /proc/self/mountinfo. */
   readonly mounts: () => string;
-  /** Whether this process may read other users' processes (CAP_SYS_PTRACE). */
+  /** Returns whether this process may read the processes of other users (CAP_SYS_PTRACE). */
   readonly mayReadAll: () => boolean;
 }
 
@@ -226,7 +234,7 @@ const procProbes: ProcProbes = {
 
 /**
  * Returns whether baton may have been killed between fork and exec. The process that will become the command has no
- * cookie yet: it is a copy of baton, and runs the same program as the guard.
+ * cookie then: it is a copy of baton, and runs the same program as the guard.
  */
 export function isCommandBeingStarted(probes = procProbes): boolean {
   try {
@@ -241,8 +249,8 @@ export function isCommandBeingStarted(probes = procProbes): boolean {
 }
 
 /**
- * Returns whether /proc shows only this user's processes (hidepid of proc(5)). A job's processes of other users are
- * then invisible.
+ * Returns whether /proc shows only processes of this user (hidepid of proc(5)). Processes of the job that belong to
+ * other users are then invisible.
  */
 export function procHidesProcesses(probes = procProbes): boolean {
   try {

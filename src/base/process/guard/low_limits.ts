@@ -1,14 +1,20 @@
 /**
- * Finds resource limits that are too low for the runtime. A guard then ends before it can work, and may not say why.
- * Pure.
+ * Finds resource limits that are too low for the runtime. With such a limit, a guard ends before it can work, and may
+ * not say why. Pure.
  */
 
 const neededKiB = 4 * 1024 * 1024;
 
-/** Names in /proc/PID/limits, and the options of the shell's ulimit, whose unit is KiB. */
+/**
+ * The names of the limits in /proc/PID/limits, and the options of the shell's ulimit for them. The unit of both options
+ * is KiB.
+ */
 const limits = [["Max address space", "-v"], ["Max data size", "-d"]] as const;
 
-/** Returns `; ulimit -v is 2000000 KiB, …` for each limit in /proc/PID/limits that is too low. */
+/**
+ * Returns a text such as `; ulimit -v is 2000000 KiB, …` for each limit that is too low. `text` is the content of
+ * /proc/PID/limits.
+ */
 export function describeLowLimits(text: string): string {
   const lines = text.split("\n");
   return limits.map(([name, option]) => {

@@ -1,10 +1,9 @@
 /**
- * Decides which job owns which process when one baton supervises several jobs and adopts their orphans. Pure.
+ * Decides which jobs own a process when one baton supervises several jobs and adopts their orphans. Pure.
  *
  * A job owns its command, the command's descendants, the processes in its session or process group, and those that
- * carry its mark; an owner that was certain once stays so. A process without any of these (a daemon that has left its
- * session, cleared its environment and lost its parents) may belong to any job that existed when the process was
- * started.
+ * carry its mark. A certain owner stays the owner. A process without any of these signs is a daemon that has left its
+ * session, cleared its environment and lost its parents. It may belong to any job that ran when it was started.
  */
 import type { ProcessRow } from "./process_table.ts";
 
@@ -14,26 +13,25 @@ export interface ObservedProcess extends Pick<ProcessRow, "pid" | "parent" | "gr
 
 export interface ObservedJob {
   readonly cookie: string;
-  /** The command's process, which leads a session and a group of this number; null until it is started. */
+  /** The pid of the command, which is also the number of its session and group; null until the command is started. */
   readonly pid: number | null;
-  /** The start of the command: no process of the job is older. 0 when not known. */
+  /** The start of the command, in clock ticks since boot; 0 if unknown. No process of the job is older. */
   readonly startTicks: number;
 }
 
-/** The jobs that own a process, by their cookies. A process without owners is older than every job. */
+/** The jobs that own a process, by their cookies. A process that no job owns is older than every job. */
 export interface ProcessOwners {
   readonly startTicks: number;
-  /** The process belongs to each of these jobs. */
   readonly certain: ReadonlySet<string>;
-  /** The process belongs to one of these jobs; empty if `certain` is not. */
+  /** Jobs of which one owns the process; empty if `certain` is not. */
   readonly possible: ReadonlySet<string>;
 }
 
 const noOwners: ReadonlySet<string> = new Set();
 
 /**
- * Returns the owners of each process, by pid. Expects all descendants of baton, parents first, and in `known` the last
- * result.
+ * Returns the owners of each process, by pid. Expects all descendants of baton, parents first, and the previous result
+ * as `known`.
  */
 export function attributeProcesses(
   processes: readonly ObservedProcess[],
@@ -52,7 +50,7 @@ export function attributeProcesses(
     ]);
     const guessed = before?.possible ?? above?.possible ?? jobsRunningAt(startTicks, jobs);
     const possible = certain.size > 0 ? noOwners : new Set([...guessed].filter((cookie) => live.has(cookie)));
-    // A single possible owner is certain.
+    // If only one owner is possible, it is certain.
     found.set(
       pid,
       possible.size === 1 ? { startTicks, certain: possible, possible: noOwners } : { startTicks, certain, possible },
@@ -65,7 +63,7 @@ function provenOwners(process: ObservedProcess, jobs: readonly ObservedJob[]): s
   const { pid, group, session, startTicks, cookies } = process;
   return jobs.filter((job) =>
     cookies.includes(job.cookie) ||
-    // The number may have been another process's before: no process of the job is older than its command.
+    // An older process had the number before the command: no process of the job is older than its command.
     (job.pid !== null && [pid, group, session].includes(job.pid) && startTicks >= job.startTicks)
   ).map((job) => job.cookie);
 }

@@ -1,7 +1,7 @@
 /**
  * Finds and signals the processes of a command, and reports which are alive. On Linux baton adopts orphans, so that all
- * processes of the command are its descendants. Where that fails, it finds them by process group and by the mark in
- * their environment; without /proc (macOS), by process group alone.
+ * processes of the command are its descendants. If that fails, it finds them by process group and by the mark in their
+ * environment. Without /proc (macOS) it knows only the process group.
  */
 import { isAdoptedOrphan, isOwnHelperProcess, processSystem } from "../../support/own_process.ts";
 import { ProcessKillRounds } from "./stop_rounds.ts";
@@ -19,12 +19,11 @@ import {
 
 interface CommandProcess {
   readonly pid: number;
-  /** The command leads a process group of its own. */
   readonly ownGroup: boolean;
   readonly cookie: string;
 }
 
-/** Signals the processes of a command. Subclasses find them. */
+/** Signals the processes of a command. Subclasses find the processes. */
 export abstract class CommandProcesses {
   protected hasEnded = false;
   readonly #command: CommandProcess;
@@ -40,22 +39,22 @@ export abstract class CommandProcesses {
     this.#rounds = new ProcessKillRounds({ find, group: () => this.#group() }, command.cookie);
   }
 
-  /** Finds the processes that are alive. `isCertain`: if `alive` is empty, no process is alive. */
+  /** Finds the living processes. `isCertain` means that an empty `alive` proves that none is alive. */
   protected abstract find(): { readonly alive: readonly number[]; readonly isCertain: boolean };
 
   /**
-   * Reaps or remembers orphans, so that a command that runs for days leaves no zombies. Returns the living ones, which
-   * are no longer descendants of the command. Call it from time to time.
+   * Reaps dead orphans, so that a command that runs for days leaves no zombies. Returns the living orphans, which are
+   * no longer descendants of the command. Call it from time to time.
    */
   abstract reapOrphans(): readonly number[];
 
-  /** Records that the command's own process has ended and was reaped: its pid may now belong to another process. */
+  /** Records that the command's own process has ended and was reaped. Its pid may now belong to another process. */
   commandEnded(): void {
     this.hasEnded = true;
   }
 
   /**
-   * Sends a signal to the command's group; in the foreground only to the command, because the terminal signals the
+   * Sends a signal to the command's group. In the foreground only the command gets it, because the terminal signals the
    * others.
    */
   signalCommand(signal: NodeJS.Signals): void {
@@ -77,10 +76,10 @@ export abstract class CommandProcesses {
     const asked = isRepeated && this.#asked?.signal === signal ? this.#asked.pids : new Set<number>();
     const alive = this.alive().filter((pid) => !asked.has(pid));
     if (signal !== "SIGCONT") this.#asked = { signal, pids: new Set([...asked, ...alive]) };
-    // One signal to the group reaches all of it at the same time, before a member can fork.
+    // One signal to the group reaches all its members at the same time, before one of them can fork.
     const group = asked.size === 0 ? this.#group() : null;
     if (group !== null) sendSignal(-group, signal);
-    // No process gets the signal twice: many programs take a second SIGTERM as an order to end without cleaning up.
+    // No process gets the signal twice, because many programs end without cleaning up after a second SIGTERM.
     for (const pid of alive) if (group === null || readProcess(pid)?.group !== group) sendSignal(pid, signal);
   }
 
@@ -93,20 +92,23 @@ export abstract class CommandProcesses {
     return alive;
   }
 
-  /** Returns whether a process may be alive although the last `alive()` found none. */
+  /** Returns whether a process may be alive although the last `alive()` was empty. */
   isUndecided(): boolean {
     return !this.#isCertain;
   }
 
-  /** Assigns to this command the processes that may also be another command's, so that they are dead in time. */
+  /** Makes this command end also the processes that may belong to another command, so that they are dead in time. */
   claimUndecided(): void {}
 
-  /** Calls the listener when the owner of an undecided process may be known. Returns the function that removes it. */
+  /**
+   * Calls the listener when the owner of an undecided process may have become known. Returns the function that
+   * unsubscribes.
+   */
   subscribe(_listener: () => void): () => void {
     return () => {};
   }
 
-  /** Returns the command's process group; null once the kernel may reuse its number. */
+  /** Returns the command's process group. Returns null once the kernel may reuse its number. */
   #group(): number | null {
     const { pid, ownGroup } = this.#command;
     if (!ownGroup) return null;
@@ -116,14 +118,13 @@ export abstract class CommandProcesses {
 
 interface JobProcessesOptions extends CommandProcess {
   readonly libc: Libc | null;
-  /** This process adopts orphans. */
   readonly adopts: boolean;
 }
 
-/** The processes of the only command that this process supervises, or of one whose orphans it does not adopt. */
+/** The processes of a command that is the only one of this process, or whose orphans this process does not adopt. */
 export class JobProcesses extends CommandProcesses {
   readonly #options: JobProcessesOptions;
-  /** Used where orphans are not adopted. */
+  /** For a command whose orphans this process does not adopt. */
   readonly #known: KnownProcesses;
 
   constructor(options: JobProcessesOptions) {
@@ -150,7 +151,7 @@ export class JobProcesses extends CommandProcesses {
     const { alive, isCertain } = this.#known.findCertain(ownGroup ? pid : null);
     const found = [...new Set([...ownGroup ? [] : command, ...alive])];
     const living = found.filter(isProcessAlive);
-    // One that has ended meanwhile may have left a child.
+    // A process that has ended meanwhile may have left a child.
     return { alive: living, isCertain: living.length > 0 || (isCertain && found.length === 0) };
   }
 }
@@ -160,8 +161,8 @@ function isNotOfTheCommand(pid: number): boolean {
 }
 
 /**
- * Reaps the adopted orphans that have died, and returns them. A command that starts a process every millisecond would
- * otherwise leave thousands of zombies, each of which every search for a living process would read.
+ * Reaps the adopted orphans that have died, and returns them. Otherwise a command that starts a process every
+ * millisecond would leave thousands of zombies, which each search for living processes would read.
  */
 export function reapAdoptedOrphans(
   libc: Libc,
@@ -170,7 +171,7 @@ export function reapAdoptedOrphans(
   return children.filter((pid) => isAdoptedOrphan(pid) && libc.reap(pid));
 }
 
-/** The number of orphans that are reported: far more than a command leaves without a mark. */
+/** The most orphans that are reported, far more than a command leaves without a mark. */
 const orphansMax = 500;
 
 /** Returns the adopted orphans that are alive, after reaping the others. */
@@ -182,7 +183,7 @@ export function listLivingOrphans(libc: Libc): number[] {
 }
 
 /**
- * Returns all descendants, after reaping. The orphans that it reaped come first, because they may have left children.
+ * Reaps dead orphans and returns all descendants. The reaped orphans come first, because they may have left children.
  * `skip` excludes a child and its descendants.
  */
 export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boolean): number[] {
@@ -192,13 +193,13 @@ export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boole
   return [...reaped, ...rest.flatMap((pid) => [pid, ...listDescendantProcesses(pid, skip)])];
 }
 
-/** A command that starts processes faster than they are read counts as alive after this many searches. */
+/** After this many searches a command counts as alive, because it starts processes faster than baton reads them. */
 const searchesMax = 32;
 
 /**
- * Returns the living processes among those that `find` returns. A process that dies after `find` may leave children
- * where `find` has already searched. So it searches again until one is alive, or a search finds only processes that
- * were already dead. Pure.
+ * Returns the living processes among those that `find` returns. A process that dies after `find` may leave children in
+ * places already searched. The search is therefore repeated until a process is alive, or all found ones were already
+ * dead before. Pure.
  */
 export function findLivingProcesses(find: () => readonly number[], isAlive: (pid: number) => boolean): number[] {
   const dead = new Set<number>();

@@ -1,6 +1,6 @@
 /**
- * The commands (jobs) that one baton supervises at the same time, and the owners of its descendants. Reads /proc and
- * remembers the owners; attribute_processes.ts decides them.
+ * The commands (jobs) that one baton supervises at the same time, and the owners of its descendants. This module reads
+ * /proc and remembers the owners; attribute_processes.ts decides them.
  */
 import { isOwnHelperProcess, processSystem } from "../../support/own_process.ts";
 import { CommandProcesses, descendantsAfterReaping, findLivingProcesses, listLivingOrphans } from "./job_processes.ts";
@@ -19,21 +19,19 @@ import {
 
 export interface JobTableEntry {
   readonly cookie: string;
-  /** Null until the command is started. */
   pid: number | null;
   startTicks: number;
-  /** The position of this command in the order of ends, from 1; 0 while it runs. */
+  /** The position of this command in the order in which commands ended, from 1; 0 while it runs. */
   endOrder: number;
 }
 
 export interface JobTableSnapshot {
-  /** Keyed by pid. */
   readonly owners: ReadonlyMap<number, ProcessOwners>;
-  /** Processes that have died, or disappeared before they were read: they may have left children behind. */
+  /** Processes that died, or disappeared before they were read. They may have left children. */
   readonly gone: readonly number[];
 }
 
-/** The least time between two reaps of dead orphans, in milliseconds, however many commands ask for one. */
+/** The least time between two reaps of dead orphans, however many commands ask for a reap. */
 const reapEveryMs = 1000;
 
 export class JobTable {
@@ -46,27 +44,27 @@ export class JobTable {
   #orphans: readonly (readonly [pid: number, owners: ProcessOwners | undefined])[] = [];
 
   /**
-   * Resolves in a separate turn of the event loop: a start takes milliseconds, and many jobs may be ready in the same
-   * turn.
+   * Resolves in a separate turn of the event loop for each caller. Many jobs may be ready at once, and each start takes
+   * milliseconds.
    */
   startTurn(): Promise<void> {
     return this.#turn = this.#turn.then(() => new Promise((resolve) => void setImmediate(resolve)));
   }
 
-  /** Adds a job. Call it before the command is started: its processes carry the mark from the beginning. */
+  /** Adds a job. Call it before the start of the command, because its processes carry the mark from the beginning. */
   addJob(cookie: string): JobTableEntry {
     const job: JobTableEntry = { cookie, pid: null, startTicks: 0, endOrder: 0 };
     this.#jobs.set(cookie, job);
     return job;
   }
 
-  /** Call it in the same turn of the event loop as the start. */
+  /** Records that the job's command was started. Call it in the same turn of the event loop as the start. */
   markStarted(job: JobTableEntry, pid: number): void {
     job.pid = pid;
     job.startTicks = readProcess(pid)?.startTicks ?? 0;
   }
 
-  /** Records that the command itself has ended; its processes may still run. */
+  /** Records that the command itself has ended. Processes that it started may still run. */
   markEnded(job: JobTableEntry): void {
     job.endOrder = ++this.#ends;
     this.#notify();
@@ -78,20 +76,19 @@ export class JobTable {
     this.#notify();
   }
 
-  /** Returns the processes of a job that was started. */
   processesOf(job: JobTableEntry, libc: Libc): CommandProcesses {
     return new SharedJobProcesses(this, job, libc);
   }
 
-  /** Calls the listener whenever a job ends. Returns the function that removes it. */
+  /** Calls the listener whenever a job ends. Returns the function that unsubscribes. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
   /**
-   * Finds which job each descendant of this process belongs to, except baton's own helpers and their descendants. Reaps
-   * dead orphans.
+   * Reaps dead orphans, and finds the jobs that each descendant of this process belongs to. Skips baton's own helpers
+   * and their descendants.
    */
   scan(libc: Libc): JobTableSnapshot {
     const observed: ObservedProcess[] = [];
@@ -109,7 +106,7 @@ export class JobTable {
   }
 
   /**
-   * Returns whether this job must end a process that belongs to one of the jobs in `possible`: the last of them to end
+   * Returns whether this job must end a process that belongs to one of the jobs in `possible`. The job that ends last
    * must.
    */
   isLastOf(job: JobTableEntry, possible: ReadonlySet<string>): boolean {
@@ -119,10 +116,7 @@ export class JobTable {
     });
   }
 
-  /**
-   * Reaps adopted orphans that have died. Returns the living ones that belong, or may belong, to the job. Call it from
-   * time to time.
-   */
+  /** Reaps dead orphans. Returns the living ones that belong, or may belong, to the job. Call it from time to time. */
   reapOrphans({ cookie }: JobTableEntry, libc: Libc): number[] {
     if (performance.now() >= this.#reapedAtMs + reapEveryMs) {
       this.#reapedAtMs = performance.now();
@@ -134,7 +128,7 @@ export class JobTable {
       .map(([pid]) => pid);
   }
 
-  /** Returns whether the owner of a process is already certain: its environment need not be read again. */
+  /** Returns whether the owner of a process is already certain, so that its environment need not be read again. */
   #isCertain({ pid, startTicks }: ProcessRow): boolean {
     const known = this.#known.get(pid);
     return known !== undefined && known.startTicks === startTicks && known.certain.size > 0;
@@ -146,7 +140,7 @@ export class JobTable {
   }
 }
 
-/** Describes a process that /proc does not: only its parent is known. It counts as started after every job. */
+/** Describes a process that /proc does not describe: only its parent is known. It counts as started after every job. */
 function unreadableProcess(pid: number, parent: number): ObservedProcess {
   return { pid, parent, group: 0, session: 0, startTicks: Infinity, cookies: [] };
 }
@@ -155,7 +149,7 @@ function parentAmong(pids: readonly number[], child: number): number {
   return pids.find((pid) => listChildProcesses(pid).includes(child)) ?? processSystem.pid;
 }
 
-/** The processes of one job among several, if this process adopts orphans; otherwise JobProcesses finds them. */
+/** The processes of one job among several, for a process that adopts orphans. Otherwise `JobProcesses` finds them. */
 class SharedJobProcesses extends CommandProcesses {
   readonly #table: JobTable;
   readonly #job: JobTableEntry;
@@ -177,7 +171,7 @@ class SharedJobProcesses extends CommandProcesses {
     this.#table.markEnded(this.#job);
   }
 
-  /** Suspends and resumes also the processes that may be this job's, because these signals undo each other. */
+  /** Suspends and resumes also the processes that may be this job's, because these two signals can be undone. */
   override signalAll(signal: NodeJS.Signals, options?: { readonly isRepeated?: boolean }): void {
     super.signalAll(signal, options);
     if (signal === "SIGSTOP" || signal === "SIGCONT") {
@@ -188,7 +182,8 @@ class SharedJobProcesses extends CommandProcesses {
   }
 
   /**
-   * Returns whether the last `alive()` found a process that may be this job's, but that another job may have to end.
+   * Returns whether the last `alive()` found a process that may belong to this job, and that another job may have to
+   * end.
    */
   override isUndecided(): boolean {
     return this.#doubtfulPids().length > 0;
@@ -198,7 +193,6 @@ class SharedJobProcesses extends CommandProcesses {
     this.#claims = true;
   }
 
-  /** Calls the listener when another job ends. */
   override subscribe(listener: () => void): () => void {
     return this.#table.subscribe(listener);
   }
@@ -207,7 +201,6 @@ class SharedJobProcesses extends CommandProcesses {
     return this.#table.reapOrphans(this.#job, this.#libc);
   }
 
-  /** Finds the processes that this job must end. */
   protected find(): { alive: readonly number[]; isCertain: boolean } {
     const find = () => {
       this.#last = this.#table.scan(this.#libc);

@@ -1,9 +1,8 @@
 /**
- * Finds the processes of a job without being its parent: by the mark in the environment, by the process group, and by
- * descent from the command while the command is alive. A process that it found once remains one of the job's. A process
- * that has left all three (a daemon with a cleared environment whose parents have ended, or a subshell of a script
- * whose parents ended before a look) is not found. A keeper or a holder process that was started inside the job is not
- * one of its processes.
+ * Finds the processes of a job without being their ancestor. A process belongs to the job if it has the mark in its
+ * environment, is in the process group, or descends from the living command. A process found once stays one of the
+ * job's. A process that has none of these signs is not found, such as a daemon with a cleared environment whose parents
+ * ended earlier. A keeper or a holder process that was started inside the job is not part of it.
  */
 import {
   isProcessAlive,
@@ -19,23 +18,23 @@ import {
 import { processSystem } from "../../support/own_process.ts";
 
 export interface KnownProcessesSnapshot {
-  /** The command is the first one if it is alive. */
+  /** The pids; the command comes first if it is alive. */
   readonly alive: readonly number[];
   /**
-   * No other process with the mark or in the group was alive. False when a process ended before it could be read,
-   * because it may have left a child: search again.
+   * True if no other process with the mark or in the group was alive. False if a process ended before it could be read:
+   * it may have left a child, so search again.
    */
   readonly isCertain: boolean;
   /** Other users' processes, whose environment cannot be read. */
   readonly unreadable: readonly number[];
 }
 
-/** The start time of a process that /proc does not describe; no readable process has it. */
+/** Stands for the start time of a process that /proc does not describe. No readable process has it. */
 const unknownTicks = -1;
 
 /**
- * The most scans in a row until one is certain. On a machine that starts thousands of processes per second some are
- * not.
+ * The most scans in a row to get a certain result. On a machine that starts thousands of processes per second, some
+ * scans are uncertain.
  */
 const scansMax = 32;
 
@@ -43,14 +42,14 @@ export class KnownProcesses {
   readonly #marks: Omit<JobMarks, "group">;
   readonly #marked: MarkedProcesses;
   readonly #command: number | null;
-  /** Start in clock ticks, by pid. */
+  /** The start of each known process in clock ticks since boot, by pid. */
   readonly #known = new Map<number, number>();
-  /** The known processes that are older than the lock, and what they have started. */
+  /** The known processes that are older than the lock, and the processes that these have started. */
   readonly #older = new Set<number>();
 
   /**
-   * `lockTicks`: the start of the lock in clock ticks since boot, for a script that was started without the mark; null
-   * for a command, whose processes carry it.
+   * `lockTicks` is the start of the lock in clock ticks since boot, for a script that was started without the mark. It
+   * is null for a command, because the processes of a command carry the mark.
    */
   constructor(
     cookie: string,
@@ -63,14 +62,13 @@ export class KnownProcesses {
     if (child !== null) this.#known.set(child.pid, child.startTicks);
   }
 
-  /** Adds a process that was found by other means. */
   add({ pid, startTicks }: ProcessIdentity): void {
     this.#known.set(pid, startTicks);
   }
 
   /**
-   * Scans once. `group` is the job's process group. Calls `onFound` for each process with the mark as soon as it is
-   * found.
+   * Scans once. `group` is the job's process group. Calls `onFound` for each process with the mark as soon as the scan
+   * finds it.
    */
   find(group: number | null, onFound: (pid: number) => void = () => {}): KnownProcessesSnapshot {
     const { found, isCertain, unreadable } = this.#marked.scan(
@@ -84,23 +82,21 @@ export class KnownProcesses {
     return { alive, isCertain: isCertain && found.every((pid) => alive.includes(pid)), unreadable };
   }
 
-  /** Scans until a `wanted` process is found, or it is certain that none is alive, or the limit of scans is reached. */
+  /** Scans until it finds a living `wanted` process, is certain that there is none, or reaches the limit of scans. */
   findCertain(group: number | null = null, wanted: (pid: number) => boolean = () => true): KnownProcessesSnapshot {
     for (let scans = 1;; scans++) {
       const snapshot = this.find(group);
       const alive = snapshot.alive.filter(wanted);
-      // One that has ended meanwhile may have been wanted, and have left a child.
+      // A process that has ended meanwhile may have been wanted, and may have left a child.
       const isCertain = snapshot.isCertain && snapshot.alive.every((pid) => alive.includes(pid) || isProcessAlive(pid));
       if (isCertain || alive.length > 0 || scans === scansMax) return { ...snapshot, isCertain, alive };
     }
   }
 
-  /**
-   * Reads only the descendants of known processes, which is cheap enough to repeat. Forgets processes that have ended.
-   */
+  /** Finds the descendants of known processes, which is cheap enough to repeat. Forgets processes that have ended. */
   rememberDescendants(): void {
     for (const root of [...this.#known.keys()]) {
-      // A service looks like any other process before its execve.
+      // Before its execve, a service looks like any other process.
       if (this.#isKnown(root) && !isServiceProcess(root)) {
         for (const pid of listDescendantProcesses(root, isServiceProcess)) this.#remember(pid, false);
       } else {
@@ -118,14 +114,14 @@ export class KnownProcesses {
   }
 
   /**
-   * Returns whether a known process, or one of its ancestors below the command, is older than the lock. False for a
-   * process with the mark.
+   * Returns whether a known process without the mark, or one of its ancestors below the command, is older than the
+   * lock.
    */
   isOlder(pid: number): boolean {
     return this.#older.has(pid);
   }
 
-  /** Returns true also for a process that /proc does not describe. */
+  /** Returns whether a known process is alive; true also if /proc does not describe it. */
   #isKnown(pid: number): boolean {
     const row = probeProcess(pid);
     return row === "unknown" || (row?.dead === false && row.startTicks === this.#known.get(pid));
@@ -145,62 +141,65 @@ export class KnownProcesses {
 
 interface JobMarks {
   readonly cookie: string;
-  /** The job's process group. */
   readonly group: number | null;
-  /** The command is a script that was started without the mark: only programs that it starts carry it. */
+  /**
+   * True if the command is a script that was started without the mark: only programs that the script starts carry the
+   * mark.
+   */
   readonly isScript: boolean;
-  /** Start of the lock or the command, in clock ticks since boot. */
+  /** The start of the lock or of the command, in clock ticks since boot. */
   readonly sinceTicks: number;
 }
 
 interface MarkedSnapshot {
-  /** Processes that were alive, the newest first. */
+  /** The job's processes that were alive, the newest first. */
   readonly found: readonly number[];
-  /** Every listed process could be classified: if `found` is empty, no process of the job was alive. */
+  /** True if every listed process could be classified: an empty `found` then proves that none was alive. */
   readonly isCertain: boolean;
-  /** Processes whose environment cannot be read: another user's, or protected. */
   readonly unreadable: readonly number[];
 }
 
-/** The longest time in milliseconds for which a result is kept: after it the number may belong to another process. */
+/** How long a result is kept. After that the pid may belong to another process. */
 const cacheMsMax = 1000;
 
-/** An upper limit of process starts per millisecond. A number is reused only after all others were used. */
+/** An upper limit of process starts per millisecond. The kernel reuses a pid only after all others. */
 const startsPerMsMax = 32;
 
-/** `ended`: had ended when it was read. `undetermined`: is alive, and may become one of the job's. */
+/**
+ * `ended` means that the process had ended when it was read; `undetermined`, that it is alive and may become one of the
+ * job's.
+ */
 type MarkedKind = "marked" | "other" | "unreadable" | "ended" | "undetermined" | "unknown";
 
 /**
- * Finds processes in a table that changes while it is read, and reports whether an empty result is certain: a process
- * may fork and exit, and its child have a number that was not in use when /proc was listed. So a listed process that
- * has ended when it is read may have a child that was not listed. The kernel lists /proc in ascending order and assigns
- * ascending numbers: of a chain of processes, each forked by the one before it, at least one is listed, except at the
- * moment at which the numbers start from the lowest again.
+ * Finds processes in a table that changes while it is read, and reports whether an empty result is certain. A listed
+ * process that has ended when it is read may have left a child that was not listed. But the kernel assigns pids and
+ * lists /proc in ascending order. Of a chain of processes, each forked by the one before it, at least one is therefore
+ * listed, except when pids start from the lowest again.
  */
 class MarkedProcesses {
   readonly #others = new Set<number>();
   #unreadable: number[] = [];
-  /** Processes that the scan before could not classify. */
+  /** Processes that the previous scan could not classify. */
   #unclassified: ReadonlyMap<number, MarkedKind> = new Map();
   #scannedAtMs = -Infinity;
   #forgottenAtMs = -Infinity;
   readonly #cacheMs = Math.min(cacheMsMax, pidMax() / startsPerMsMax);
   readonly #isStarting: boolean;
 
-  /** `isStarting`: the command may not have called execve yet, and carries no mark before. */
+  /** `isStarting` means that the command may not have called execve yet. It carries no mark before that. */
   constructor({ isStarting }: { readonly isStarting: boolean }) {
     this.#isStarting = isStarting;
   }
 
-  /** Scans /proc once. `onFound` is called for each process when it is found. */
+  /** Scans /proc once. Calls `onFound` for each process as soon as it is found. */
   scan(marks: JobMarks, onFound: (pid: number) => void = () => {}): MarkedSnapshot {
     this.#forget();
     const found: number[] = [];
     const unclassified = new Map<number, MarkedKind>();
     const pids = listIfPossible();
     let isCertain = pids !== null;
-    // The newest first: a chain of processes that replace each other moves on quickly.
+    // The newest come first, because a chain of processes that replace each other moves on quickly.
     for (const pid of pids?.reverse() ?? []) {
       if (pid === processSystem.pid || this.#others.has(pid)) continue;
       const kind = kindOf(pid, marks);
@@ -211,7 +210,7 @@ class MarkedProcesses {
         isCertain = false;
       } else if (kind === "ended" || kind === "undetermined") {
         unclassified.set(pid, kind);
-        // One that ended before the last scan has started no child since. One that has ended since may have.
+        // A process that ended before the previous scan has started no child since; one that ended later may have.
         const before = this.#unclassified.get(pid);
         isCertain &&= before === "ended" || before === kind;
       } else {
@@ -244,17 +243,18 @@ function kindOf(pid: number, { cookie, group, isScript, sinceTicks }: JobMarks):
   if (row.group === group) return "marked";
   if (row.isKernelThread) return "other";
   if (environ === null) return "unreadable";
-  // The environment of a new program does not exist yet in execve.
+  // During execve, the environment of the new program does not exist yet.
   if (environ === "" && !row.hasEnvironment) {
     return row.isEnding || row.startTicks < sinceTicks ? "undetermined" : "unknown";
   }
   if (!isScript) return "other";
-  // A copy may be the script's, on its way to become a program with the mark; or have become one between the two reads.
+  // A copy may belong to the script and be about to become a program with the mark, or have become one between the two
+  // reads.
   if (row.isCopy && row.startTicks >= sinceTicks) return "undetermined";
   return readProcessEnvironment(pid) === environ ? "other" : "unknown";
 }
 
-/** Returns all pids; null if /proc cannot be opened. */
+/** Returns null if /proc cannot be read. */
 function listIfPossible(): number[] | null {
   try {
     return listProcesses();
@@ -263,7 +263,7 @@ function listIfPossible(): number[] | null {
   }
 }
 
-/** Returns the number of pids that the kernel gives out, or its old default if that cannot be read. */
+/** Returns how many pids the kernel gives out; its old default if that cannot be read. */
 function pidMax(): number {
   try {
     return Number(processSystem.readText("/proc/sys/kernel/pid_max"));

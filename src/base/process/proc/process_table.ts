@@ -1,6 +1,6 @@
 /**
- * Reads processes from /proc on Linux: parents and children, groups, marks in the environment. Every result is a
- * snapshot: a process may have ended or forked before the result is used.
+ * Reads processes from /proc on Linux: their parents, children and groups, and the marks in their environment. Each
+ * result is a snapshot: a process may end or fork before the result is used.
  */
 import { existsSync } from "node:fs";
 import process from "node:process";
@@ -11,20 +11,22 @@ export interface ProcessRow {
   readonly parent: number;
   readonly group: number;
   readonly session: number;
-  /** Clock ticks from boot to the start; identifies a process together with the pid. */
+  /** The start in clock ticks since boot. Together with the pid it identifies a process. */
   readonly startTicks: number;
-  /** The process has ended and was not reaped yet. */
+  /** True if the process has ended, even if it was not reaped yet. */
   readonly dead: boolean;
-  /** The process has called no execve since it was forked: a copy of its parent, such as a subshell. */
+  /**
+   * True if the process has called no execve since it was forked. It is then a copy of its parent, such as a subshell.
+   */
   readonly isCopy: boolean;
   readonly isStopped: boolean;
-  /** The process waits in the kernel, where no signal reaches it. */
+  /** True if the process waits in the kernel, where no signal reaches it. */
   readonly isInKernel: boolean;
-  /** A kernel thread: has no program, and no signal ends it. */
+  /** True for a kernel thread, which has no program and which no signal ends. */
   readonly isKernelThread: boolean;
-  /** True for a process that is ending: it starts nothing. */
+  /** True for a process that is ending and therefore starts nothing. */
   readonly isEnding: boolean;
-  /** False in execve until the program's environment is there, for a process that is ending, and for another user's. */
+  /** False while execve builds the environment, for a process that is ending, and for another user's process. */
   readonly hasEnvironment: boolean;
 }
 
@@ -33,31 +35,31 @@ const exiting = 0x4;
 const forkedWithoutExec = 0x40;
 const kernelThread = 0x200000;
 
-/** Errors of this process, which say nothing about the other one: no descriptor, no memory. */
+/**
+ * Errors that this process causes itself (no descriptor, no memory), so that they say nothing about the process to
+ * read.
+ */
 const localErrors = ["EMFILE", "ENFILE", "ENOMEM"];
 
-/** Returns null if there is no such process, or it cannot be read. proc(5), /proc/pid/stat. */
+/** Reads a process from /proc/PID/stat (proc(5)). Returns null if the process does not exist or cannot be read. */
 export function readProcess(pid: number): ProcessRow | null {
   const row = probeProcess(pid);
   return row === "unknown" ? null : row;
 }
 
-/**
- * Reads a process like `readProcess`, but distinguishes one that cannot be read ("unknown") from one that does not
- * exist (null).
- */
+/** Reads a process like `readProcess`, but returns "unknown" for an existing process that cannot be read. */
 export function probeProcess(pid: number): ProcessRow | null | "unknown" {
   let text: string;
   try {
     text = processSystem.readText(`/proc/${pid}/stat`);
   } catch (error) {
-    // /proc may hide processes (hidepid of proc(5), a security module): a command's sudo then looks like one that has
+    // /proc may hide processes (hidepid of proc(5), a security module). A sudo of a command then looks as if it had
     // ended.
     const exists = localErrors.includes((error as NodeJS.ErrnoException).code ?? "") ||
       (pid > 0 && sendSignal(pid, 0));
     return exists ? "unknown" : null;
   }
-  // The name is in parentheses and may contain some; the field after it is number 3, the state.
+  // The name is in parentheses and may itself contain some. The field after the name is number 3, the state.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const field = (number: number) => Number(fields[number - 3]);
   const state = fields[0] ?? "";
@@ -67,7 +69,7 @@ export function probeProcess(pid: number): ProcessRow | null | "unknown" {
     group: field(5),
     session: field(6),
     startTicks: field(22),
-    // A main thread that ended shows Z while other threads of its process run on.
+    // The state is Z also if only the main thread has ended, while other threads of the process run on.
     dead: state === "X" || (state === "Z" && field(20) <= 1),
     isCopy: (field(9) & forkedWithoutExec) !== 0,
     isStopped: state === "T" || state === "t",
@@ -78,7 +80,10 @@ export function probeProcess(pid: number): ProcessRow | null | "unknown" {
   };
 }
 
-/** Returns the kernel's name for the process: the file that was started, at most 15 bytes; empty if there is none. */
+/**
+ * Returns the kernel's name for the process: the name of its program file, at most 15 bytes. Empty if there is no such
+ * process.
+ */
 export function processName(pid: number): string {
   try {
     return processSystem.readText(`/proc/${pid}/comm`, "utf8").trimEnd();
@@ -87,7 +92,7 @@ export function processName(pid: number): string {
   }
 }
 
-/** Returns the process that a thread ID belongs to; the ID itself for a process, or if it has ended. */
+/** Returns the pid of the process that a thread belongs to. Returns `id` itself if it is a process, or has ended. */
 export function processOfThread(id: number): number {
   try {
     return Number(/^Tgid:\s*(\d+)$/m.exec(processSystem.readText(`/proc/${id}/status`))?.[1] ?? id);
@@ -105,14 +110,14 @@ export function* readAncestry(pid: number): Generator<ProcessRow> {
   }
 }
 
-/** Identifies a process; a later one with the same number has another start. */
+/** Identifies a process. A later process with the same pid has another start. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks from boot to its start. */
+  /** The start in clock ticks since boot. */
   readonly startTicks: number;
 }
 
-/** Returns whether this process exists and has not ended; true if it cannot be read. */
+/** Returns whether the identified process exists and has not ended; true if it cannot be read. */
 export function isSameProcessAlive({ pid, startTicks }: ProcessIdentity): boolean {
   const row = probeProcess(pid);
   return row === "unknown" || (row !== null && !row.dead && row.startTicks === startTicks);
@@ -124,7 +129,7 @@ export function isProcessAlive(pid: number): boolean {
   return row === "unknown" || row?.dead === false;
 }
 
-/** Returns whether a process of the group is alive; a zombie, which keeps the group's number, does not count. */
+/** Returns whether a process of the group is alive. A zombie does not count, although it keeps the group's number. */
 export function isProcessGroupAlive(group: number): boolean {
   if (!sendSignal(-group, 0)) return false;
   return !hasProcessTable() || listProcesses().some((pid) => {
@@ -134,8 +139,8 @@ export function isProcessGroupAlive(group: number): boolean {
 }
 
 /**
- * Finds out whether the first thread has all children. Call it for each child, in the turn of the event loop that
- * started it.
+ * Finds out whether all children belong to this process's first thread. Call it for each child, in the turn of the
+ * event loop that started the child.
  */
 export function noteChildStarted(pid: number): void {
   const { own } = processSystem;
@@ -147,7 +152,7 @@ export function noteChildStarted(pid: number): void {
   }
 }
 
-/** Returns this process's children; null if every thread has to be read. */
+/** Returns the children of this process. Returns null if the caller must read every thread instead. */
 function ownChildren(): number[] | null {
   if (!processSystem.own.firstThreadHasAll) return null;
   try {
@@ -157,7 +162,7 @@ function ownChildren(): number[] | null {
   }
 }
 
-/** Throws errors of the system. */
+/** Reads the children of the first thread. Throws system errors. */
 function readOwnChildren(): number[] {
   const { pid, own } = processSystem;
   own.readChildren ??= processSystem.keepOpen(`/proc/${pid}/task/${pid}/children`);
@@ -181,7 +186,7 @@ export function listChildProcesses(pid: number): number[] {
     try {
       children.push(...pidsIn(processSystem.readText(`/proc/${pid}/task/${thread}/children`)));
     } catch (error) {
-      // The thread has ended; its children belong to another thread.
+      // The thread has ended, so its children belong to another thread.
       if ((error as NodeJS.ErrnoException).code === "ESRCH") continue;
       if (readProcess(pid) === null) return [];
       if (threadExists(pid, thread)) return listProcesses().filter((one) => readProcess(one)?.parent === pid);
@@ -190,7 +195,10 @@ export function listChildProcesses(pid: number): number[] {
   return children;
 }
 
-/** If the thread exists and its file `children` does not, the kernel was built without CONFIG_PROC_CHILDREN. */
+/**
+ * Returns whether the thread exists. If it does and its file `children` does not, the kernel has no
+ * CONFIG_PROC_CHILDREN.
+ */
 function threadExists(pid: number, thread: string): boolean {
   try {
     return processSystem.list(`/proc/${pid}/task`).includes(thread);
@@ -213,7 +221,7 @@ export function listDescendantProcesses(pid: number, skip: (pid: number) => bool
   return [...found];
 }
 
-/** Returns all pids. Throws if /proc cannot be listed. */
+/** Throws if /proc cannot be listed. */
 export function listProcesses(): number[] {
   return processSystem.list("/proc").map(Number).filter((pid) => pid > 0);
 }
@@ -236,7 +244,10 @@ export function readProgramPath(pid: number): string {
   }
 }
 
-/** Returns the environment of a process; empty if it has ended, or has none at the moment; null without permission. */
+/**
+ * Returns the environment of a process: empty if the process has ended or has none at the moment, null without
+ * permission.
+ */
 export function readProcessEnvironment(pid: number): string | null {
   try {
     return processSystem.readText(`/proc/${pid}/environ`);
@@ -251,8 +262,8 @@ export function readProcessCookies(pid: number): string[] {
 }
 
 /**
- * Returns whether this PID namespace was made inside the job of `cookie`, so that the lock's holder is not visible
- * here: process 1 then belongs to the job. False if process 1 is another user's.
+ * Returns whether this PID namespace was made inside the job of `cookie`, so that process 1 belongs to the job and the
+ * lock's holder is not visible here. False if process 1 is another user's.
  */
 export function isPidNamespaceInsideJob(cookie: string): boolean {
   return readProcessCookies(1).includes(cookie);
@@ -264,8 +275,8 @@ export function hasProcessTable(): boolean {
 }
 
 /**
- * Returns why /proc must not be used: it shows another PID namespace (`unshare -p` without --mount-proc), whose numbers
- * belong to other processes here. Null if it may be used.
+ * Returns why /proc must not be used; null if it may be used. A /proc of another PID namespace (`unshare -p` without
+ * --mount-proc) has the numbers of other processes.
  */
 export function otherPidNamespaceReason(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
@@ -274,7 +285,7 @@ export function otherPidNamespaceReason(): string | null {
     "mount /proc again in this namespace (unshare --mount-proc)";
 }
 
-/** Returns the number that /proc has for this process; null if it has none. */
+/** Returns the pid that /proc has for this process; null if /proc has none. */
 function readOwnPid(): number | null {
   try {
     return Number(processSystem.readLink("/proc/self"));
@@ -283,7 +294,7 @@ function readOwnPid(): number | null {
   }
 }
 
-/** Sends a signal. Returns false if there is no such process; true also if this user may not signal it. */
+/** Sends a signal. Returns whether the process exists, even if this user may not signal it. */
 export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     processSystem.kill(pid, signal);
@@ -294,13 +305,13 @@ export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
 }
 
 /**
- * The variable that marks a command's processes: a list of cookies (holder IDs), one for each enclosing lock, the
- * outermost first.
+ * The variable that marks a command's processes. It lists a cookie (holder ID) for each enclosing lock, the outermost
+ * first.
  */
 export const jobCookieVariable = "BATON_LOCK_COOKIE";
 
 /**
- * Returns the marking variable for a command: its cookie after the inherited ones, so that outer locks find its
+ * Returns the marking variable for a command. Its cookie follows the inherited ones, so that outer locks find its
  * processes too.
  */
 export function jobCookieEnvironment(cookie: string, inherited: string | undefined): Record<string, string> {
@@ -316,15 +327,17 @@ export function parseJobCookies(environ: string): string[] {
   return environ.slice(at + prefix.length, end < 0 ? undefined : end).split(":");
 }
 
-/** Marks a holder process and its guard. No command inherits it, because a holder process starts none. */
+/**
+ * The variable that marks a holder process and its guard. No command inherits it, because a holder process starts none.
+ */
 export const holderProcessVariable = "BATON_HOLDER_PROCESS";
 
 const marks = [keeperProcessVariable, holderProcessVariable];
 
 /**
- * Returns whether the process is a keeper that was started on demand, a holder process, or a holder's guard. They
- * outlive the command that started them, and are not among its processes. False for a process that has ended, or is
- * another user's.
+ * Returns whether the process is a keeper that was started on demand, a holder process, or the guard of one. Such a
+ * process outlives the command that started it, and is not one of the command's processes. False for a process that has
+ * ended or is another user's.
  */
 export function isServiceProcess(pid: number): boolean {
   const environ = `\0${readProcessEnvironment(pid) ?? ""}`;

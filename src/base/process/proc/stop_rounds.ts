@@ -1,33 +1,32 @@
 /**
- * Kills processes that start others while they are being killed. First suspends them (SIGSTOP), round by round, until
- * rounds find no new process; then kills all. A suspended process starts no other process and reacts to no death. If
- * the rounds do not end soon, moves the processes into a cgroup, which their children inherit, and kills the cgroup.
+ * Kills processes that start others while they are being killed. It first suspends them (SIGSTOP) in rounds, until
+ * rounds find no new process, and then kills all. A suspended process starts no other process and does not react to
+ * deaths. If the rounds take too long, it moves the processes into a cgroup, which their children inherit, and kills
+ * the cgroup.
  */
 import { processSystem } from "../../support/own_process.ts";
 import { sendSignal } from "./process_table.ts";
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Finds the processes to suspend or kill. */
 interface Stoppable {
   /**
-   * The living processes; `onFound` may be called for each when it is found. `isCertain`: if none was found, none is
-   * alive.
+   * Returns the living processes; may call `onFound` for each as soon as it is found. `isCertain` means that an empty
+   * `alive` proves that none is alive.
    */
   find(onFound: (pid: number) => void): { readonly alive: readonly number[]; readonly isCertain: boolean };
-  /** The job's process group, whose members a signal reaches at the same time; null for none. */
+  /** Returns the job's process group, because one signal reaches all its members at the same time; null for none. */
   group(): number | null;
 }
 
-/** Milliseconds that the rounds of one call may take; the caller calls again soon. */
+/** How long the rounds of one call may take. The caller calls again soon. */
 const roundsMs = 20;
 
-/** The number of rounds with new processes after which a cgroup is used. */
+/** After this many rounds with new processes, a cgroup is used. */
 const roundsBeforeCgroup = 8;
 
 /**
- * The number of rounds without a new process that prove there is none: the child of a forking process appears within
- * two.
+ * This many rounds without a new process prove that there is none, because a forked child appears within two rounds.
  */
 const quietRounds = 2;
 
@@ -42,13 +41,13 @@ export class ProcessKillRounds {
     this.#cgroup = new KillCgroup(cookie);
   }
 
-  /** Forgets which processes are suspended: they were resumed. */
+  /** Call it when the processes were resumed. */
   forgetStopped(): void {
     this.#stopped.clear();
     this.#busyRounds = 0;
   }
 
-  /** Kills all processes. The caller finds out whether they are dead. */
+  /** Kills all processes. The caller must check whether they are dead. */
   kill(): void {
     const alive = this.freeze();
     const group = this.#job.group();
@@ -62,7 +61,7 @@ export class ProcessKillRounds {
     this.#cgroup.close();
   }
 
-  /** Suspends all processes. Returns those that were found last. */
+  /** Suspends all processes. Returns those that the last round found. */
   freeze(): readonly number[] {
     const endMs = performance.now() + roundsMs;
     for (let quietCount = 0;;) {
@@ -87,34 +86,32 @@ export class ProcessKillRounds {
 
 const prefix = "baton-kill-";
 
-/** Milliseconds that one call may spend on moving processes. */
+/** How long one call may move processes. */
 const addMsMax = 20;
 
-/** Milliseconds to wait for the cgroup to become empty: a process leaves it shortly after it has become a zombie. */
+/** How long to wait until the cgroup is empty. A process leaves it shortly after it has become a zombie. */
 const emptyMsMax = 20;
 
-/**
- * The age in milliseconds of an empty cgroup that was left behind by a baton that was killed together with its guard.
- */
+/** At this age, an empty cgroup counts as left behind by a baton that was killed together with its guard. */
 const staleAfterMs = 60_000;
 
 /**
- * A cgroup for processes that start others faster than these are found: new processes inherit it, and the kernel kills
- * all its members at the same time (cgroup.kill of cgroup v2, Linux 5.14). It is made only when needed: moving a
- * process into a cgroup takes the kernel milliseconds. Where none can be made (no cgroup v2, no permission) nothing
- * happens.
+ * A cgroup for processes that start others faster than baton finds them. New processes inherit the cgroup, and the
+ * kernel kills all its members at the same time (cgroup.kill of cgroup v2, Linux 5.14). It is made only when needed,
+ * because moving a process takes the kernel milliseconds. Where none can be made (no cgroup v2, no permission), all
+ * methods do nothing.
  */
 export class KillCgroup {
   readonly #name: string;
-  /** Null if none can be made; undefined if none was needed yet. */
+  /** The folder of the cgroup; null if none can be made, undefined if none was needed yet. */
   #folder: string | null | undefined;
 
-  /** All processes that kill this job use the same cgroup. */
+  /** `cookie` names the cgroup, so that all processes that kill this job use the same one. */
   constructor(cookie: string) {
     this.#name = prefix + cookie.replaceAll(/[^\w-]/g, "_");
   }
 
-  /** Moves processes of the job into the cgroup: `kill()` kills them and all that they start from now on. */
+  /** Moves processes of the job into the cgroup, so that `kill()` kills them and all that they start from now on. */
   add(pids: readonly number[]): void {
     if (pids.length === 0) return;
     if (this.#folder === undefined) this.#folder = makeFolder(this.#name);
@@ -126,13 +123,12 @@ export class KillCgroup {
     }
   }
 
-  /** Adds `pids`, and kills all members. */
   kill(pids: readonly number[]): void {
     this.add(pids);
     if (typeof this.#folder === "string") write(join(this.#folder, "cgroup.kill"), "1");
   }
 
-  /** Removes the cgroup. Call it when no member is alive. */
+  /** Call it when no member is alive. */
   close(): void {
     const endMs = performance.now() + emptyMsMax;
     while (typeof this.#folder === "string" && !remove(this.#folder) && performance.now() < endMs);
@@ -140,7 +136,7 @@ export class KillCgroup {
   }
 }
 
-/** Makes the cgroup below this process's own, so that its members keep the same limits. */
+/** Makes the cgroup below that of this process, so that its members keep the same limits. */
 function makeFolder(name: string): string | null {
   const own = ownCgroup();
   if (own === null) return null;
@@ -148,7 +144,7 @@ function makeFolder(name: string): string | null {
   const folder = join(own, name);
   try {
     mkdirSync(folder, { recursive: true });
-    readFileSync(join(folder, "cgroup.procs")); // refused below a cgroup of threads
+    readFileSync(join(folder, "cgroup.procs")); // fails below a cgroup of threads
     return folder;
   } catch {
     remove(folder);
@@ -183,7 +179,7 @@ function ownCgroup(): string | null {
   }
 }
 
-/** Decodes the escapes of proc(5): space, tab, newline and backslash are three octal digits. */
+/** Decodes the escapes of proc(5), which writes a space, tab, newline or backslash as three octal digits. */
 function decodeEscapes(word: string): string {
   return word.replaceAll(/\\([0-7]{3})/g, (_all, digits: string) => String.fromCharCode(parseInt(digits, 8)));
 }
@@ -192,11 +188,11 @@ function write(file: string, text: string): void {
   try {
     writeFileSync(file, text);
   } catch {
-    // The process has ended, or may not be moved: it is killed by a signal.
+    // The process has ended, or may not be moved. A signal kills it anyway.
   }
 }
 
-/** Returns false if it still has members. */
+/** Returns false if the cgroup still has members. */
 function remove(folder: string): boolean {
   try {
     rmdirSync(folder);

@@ -1,14 +1,13 @@
-/** Describes processes that SIGKILL does not end: other users', and those that wait in the kernel. */
+/** Describes processes that SIGKILL does not end, because they belong to another user or wait in the kernel. */
 import { processSystem } from "../../support/own_process.ts";
 import { findUserName } from "../../support/user_name.ts";
 import { probeProcess, processName } from "./process_table.ts";
 
-/** The most processes that the text describes. */
 const describedMax = 5;
 
 /**
- * Returns `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. A negative number stands
- * for a group.
+ * Returns a text such as `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. A negative
+ * pid stands for a process group.
  */
 export function describeUnstoppableProcesses(pids: readonly number[]): string {
   const described = pids.slice(0, describedMax).map(describe).filter((text) => text !== "");

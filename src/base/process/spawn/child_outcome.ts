@@ -3,22 +3,21 @@ import { constants } from "node:os";
 
 export type ChildEnd =
   | { readonly kind: "exited"; readonly code: number }
-  /** `signal` is the name, or `SIG` and the number if it has none. */
+  /** `signal` is the name of the signal; if the signal has no name, `SIG` and its number. */
   | { readonly kind: "signaled"; readonly signal: string; readonly signalNumber: number }
-  /** The command has ended, and its status is unknown. Never a success. */
+  /** The command has ended with an unknown status, which never counts as success. */
   | { readonly kind: "unreadable"; readonly why: string };
 
 export type ChildEnding =
-  /** The command ended by itself. */
   | ChildEnd
   /**
-   * baton stopped the command: the lock was lost or about to be, was revoked, or the time limit was over. `child` says
-   * how the command then ended.
+   * baton stopped the command because it lost the lock or was about to, because the lock was revoked, or because the
+   * time limit was over. `child` says how the command then ended.
    */
   | { readonly kind: "lost" | "revoked" | "time_limit"; readonly child: ChildEnd | null }
   /**
-   * baton could not confirm in time that all processes were dead. `isDead`: all are dead now, as after a suspend of the
-   * machine; otherwise the lock must not be released, and its session must expire.
+   * baton could not confirm in time that all processes were dead. `isDead` means that all are dead now, as after a
+   * suspend of the machine. If some live, baton must not release the lock, and lets the session expire.
    */
   | {
     readonly kind: "breach";
@@ -28,16 +27,16 @@ export type ChildEnding =
   }
   /** No process was started. */
   | { readonly kind: "not_found" | "not_executable" | "start_failed"; readonly message: string }
-  /** `signal` was aborted before the start; no process was started. */
+  /** `signal` aborted before the start, so no process was started. */
   | { readonly kind: "cancelled" };
 
 export type ChildOutcome = ChildEnding & {
   readonly pid: number | null;
-  /** Time from the grant to the end of the supervision, when the lock may be released. */
+  /** The time from the grant until the lock may be released. */
   readonly heldMs: number;
 };
 
-/** Returns the failure as the end of a sentence; null for a success. */
+/** Returns a failure as the end of a sentence, such as `exited with 3`; null for a success. */
 export function describeChildFailure(end: ChildEnd): string | null {
   switch (end.kind) {
     case "exited":
@@ -49,7 +48,10 @@ export function describeChildFailure(end: ChildEnd): string | null {
   }
 }
 
-/** Converts the runtime's report. `signal` is a name, or a number if it has none (Bun, for a real-time signal). */
+/**
+ * Converts how the runtime reports an end. `signal` is a name; Bun passes a number for a real-time signal, which has no
+ * name.
+ */
 export function toChildEnd(code: number | null, signal: string | number | null): ChildEnd {
   if (typeof signal === "number") return { kind: "signaled", signal: `SIG${signal}`, signalNumber: signal };
   const signalNumber = signal === null ? undefined : constants.signals[signal as NodeJS.Signals];

@@ -1,6 +1,7 @@
 /**
- * A second process of this same program, in a session of its own: the guard, or the holder process of `baton hold`. The
- * parent sends and receives lines, and notices its end. Started by Bun.spawn under Bun, else by node:child_process.
+ * Starts this program a second time as a helper, in a session of its own: the guard, or the holder process of `baton
+ * hold`. The parent exchanges lines with the helper, and notices its end. Bun.spawn starts it under Bun,
+ * node:child_process elsewhere.
  */
 import { registerChildProcess } from "../../support/own_process.ts";
 import { ownProgramCommand } from "../../support/self_exec.ts";
@@ -9,13 +10,12 @@ import { onUnnamedSignalEnd } from "./unnamed_signal.ts";
 export interface HelperProcess {
   readonly pid: number;
   /**
-   * Sends a line. Resolves when it is in the pipe, where the helper finds it even if this process ends; returns
-   * undefined if it already is. Never rejects: `ended` reports a helper that has ended.
+   * Sends a line. Resolves when the line is in the pipe, where the helper finds it even if this process ends. Returns
+   * undefined if the line is already there. Never rejects, because `ended` reports the end of a helper.
    */
   send(line: string): Promise<void> | undefined;
-  /** Sends SIGKILL. */
   kill(): void;
-  /** Resolves when the process has ended, or could not be started. */
+  /** Resolves when the helper has ended, or could not be started. */
   readonly ended: Promise<void>;
 }
 
@@ -27,13 +27,11 @@ export interface HelperProcessOptions {
   readonly cwd?: string;
   /** The environment; by default this process's own. */
   readonly env?: Readonly<Record<string, string>>;
-  /** The descriptor that becomes stderr; by default none. */
   readonly stderr?: number;
   /** Keeps the event loop of this process alive while the helper runs. */
   readonly isWaitedFor?: boolean;
 }
 
-/** The helpers of this process that have not ended, by pid. */
 const running = new Map<number, RunningHelper>();
 
 interface RunningHelper {
@@ -44,12 +42,12 @@ interface RunningHelper {
   isExpected: boolean;
 }
 
-/** How long a helper may take to end on request, in milliseconds, and again after SIGKILL. */
+/** How long a helper may take to end on request, and again after SIGKILL. */
 const endMsMax = 1000;
 
 /**
  * Marks a helper that this process has asked to end, so that `waitForEndingHelpers` waits for it. With `kills`, also
- * kills it, because it does not listen yet. Does nothing for a helper that has ended.
+ * kills a helper that does not listen yet. Does nothing if the helper has ended.
  */
 export function markHelperEnding(pid: number, { kills = false } = {}): void {
   const helper = running.get(pid);
@@ -59,12 +57,12 @@ export function markHelperEnding(pid: number, { kills = false } = {}): void {
 }
 
 /**
- * Resolves when all helpers marked as ending have been reaped. Call it before this process ends: a helper that ends
- * later becomes a child of process 1, which in a container often reaps only its own children.
+ * Resolves when all helpers marked as ending have been reaped. Call it before this process ends. A helper that ends
+ * later becomes a child of process 1, which often reaps only its own children in a container.
  */
 export async function waitForEndingHelpers(): Promise<void> {
   if (running.size === 0) return;
-  await new Promise((resolve) => setImmediate(resolve)); // helpers may be told to end in this turn
+  await new Promise((resolve) => setImmediate(resolve)); // other code may ask helpers to end in this turn
   await Promise.all(
     [...running.values()].filter(({ isExpected }) => isExpected).map(async (helper) => {
       helper.hold();
@@ -84,8 +82,8 @@ function endsInTime({ ended }: RunningHelper): Promise<boolean> {
 }
 
 /**
- * Starts a helper that signals of the terminal and `kill -- -GROUP` for this process do not reach. Throws, or rejects
- * with, system errors.
+ * Starts a helper. Signals of the terminal, and those that `kill -- -GROUP` sends to this process's group, do not reach
+ * it. Throws or rejects with system errors.
  */
 export function startHelperProcess(
   options: HelperProcessOptions,

@@ -1,14 +1,14 @@
 /**
- * Finds the file descriptors that baton's parent has left open for the command (`9>file`, a jobserver, LISTEN_FDS), or
- * has closed.
+ * Finds the file descriptors that baton's parent has left open for the command (`9>file`, a jobserver, LISTEN_FDS), and
+ * the standard streams that it has closed.
  */
 import { fstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
 import type { Libc } from "../libc.ts";
 
 /**
- * Returns the descriptors from 3 up that were open when this process started. Call it before opening anything: it
- * recognizes the descriptors of the runtime, but not later ones.
+ * Returns the descriptors from 3 up that were open when this process started. Call it before opening any file, because
+ * it cannot tell a file that baton opened from an inherited one.
  */
 export function inheritedDescriptors(): number[] {
   const folder = process.platform === "linux" ? "/proc/self/fd" : "/dev/fd";
@@ -22,8 +22,8 @@ export function inheritedDescriptors(): number[] {
 }
 
 /**
- * Closes the inherited descriptors in a helper process, to which Deno passes them all: a pipe that stays open keeps its
- * reader waiting.
+ * Closes the inherited descriptors in a helper process, to which Deno passes all of them. Otherwise the reader of an
+ * inherited pipe would wait for the helper.
  */
 export function closeInheritedDescriptors(libc: Libc, fds: readonly number[] = inheritedDescriptors()): void {
   for (const fd of fds) libc.close(fd);
@@ -32,7 +32,8 @@ export function closeInheritedDescriptors(libc: Libc, fds: readonly number[] = i
 function isInherited(fd: number): boolean {
   if (process.platform !== "linux") return isOpen(fd);
   try {
-    // Bun has opened an epoll and an eventfd, and has marked the inherited descriptors close-on-exec like its own.
+    // Bun marks inherited descriptors close-on-exec like its own, so that only the type tells them apart: Bun itself
+    // has opened an epoll and an eventfd.
     const target = readlinkSync(`/proc/self/fd/${fd}`);
     if ("Bun" in globalThis) return !/^anon_inode:\[?(eventpoll|eventfd|timerfd)/.test(target);
     return !isCloseOnExec(fd);
@@ -42,8 +43,8 @@ function isInherited(fd: number): boolean {
 }
 
 /**
- * Returns whether a descriptor is open and not a kqueue of the runtime, which macOS shows as a pipe with a tiny block
- * size.
+ * Returns whether a descriptor is open and does not belong to the runtime: macOS shows the runtime's kqueue as a pipe
+ * with a tiny block size.
  */
 function isOpen(fd: number): boolean {
   try {
@@ -55,28 +56,28 @@ function isOpen(fd: number): boolean {
 }
 
 /**
- * Returns whether stdin was closed when this process started (`<&-`); it then reads like an empty file. Bun opens
- * /dev/null in place of a closed standard stream, close-on-exec, which no inherited stream is. False if that is not
- * visible: under Deno, which marks none, and outside Linux.
+ * Returns whether stdin was closed when this process started (`<&-`), so that it reads like an empty file. Bun opens
+ * /dev/null in place of a closed standard stream and marks it close-on-exec, which no inherited stream is. False under
+ * Deno and outside Linux, where this is not visible.
  */
 export function wasStdinClosedAtStart(): boolean {
   return wasStreamClosedAtStart(0);
 }
 
 /**
- * Returns whether a standard stream was closed when this process started, like `wasStdinClosedAtStart`. A closed output
- * loses everything (`>&-`).
+ * Returns whether a standard stream was closed when this process started, with the limits of `wasStdinClosedAtStart`. A
+ * closed output (`>&-`) loses everything.
  */
 export function wasStreamClosedAtStart(fd: number): boolean {
   if (!("Bun" in globalThis) || process.platform !== "linux") return false;
   try {
     return isCloseOnExec(fd);
   } catch {
-    return !isOpen(fd); // the file of /proc cannot be read when no further file can be opened
+    return !isOpen(fd); // the limit of open files also prevents reading /proc
   }
 }
 
-/** Linux only. Throws if there is no such descriptor. */
+/** Returns whether a descriptor closes on exec. Linux only. Throws if the descriptor is not open. */
 function isCloseOnExec(fd: number): boolean {
   const flags = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1"))?.[1] ?? "0";
   const closeOnExec = 0o2000000;

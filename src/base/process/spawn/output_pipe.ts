@@ -1,14 +1,13 @@
 /**
- * Makes a pipe for the output of a command. Bun's own is a socket, which a command cannot open as /dev/stdout or
+ * Makes a pipe for the output of a command. Bun itself makes a socket, which a command cannot open as /dev/stdout or
  * /dev/stderr. Bun only.
  */
 import { closeSync } from "node:fs";
 import { loadLibc } from "../libc.ts";
 
 /**
- * Calls `start`, which starts a command with the write end as its output, and returns its result. If the command
- * started, adds the output; read it once, because its reader closes the pipe. `start` gets null if no pipe can be
- * opened.
+ * Calls `start` with the write end of a new pipe, which becomes the output of the command; with null if no pipe can be
+ * opened. If the command started, adds the output to the result. Read it once, because the reader closes the pipe.
  */
 export async function withOutputPipe<T extends { readonly kind: string }>(
   start: (writeEnd: number | null) => Promise<T>,

@@ -1,25 +1,27 @@
 /**
  * Reads arguments and variables as the bytes that the kernel passed to this process. The runtimes decode them as UTF-8
- * and write U+FFFD for invalid bytes: a file name in another encoding would name another file.
+ * and replace invalid bytes by U+FFFD, so that a file name in another encoding would name another file.
  */
 import { readFileSync } from "node:fs";
 
-/** An argument or `NAME=value`, with its bytes if the text does not represent them. */
+/** An argument or `NAME=value`. `bytes` is set if the text does not represent the bytes. */
 export interface RawArgument {
   readonly text: string;
   readonly bytes?: Uint8Array;
 }
 
-/** An argument that the runtime could not decode. `bytes` is null if the original bytes are not available. */
+/** An argument that is not UTF-8. `bytes` is null if the original bytes are not available. */
 export interface UnreadableArgument {
   readonly index: number;
   readonly bytes: Uint8Array | null;
 }
 
-/** The character that the runtimes write for invalid bytes; they differ in how many of them they write. */
+/** The character that the runtimes write for invalid bytes. Runtimes differ in how many of them they write. */
 const replacement = "\u{fffd}";
 
-/** Returns this process's last arguments, with their bytes. `texts` are these arguments as the runtime decoded them. */
+/**
+ * Returns the last arguments of this process with their bytes. `texts` are these arguments as the runtime decoded them.
+ */
 export function rawArguments(texts: readonly string[], file = "/proc/self/cmdline"): RawArgument[] {
   if (!texts.some(hasReplacement)) return texts.map((text) => ({ text }));
   const given = entriesOf(file).slice(-texts.length);
@@ -41,8 +43,8 @@ export function rawVariables(
 }
 
 /**
- * Returns the first of this process's last arguments `texts` that is not UTF-8; null if all are. An argument may
- * contain U+FFFD itself: without /proc it counts as invalid.
+ * Returns the first argument in `texts`, the last arguments of this process, that is not UTF-8; null if all are.
+ * Without /proc, an argument that itself contains U+FFFD counts as invalid.
  */
 export function unreadableArgument(texts: readonly string[], file = "/proc/self/cmdline"): UnreadableArgument | null {
   if (!texts.some(hasReplacement)) return null;
@@ -51,7 +53,10 @@ export function unreadableArgument(texts: readonly string[], file = "/proc/self/
   return index === -1 ? null : { index, bytes: given[index] ?? null };
 }
 
-/** Returns whether the value is not UTF-8, or contains U+FFFD and its bytes are not available. */
+/**
+ * Returns whether the value of a variable is not UTF-8. Also true if it contains U+FFFD and its bytes are not
+ * available.
+ */
 export function isUnreadableVariable(name: string, value: string, file = "/proc/self/environ"): boolean {
   if (!hasReplacement(value)) return false;
   const given = Buffer.from(`${name}=${value}`);

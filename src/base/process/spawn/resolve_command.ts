@@ -1,4 +1,4 @@
-/** Finds a command as execvp(3) does, and reports a failure as env(1) does. */
+/** Finds the file of a command as execvp(3) does, and describes a failure as env(1) does. */
 import { accessSync, constants, statSync } from "node:fs";
 import { join } from "node:path";
 
@@ -9,7 +9,7 @@ export type ResolvedCommand =
 /** The folders that execvp searches when PATH is not set. */
 const defaultPath = "/bin:/usr/bin";
 
-/** The last result. It saves a command that runs often the search in all folders of PATH. */
+/** The last result, so that a command that runs often is not searched in all folders of PATH each time. */
 let lastResult:
   | { readonly name: string; readonly path: string | undefined; readonly found: ResolvedCommand }
   | undefined;
@@ -33,7 +33,7 @@ function searchFolders(name: string, path: string | undefined): ResolvedCommand 
     const file = folder === "" ? `./${name}` : join(folder, name);
     const state = checkExecutable(file);
     if (state === "ok") return { kind: "found", path: file };
-    // execvp continues after a file that it may not execute: a later folder may have another one.
+    // execvp continues after a file that it may not execute, because a later folder may have another file.
     if (state === "directory" || state === "forbidden") refused ??= file;
   }
   if (refused !== null) return resolvedCommandOf(refused, checkExecutable(refused));
@@ -44,8 +44,8 @@ function searchFolders(name: string, path: string | undefined): ResolvedCommand 
 }
 
 /**
- * Returns advice for two common mistakes: a file of the working directory without "./", and a shell command as one
- * word.
+ * Returns advice for two common mistakes: the name of a file in the working directory without "./", and a whole shell
+ * command in one word.
  */
 function adviceFor(name: string): string {
   if (name !== "" && checkExecutable(`./${name}`) === "ok") return `; to run the file of this folder: ./${name}`;

@@ -1,4 +1,4 @@
-/** Changes resource limits of this process, setrlimit(2). Loaded only by calls that change one. */
+/** Changes resource limits of this process (setrlimit(2)). Loaded only when needed. */
 import process from "node:process";
 import { openLibcFunctions } from "../libc.ts";
 
@@ -12,12 +12,15 @@ const coreDump = 4;
 const openFiles = process.platform === "darwin" ? 8 : 7;
 const dumpable = 4;
 
-/** The highest limit of open files that baton sets. A higher one slows programs that close each possible descriptor. */
+/**
+ * The highest limit of open files that baton sets, because a higher one slows programs that close every possible
+ * descriptor.
+ */
 const openFilesMost = 1n << 20n;
 
 /**
- * Raises the soft limit of open files to the hard one, at most a million. Returns the previous one; null if it did not
- * change.
+ * Raises the soft limit of open files to the hard one, at most a million. Returns the previous soft limit; null if
+ * nothing changed.
  */
 export async function raiseOpenFilesLimit(): Promise<number | null> {
   const libc = await openLibcFunctions(signatures);

@@ -1,20 +1,19 @@
 /**
- * A shell that becomes the command, and puts back what the runtime or baton has changed. The kernel passes on all other
- * state that baton was started with: working directory, umask, niceness, limits, signal mask, processors,
- * oom_score_adj.
+ * Starts a shell that restores what the runtime or baton has changed, and then becomes the command. The kernel itself
+ * passes on all other state: working directory, umask, niceness, limits, signal mask, processors, oom_score_adj.
  *
- *   arguments, variables  the runtime passes on UTF-8 only; the shell writes the bytes
- *   open files, soft      the binary leaves the limit alone (scripts/runtime_patch.ts); where baton has raised it, the
- *                         shell lowers it again. From source, and on macOS, the runtime has raised it, and the old one
- *                         is lost
- *   ignored signals       the runtime sets them to the default in the command; the shell ignores them again. Not
- *                         SIGPIPE and SIGXFSZ, which the runtime ignores, so that baton cannot know: they have their
- *                         default in the command
- *   variables             the shell removes those that only it has set
- *   standard streams      the runtime opens /dev/null for a closed one; the shell closes it again
- *   descriptors           the runtime marks them close-on-exec; the start passes them on by number
+ *   arguments, variables  the runtime passes on only UTF-8; the shell writes the original bytes
+ *   open files, soft      if baton has raised the limit, the shell lowers it again; the runtime of the binary does not
+ *                         change it (scripts/runtime_patch.ts). From source, and on macOS, the runtime raises the
+ *                         limit, and the old one is lost
+ *   ignored signals       the runtime restores their default action in the command; the shell ignores them again.
+ *                         SIGPIPE and SIGXFSZ keep their default action: the runtime itself ignores them, so baton
+ *                         cannot know whether its parent did
+ *   variables             the shell removes those that it has set itself
+ *   standard streams      the runtime opens /dev/null for a closed stream; the shell closes the stream again
+ *   descriptors           the runtime marks them close-on-exec; the start passes them on at the same numbers
  *                         (inherited_descriptors.ts)
- *   process group         a session of its own, unless the command is in the foreground
+ *   process group         the command gets a session of its own, unless it is in the foreground
  */
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
@@ -22,17 +21,17 @@ import { wasStreamClosedAtStart } from "./inherited_descriptors.ts";
 import type { RawArgument } from "./raw_arguments.ts";
 
 export interface ShellStart {
-  /** The command's name, by which the shell finds it, and its arguments. */
+  /** The name of the command, by which the shell finds it, and then its arguments. */
   readonly command: readonly RawArgument[];
-  /** Variables to set before, as `NAME=value`. */
+  /** Variables that the shell sets before, as `NAME=value`. */
   readonly variables: readonly RawArgument[];
-  /** Signals, without `SIG`, that the shell and therefore the command ignores. */
+  /** Names, without `SIG`, of the signals that the shell and therefore the command ignores. */
   readonly ignored?: readonly string[];
   /** The soft limit of open files; null to keep the shell's. */
   readonly openFiles?: number | null;
-  /** Standard streams that the command starts without. */
+  /** Standard streams that are closed when the command starts. */
   readonly closed?: readonly number[];
-  /** Variables that a shell sets and the command must not get. */
+  /** Variables that the shell sets itself and the command must not get. */
   readonly unset?: readonly string[];
 }
 
@@ -42,7 +41,8 @@ const ownIgnored: readonly string[] = ["SIGPIPE", "SIGXFSZ"];
 let mask: number | null = null;
 
 /**
- * Returns whether this process was started with the signal ignored. The first call must precede baton's own changes.
+ * Returns whether the signal was ignored when this process started. The first call must come before baton itself
+ * ignores any signal.
  */
 export function isSignalIgnoredAtStart(signal: string): boolean {
   mask ??= readMask();
@@ -55,22 +55,25 @@ function readMask(): number {
     const bits = /^SigIgn:\s*[0-9a-f]*([0-9a-f]{8})$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0";
     return Number.parseInt(bits, 16);
   } catch {
-    return 0; // no /proc: a caught signal is then forwarded, ignored or not
+    return 0; // without /proc, baton forwards a caught signal even if it was ignored
   }
 }
 
-/** The soft limit of open files that the shell gives to commands; null while baton has not raised its own. */
+/** The soft limit of open files that the shell restores for commands; null if baton has not raised its own. */
 let openFiles: number | null = null;
 
 let raising: Promise<number | null> | null = null;
 
 /** Raises the soft limit of open files for a process that opens many. Commands still get the previous one. */
 export async function raiseOwnOpenFilesLimit(): Promise<void> {
-  // Once: another call would find the new limit, and take it for the one from before.
+  // Raise it only once: a second call would take the new limit for the original one.
   openFiles = await (raising ??= import("./resource_limits.ts").then((limits) => limits.raiseOpenFilesLimit()));
 }
 
-/** Raises the limit of open files if a descriptor lies above it: baton could not pass it on otherwise. */
+/**
+ * Raises the limit of open files if a descriptor lies above it, because baton could not pass the descriptor on
+ * otherwise.
+ */
 export async function makeRoomForDescriptors(descriptors: readonly number[]): Promise<void> {
   const limit = descriptors.length === 0 ? null : readOpenFilesLimit();
   if (limit !== null && descriptors.some((fd) => fd >= limit)) await raiseOwnOpenFilesLimit();
@@ -86,8 +89,8 @@ export function readOpenFilesLimit(): number | null {
 }
 
 /**
- * Returns what the shell must restore for a command with this environment; null for nothing. The command never ignores
- * `stopSignal`.
+ * Returns what the shell must restore for a command with the environment `env`; null for nothing. The command never
+ * ignores `stopSignal`.
  */
 export function shellStateToRestore(
   { env, hangUpIgnored, closed, stopSignal }: {
@@ -105,7 +108,7 @@ export function shellStateToRestore(
   return { ignored, openFiles, closed, unset: ["PWD", "OLDPWD", "SHLVL"].filter((name) => !(name in env)) };
 }
 
-/** Returns the arguments for /bin/sh. Pure. */
+/** Returns the arguments of /bin/sh, beginning with its own name. Pure. */
 export function shellStartArguments(
   { command, variables, ignored = [], openFiles = null, closed = [], unset = [] }: ShellStart,
 ): string[] {
@@ -128,14 +131,17 @@ export function shellStartArguments(
 }
 
 /**
- * Prefixes each argument with its kind: t for text, w and v for an argument and a variable that printf %b has to
- * decode.
+ * Prefixes an argument with its kind: `t` for plain text, `w` for an argument and `v` for a variable that printf %b
+ * must decode.
  */
 function encode(kind: "v" | "w", { text, bytes }: RawArgument): string {
   return bytes === undefined ? `t${text}` : `${kind}${escapeBytes(bytes)}`;
 }
 
-/** Moves each argument from the front to the end, decoded. The dot keeps line ends that $( ) would cut off. */
+/**
+ * Shell code that moves each argument from the front to the end, decoded. The dot protects final line ends, which $( )
+ * cuts off.
+ */
 const decode = `_baton_left=$#
 while [ "$_baton_left" -gt 0 ]; do
   _baton_word=$1
@@ -167,8 +173,8 @@ function settable(variables: readonly RawArgument[]): RawArgument[] {
 }
 
 /**
- * Returns the command for a line of shell that baton runs beside the user's command, such as a hook: without stdin, and
- * with stderr as stdout.
+ * Returns the command that runs a line of shell beside the user's command, such as a hook. The line gets no stdin, and
+ * its stdout goes to stderr.
  */
 export function hookShellCommand(line: string): readonly [string, ...string[]] {
   return ["/bin/sh", "-c", `exec </dev/null >${wasStreamClosedAtStart(2) ? "/dev/null" : "&2"}\n${line}`];

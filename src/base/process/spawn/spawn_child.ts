@@ -1,4 +1,4 @@
-/** Starts a command with baton's own standard streams, and the inherited descriptors at their numbers. */
+/** Starts a command with baton's own standard streams, and passes on the inherited descriptors at the same numbers. */
 import type { StdioOptions } from "node:child_process";
 import process from "node:process";
 import { errorMessage } from "../../errors.ts";
@@ -15,30 +15,33 @@ import {
 } from "./shell_start.ts";
 import { onUnnamedSignalEnd } from "./unnamed_signal.ts";
 
-/** Properties of the command that are known before it has to run. */
+/** The properties of a command that are known before it has to run. */
 export interface CommandStartOptions {
   readonly env: Readonly<Record<string, string>>;
-  /** Descriptors from 3 up to pass on at the same numbers: `inheritedDescriptors()` when this process started. */
+  /**
+   * Descriptors from 3 up to pass on at the same numbers: what `inheritedDescriptors()` returned when this process
+   * started.
+   */
   readonly descriptors: readonly number[];
-  /** Start the command with SIGHUP ignored. */
+  /** True to start the command with SIGHUP ignored. */
   readonly hangUpIgnored: boolean;
-  /** The signal that asks the command to stop; it must not ignore it. */
+  /** The signal that asks the command to stop, so that the command must not ignore it. */
   readonly stopSignal?: NodeJS.Signals | undefined;
-  /** Prevents the start once it has aborted. It has no effect on a running command. */
+  /** Prevents the start once it aborts. Has no effect on a running command. */
   readonly signal?: AbortSignal | undefined;
-  /** The command reads /dev/null; by default, baton's own standard input. */
+  /** True if the command reads /dev/null; by default, it reads baton's own standard input. */
   readonly readsNothing?: boolean | undefined;
-  /** The descriptor of a file that becomes the standard input. It may be closed after the start. */
+  /** The descriptor of a file that becomes the standard input. The caller may close it after the start. */
   readonly input?: number | undefined;
   /** The working directory; by default baton's own. */
   readonly cwd?: string | undefined;
-  /** The command writes into a pipe that baton reads; by default, to baton's own standard output. */
+  /** True if the command writes into a pipe that baton reads; by default, it writes to baton's own standard output. */
   readonly isRead?: boolean | undefined;
 }
 
-/** Properties that are known only when the command is to run. */
+/** The properties that are known only when the command is to run. */
 export interface CommandLaunchOptions {
-  /** Start it in a session, and so a process group, of its own. */
+  /** True to start the command in a session, and therefore a process group, of its own. */
   readonly ownGroup: boolean;
   /** Called in the same turn of the event loop as the start. */
   readonly onStarted?: ((pid: number) => void) | undefined;
@@ -55,7 +58,7 @@ export type CommandSpawnResult =
 export interface ResolvedCommandStart extends CommandStartOptions {
   readonly path: string;
   readonly argv: readonly string[];
-  /** The write end of the pipe, for `isRead`. */
+  /** With `isRead`, the write end of the pipe. */
   readonly pipe?: number | null;
 }
 
@@ -63,25 +66,25 @@ export interface StartedProcess {
   readonly pid: number;
   /** Never rejects. */
   readonly ended: Promise<ChildEnd>;
-  /** The standard output, with `isRead`; a reader that stops early closes it. */
+  /** With `isRead`, the standard output. A reader that stops early closes it. */
   readonly output: AsyncIterable<Uint8Array> | null;
 }
 
-/** A command whose file was found, ready to start; or why it was not found. */
+/** A command that is ready to start, or the reason why its file was not found. */
 export type ReadyCommand =
   | { readonly kind: "ready"; readonly start: ResolvedCommandStart }
   | Exclude<ResolvedCommand, { kind: "found" }>;
 
-/** Starts a process. Throws, or rejects with, errors of the system. */
+/** Starts a process. Throws or rejects with system errors. */
 export type SpawnFunction = (
   start: ResolvedCommandStart,
   terms: CommandLaunchOptions,
 ) => StartedProcess | Promise<StartedProcess>;
 
-/** The functions that start the processes of a simulation. */
+/** The functions that start processes in a simulation. */
 const spawners = new WeakMap<ProcessSystem, SpawnFunction>();
 
-/** Lets `spawn` start the commands of a process of a simulation. */
+/** Makes `spawn` start the commands of a simulated process. */
 export function provideSimulatedSpawn(of: ProcessSystem, spawn: SpawnFunction): void {
   spawners.set(of, spawn);
 }
@@ -110,7 +113,7 @@ export async function spawnReadyCommand(ready: ReadyCommand, terms: CommandLaunc
   }
   const spawn = spawners.get(processSystem) ?? ("Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode());
   const attempt = async (start: ResolvedCommandStart): Promise<CommandSpawnResult> => {
-    if (start.signal?.aborted) return { kind: "cancelled" }; // no await may be between this and the start
+    if (start.signal?.aborted) return { kind: "cancelled" }; // no await may come between this check and the start
     return { kind: "started", ...await spawn(start, terms) };
   };
   try {
@@ -127,7 +130,9 @@ export async function spawnReadyCommand(ready: ReadyCommand, terms: CommandLaunc
   }
 }
 
-/** Prepares the start of the program, directly or through a shell that restores what the runtime cannot pass on. */
+/**
+ * Prepares the start of a program. A shell starts it if there is something to restore that the runtime cannot pass on.
+ */
 function startOf(command: readonly string[], path: string, options: CommandStartOptions): ResolvedCommandStart {
   const [name = "", ...args] = command;
   const passed = rawArguments(args);
@@ -175,8 +180,8 @@ async function spawnWithNode(
   { ownGroup, onStarted }: CommandLaunchOptions,
   spawn: typeof import("node:child_process").spawn,
 ): Promise<StartedProcess> {
-  // Deno closes only its own descriptors, and those left out of a list here: without a list the inherited ones are
-  // passed on.
+  // Deno passes on the inherited descriptors only without a list: it closes its own ones, and those that a list leaves
+  // out.
   const descriptors = "Deno" in globalThis ? [] : stdioEntries<"ignore">(start.descriptors, "ignore");
   const stdio: StdioOptions = [inputOf(start), start.isRead ? "pipe" : "inherit", "inherit", ...descriptors];
   const child = spawn(start.path, start.argv.slice(1), { ...startSettings(start, ownGroup), stdio });
@@ -222,7 +227,7 @@ function stdioEntries<Nothing>(descriptors: readonly number[], nothing: Nothing)
   return entries;
 }
 
-/** Returns the environment of this process with `additions`; undefined unsets a variable. */
+/** Returns the environment of this process with `additions`. An undefined value unsets the variable. */
 export function childEnvironment(additions: Readonly<Record<string, string | undefined>>): Record<string, string> {
   const all: Record<string, string | undefined> = { ...process.env, ...additions };
   for (const name of Object.keys(additions)) if (all[name] === undefined) delete all[name];

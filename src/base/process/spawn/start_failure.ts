@@ -1,4 +1,4 @@
-/** Explains why a program could not be started. Loaded when that happens. */
+/** Explains why a program could not be started. Loaded only after such a failure. */
 import { errorMessage } from "../../errors.ts";
 import { readOpenFilesLimit } from "./shell_start.ts";
 
@@ -8,8 +8,8 @@ export interface StartFailure {
 }
 
 /**
- * Classifies an error of exec like env(1): not_found (127) for a missing file or "#!" interpreter, not_executable (126)
- * for others.
+ * Classifies an error of exec like env(1): a missing file or "#!" interpreter is not_found (127), other errors are
+ * not_executable (126).
  */
 export function describeStartFailure(path: string, error: unknown): StartFailure {
   const code = (error as NodeJS.ErrnoException).code ?? "";
@@ -21,7 +21,8 @@ export function describeStartFailure(path: string, error: unknown): StartFailure
       "use fewer, or pass them in a file";
     return { kind: "start_failed", message };
   }
-  // fcntl(2) fails with EINVAL for a descriptor above the limit, which was open before the limit was set.
+  // For a descriptor above the limit of open files, fcntl(2) fails with EINVAL. Such a descriptor was open before the
+  // limit was lowered.
   const isOutOfFiles = code === "EMFILE" || (code === "EINVAL" && (error as NodeJS.ErrnoException).syscall === "fcntl");
   if (isOutOfFiles) {
     const limit = readOpenFilesLimit() ?? "unknown";

@@ -1,6 +1,6 @@
 /**
- * Makes files without a name, in memory if possible: they end with the last process that has them open. Other processes
- * reach them through /proc. Linux only, except for the standard input of a command.
+ * Makes files without a name, in memory if possible. Such a file vanishes when no process has it open. Other processes
+ * reach it through /proc. Linux only, except for the standard input of a command.
  */
 import { closeSync, constants, fstatSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,14 +9,15 @@ import { BatonError, errorMessage } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
 import { probeProcess } from "../proc/process_table.ts";
 
-/** A folder whose files are in memory, and one that exists everywhere. */
+/** The first folder keeps its files in memory; the second exists everywhere. */
 const folders = ["/dev/shm", "/tmp"];
-/** O_TMPFILE of open(2), without O_DIRECTORY: makes a file without a name. The same for x64 and arm64. */
+/** O_TMPFILE of open(2) without O_DIRECTORY, which makes a file without a name. x64 and arm64 have the same value. */
 const unnamed = 0o20000000;
 
 /**
- * Makes a file with `content` and returns its descriptor, for reading and writing, positioned at the beginning; the
- * caller closes it. Space is allocated immediately: a full folder is skipped. Returns null if no such file can be made.
+ * Makes a file with `content`. Returns its descriptor for reading and writing, positioned at the beginning, which the
+ * caller closes. Space is allocated immediately, so that a full folder is skipped. Returns null if no such file can be
+ * made.
  */
 export function openUnnamedFile(content: Uint8Array): number | null {
   for (const folder of folders) {
@@ -32,7 +33,7 @@ export function openUnnamedFile(content: Uint8Array): number | null {
   return null;
 }
 
-/** Writes at explicit offsets, so that the descriptor's own position stays at the beginning. */
+/** Writes at explicit offsets, so that the position of the descriptor stays at the beginning. */
 function writeContent(fd: number, content: Uint8Array): void {
   for (let at = 0; at < content.byteLength;) at += writeSync(fd, content, at, content.byteLength - at, at);
 }
@@ -46,9 +47,9 @@ function openIn(folder: string): number | null {
 }
 
 /**
- * Opens a file of another process for reading, by its path /proc/PID/fd/N. Returns the descriptor, which the caller
- * closes. Returns null if that process has ended or closed the file, or if the number now belongs to a pipe, socket,
- * device or folder. The caller must recognize another file. Throws other system errors, such as EACCES.
+ * Opens a file of another process for reading, by its path /proc/PID/fd/N. Returns a descriptor, which the caller
+ * closes. Returns null if that process has ended or closed the file, or if N now belongs to a pipe, socket, device or
+ * folder. N may also belong to another file, which the caller must detect. Throws other system errors, such as EACCES.
  */
 export function openThroughProc(path: string): number | null {
   let fd: number;
@@ -57,7 +58,7 @@ export function openThroughProc(path: string): number | null {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENXIO" || code === "EISDIR") return null; // ENXIO: a socket
-    if (hasEnded(Number(path.split("/")[2]))) return null; // its files are root's from then on
+    if (hasEnded(Number(path.split("/")[2]))) return null; // from then on its files belong to root
     throw error;
   }
   if (fstatSync(fd).isFile()) return fd;
@@ -71,8 +72,8 @@ function hasEnded(pid: number): boolean {
 }
 
 /**
- * Makes a file with a message's body for the standard input of a command, and returns its descriptor, positioned at the
- * beginning; the caller closes it. Throws IO.
+ * Makes a file with the body of a message, for the standard input of a command. Returns its descriptor, positioned at
+ * the beginning, which the caller closes. Throws IO.
  */
 export function openMessageBodyFile(body: Uint8Array): number {
   try {

@@ -1,13 +1,13 @@
 /**
- * Detects that a real-time signal ended a child under Deno 2.9. Deno has no name for such a signal: it does not report
- * the end, but rejects an internal promise with "Invalid signal: 40", which would end baton.
+ * Detects under Deno 2.9 that a real-time signal ended a child. Deno has no name for such a signal. Instead of
+ * reporting the end, it rejects an internal promise with "Invalid signal: 40", which would end baton.
  */
 import process from "node:process";
 import { errorMessage } from "../../errors.ts";
 import { readProcess } from "../proc/process_table.ts";
 
 /**
- * Calls `listener` when a signal without a name ended the child `pid`. Returns the function that stops listening. Does
+ * Calls `listener` when a signal without a name ended the child `pid`. Returns the function that stops this. Does
  * nothing under Bun.
  */
 export function onUnnamedSignalEnd(pid: number, listener: (signalNumber: number) => void): () => void {

@@ -1,24 +1,24 @@
 /**
- * Decides what to do with a command, and when, from the clock, the lease and the actions so far. Pure. Its timing
+ * Decides what baton does with a command, and when, from the clock, the lease and its actions so far. Pure. The timing
  * ensures that all processes are dead before the server can grant the lock to another holder.
  */
 
-/** Why baton stops a command. `leftovers`: the command has ended, but processes that it started have not. */
+/** Why baton stops a command. `leftovers` means that the command has ended, but processes that it started have not. */
 export type StopReason = "lost" | "revoked" | "time_limit" | "leftovers";
 
 export interface ChildSituation {
   readonly nowMs: number;
   readonly leaseEndMs: number;
   readonly sessionTimeoutMs: number;
-  /** No other process can wait for the lock, so baton gives up on processes that SIGKILL does not end. */
+  /** True if no other process can wait for the lock. baton then gives up on processes that SIGKILL does not end. */
   readonly isLocal: boolean;
-  /** Time from the stop signal to SIGKILL. */
+  /** The time from the stop signal to SIGKILL. */
   readonly killAfterMs: number;
   readonly grantedAtMs: number;
   readonly maxHoldMs: number | null;
   readonly freezeOnDoubt: boolean;
   readonly inDoubt: boolean;
-  /** When baton learned that the lock was lost, or that the guard killed. */
+  /** The time at which baton learned that the lock was lost, or that the guard kills the command. */
   readonly goneAtMs: number | null;
   readonly revokedAtMs: number | null;
   readonly stop: { readonly reason: StopReason; readonly atMs: number } | null;
@@ -26,11 +26,11 @@ export interface ChildSituation {
 }
 
 export type ChildPlan =
-  /** `nextMs` is when to decide again if no event comes earlier. */
+  /** `nextMs` is the time to decide again if no event comes before. */
   | { readonly action: "run" | "freeze"; readonly nextMs: number }
   | { readonly action: "stop" | "kill" | "give_up"; readonly reason: StopReason };
 
-/** The time that processes have to die after SIGKILL if the deadline passed while baton was suspended. */
+/** If the deadline passed while baton was suspended, the processes have this long to die after SIGKILL. */
 const killGraceMs = 1000;
 
 export function planChild(situation: ChildSituation): ChildPlan {
@@ -48,14 +48,14 @@ export function planChild(situation: ChildSituation): ChildPlan {
   return { action: actionWhileHeld(situation), nextMs: Math.min(lossMs, ...stops.map(([, atMs]) => atMs)) };
 }
 
-/** Returns the time from which the server may grant the lock to another holder, as far as this process knows. */
+/** Returns the time from which the server may have granted the lock to another holder, as far as this process knows. */
 export function lockLossAtMs(situation: Pick<ChildSituation, "leaseEndMs" | "goneAtMs">): number {
   return Math.min(situation.leaseEndMs, situation.goneAtMs ?? Infinity);
 }
 
 /**
- * Returns the time after the end of the lease within which all processes must be dead. The lease ends this long before
- * the session timeout, and the server grants the lock to no other holder earlier.
+ * Returns how long processes may still live after the end of the lease, in milliseconds. The lease ends this long
+ * before the session timeout, so that the server grants the lock to no other holder earlier.
  */
 export function lockLossMarginMs(sessionTimeoutMs: number): number {
   return Math.max(500, sessionTimeoutMs / 20);
@@ -67,7 +67,7 @@ function stopTimes(situation: ChildSituation): [StopReason, number][] {
   return [
     ["revoked", situation.revokedAtMs ?? Infinity],
     ["time_limit", maxHoldMs === null ? Infinity : grantedAtMs + maxHoldMs],
-    // A frozen command cannot react to the signal before it is resumed, and must not be resumed while in doubt.
+    // A frozen command cannot react to the signal, and must not be resumed while the lock is in doubt.
     ["lost", actionWhileHeld(situation) === "freeze" ? Infinity : situation.leaseEndMs - warningMs],
   ];
 }
@@ -77,8 +77,8 @@ function actionWhileHeld(situation: ChildSituation): "run" | "freeze" {
 }
 
 /**
- * Returns when baton gives up on processes that it cannot stop. Never while another process could then get the lock:
- * baton stays as long as it holds the lease.
+ * Returns the time at which baton gives up on processes that it cannot stop. While baton holds the lease it never gives
+ * up, because another process could then get the lock.
  */
 function giveUpAtMs(situation: ChildSituation, killedAtMs: number): number {
   const { nowMs, isLocal, sessionTimeoutMs } = situation;
@@ -88,16 +88,18 @@ function giveUpAtMs(situation: ChildSituation, killedAtMs: number): number {
   return Math.max(limitMs, killedAtMs + killGraceMs);
 }
 
-/** How long a process may live after SIGKILL before it counts as one that cannot be stopped, in milliseconds. */
+/** After this many milliseconds of life after SIGKILL, a process counts as one that cannot be stopped. */
 const unstoppableMs = 1000;
 
-/** Returns whether living processes now count as ones that cannot be stopped, while the lease is held. */
+/**
+ * Returns whether processes that still live count as ones that cannot be stopped. False after the loss of the lease.
+ */
 export function isChildUnstoppable(situation: ChildSituation): boolean {
   const { nowMs, killedAtMs, isLocal } = situation;
   return !isLocal && killedAtMs !== null && nowMs >= killedAtMs + unstoppableMs && nowMs < lockLossAtMs(situation);
 }
 
-/** Returns the milliseconds until killed processes are checked again; the pause grows while the lease is held. */
+/** Returns the milliseconds until baton checks killed processes again. While the lease is held, the pause grows. */
 export function nextChildKillMs(
   situation: ChildSituation,
   { firstMs, maxMs }: { firstMs: number; maxMs: number },

@@ -1,6 +1,6 @@
 /**
- * Supervises a running command: applies the plan (child_plan.ts) to the lease, the clock, the processes, the guard and
- * the signals. Every event reads the clock first, then executes the plan for that time.
+ * Supervises a running command. At each event of the lease, the clock, the processes, the guard or a signal, it asks
+ * child_plan.ts for a plan and executes that.
  */
 import { isLeaseRevoked, type Lease } from "../lease.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
@@ -20,26 +20,26 @@ import { type SignalSource, signalsWhileCommandRuns } from "./signal_source.ts";
 import type { CommandProcesses } from "../proc/job_processes.ts";
 import { processName } from "../proc/process_table.ts";
 
-/** An event for a log: what baton did to the command, and why. */
+/** An event for a log: what baton did to the command. */
 export type ChildEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
   /**
-   * The command has ended by itself, but these processes had not: baton stopped them, or they continue
+   * The command has ended by itself and has left these processes. baton stopped them, or let them continue
    * (`leavesRunning`).
    */
   | { readonly kind: "leftovers_stopped" | "leftovers_left"; readonly processes: readonly NamedProcess[] }
   /**
-   * The command's processes are alive after SIGKILL, for example another user's; the lease is kept until they have
+   * Processes of the command live on after SIGKILL, such as another user's. baton keeps the lease until they have
    * ended.
    */
   | { readonly kind: "unstoppable"; readonly what: string }
-  /** No guard watches the command: nothing stops it when baton is killed. */
+  /** No guard watches the command, so that nothing stops the command if baton is killed. */
   | { readonly kind: "guard_missing"; readonly why: string }
   | { readonly kind: "frozen" | "resumed" | "guard_kills" | "guard_replaced" };
 
 export interface NamedProcess {
   readonly pid: number;
-  /** The kernel's name for it; empty if it is not known. */
+  /** The kernel's name for the process; empty if it is not known. */
   readonly name: string;
 }
 
@@ -49,7 +49,7 @@ export interface ChildRunOptions {
   readonly lease: Lease;
   /** The clock of the lease's `endMs()`. */
   readonly clock: Clock;
-  /** The guard, for this command. */
+  /** The part of the guard's interface that concerns this command. */
   readonly guard: {
     clearedAfterMs(signal: AbortSignal): ReturnType<CommandGuard["clearedAfterMs"]>;
     reportKnown?(pids: readonly number[]): void;
@@ -58,43 +58,44 @@ export interface ChildRunOptions {
   readonly processes: SupervisedProcesses;
   readonly ended: Promise<ChildEnd>;
   readonly ownGroup: boolean;
-  /** Aborts when the guard kills. */
+  /** Aborts when the guard kills the command. */
   readonly guardKills: AbortSignal;
   readonly grantedAtMs: number;
-  /** Time from the stop signal to SIGKILL. */
+  /** The time from the stop signal to SIGKILL. */
   readonly killAfterMs: number;
   readonly stopSignal: NodeJS.Signals;
   readonly onDoubt: "ignore" | "freeze";
-  /** baton stops the command this long after the grant. */
+  /** The time after the grant at which baton stops the command; null for none. */
   readonly maxHoldMs?: number | null;
-  /** If the command ends by itself, processes that it leaves continue, without the protection of the lease. */
+  /** True if processes that the command leaves continue after its end, without the protection of the lease. */
   readonly leavesRunning?: boolean;
   readonly onEvent?: (event: ChildEvent) => void;
 }
 
-/** Milliseconds between checks of processes that must die: the system does not report the death of an orphan. */
+/** The pause between checks of processes that must die. The system does not report the death of an orphan. */
 const checkIntervalMs = 5;
 
-/** The longest pause between checks of processes that live on after SIGKILL, in milliseconds. */
+/** The longest pause between checks of processes that live on after SIGKILL. */
 const checkIntervalMsMax = 500;
 
-/** Milliseconds between searches for orphans, which no signal reports. */
+/** The pause between searches for orphans. No signal reports a new orphan. */
 const orphansEveryMs = 1000;
 
 /**
- * How long processes of a command may outlive it, in milliseconds: the other end of a pipe ends at about the same time.
+ * How long processes of a command may outlive it without being stopped. The other end of a pipe, for example, ends at
+ * about the same time.
  */
 const leftoverGraceMs = 10;
 
-/** Milliseconds between checks of processes that another command may own; baton also checks when that one ends. */
+/** The pause between checks of processes that another command may own. baton also checks when another command ends. */
 const undecidedCheckIntervalMs = 250;
 
-/** How long to wait for the report of a guard that killed before this process did, in milliseconds. */
+/** How long baton waits for the report of a guard that killed the processes before baton did. */
 const guardReportMs = 2000;
 
 export class ChildRun {
   readonly #finished = Promise.withResolvers<ChildEnding>();
-  /** Resolves when no process of the command is alive, or baton gives up waiting for that. */
+  /** Resolves when no process of the command is alive, or when baton gives up waiting for that. */
   readonly finished = this.#finished.promise;
 
   readonly #options: ChildRunOptions;
@@ -110,10 +111,10 @@ export class ChildRun {
   /** The command ended in time, before it was stopped or killed. */
   #endedByItself = false;
   #endedAtMs = Infinity;
-  /** When the processes last got a signal to end, or one that was passed on. */
+  /** The time at which the processes last got a stop signal, or a signal that baton forwarded. */
   #askedAtMs = -Infinity;
   #leftovers: readonly NamedProcess[] = [];
-  /** The orphans that the guard knows, and when baton last searched for orphans. */
+  /** The orphans that the guard knows, and the time at which baton last searched for orphans. */
   #orphans = "";
   #orphansAtMs = -Infinity;
   /** The processes that cannot be stopped, as last shown; empty for none. */
@@ -176,8 +177,8 @@ export class ChildRun {
     if (this.#over) return;
     const lossMs = lockLossAtMs(this.#situation(nowMs));
     this.#endedByItself = this.#stop === null && this.#killedAtMs === null && nowMs < lossMs;
-    // A command that was told to stop may have started further processes, which get the signal now. Otherwise the plan
-    // decides.
+    // After a stop signal, the command may have started further processes, which get the signal now. In other cases the
+    // plan decides.
     if (this.#stop !== null && nowMs < lossMs && processes.alive().length > 0) this.#sendStop(this.#stop.reason, nowMs);
     this.#act();
   }
@@ -239,8 +240,8 @@ export class ChildRun {
   }
 
   /**
-   * Reports orphans to the guard: after the death of this process it could not find those without a mark, such as a
-   * sudo.
+   * Reports orphans to the guard. If this process dies, the guard cannot find those without a mark, such as a sudo, by
+   * itself.
    */
   #reportOrphans(): void {
     const orphans = this.#options.processes.reapOrphans();
@@ -279,12 +280,11 @@ export class ChildRun {
     if (reason !== "leftovers") this.#options.processes.claimUndecided();
     this.#options.onEvent?.({ kind: "stopping", reason });
     this.#stop ??= { reason, atMs: nowMs };
-    // The shell of a line dies of a signal immediately, and its program, which has got the signal too, may need time to
-    // end.
+    // The signal ends the shell of a line immediately, but the program in the line got it too and may need time to end.
     const isRepeated = this.#end !== null && nowMs < this.#askedAtMs + this.#options.killAfterMs;
     this.#askedAtMs = nowMs;
     this.#options.processes.signalAll(this.#options.stopSignal, { isRepeated });
-    // A stopped process reacts to no other signal; a process that was frozen because of doubt stays frozen.
+    // A stopped process reacts to no other signal, so it is resumed. A process frozen because of doubt stays frozen.
     if (!this.#frozen) this.#options.processes.signalAll("SIGCONT");
   }
 
@@ -315,7 +315,7 @@ export class ChildRun {
   }
 
   /**
-   * Ends the supervision when no process is alive. If baton itself was suspended, only the guard knows whether they
+   * Ends the supervision when no process is alive. If baton was suspended, only the guard knows whether the processes
    * died in time.
    */
   #conclude(inTime: boolean): void {

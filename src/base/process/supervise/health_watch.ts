@@ -1,6 +1,6 @@
 /**
  * Runs a line of shell at intervals to check whether a command is healthy. Each check has a time limit, and all its
- * processes are dead before the next one. Counts failures in a row: a success resets the count.
+ * processes are dead before the next check. Only failures in a row count.
  */
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -14,19 +14,20 @@ import { hookShellCommand } from "../spawn/shell_start.ts";
 import { childEnvironment, spawnChild } from "../spawn/spawn_child.ts";
 
 /**
- * Checks once; ends soon after the signal aborts. Resolves with null for a success, else with the end of a sentence.
+ * Checks once. Resolves with null for a success, otherwise with the failure as the end of a sentence. Ends soon after
+ * `signal` aborts.
  */
 export type HealthCheck = (signal: AbortSignal) => Promise<string | null>;
 
 export interface HealthWatchOptions {
   readonly intervalMs: number;
   readonly timeoutMs: number;
-  /** Failures in a row that end the watch. */
+  /** The number of failures in a row after which the watch ends. */
   readonly failuresMax: number;
   readonly clock: Clock;
-  /** Ends the watch, and the check that runs. */
+  /** Ends the watch and a running check. */
   readonly signal: AbortSignal;
-  /** Returns whether the command is frozen: it cannot respond, so checks do not count. */
+  /** Returns whether the command is frozen. A frozen command cannot respond, so checks do not count. */
   readonly isFrozen: () => boolean;
   readonly check: HealthCheck;
   readonly onFailure: (failure: string, inARow: number) => void;
@@ -56,18 +57,19 @@ async function checkOnce({ clock, signal, timeoutMs, check }: HealthWatchOptions
 
 export interface ShellCheckOptions {
   readonly line: string;
-  /** The command's environment with its mark, so that baton ends a check's processes together with the command's. */
+  /** The command's environment with its mark, so that baton ends the check's processes together with the command's. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
 }
 
-/** Milliseconds between two looks at killed processes. */
+/** The pause between two checks of killed processes. */
 const checkIntervalMs = 5;
-/** How long to wait for killed processes, in milliseconds. The end of the command waits for those that live longer. */
+/** How long a check waits for its killed processes. The end of the command waits for those that live longer. */
 const killMsMax = 1000;
 
 /**
- * Returns a health check that runs a line of shell in a separate process group, and ends with all its processes dead.
+ * Returns a health check that runs a line of shell in a process group of its own. All processes of the check are dead
+ * when it ends.
  */
 export function shellHealthCheck({ line, env, clock }: ShellCheckOptions): HealthCheck {
   return async (signal) => {

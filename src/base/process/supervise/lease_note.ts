@@ -1,6 +1,6 @@
 /**
- * The lease note: a file without a name, in memory, that tells the command's processes how long the lock is held. It
- * belongs to baton's process and ends with it. `baton check` reads it through /proc. Linux only.
+ * The lease note is a file without a name, in memory, that tells the command's processes how long the lock is held. It
+ * belongs to baton's process and vanishes with it. `baton check` reads the note through /proc. Linux only.
  */
 import { closeSync, readSync, writeSync } from "node:fs";
 import process from "node:process";
@@ -12,7 +12,7 @@ import { openThroughProc, openUnnamedFile } from "../spawn/unnamed_file.ts";
 export class LeaseNote implements Disposable {
   readonly #fd: number;
   readonly #unsubscribe: () => void;
-  /** Valid while this process lives. */
+  /** The path under which other processes find the note while this process lives. */
   readonly path: string;
 
   private constructor(fd: number, { lease, clock, libc }: { lease: Lease; clock: Clock; libc: Libc }) {
@@ -21,7 +21,9 @@ export class LeaseNote implements Disposable {
     this.#unsubscribe = lease.subscribe(() => this.#renew(noteOf(lease, clock, libc)));
   }
 
-  /** Returns null if no such file or no shared clock is available: the command must then ask the server. */
+  /**
+   * Opens a note. Returns null if no such file or no shared clock is available; the command must then ask the server.
+   */
   static open(lease: Lease, { clock, libc }: { readonly clock: Clock; readonly libc: Libc | null }): LeaseNote | null {
     if (libc === null || process.platform !== "linux") return null;
     const fd = openUnnamedFile(noteOf(lease, clock, libc));
@@ -33,12 +35,15 @@ export class LeaseNote implements Disposable {
     closeSync(this.#fd);
   }
 
-  /** Writes the new end of the lease. If that fails, the previous end is safe, because it is earlier. */
+  /**
+   * Writes the new end of the lease. If that fails, the note keeps the previous end, which is earlier and therefore
+   * safe.
+   */
   #renew(bytes: Uint8Array): void {
     try {
       writeSync(this.#fd, bytes, 0, bytes.length, 0);
     } catch {
-      // its space is allocated; no other error is a reason to stop a command
+      // the space is allocated already, and no other error is a reason to stop a command
     }
   }
 }
@@ -46,22 +51,22 @@ export class LeaseNote implements Disposable {
 /** Returns the note as bytes: Deno would write a string at the file's current position. */
 function noteOf(lease: Lease, clock: Clock, libc: Libc): Uint8Array {
   clock.noticeSuspend();
-  // Reads the boot clock first: a pause between the two reads makes the end earlier.
+  // The boot clock is read first: a pause before the other reading makes the end earlier, which is safe.
   const endMs = libc.bootTimeMs() + lease.endMs() - clock.now();
   return new TextEncoder().encode(formatNote(lease.holderId, endMs));
 }
 
-/** Returns a note. All notes have the same length, so that each replaces the previous one in one write. */
+/** Returns the text of a note. All notes have the same length, so that one write replaces the previous note. */
 function formatNote(holderId: string, endMs: number): string {
   return `baton-lease ${holderId} ${String(Math.floor(endMs)).padStart(20)}\n`;
 }
 
-/** More than the length of a note; another process's file may have any length. */
+/** More than the length of a note, in bytes. Another process's file may have any length. */
 const noteBytesMax = 256;
 
 /**
  * Returns the end of the lease of `holderId`, in milliseconds on the boot clock. Returns null if the file no longer
- * exists or is another process's: the lock is then lost. Throws other system errors, such as EACCES.
+ * exists or belongs to another process, which means that the lock is lost. Throws other system errors, such as EACCES.
  */
 export function readLeaseNote(path: string, holderId: string): number | null {
   const fd = openThroughProc(path);

@@ -1,4 +1,4 @@
-/** Writes the messages about processes of a command that did not end with it. Pure. */
+/** Writes the messages about processes that outlive a command. Pure. */
 import type { ChildEvent } from "./child_run.ts";
 import { countWithNoun, printable } from "../../support/text.ts";
 
@@ -6,8 +6,8 @@ import { countWithNoun, printable } from "../../support/text.ts";
 const listedProcessesMax = 5;
 
 /**
- * Returns the message about processes that outlived a command; null for other events. `noun` names what left them:
- * `command`.
+ * Returns the message about processes that outlived a command; null for other events. `noun` names what left them, such
+ * as `command`.
  */
 export function leftoversMessage(event: ChildEvent, noun: string): string | null {
   if (event.kind !== "leftovers_stopped" && event.kind !== "leftovers_left") return null;
@@ -23,7 +23,7 @@ export function leftoversMessage(event: ChildEvent, noun: string): string | null
   return `the lock ends with the ${noun}; ${count} that it left running ${verb} without the lock ${list}`;
 }
 
-/** Returns the message about processes that SIGKILL does not end; `what` says which. */
+/** Returns the message about processes that SIGKILL does not end. `what` describes them. */
 export function unstoppableMessage(what: string, noun: string): string {
   return `the ${noun} ${printable(what)}; the lock is kept until that has ended; baton break --force gives it away`;
 }

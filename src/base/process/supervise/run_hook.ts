@@ -1,6 +1,6 @@
 /**
- * Runs a line of shell at the beginning or the end of a leadership, with a time limit. All its processes are dead when
- * it is over. The guard of the leadership watches it, and continues after it.
+ * Runs a hook: a line of shell at the beginning or the end of a leadership, with a time limit. When the hook is over,
+ * all its processes are dead. The guard of the leadership watches the hook, and continues after it.
  */
 import { formatDuration } from "../../support/duration.ts";
 import { type ChildOutcome, describeChildFailure } from "../spawn/child_outcome.ts";
@@ -12,11 +12,11 @@ export interface LeadershipHookOptions
   extends Pick<SuperviseOptions, "env" | "clock" | "signals" | "guard" | "killAfterMs" | "stopSignal" | "signal"> {
   readonly line: string;
   readonly timeoutMs: number;
-  /** The hook ends before this lease does; without it, only the timeout applies. */
+  /** The hook ends before this lease ends. Without a lease, only the timeout limits the hook. */
   readonly lease?: SuperviseOptions["lease"];
 }
 
-/** Milliseconds from the stop signal to SIGKILL for a hook, or --kill-after if that is shorter. */
+/** The longest time from the stop signal to SIGKILL for a hook; a shorter --kill-after applies. */
 const killAfterMsMax = 1000;
 
 export async function runLeadershipHook(options: LeadershipHookOptions): Promise<ChildOutcome> {
@@ -39,7 +39,7 @@ export async function runLeadershipHook(options: LeadershipHookOptions): Promise
   return outcome;
 }
 
-/** Returns the failure as the end of a sentence; null for a success. */
+/** Returns a failure as the end of a sentence, such as `exited with 3`; null for a success. */
 export function describeHookFailure(outcome: ChildOutcome, timeoutMs: number): string | null {
   switch (outcome.kind) {
     case "time_limit":

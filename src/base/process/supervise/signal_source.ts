@@ -1,21 +1,22 @@
 /**
- * Handles the signals that baton receives: it forwards some to the command, and others ask it to stop. A signal without
- * a listener keeps its default action.
+ * Handles the signals that baton receives. Some are forwarded to the command, others ask baton to stop. A signal
+ * without a listener keeps its default action.
  */
 import { constants } from "node:os";
 import process from "node:process";
 import { isSignalIgnoredAtStart } from "../spawn/shell_start.ts";
 
 export interface SignalSource {
-  /** SIGHUP was ignored when baton started, as nohup does. */
+  /** True if SIGHUP was ignored when baton started, as under nohup. */
   readonly hangUpIgnored: boolean;
   /**
-   * Calls `listener` for each of these signals, which lose their default action. Returns the function that undoes it.
+   * Calls `listener` when one of the signals arrives, instead of the default action. Returns the function that restores
+   * the default action.
    */
   listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void;
 }
 
-/** Returns the signals of this process, except those that its parent lets it ignore, like `nohup baton …`. */
+/** Returns the signals of this process, except those that were ignored when it started, as under nohup. */
 export function processSignals(): SignalSource {
   return {
     hangUpIgnored: isSignalIgnoredAtStart("SIGHUP"),
@@ -37,13 +38,13 @@ interface CommandSignal {
 
 const sentOn: readonly NodeJS.Signals[] = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCONT"];
 
-/** The terminal sends these to every process of the foreground group, the command included. */
+/** The terminal sends these to every process of the foreground group, including the command. */
 const fromTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT", "SIGWINCH"];
 
 /**
- * Returns the signals that baton catches while a command runs, and whether it forwards them. SIGTSTP keeps its default
- * action in the foreground, where the shell waits for baton itself to stop. A command in a group of its own receives it
- * unchanged; Linux stops nothing in such an orphaned process group, unless the command catches the signal.
+ * Returns the signals that baton catches while a command runs, and whether it forwards each. SIGTSTP keeps its default
+ * action in the foreground, where the shell waits for baton itself to stop. A command in a group of its own gets
+ * SIGTSTP forwarded. Linux does not stop such an orphaned process group, unless the command catches the signal.
  */
 export function signalsWhileCommandRuns(ownGroup: boolean): CommandSignal[] {
   const terminal: readonly NodeJS.Signals[] = ownGroup ? [...fromTerminal, "SIGTSTP"] : fromTerminal;
@@ -57,14 +58,14 @@ export function signalsWhileCommandRuns(ownGroup: boolean): CommandSignal[] {
 export const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 
 /**
- * Ends a call by a signal: thrown through all code that has something to close. The main program then calls
+ * Thrown when a signal ends a call, so that all code closes what it has open. The main program then calls
  * `endProcessBySignal`, so that the parent process sees the signal.
  */
 export class StoppedBySignal extends Error {
   readonly signal: NodeJS.Signals;
   /**
-   * The user typed it on a terminal in raw mode, where keys make no signals. The shell around baton must receive it
-   * too.
+   * True if the user typed the signal on a terminal in raw mode, where keys make no signals. The shell around baton
+   * must then receive the signal too.
    */
   readonly isTyped: boolean;
 
@@ -76,13 +77,13 @@ export class StoppedBySignal extends Error {
   }
 }
 
-/** Hears a request to stop, while it exists. TwoStageStop distinguishes a second request from the first one. */
+/** Listens for a request to stop while it exists. `TwoStageStop` also distinguishes a second request. */
 export class StopRequest implements Disposable {
   readonly #controller = new AbortController();
   readonly #stopListening: () => void;
   /** Aborts with a StoppedBySignal at the first stop signal. */
   readonly signal = this.#controller.signal;
-  /** All stop signals that came. */
+  /** All stop signals received so far. */
   readonly received = new Set<string>();
 
   constructor(source: SignalSource = processSignals()) {
@@ -98,18 +99,18 @@ export class StopRequest implements Disposable {
 }
 
 /**
- * Ends this process by the signal's own default action, without a core dump. `isTyped`: the process group gets the
- * signal, as from the terminal. Does not return.
+ * Ends this process by the default action of the signal, without a core dump. With `isTyped`, the process group gets
+ * the signal, as from a terminal. Does not return.
  */
 export async function endProcessBySignal(signal: NodeJS.Signals, { isTyped = false } = {}): Promise<never> {
   const code = 128 + constants.signals[signal];
-  if (process.pid === 1) process.exit(code); // the kernel ignores what process 1 of a container sends to itself
+  if (process.pid === 1) process.exit(code); // the kernel ignores signals that process 1 of a container sends to itself
   await (await import("../spawn/resource_limits.ts")).forbidCoreDump();
-  // Removing the last listener restores the default action, also of a signal that the runtime ignores, such as SIGPIPE.
+  // Removing the last listener restores the default action, even of a signal that the runtime ignores, such as SIGPIPE.
   process.on(signal, () => {});
   process.removeAllListeners(signal);
   process.kill(isTyped ? 0 : process.pid, signal);
-  // The signal arrives now or a moment later; a blocked signal never does.
+  // The signal arrives now or a moment later, unless it is blocked.
   await new Promise((resolve) => setTimeout(resolve, 1000));
   process.exit(code);
 }

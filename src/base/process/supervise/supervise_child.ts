@@ -1,7 +1,7 @@
 /**
  * Runs a command under a lease, and ensures that its processes are dead before the server can grant the lock to another
- * holder. Starts the guard, then the command, and waits for its end; does not release the lease. A single command owns
- * all orphans that baton adopts; commands that run at the same time share a table (job_table.ts).
+ * holder. Starts the guard, then the command, and waits for its end; does not release the lease. Orphans that baton
+ * adopts belong to the only command, or are assigned to commands that run at the same time by job_table.ts.
  */
 import { fstatSync } from "node:fs";
 import process from "node:process";
@@ -36,31 +36,37 @@ export interface SuperviseOptions extends
   Pick<CommandStartOptions, "descriptors" | "signal" | "readsNothing" | "isRead" | "input" | "cwd"> {
   readonly command: readonly string[];
   /**
-   * Added to this process's environment; undefined unsets a variable. The lease's holder id is appended to the marks.
+   * Variables added to the environment of this process; undefined unsets a variable. The lease's holder ID is appended
+   * to the mark.
    */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly guard: CommandGuard;
   /** The time of the grant on `clock`; by default the time of the call. */
   readonly grantedAtMs?: number;
-  /** The least time from the grant to the outcome, while the lease is held, in milliseconds. */
+  /** The least time from the grant to the outcome while the lease is held. */
   readonly minHoldMs?: number | null;
-  /** Runs the command in baton's own process group, with the terminal; "auto" does so if stdin is a terminal. */
+  /**
+   * True to run the command in baton's own process group, which has the terminal. "auto" means: if stdin is a terminal.
+   */
   readonly foreground: boolean | "auto";
   /**
-   * Called when the command runs. `ended` resolves when its own process has ended, while processes that it left behind
-   * still run.
+   * Called when the command has started. `ended` resolves when the command's own process has ended; processes that it
+   * left may still run.
    */
   readonly onStarted?: (child: StartedProcess) => void;
   /**
-   * The table of the commands that this process supervises at the same time, under the same guard, which the caller
+   * The table of the commands that this process supervises at the same time. They share the guard, which the caller
    * ends.
    */
   readonly beside?: JobTable;
-  /** The guard keeps watching the command after its end. The caller must make it forget the command, and end it. */
+  /**
+   * True if the guard keeps watching the command after its end. The caller must then make the guard forget the command,
+   * and end the guard.
+   */
   readonly keepsGuard?: boolean;
 }
 
-/** The longest start of a guard, in milliseconds; it usually takes a few. */
+/** The longest that a guard may take to start; usually it takes a few. */
 const guardStartMsMax = 10_000;
 
 /** Prepares and runs a command in one call; see `PreparedChild.run`. */
@@ -76,12 +82,12 @@ interface PreparedStart {
 }
 
 /**
- * A command that is prepared before it has to run, so that it then starts immediately: its file is found, and the guard
+ * A command that is prepared before it has to run, so that it then starts immediately. Its file is found, and the guard
  * already watches for it.
  */
 export class PreparedChild {
   readonly #options: SuperviseOptions;
-  /** The mark of the command's processes. A nested call finds there that the lock is held already. */
+  /** The mark of the command's processes. A nested call finds there that the lock is already held. */
   readonly #cookie: string;
   readonly #job: JobTableEntry | undefined;
   readonly #guardKills = new AbortController();
@@ -103,13 +109,13 @@ export class PreparedChild {
   }
 
   /**
-   * Call it once. Resolves when the lease may be released, except after a breach; see `ChildEnding`. Rejects only for a
-   * bug.
+   * Runs the command; call it once. Resolves when the lease may be released, except after a breach (see `ChildEnding`).
+   * Rejects only because of a bug.
    */
   async run(): Promise<ChildOutcome> {
     const { clock, guard, beside, signal } = this.#options;
     this.#grantedAtMs = this.#options.grantedAtMs ?? clock.now();
-    // A prepared command starts without any wait.
+    // If the preparation has ended, the command starts without any wait.
     const { libc, child, obstacle } = this.#ready ?? await this.#preparing.finally(() => beside?.startTurn());
     const newObstacle = obstacle ?? obstacleNow(this.#options, this.#guardKills.signal);
     if (newObstacle !== null) return this.#finish(newObstacle, null);
@@ -144,7 +150,7 @@ export class PreparedChild {
       ownGroup,
       guardKills: this.#guardKills.signal,
     });
-    // The request to stop came after the process was started, and before ChildRun listened to signals.
+    // The request to stop may have come after the start of the process and before ChildRun listened to signals.
     if (signal?.aborted) processes.signalCommand(signalOf(signal.reason, this.#options.stopSignal));
     const ending = await run.finished;
     if (ending.kind === "exited" || ending.kind === "signaled") {
@@ -177,7 +183,7 @@ export function guardForCommand(guard: CommandGuard, cookie: string): ChildRunOp
   };
 }
 
-/** Tells the guard that the command has ended. Exported for its test. */
+/** Tells the guard that the command has ended. Exported for the test. */
 export function reportEndToGuard(
   guard: Pick<CommandGuard, "leave" | "forget" | "end">,
   cookie: string,
@@ -187,11 +193,11 @@ export function reportEndToGuard(
     readonly keepsGuard?: boolean | undefined;
   },
 ): void {
-  // The guard may not find all survivors of a breach, so that it must not end the session, but keep it while they live.
+  // The guard may not find all survivors of a breach. It must therefore keep the session while they live.
   if (ending.kind === "breach" && !(isBesideOthers && ending.isDead)) return guard.leave(cookie);
-  // A guard that replaces a killed one must not hear of a job whose lease is released next.
+  // A guard that replaces a killed one must not watch a job whose lease is about to be released.
   if (isBesideOthers || !keepsGuard) guard.forget(cookie);
-  // Deferred: the caller sends the release in this turn, and the next holder waits for it.
+  // The end of the guard can wait: the caller sends the release in this turn, and the next holder waits for that.
   if (!isBesideOthers && !keepsGuard) setImmediate(() => guard.end());
 }
 
@@ -200,15 +206,15 @@ function startOptions(options: SuperviseOptions, cookie: string): CommandStartOp
   return {
     ...options,
     env: childEnvironment({ ...options.env, ...jobCookieEnvironment(cookie, outer) }),
-    // A command that is to be stopped by SIGHUP must not ignore it.
+    // A command that SIGHUP is to stop must not ignore SIGHUP.
     stopSignal: options.stopSignal,
     hangUpIgnored: options.signals.hangUpIgnored && options.stopSignal !== "SIGHUP",
   };
 }
 
 /**
- * Lets the guard watch the command, and the `child` if it already runs. Resolves with null if the command may start or
- * continue, else with the reason. Aborts `guardKills` when the guard kills.
+ * Lets the guard watch the command, or the `child` if it already runs. Resolves with null if the command may start or
+ * continue, otherwise with the reason against it. Aborts `guardKills` when the guard kills the command.
  */
 export async function letGuardWatchCommand(
   options: Pick<SuperviseOptions, "lease" | "clock" | "guard" | "signal" | "onEvent">,
@@ -249,7 +255,7 @@ export async function letGuardWatchCommand(
   return obstacleNow(options, guardKills.signal);
 }
 
-/** Returns why the command must not start now; null if it may. No await may be between this and the start. */
+/** Returns why the command must not start now; null if it may. No await may come between this check and the start. */
 function obstacleNow(
   { lease, clock, signal }: Pick<SuperviseOptions, "lease" | "clock" | "signal">,
   guardKills: AbortSignal,
@@ -272,8 +278,8 @@ function startFailedEnding(error: unknown): ChildEnding {
 }
 
 /**
- * Returns whether the command stays in baton's process group, with the terminal; "auto" means if stdin is a terminal,
- * because a new session would take /dev/tty from ssh and sudo.
+ * Returns whether the command stays in baton's process group, which has the terminal. With "auto" it does if stdin is a
+ * terminal, because a new session would take /dev/tty from ssh and sudo.
  */
 export function runsInForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
   if (wanted !== "auto") return wanted;
@@ -285,8 +291,8 @@ export function runsInForeground(wanted: boolean | "auto", libc: Libc | null): b
 }
 
 /**
- * Waits until `minHoldMs` after the grant, the loss of the lease, or a signal that asks baton to stop. This keeps a
- * second host with another clock from running the same cron job again.
+ * Waits until `minHoldMs` after the grant, or until the lease is lost or a signal asks baton to stop. The wait prevents
+ * a second host with another clock from running the same cron job again.
  */
 async function waitMinHold(
   { lease, clock, signals, minHoldMs }: Pick<SuperviseOptions, "lease" | "clock" | "signals" | "minHoldMs">,

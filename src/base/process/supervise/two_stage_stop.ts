@@ -1,16 +1,18 @@
-/** Hears two requests to stop: at the first one running work is finished, at the second one it ends now. */
+/**
+ * Listens for two requests to stop. At the first request, running work is finished; at the second, it ends immediately.
+ */
 import { type Clock, systemClock } from "../../support/clock.ts";
 import type { Log } from "../../support/log.ts";
 import { processSignals, type SignalSource, StoppedBySignal, stopSignals } from "./signal_source.ts";
 
 /**
- * How long a repeated signal belongs to the first request, in milliseconds: timeout(1) and some supervisors signal the
- * process and then its whole group. A user who asks twice is slower.
+ * How long the same signal counts as part of the first request: timeout(1) and some supervisors signal the process and
+ * then its whole group. A user who asks twice is slower.
  */
 const echoMs = 200;
 
 interface TwoStageStopOptions {
-  /** Default: the signals of this process. */
+  /** By default, the signals of this process. */
   readonly source?: SignalSource;
   readonly clock?: Clock;
   /** The signals to listen for; `stopSignals` by default. */
@@ -21,7 +23,7 @@ interface TwoStageStopOptions {
   readonly onSecond?: (signal: NodeJS.Signals) => void;
 }
 
-/** Listens while it exists. Both signals abort with a StoppedBySignal. */
+/** Listens for requests to stop while it exists. Both signals abort with a StoppedBySignal. */
 export class TwoStageStop implements Disposable {
   readonly #finish = new AbortController();
   readonly #now = new AbortController();
@@ -52,7 +54,7 @@ export class TwoStageStop implements Disposable {
   }
 }
 
-/** Returns the `onFirst` of a service: a line of its log with what happens until the second request. */
+/** Returns the `onFirst` of a service, which logs `what`: what the service does until a second request. */
 export function logStopRequest(log: Log, what: string): (signal: NodeJS.Signals) => void {
   return (signal) => log("info", "stopping", `${signal}: ${what}`, { signal });
 }
