@@ -54,7 +54,7 @@ export const exitCodeTable = {
   COMMAND_NOT_FOUND: [127, "the command was not found"],
 } as const;
 
-/** The meaning of the exit code 128 + n, for a signal n. */
+/** The meaning of the exit code 128 + n. */
 export const signalMeaning =
   "signal n ended the command; after HUP, INT, QUIT, PIPE and TERM baton itself ends by the signal, " +
   "which shells show as this number";

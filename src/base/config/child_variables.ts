@@ -43,11 +43,7 @@ export type LockCommandVariable = keyof typeof lockCommandVariables;
 /** The value of each variable; undefined if the variable does not apply. The type requires all variables. */
 export type LockCommandEnvironment = Readonly<Record<LockCommandVariable, string | undefined>>;
 
-/**
- * The variables of commands that run without a lock, either for a message or because a lock has been busy for long.
- * `baton subscribe --exec`, `baton pubsub client … get --exec`, `baton retry-processor run` and `baton lock
- * --on-busy-for` run such commands.
- */
+/** The variables of commands that run without a lock, for a message or because a lock has been busy for long. */
 export const messageCommandVariables = {
   BATON_MESSAGE_ID: "ID of the message; the same for each delivery",
   BATON_TOPIC: "only under subscribe --exec and get --exec: topic of the message",

@@ -54,7 +54,6 @@ async function readUserFile(options: ConfigFileOptions): Promise<{ path: string;
 
 interface UserConfigFolder {
   readonly folder: string;
-  /** The environment variable that determines the folder, if any. */
   readonly variable?: string;
 }
 
@@ -98,7 +97,7 @@ function readSource(path: string, required: boolean, variable?: string): string 
   } catch (thrown) {
     const code = (thrown as NodeJS.ErrnoException).code;
     if (!required && (code === "ENOENT" || code === "ENOTDIR")) return null;
-    // After su or sudo, the environment may still name the home folder of another user.
+    // The environment may, after su or sudo, still name the home folder of another user.
     const advice = variable === undefined || code === "EMFILE" || code === "ENFILE"
       ? ""
       : `; the path comes from ${variable}: set it to a folder of this user, or use --config FILE`;

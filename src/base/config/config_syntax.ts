@@ -11,7 +11,7 @@ import { isPerSectionKey, type Setting, type SettingTable, toVariableName } from
 
 interface ConfigDocument {
   readonly value: unknown;
-  /** Returns the number, from 1, of the line that sets a key; null if the file does not set the key. */
+  /** Returns the line, from 1, that sets a key; null if the file does not set it. */
   lineOf(key: string): number | null;
 }
 
@@ -62,9 +62,9 @@ function syntaxError(path: string, cause: unknown): BatonError {
 }
 
 /**
- * Returns the number, from 1, of the line that sets a dotted key. The parser reports no positions, so the function
- * parses the first line, the first two lines, and so on. The key is set after the last valid part that does not have
- * it. This takes quadratic time, but only error messages need it.
+ * Returns the line, from 1, that sets a dotted key. The parser reports no positions, so this parses the first line, the
+ * first two lines, and so on. The key is set after the last valid part without it. This takes quadratic time, but only
+ * messages need it.
  */
 function lineOfKey(source: string, key: string): number | null {
   const lines = source.split("\n");
@@ -186,7 +186,7 @@ interface ConfigMistake {
   readonly error: BatonError;
 }
 
-/** Turns an issue that the schema found into mistakes: one for each unknown name, otherwise a single one. */
+/** Turns an issue of the schema into mistakes: one for each unknown name, otherwise a single one. */
 function mistakesOf(
   path: string,
   document: ConfigDocument,

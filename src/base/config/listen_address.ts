@@ -29,7 +29,6 @@ export function checkListenAddress(
   if (written !== undefined) addOriginToErrors(name, setting, sources, () => parseListenFlag(written));
 }
 
-/** A socket that a service is about to open. */
 export interface PlannedSocket {
   readonly address: Address;
   /** The options that would protect the socket, such as "--tls-cert and --tls-key"; null if no option can. */
@@ -38,8 +37,8 @@ export interface PlannedSocket {
 }
 
 /**
- * Throws CONFIG for a socket that other machines can reach and that neither TLS nor keys protect. Accepts such sockets
- * if `--insecure` says that they are intended.
+ * Throws CONFIG for a socket that other machines can reach and that neither TLS nor keys protect, unless `--insecure`
+ * allows it.
  */
 export function refuseOpenSockets(sockets: readonly PlannedSocket[], isInsecure: boolean): void {
   if (isInsecure) return;

@@ -17,7 +17,7 @@ export interface ConfigFile {
   readonly path: string;
   /** The values by key, as their flags would take them. */
   readonly values: ReadonlyMap<string, string>;
-  /** Returns the number, from 1, of the line that sets a key. Slow, because each call computes it. */
+  /** Returns the line, from 1, that sets a key. Slow, because each call computes it. */
   lineOf(key: string): number | null;
 }
 

@@ -33,7 +33,6 @@ export interface Setting<T> {
    */
   readonly key?: string;
   readonly default?: NonNullable<T>;
-  /** What happens without a value, for the help of a setting that has no default. */
   readonly unset?: string;
   /**
    * True if the flag may be given only once. A second flag would not replace the first, because the user probably wants
@@ -47,7 +46,7 @@ export interface Setting<T> {
    * `main`.
    */
   readonly basic?: boolean;
-  /** True for a secret. baton never prints the value, and removes the variable from the environment of commands. */
+  /** True for a value that baton never prints, and whose variable it removes from the environment of commands. */
   readonly secret?: boolean;
 }
 
@@ -104,8 +103,8 @@ export function toggleSetting(
 export const insecureHelp = "listen where other machines can connect, also without TLS or keys";
 
 /**
- * Returns a function that declares settings of a section, such as `retry.`; empty for no section. The key is `section`
- * followed by `name`. The flag is `name` with dashes; a declaration with its own `flag` adds a short form.
+ * Returns a function that declares settings of a section (`retry.`, or empty). The key is `section` followed by `name`.
+ * The flag is `name` with dashes, unless the declaration has a `flag` with a short form.
  */
 export function settingsInSection(section: string) {
   function declare<T extends NonNullable<unknown>>(
@@ -144,12 +143,11 @@ export function isPerSectionKey(key: string): boolean {
   return key.includes(namePlace);
 }
 
-/** Returns the key of a setting in the section called `name`. */
 export function keyInSection(key: string, name: string): string {
   return key.replace(namePlace, () => `.${name}.`);
 }
 
-/** Returns the name of the section in a key that a file contains; null if `written` is not a key of this setting. */
+/** Returns the section name in a key that a file contains; null if the key is not this setting's. */
 export function sectionInKey(key: string, written: string): string | null {
   const [before = "", after] = key.split("NAME");
   if (after === undefined || !written.startsWith(before) || !written.endsWith(after)) return null;

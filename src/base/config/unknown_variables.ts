@@ -1,7 +1,4 @@
-/**
- * Finds variables `BATON_…` that baton does not know. Usually such a variable is a misspelled setting, which has no
- * effect. Pure.
- */
+/** Finds variables `BATON_…` that baton does not know, usually misspelled settings, which have no effect. Pure. */
 import { didYouMean } from "../support/did_you_mean.ts";
 import { lockCommandVariables, messageCommandVariables } from "./child_variables.ts";
 import { stateVariables } from "../support/home_folder.ts";

@@ -12,7 +12,7 @@ export interface ValueType<T> {
   /** How the value is written in a TOML file. */
   readonly fileType: "string" | "duration" | "integer" | "boolean" | "strings" | "words";
   readonly words?: readonly string[];
-  /** For a list, the text that joins the values of a repeated flag. */
+  /** The text that joins the values of a repeated flag, for a list. */
   readonly joint?: string;
   /** Parses `text`. Throws USAGE; the message quotes the text and names the expected form. */
   parse(text: string): T;
@@ -173,7 +173,7 @@ export function signalNameType(): ValueType<NodeJS.Signals> {
   };
 }
 
-/** Accepts a priority in a queue. The lowest number is first. */
+/** The lowest number is first. */
 export function priorityType(): ValueType<number> {
   const numbers = integerType("0-999", { min: 0, max: 999 });
   return {

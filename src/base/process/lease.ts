@@ -10,7 +10,7 @@ export type LockMode = "exclusive" | "shared" | "permit";
  */
 export interface Lease extends AsyncDisposable {
   readonly name: string;
-  /** The path of the node in the coordination service that represents this hold. */
+  /** The path of the holder's node on the server. */
   readonly path: string;
   /** The ID of the holder, which `who` shows and `break --holder` takes. */
   readonly holderId: string;
@@ -23,37 +23,33 @@ export interface Lease extends AsyncDisposable {
   /** The number of permits at the grant. Null in other modes. */
   readonly limit: number | null;
   /**
-   * Increases with each grant of this lock, in every mode. A store that remembers the highest token can therefore
-   * refuse a holder that has lost the lock.
+   * Increases with each grant of this lock. A store that remembers the highest token can therefore refuse an older
+   * holder.
    */
   readonly fencingToken: bigint;
   readonly sessionId: bigint;
-  /** The session timeout that the server granted. */
+  /** The session timeout T that the server granted. */
   readonly sessionTimeoutMs: number;
-  /** The time from the call of acquire to the grant. */
   readonly waitedMs: number;
   readonly lost: AbortSignal;
   /** Returns whether the lease has not ended yet: until then, no server can grant the lock to another holder. */
   isHeld(): boolean;
   /** Returns the end of the lease as known now on the monotonic clock of this process. */
   endMs(): number;
-  /** Returns true while the server has not responded for a sixth of the session timeout. */
+  /** Returns true while the server has not responded for T/6. */
   inDoubt(): boolean;
-  /** Returns why no server responds, in the form " (reason)". Returns an empty text if a server responds. */
+  /** Returns why no server responds, as " (reason)"; empty if one does. */
   describeOutage?(): string;
   /**
-   * Calls the listener when the end of the lease or `inDoubt()` changes. A report of a new end may come late, by a
-   * fiftieth of the session timeout at most. Returns the function that unsubscribes.
+   * Calls the listener when the end of the lease moves, delayed by T/50 at most, or when `inDoubt()` changes. Returns
+   * the function that unsubscribes.
    */
   subscribe(listener: () => void): () => void;
   /** No other process can wait for the lock. */
   readonly isLocal?: boolean;
-  /** The paths of the holder's nodes in the coordination service. The guard needs them if it outlives this process. */
+  /** The paths of the holder's nodes on the server, which the guard needs. */
   readonly nodes?: readonly string[];
-  /**
-   * Shows `what` as a warning about the guard or the processes, in the record that other users see of this holder. An
-   * empty text removes the warning.
-   */
+  /** Shows `what` about the guard or the processes in the holder's record on the server. An empty text removes it. */
   warn?(about: "guard" | "processes", what: string): void;
   /**
    * Releases the lock. A second call has no effect. Does not wait without limit: rejects with OUTCOME_UNKNOWN if no

@@ -66,7 +66,7 @@ export class LeaseSet implements Lease {
     for (const lease of this.#leases) lease.warn?.(...warning);
   }
 
-  /** Releases all leases, even if some releases fail. Rejects with the first failure. */
+  /** Releases all leases. Rejects with the first failure. */
   async release(): Promise<void> {
     const failures: unknown[] = [];
     for (const lease of [...this.#leases].reverse()) {

@@ -1,7 +1,6 @@
 /**
- * Calls libc functions that the runtimes do not offer, by FFI (calls of compiled code), under Bun and Deno, on Linux
- * and macOS. Avoids variadic functions, because some platforms pass their arguments differently. prctl is an exception:
- * on Linux its arguments are in the same registers.
+ * Calls libc functions that no runtime offers, by FFI under Bun and Deno, on Linux and macOS. Avoids variadic
+ * functions, because some platforms pass their arguments differently. On Linux, prctl is safe.
  */
 import { constants } from "node:os";
 import process from "node:process";
@@ -9,10 +8,7 @@ import { type ProcessSystem, processSystem } from "../support/own_process.ts";
 
 export type Libc = ReturnType<typeof describe>;
 
-/**
- * The type of the result, then the types of the arguments, with Bun's names. Deno calls `ptr` `buffer` and has the same
- * names otherwise.
- */
+/** The types of the result and of the arguments, with Bun's names. Deno calls `ptr` `buffer`. */
 const signatures = {
   prctl: ["i32", "i32", "u64", "u64", "u64", "u64"],
   waitpid: ["i32", "i32", "u64", "i32"],
@@ -50,10 +46,7 @@ interface DenoFfi {
 /** The libc of each process system. A simulation has several, because some calls change the state of one process. */
 const loaded = new WeakMap<ProcessSystem, Promise<Libc | null>>();
 
-/**
- * Returns libc; loads it at the first call, which takes about 0.5 ms. Returns null where libc cannot be called; callers
- * must work without it.
- */
+/** Returns libc, which loads once in about 0.5 ms; null where it cannot be called. Callers must work without it. */
 export function loadLibc(): Promise<Libc | null> {
   const known = loaded.get(processSystem);
   if (known !== undefined) return known;
@@ -62,7 +55,6 @@ export function loadLibc(): Promise<Libc | null> {
   return loading;
 }
 
-/** Gives a process of a simulation its `libc`. */
 export function provideSimulatedLibc(of: ProcessSystem, libc: Libc): void {
   loaded.set(of, Promise.resolve(libc));
 }
@@ -115,18 +107,15 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
   let isSubreaper = false;
   let isRestored = false;
   return {
-    /**
-     * Makes this process the parent of its orphaned descendants (PR_SET_CHILD_SUBREAPER). Returns false where that is
-     * not possible.
-     */
+    /** Becomes the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER). False where it cannot. */
     becomeSubreaper: (): boolean =>
       isSubreaper ||= linux && Number(call.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n)) === 0,
-    /** Sets the process name that ps and pkill see, at most 15 bytes. Does nothing outside Linux. */
+    /** Sets the process name for ps and pkill, at most 15 bytes, on Linux only. */
     setProcessName(name: string): void {
       const bytes = new TextEncoder().encode(`${name}\0`);
       if (linux) call.prctl(PR_SET_NAME, addressOf(bytes), 0n, 0n, 0n);
     },
-    /** Reaps the child if it has ended, without waiting. Returns whether the child was reaped. */
+    /** Reaps the child if it has ended, without waiting. Returns whether it was reaped. */
     reap: (pid: number): boolean => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
     ignoreSignal: (number: number): void => void call.signal(number, SIG_IGN),
     /**
@@ -145,45 +134,27 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
       call.clock_gettime(clockId, timeBytes);
       return Number(time[0]) * 1000 + Number(time[1]) / 1e6;
     },
-    /** Waits until `fd` is readable or at its end, or until `timeoutMs` have passed. Blocks the whole thread. */
+    /** Waits until `fd` is readable or at its end, or `timeoutMs` have passed. Blocks the whole thread. */
     waitReadable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLIN, timeoutMs),
-    /**
-     * Waits until `fd` accepts PIPE_BUF bytes or has no reader, or until `timeoutMs` have passed. Blocks the whole
-     * thread.
-     */
+    /** Waits like `waitReadable` until `fd` accepts PIPE_BUF bytes or has no reader. */
     waitWritable: (fd: number, timeoutMs: number): boolean => waitFor(fd, POLLOUT, timeoutMs),
-    /**
-     * Makes a pipe (pipe(2)). Writes the numbers of the read end and of the write end into `ends`. Returns false after
-     * an error.
-     */
+    /** Makes a pipe; writes its read end and its write end into `ends`. False for an error. pipe(2). */
     openPipe: (ends: Uint8Array): boolean => Number(call.pipe(ends)) === 0,
     /** Blocks the whole thread. */
     sleep: (milliseconds: number): void => void call.poll(none, 0n, wholeMs(milliseconds)),
-    /**
-     * Reads bytes into `into` and returns their number: 0 at the end of the file, -1 after an error. Blocks the whole
-     * thread.
-     */
+    /** Reads bytes into `into` and returns their number: 0 at the end of the file, -1 for an error. Blocks. */
     read: (fd: number, into: Uint8Array): number => Number(call.read(fd, into, BigInt(into.length))),
     write: (fd: number, bytes: Uint8Array): void => void call.write(fd, bytes, BigInt(bytes.length)),
-    /**
-     * Sends bytes to a socket without waiting (send(2)). Returns the number of bytes that the socket took; -1 if it is
-     * full or failed.
-     */
+    /** Sends to a socket without waiting. Returns the number of bytes taken; -1 if it is full or failed. */
     sendNow: (fd: number, bytes: Uint8Array): number =>
       Number(call.send(fd, bytes, BigInt(bytes.length), MSG_DONTWAIT)),
     close: (fd: number): void => void call.close(fd),
     isTerminal: (fd: number): boolean => Number(call.isatty(fd)) === 1,
-    /**
-     * Takes an exclusive lock on a file without waiting (flock(2)). Returns false if another process holds the lock, or
-     * the file system has no locks.
-     */
+    /** Locks a file exclusively, without waiting. False if another process holds the lock. flock(2). */
     lockFile: (fd: number): boolean => Number(call.flock(fd, LOCK_EX | LOCK_NB)) === 0,
-    /** Returns another descriptor of the same open file, which children inherit (dup(2)). Returns -1 after an error. */
+    /** Returns another descriptor of the same open file, for children; -1 for an error. dup(2). */
     duplicate: (fd: number): number => Number(call.dup(fd)),
-    /**
-     * Returns the parent process (getppid(2)). After the parent's death it returns the process that has adopted this
-     * orphan.
-     */
+    /** Returns the parent, or after its death the process that adopted this one (getppid(2)). */
     parentPid: (): number => Number(call.getppid()),
   };
 }

@@ -4,8 +4,8 @@ import { newGuid } from "../support/guid.ts";
 import type { Lease } from "./lease.ts";
 
 /**
- * A lease of fixed length that no server can end. It is for a command that needs no lock, or that runs after the end of
- * a leadership.
+ * A lease of fixed length, for a command that needs no lock, or that runs after a leadership. No server can end the
+ * lease.
  */
 export class LocalLease implements Lease {
   readonly name = "";

@@ -13,10 +13,7 @@ export class ResignableLease extends LeaseSet {
     this.lost = AbortSignal.any([lease.lost, this.#resigned.signal]);
   }
 
-  /**
-   * Aborts `lost` with an error that has the sentence `why` as its message. Has no effect on a lease that is already
-   * lost.
-   */
+  /** Aborts `lost` with the sentence `why` as the message. Has no effect on a lost lease. */
   resign(why: string): void {
     if (!this.lost.aborted) this.#resigned.abort(new BatonError("REVOKED", why));
   }

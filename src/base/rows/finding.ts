@@ -5,6 +5,6 @@ export interface DoctorFinding {
   readonly kind: "warning" | "problem";
   /** The object of the finding, such as `lock "nightly"`. */
   readonly where: string;
-  /** The sentence that describes the finding, without a full stop. */
+  /** A sentence without a full stop. */
   readonly what: string;
 }

@@ -23,7 +23,6 @@ interface ParticipantRow {
   readonly since: string | null;
   readonly session_id: string | null;
   readonly session_timeout_ms: number;
-  /** The request to release the object; null if there is none. */
   readonly revoke: { readonly by: string; readonly reason: string } | null;
   /** Why the holder's command needs attention: it cannot be stopped, or no guard watches it. Null if all is well. */
   readonly warning: string | null;
@@ -66,7 +65,7 @@ export interface ObjectDetails {
    * needs, null if none waits.
    */
   readonly limit: number | null;
-  /** In the order of their grants; at a barrier, in the order of their ranks. */
+  /** Sorted by their grants; at a barrier, by their ranks. */
   readonly holders: readonly HolderRow[];
   readonly waiters: readonly WaiterRow[];
 }

@@ -16,7 +16,6 @@ export interface PoolItemRow {
   readonly item: string;
   readonly state: "free" | "running" | "done" | "failed";
   readonly holder: PoolHolderRow | null;
-  /** The result of the last run; null if none is stored. */
   readonly last_result: {
     readonly result: "done" | "failed";
     /** How the command ended, for people, such as `exited with 3`. */

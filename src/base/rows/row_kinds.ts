@@ -36,7 +36,6 @@ export interface RowReading {
   readonly unused?: number;
   /** The sentence to show if there are no rows. */
   readonly empty?: string;
-  /** Sentences about what could not be read. */
   readonly problems?: readonly string[];
 }
 

@@ -4,7 +4,7 @@
  */
 
 export interface ScheduleRow {
-  /** The name of the lock that runs the schedule. */
+  /** The name of the lock. */
   readonly name: string;
   readonly schedule_id: string;
   /** The five fields, as `canonicalSchedule` writes them. */
@@ -34,7 +34,6 @@ export interface RunRow {
   readonly schedule_id: string | null;
   /** The tick; null if the lock was taken without a tick. */
   readonly tick: string | null;
-  /** The last tick of a range; null for a single tick. */
   readonly until: string | null;
   readonly count: number;
   /** The number of the try, from 1; 0 if this is not a try of a tick. */

@@ -7,15 +7,15 @@ export interface StoreRow {
   /** The folder of the store, or the URL of its database. */
   readonly folder: string;
   readonly paused: boolean;
-  /** The messages in each state now; `done`, `dropped` and `cancelled` count all since the store was created. */
+  /** The messages in each state. `done`, `dropped` and `cancelled` count since the store was created. */
   readonly states: Readonly<Record<MessageStateName, { readonly count: number; readonly bytes: number }>>;
-  /** The time at which the oldest waiting message was accepted; null if none waits. */
+  /** When the oldest waiting message was accepted; null if none waits. */
   readonly oldest: string | null;
-  /** The time at which the next try is due; null if none is. */
+  /** When the next try is due; null if none is. */
   readonly next: string | null;
-  /** The dead letters that are not delivered to the dead-letter sink yet, and the last error of a delivery. */
+  /** The dead letters that were not delivered to the sink yet, and the last error. */
   readonly dead_letters: { readonly pending: number; readonly error: string | null };
-  /** The size of the store and the free space. For a store in a database, the size of its messages, and null. */
+  /** The space of the store. In a database, `used_bytes` is the size of its messages and `free_bytes` is null. */
   readonly disk: { readonly used_bytes: number; readonly free_bytes: number | null };
 }
 

@@ -23,7 +23,6 @@ export interface TopicDetailsRow {
   readonly epoch: number;
   /** The ID of the oldest stored message; `end` + 1 if there is none. */
   readonly first: string;
-  /** The ID of the newest message. */
   readonly end: string;
   readonly bytes: number;
   /** The number of clients that the topic knows, subscribed or not. */
@@ -51,7 +50,6 @@ export interface ServerRow {
   readonly endpoint: string | null;
   /** The ID of the database that the server shares with other servers; null if it stores topics in a folder. */
   readonly store: string | null;
-  /** True if the server gets no new topics. */
   readonly draining: boolean;
   readonly topic_count: number;
 }

@@ -1,7 +1,6 @@
 /**
- * Finds the times of a schedule by the rules of crontab(5). They are civil times, which a number represents by its
- * milliseconds as if they were in UTC, so that this module needs no time zone. The search goes by days and months,
- * never tick by tick. Pure.
+ * Finds the times of a schedule by the rules of crontab(5). The times are civil: a number of milliseconds, as if they
+ * were in UTC, so this module needs no time zone. Searches by days and months, never tick by tick. Pure.
  */
 const minuteMs = 60_000;
 const dayMs = 1440 * minuteMs;
@@ -10,10 +9,7 @@ export class ScheduleCalendar {
   /** The scheduled minutes of a day, in ascending order. */
   readonly #minutes: readonly number[];
   readonly #isDay: (date: Date) => boolean;
-  /**
-   * The number of scheduled days in a month. The key consists of the month, the weekday of its first day, and its
-   * length.
-   */
+  /** The number of scheduled days in a month, by the month, its first weekday and its length. */
   readonly #daysOfMonths = new Map<string, number>();
 
   /** Expects the text that `canonicalSchedule` returns. */

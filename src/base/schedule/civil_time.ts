@@ -1,7 +1,6 @@
 /**
- * Converts between instants and the civil times of a time zone. A number represents a civil time by its milliseconds as
- * if it were in UTC. The zone rules come from `Intl`, because Node.js 22, which the library supports, has no
- * `Temporal`.
+ * Converts between instants and the civil times of a time zone. A civil time is a number of milliseconds, as if it were
+ * in UTC. The rules come from `Intl`, because Node.js 22, which the library supports, has no `Temporal`.
  */
 import { BatonError } from "../errors.ts";
 
@@ -15,7 +14,6 @@ const spansMax = 2000;
 /** A period in which the zone has one offset from UTC. */
 export interface ZoneOffsetEra {
   readonly fromMs: number;
-  /** The first instant after the period. */
   readonly toMs: number;
   readonly offset: number;
   /** The offset before the period; null if the period began before the time from which the caller asked. */
@@ -51,7 +49,6 @@ export function civilTimesInZone(zone: string): CivilTimes {
   return times;
 }
 
-/** Returns whether this machine has the rules of a zone. */
 export function isKnownTimeZone(zone: string): boolean {
   try {
     civilTimesInZone(zone);
@@ -63,7 +60,7 @@ export function isKnownTimeZone(zone: string): boolean {
 
 export class CivilTimes {
   readonly #format: Intl.DateTimeFormat;
-  /** The spans found so far. They are remembered because formatting is slow and most schedules share a zone. */
+  /** Remembered, because formatting is slow and most schedules share a zone. */
   readonly #spans = new Map<number, OffsetSpan>();
   /** The IANA name in the runtime's spelling. If the runtime would use another name, the name as given. */
   readonly zone: string;

@@ -61,8 +61,8 @@ export function readTimeZoneVariable(
 }
 
 /**
- * Returns the time zone for schedules: the given one, else that of the environment, else that of the machine. Throws
- * CONFIG if the environment has an invalid zone.
+ * Returns the time zone for schedules: the given one, else the environment's, else the machine's. Throws CONFIG if the
+ * environment's is invalid.
  */
 export function chooseScheduleZone(
   given: string | undefined,

@@ -16,7 +16,7 @@ const dayMs = 24 * hourMs;
 const shiftMsMax = 3 * hourMs;
 /** A time longer than any difference between a civil time and its instant. */
 const marginMs = 2 * dayMs;
-/** How far a search looks: a schedule may need February 29, which is missing for eight years around 2100. */
+/** The range of a search. Around 2100, February 29 is missing for eight years. */
 const searchMsMax = 10 * 366 * dayMs;
 
 /** The ticks of a period that has one offset, or of a single instant. */

@@ -125,7 +125,6 @@ export function delayFromName(name: string, jitterMs: number): number {
   return number % (Math.floor(jitterMs / 1000) + 1);
 }
 
-/** Returns 12 hexadecimal digits that identify a canonical schedule. */
 export function scheduleId(canonical: string): string {
   return createHash("sha256").update(canonical).digest("hex").slice(0, 12);
 }

@@ -42,10 +42,7 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
   });
 }
 
-/**
- * Ends several things together, such as the listeners and timers of one wait. A scope that `using` declares ends with
- * the block.
- */
+/** Ends several things together, such as the listeners and timers of one wait. `using` ends them with the block. */
 export class TaskScope implements Disposable {
   readonly #ends: (() => void)[];
   #isOver = false;

@@ -8,7 +8,6 @@ declare const BATON_BUILD_DATE: string;
 declare const BATON_BUILD_PLATFORM: string;
 
 export interface BuildFacts {
-  /** The version of this format. */
   readonly version: 1;
   readonly release: string;
   readonly commit: string | null;

@@ -89,8 +89,7 @@ function startClock(): Clock {
 }
 
 /**
- * Returns a function that reads the milliseconds since boot, or null if they cannot be read. The file stays open,
- * because the function is called often.
+ * Returns a function that reads the milliseconds since boot, or null. The file stays open, because reads are frequent.
  */
 function openBootTime(): () => number | null {
   try {

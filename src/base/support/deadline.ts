@@ -8,7 +8,6 @@ import { valueTypeName } from "./text.ts";
 /** A time limit. If `using` declares it, the limit is canceled at the end of the block. */
 export interface Deadline extends Disposable {
   readonly signal: AbortSignal;
-  /** Removes the timer and the listener of the parent signal. */
   cancel(): void;
 }
 
@@ -58,8 +57,8 @@ export function checkWaitTime(wait: unknown): void {
 }
 
 /**
- * Starts the time limit of a whole call, which all waits of the call share. The limit aborts with a WaitTimeout.
- * Without `waitMs` there is no limit. Throws USAGE like `checkWaitTime`.
+ * Starts the time limit that all waits of a call share. It aborts with a WaitTimeout; without `waitMs` there is no
+ * limit. Throws USAGE like `checkWaitTime`.
  */
 export function startCallDeadline(
   clock: Clock,
@@ -72,7 +71,7 @@ export function startCallDeadline(
   return deadlineAfter(clock, leftMs, { signal, reason: () => new WaitTimeout(waitMs) });
 }
 
-/** Waits for `delayMs`. Rejects with the signal's reason if the signal aborts earlier. */
+/** Waits for `delayMs`. Rejects with the signal's reason if it aborts before. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const cancelTimer = clock.startTimer(delayMs, () => {

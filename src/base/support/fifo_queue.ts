@@ -1,6 +1,6 @@
 /**
- * A first-in, first-out queue. The cost per element does not grow with the length, unlike that of `Array.shift`, which
- * moves all elements.
+ * A first-in, first-out queue. Unlike `Array.shift`, which moves all elements, its cost per element does not grow with
+ * the length.
  */
 export class FifoQueue<T> {
   #items: (T | undefined)[] = [];
@@ -14,7 +14,6 @@ export class FifoQueue<T> {
     this.#items.push(item);
   }
 
-  /** Returns the oldest element, without removing it. */
   peek(): T | undefined {
     return this.#items[this.#head];
   }
@@ -31,7 +30,6 @@ export class FifoQueue<T> {
     return item;
   }
 
-  /** Removes and returns all elements, oldest first. */
   drain(): T[] {
     const items = this.#items.slice(this.#head) as T[];
     this.#items = [];

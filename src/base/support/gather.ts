@@ -11,8 +11,8 @@ interface Waiting<Item, Result> {
 
 export interface CallBatcherOptions<Item, Result> {
   /**
-   * Works on a batch; called for one batch at a time. Returns a result for each item, in the same order. If it rejects,
-   * all calls of the batch reject.
+   * Works on one batch at a time. Returns a result for each item, in the same order. If it rejects, all calls of the
+   * batch reject.
    */
   readonly work: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly itemsMax: number;
@@ -35,7 +35,7 @@ export class CallBatcher<Item, Result> {
       this.#waiting.push({ item, resolve, reject });
       if (this.#isWorking) return;
       this.#isWorking = true;
-      // Items that are added in the same turn of the event loop belong to the first batch.
+      // Items added in the same turn of the event loop belong to the first batch.
       queueMicrotask(() => void this.#workOnAll());
     });
   }

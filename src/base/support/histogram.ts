@@ -1,4 +1,4 @@
-/** Counts how many values lie below each of several upper bounds, in constant memory. */
+/** Counts how many values are at most as high as each of several bounds. */
 export class Histogram {
   /** The upper bounds, ascending. */
   readonly bounds: readonly number[];

@@ -26,7 +26,6 @@ export function findHomeFolder(uid: number, userDatabase: string): string | null
   }
 }
 
-/** The variables that say where state is stored, and their meaning. */
 export const stateVariables = {
   BATON_STATE_DIR:
     "an absolute path: the folder of all state of this user (keeper, topics, message stores, clients of " +

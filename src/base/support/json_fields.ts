@@ -33,7 +33,6 @@ export function demandJsonFields(
   throw refuse(`its layout is ${JSON.stringify(fields["layout"])}, expected ${layout}`);
 }
 
-/** Returns the JSON of a value as UTF-8 bytes. */
 export const encodeJson = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
 
 export const stringOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");

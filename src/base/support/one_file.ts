@@ -1,6 +1,6 @@
 /**
- * Tells whether two results of stat(2) describe the same file. Both files must exist or be open, because the inode
- * number of a removed file may be reused.
+ * Tells whether two results of stat(2) describe the same file. Both files must exist or be open, because inode numbers
+ * are reused.
  */
 import type { Stats } from "node:fs";
 

@@ -1,8 +1,8 @@
 /**
  * Opens output files at paths that a user has named. In a folder where others may write, such as /tmp, another user can
- * create a link, a FIFO or a file with that name first. That user then chooses what baton overwrites, or reads what
- * baton writes. These checks are those of the kernel's protected_symlinks, protected_hardlinks, protected_fifos and
- * protected_regular (proc(5)), which a system may turn off.
+ * create a link, a FIFO or a file with that name first, and so choose what baton overwrites, or read what baton writes.
+ * The checks are those of the kernel's protected_symlinks, protected_hardlinks, protected_fifos and protected_regular
+ * (proc(5)), which a system may turn off.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * What the supervision of commands needs from the operating system: files of /proc, signals, and the children of this
- * process. A simulation runs many processes in one, and gives each its own `ProcessSystem`.
+ * The interface to the operating system for the supervision of commands: files of /proc, signals, and the children of
+ * this process. A simulation runs many processes in one, and gives each its own `ProcessSystem`.
  */
 import { openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import process from "node:process";

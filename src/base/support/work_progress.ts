@@ -5,11 +5,10 @@ export interface WorkPart {
   /** The singular noun of what is counted; null if nothing can be counted. */
   readonly noun: string | null;
   /**
-   * What was done with the counted things, such as `checked`. If nothing can be counted, what is being done, such as
-   * `checking the index`.
+   * The participle of the work, such as `checked`; without a noun, what is being done, such as `checking the index`.
    */
   readonly verb: string;
-  /** The total number of things to count; null if it is unknown. */
+  /** The total; null if it is unknown. */
   readonly total: number | null;
 }
 

@@ -8,7 +8,7 @@ import { Buffer } from "node:buffer";
 /** The size of a secret key, a public key and a shared secret, in bytes. */
 export const x25519KeyBytes = 32;
 
-/** In the DER form that node:crypto reads, these bytes precede the 32 bytes of a key (RFC 8410, sections 4 and 7). */
+/** The bytes before the 32 bytes of a key, in the DER form that node:crypto reads (RFC 8410, sections 4 and 7). */
 const secretPrefix = Buffer.from("302e020100300506032b656e04220420", "hex");
 const publicPrefix = Buffer.from("302a300506032b656e032100", "hex");
 

@@ -82,10 +82,7 @@ function socketWriter(fd: number, libc: Libc): NonBlockingWrite {
   };
 }
 
-/**
- * Returns a writer that uses one of the runtime's few threads. It writes only what a pipe takes immediately, so that it
- * does not block the thread.
- */
+/** Returns a writer that uses one of the runtime's few threads, and only for what a pipe takes immediately. */
 async function threadWriter(fd: number): Promise<(bytes: Uint8Array) => Promise<number>> {
   const libc = await loadLibc();
   return async (bytes) => {

@@ -21,9 +21,9 @@ export interface Io {
    */
   out(content: string | Uint8Array): void;
   /**
-   * Writes a message to stderr without blocking. Replaces control characters, because a message may quote servers,
-   * backends and other users. A `display` is a text of this program itself, with colors or cursor moves, and is written
-   * unchanged. If too many messages wait, further ones are lost and counted. A closed stderr does not stop a command.
+   * Writes a message to stderr without blocking. Replaces control characters, because a message may quote other users.
+   * A `display` is this program's own text, with colors or cursor moves. If too many messages wait, further ones are
+   * lost and counted. A closed stderr does not stop a command.
    */
   err(text: string, form?: "message" | "display"): void;
   /**
@@ -41,7 +41,6 @@ export interface Io {
 
 /** The output of this process, for the main program, which ends it. */
 export interface ProcessIo extends Io {
-  /** Waits a short time until the readers have taken everything. */
   end(): Promise<void>;
 }
 
@@ -61,7 +60,6 @@ export class OutputChannel {
   readonly fd: number;
   /** Output that the reader has not taken yet, in order. */
   readonly waiting: Uint8Array[] = [];
-  /** How many messages were lost after the last waiting one. */
   lost = 0;
   failure: unknown = null;
   /** The function that writes. Undefined before the first write; null if drain_output.ts must choose it. */
@@ -185,11 +183,9 @@ export function stderrSentencePrinter({ err }: Pick<Io, "err">): (sentence: stri
   return (sentence) => err(`baton: ${sentence}\n`);
 }
 
-/** Prints one JSON object as a line on stdout. */
 export function printJson<T>(io: Io, value: T): void {
   io.out(JSON.stringify(value) + "\n");
 }
 
-/** Replaces control characters in a text, except line ends and tabs. */
 export const printableLines = (text: string): string =>
   text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");

@@ -58,7 +58,7 @@ export class StderrLineSink implements LogSink {
         for (const piece of piecesOf(part)) {
           await this.#ready(this.#held === null ? signal : undefined);
           this.#taken++;
-          this.#io.err(piece, "display"); // whoever made the line has removed what a terminal must not get
+          this.#io.err(piece, "display"); // the writer of the line has removed what a terminal must not get
           this.#held ??= [];
         }
       }

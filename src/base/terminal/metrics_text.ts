@@ -31,7 +31,7 @@ export function formatMetrics(metrics: readonly Metric[]): string {
   return text;
 }
 
-/** Measurements by a label and the value of that label, such as `{ state: { waiting: 3, dead: 0 } }`. */
+/** Measurements by a label and its value, such as `{ state: { waiting: 3, dead: 0 } }`. */
 type ByLabel<Measured> = Readonly<Record<string, Readonly<Record<string, Measured>>>>;
 
 /** Returns constructors for metrics whose names begin with `prefix`. */

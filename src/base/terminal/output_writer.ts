@@ -19,7 +19,7 @@ export type NonBlockingWrite = (bytes: Uint8Array) => number;
  * processes in between.
  */
 export const outputPieceBytesMax = 4096;
-/** After this many pieces, the event loop runs. */
+/** The number of pieces after which the event loop runs. */
 export const outputBurstPiecesMax = 256;
 
 /**

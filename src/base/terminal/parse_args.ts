@@ -12,11 +12,11 @@ import { BatonError } from "../errors.ts";
 import { didYouMean } from "../support/did_you_mean.ts";
 
 export interface FlagSpec {
-  /** For example `-w, --wait`, or `--wait`. */
+  /** Forms of the flag: `-w, --wait`, or `--wait`. */
   readonly flag: string;
   /** Other forms of the flag, such as flock's. Messages and completions do not mention them. */
   readonly aliases?: string | undefined;
-  /** False for a switch, which takes no value. */
+  /** False for a switch. */
   readonly takesValue: boolean;
   /**
    * The text that joins the values of a repeated flag. If it is empty, different values are an error. Without it, the
@@ -28,18 +28,18 @@ export interface FlagSpec {
 export type FlagSpecs = Readonly<Record<string, FlagSpec>>;
 
 export interface ParsedArgs {
-  /** The values by the names that the table has for the flags; "true" for a switch. */
+  /** The values by the flags' names in the table; "true" for a switch. */
   readonly flags: ReadonlyMap<string, string>;
   readonly names: readonly string[];
   /** The command with its arguments; null if there is none. */
   readonly command: readonly string[] | null;
 }
 
-/** What the parser must know about a command, besides its table of flags. */
+/** The syntax of one command, besides its table of flags. */
 export interface CommandSyntax {
   /** Returns whether the command begins with the next argument that is not a flag, after these names. */
   commandAfter(names: readonly string[]): boolean;
-  /** Advice for flags that similar programs have, by the forms of the flag: `-u, --unlock`. */
+  /** Advice for flags of similar programs, by flag: `-u, --unlock`. */
   readonly flagHints: Readonly<Record<string, string>>;
 }
 

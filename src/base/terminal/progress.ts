@@ -24,7 +24,7 @@ export const progressSettings = {
   }),
 } satisfies SettingTable;
 
-/** What progress needs to know of the call of a command. */
+/** The call of the command that shows progress. */
 export interface ProgressCall {
   readonly io: Io;
   readonly values: { readonly quiet: boolean; readonly progress: boolean };
@@ -40,7 +40,6 @@ export function chooseProgressForm({ io, values }: ProgressCall): "terminal" | "
 export interface ProgressOptions extends Pick<ProgressFacts, "noun" | "verb" | "total"> {
   /** False if `total` is in bytes although messages are counted; true by default. */
   readonly countsTotal?: boolean;
-  /** False to show nothing; true by default. */
   readonly isWanted?: boolean;
   /** How long the work runs before a terminal shows its progress. */
   readonly afterMs?: number;
@@ -171,7 +170,7 @@ export class PartProgress implements WorkProgress, Disposable {
 export interface ProgressFacts {
   /** The singular noun of what is counted; null if nothing can be counted. */
   readonly noun: string | null;
-  /** What was done with the counted things, such as `stored`. Without a noun, what is being done. */
+  /** The participle of the work, such as `stored`; without a noun, what is being done. */
   readonly verb: string;
   readonly count: number;
   /** The work of this process (`done`) and the work before it (`before`), in the unit of `total`. */

@@ -21,7 +21,6 @@ export class ErasableLine implements Disposable {
     if (this.#io.frame("stderr", line)) this.#shown = true;
   }
 
-  /** Erases the line; it can be shown again. */
   erase(): void {
     if (this.#shown) this.#io.err("\r\x1b[K", "display");
     this.#shown = false;

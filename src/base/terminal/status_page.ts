@@ -9,7 +9,7 @@ import { deadlineAfter } from "../support/deadline.ts";
 import { formatMetrics, type Metric, metricsContentType } from "./metrics_text.ts";
 
 export interface StatusPageSource {
-  /** Returns null if the process is healthy, otherwise the reason why it is not. */
+  /** Returns why the process is not healthy; null if it is. */
   readonly health: () => string | null | Promise<string | null>;
   readonly metrics: () => Metric[] | Promise<Metric[]>;
 }
@@ -17,10 +17,7 @@ export interface StatusPageSource {
 /** How long a process may take to report its health, before it counts as unhealthy. */
 const healthMsMax = 2000;
 
-/**
- * Listens on `host:port`, `:port` (loopback) or `unix:PATH`. Rejects with USAGE for an invalid address, and with
- * CANNOT_CREATE if it cannot listen.
- */
+/** Listens on `host:port`, `:port` (loopback) or `unix:PATH`. Rejects with USAGE or with CANNOT_CREATE. */
 export async function serveStatusPage(
   listenAt: string,
   source: StatusPageSource,

@@ -1,6 +1,6 @@
 /**
  * Writes the report of `--status-fd` and `--status-file`: one JSON line that says exactly how a call ended. Both
- * targets are opened before the call does anything, so that a call that cannot report does nothing.
+ * targets are opened first, so that a call that cannot report does nothing.
  */
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { BatonError, errorMessage } from "../errors.ts";

@@ -20,7 +20,7 @@ export function printTable(io: Io, rows: readonly (readonly TableCell[])[]): voi
 
 /**
  * Returns the lines of a table with aligned columns. If they are wider than `columnsMax`, shortens the longest texts,
- * so that a long name does not push other columns off the terminal. Pure.
+ * so that one long name hides no other column. Pure.
  */
 export function formatTableLines(
   rows: readonly (readonly TableCell[])[],
@@ -50,7 +50,7 @@ const gap = "  ";
  */
 const shortenedMin = 20;
 
-/** Returns the largest limit on the width of cells with which columns of these widths fit into a line. */
+/** Returns the widest cell limit with which columns of these widths fit into a line. */
 function cellWidthMax(widths: readonly number[], columnsMax: number): number {
   let left = columnsMax - gap.length * (widths.length - 1);
   let others = widths.length;

@@ -22,7 +22,6 @@ export function textWidth(text: string): number {
   return width;
 }
 
-/** Returns the beginning of a text that fits into `columns`. */
 export function cutTextToWidth(text: string, columns: number): string {
   if (text.length <= columns && isAscii.test(text)) return text;
   let kept = "";

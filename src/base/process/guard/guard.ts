@@ -55,7 +55,6 @@ export interface CommandGuard {
   leave(cookie: string): void;
   /** Ends the watch over a job, because all its processes are dead. */
   forget(cookie: string): void;
-  /** Ends the guard without killing anything. */
   end(): void;
 }
 
@@ -133,7 +132,7 @@ export function startGuard(
   return new GuardHandle(say, start, clock);
 }
 
-/** What baton knows about a watched job, so that it can tell a new guard. */
+/** A watched job, as baton describes it to a new guard. */
 interface WatchedJob {
   readonly libc: Libc | null;
   readonly options: GuardWatchOptions;
@@ -141,7 +140,7 @@ interface WatchedJob {
   child: GuardedChild | null;
   /** Resolves when the line about the job is in the pipe to the guard. */
   sent: Promise<void> | undefined;
-  /** For a new guard: the lines about the processes last reported, and that baton has given up on the job. */
+  /** Further lines for a new guard: the processes last reported, and that baton has given up on the job. */
   known: string;
   left: string;
   isWatched: boolean;
@@ -355,7 +354,6 @@ class GuardHandle implements CommandGuard {
   #ended(): void {
     this.#process = null;
     const jobs = [...this.#jobs.values()];
-    // No further report can come from this guard.
     for (const job of jobs) if (job.isKilled || this.#done) job.cleared.resolve(null);
     this.#isRetired = jobs.length > 0 && jobs.every((job) => job.isKilled);
     if (this.#done || this.#isRetired) return;

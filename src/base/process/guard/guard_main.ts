@@ -1,11 +1,11 @@
 /**
  * The guard is a second process that acts when baton is dead or stopped. It waits for lines on a pipe from baton. If
  * the pipe ends without a "done", it kills all jobs. If the deadline of a job passes without a renewal, it kills that
- * job. It never asks a job to stop first. When baton and all processes of all jobs are dead, the guard ends baton's
- * session, so that the lock is free before the session would expire.
+ * job. It never asks a job to stop first. When baton and all processes of all jobs are dead, it ends baton's session,
+ * so that the lock is free early.
  *
- * The guard blocks in poll(2) and runs no event loop: it has one thread, needs little memory, and nothing delays it. It
- * loads all its code before it reports "ready", because the disk may hang later.
+ * The guard blocks in poll(2) and runs no event loop, so that it needs little memory and nothing delays it. It loads
+ * all its code before it reports "ready", because the disk may hang later.
  */
 import { openSync, writeSync } from "node:fs";
 import { readProcess } from "../proc/process_table.ts";
@@ -74,14 +74,14 @@ export interface GuardKeptJob {
 export interface GuardKeptSession {
   /** True if the session has ended, or if no job with living processes has its lock any longer. */
   readonly isLost: boolean;
-  /** Writes into the records of the holders why the locks are kept. The guard calls this repeatedly. */
+  /** Writes into the holders' records why the locks are kept. Call it from time to time. */
   show(jobs: readonly GuardKeptJob[]): void;
   end(): Promise<unknown>;
   /** Stops keeping the session alive: baton itself runs again. */
   leave(): void;
 }
 
-/** What the guard can do with baton's session. `handle` is that of `GuardedSession`. */
+/** Actions of the guard on baton's session. `handle` is that of `GuardedSession`. */
 export interface GuardSessions {
   end(handle: string): Promise<unknown>;
   keep(handle: string): Promise<GuardKeptSession>;
@@ -178,12 +178,11 @@ export class GuardLoop {
   /** Returns the next action. `isLost` means that the session that the guard keeps alive is lost. */
   step(isLost = false): GuardStep {
     if (this.#clearing !== null) return this.#clearing.step(isLost);
-    // The clock is read before the pipe, so that a renewal that baton wrote in time counts, however long this process
-    // has stood still.
+    // Read before the pipe, so that a renewal that baton wrote in time counts, even if this process has stood still.
     const nowMs = this.#libc.bootTimeMs();
     const lines = this.#pipe.read();
     if (lines === null) {
-      // A line that could not be read may have named another job, so the session must not be ended.
+      // An unread line may have named another job, so the session must not be ended.
       if (!this.#pipe.isAtEnd) this.#state = readGuardLine(this.#state, "session");
       return this.#clearAll();
     }
@@ -247,7 +246,7 @@ export class GuardLoop {
     return needsPass;
   }
 
-  /** Starts to kill all jobs, because the pipe has ended. Deadlines no longer matter, and nobody reads reports. */
+  /** Starts to kill all jobs, because the pipe has ended. Deadlines no longer matter, and no process reads reports. */
   #clearAll(): GuardStep {
     const kills = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#killOf(cookie)]));
     this.#clearing = new Clearing(this.#state, kills, this.#libc);
@@ -260,10 +259,7 @@ export class GuardLoop {
     return new JobKiller(cookie, job, { libc: this.#libc, group });
   }
 
-  /**
-   * Checks once a second whether the process groups still belong to their commands. Jobs that end earlier need no
-   * check.
-   */
+  /** Checks the groups once a second, because jobs that end earlier need no check. */
   #checkGroups(): void {
     const nowMs = this.#libc.bootTimeMs();
     if (nowMs < this.#groupsAtMs + checkEveryMs) return;
@@ -349,7 +345,6 @@ class PipeLines {
   readonly #chunk = new Uint8Array(64 << 10);
   #text = "";
   #failedReads = 0;
-  /** True when everything that was written has been read. */
   isAtEnd = false;
 
   constructor(libc: Libc) {
@@ -357,8 +352,8 @@ class PipeLines {
   }
 
   /**
-   * Returns all complete lines in the pipe; null if no further line can come. It reads several times, because hours of
-   * renewals may precede a "forget", and because some runtimes use a socket instead of a pipe.
+   * Returns all complete lines in the pipe; null if no further line can come. Hours of renewals may be in the pipe, and
+   * some runtimes use a socket, so this may take several reads.
    */
   read(): string[] | null {
     const lines: string[] = [];

@@ -40,7 +40,7 @@ export interface GuardedJob {
 export interface GuardedSession {
   /** The baton process that has the session and has started the guard. */
   readonly owner: number;
-  /** What `endSession` needs to end the session. This is a secret. */
+  /** The argument of `endSession`, which is a secret. */
   readonly handle: string;
 }
 
@@ -93,11 +93,10 @@ export function overdueGuardedJobs(state: GuardState, nowMs: number): string[] {
   return [...state.jobs].filter(([, job]) => nowMs >= job.deadlineMs).map(([cookie]) => cookie);
 }
 
-/** What the guard can find out after the pipe has ended and it has killed all jobs. */
+/** Facts that the guard can find out after the pipe has ended and it has killed all jobs. */
 export interface SessionEndFacts {
   /** Returns whether the process is dead, so that it can start or hold nothing. */
   readonly isGone: (pid: number) => boolean;
-  /** Returns whether all processes of the job are certainly dead. */
   readonly isCleared: (cookie: string) => boolean;
 }
 

@@ -24,8 +24,8 @@ import type { GuardedChild, GuardedJob } from "./guard_state.ts";
 const unknownChildMs = 1000;
 
 /**
- * After this many milliseconds JobKiller gives up on a process that it cannot kill, because the process waits in the
- * kernel or belongs to another user.
+ * The time after which JobKiller gives up on a process that it cannot kill, because the process waits in the kernel or
+ * belongs to another user.
  */
 const killMsMax = 10_000;
 
@@ -77,8 +77,8 @@ export class JobKiller {
   }
 
   /**
-   * The processes that the last pass found alive, by pid. If /proc hides them (hidepid), only the group is known, as a
-   * negative number.
+   * The pids that the last pass found alive. For processes that /proc hides (hidepid), the negative number of the
+   * group.
    */
   get alive(): readonly number[] {
     const { alive } = this.#lastFound;
@@ -109,7 +109,7 @@ export class JobKiller {
     return { clearedAtMs: this.#clearedAtMs, isCertain: !this.#isInDoubt() };
   }
 
-  /** Kills all processes that it finds. Returns true if certainly no process was alive. */
+  /** Returns true if certainly no process was alive. */
   #killAll(): boolean {
     this.#rounds.kill();
     return this.alive.length === 0 && this.#lastFound.isCertain;
@@ -138,7 +138,6 @@ export class JobKiller {
   #isInDoubt(): boolean {
     const { child } = this.#job;
     if (!hasProcessTable() || procHidesProcesses()) return true;
-    // A command that was not reported is younger than the guard.
     const sinceTicks = (child ?? readProcess(processSystem.pid))?.startTicks ?? 0;
     const takesOrphans = new Set([1, ...readAncestry(processSystem.pid).map(({ parent }) => parent)]);
     return this.#lastFound.unreadable.some((pid) => {
@@ -173,7 +172,7 @@ const groupProbes: GroupProbes = {
 
 /**
  * Tracks whether a process group still belongs to the command. The kernel may give the number of an empty group to an
- * unrelated program, which a signal would then kill. It never reuses the number of a group that has members.
+ * unrelated program, which a signal would then kill.
  */
 export class ProcessGroupWatch {
   readonly #child: GuardedChild;
@@ -187,8 +186,8 @@ export class ProcessGroupWatch {
   }
 
   /**
-   * Returns whether the group still belongs to the command; once false, it stays false. Call it often enough that the
-   * kernel cannot have reused the number in between.
+   * Returns whether the group is still the command's; once false, it stays false. Call it more often than the kernel
+   * reuses process numbers.
    */
   isOurs(): boolean {
     this.#isOurs &&= this.#check();

@@ -5,15 +5,11 @@
 
 const neededKiB = 4 * 1024 * 1024;
 
-/**
- * The names of the limits in /proc/PID/limits, and the options of the shell's ulimit for them. The unit of both options
- * is KiB.
- */
+/** The names of limits in /proc/PID/limits, and the options of the shell's ulimit, both in KiB. */
 const limits = [["Max address space", "-v"], ["Max data size", "-d"]] as const;
 
 /**
- * Returns a text such as `; ulimit -v is 2000000 KiB, …` for each limit that is too low. `text` is the content of
- * /proc/PID/limits.
+ * Returns `; ulimit -v is 2000000 KiB, …` for each limit that is too low. `text` is the content of /proc/PID/limits.
  */
 export function describeLowLimits(text: string): string {
   const lines = text.split("\n");

@@ -83,7 +83,7 @@ export abstract class CommandProcesses {
     for (const pid of alive) if (group === null || readProcess(pid)?.group !== group) sendSignal(pid, signal);
   }
 
-  /** Returns the processes that are alive, except zombies. */
+  /** Zombies do not count. */
   alive(): readonly number[] {
     const { alive, isCertain } = this.find();
     this.#lastAlive = alive;
@@ -124,7 +124,6 @@ interface JobProcessesOptions extends CommandProcess {
 /** The processes of a command that is the only one of this process, or whose orphans this process does not adopt. */
 export class JobProcesses extends CommandProcesses {
   readonly #options: JobProcessesOptions;
-  /** For a command whose orphans this process does not adopt. */
   readonly #known: KnownProcesses;
 
   constructor(options: JobProcessesOptions) {
@@ -193,7 +192,10 @@ export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boole
   return [...reaped, ...rest.flatMap((pid) => [pid, ...listDescendantProcesses(pid, skip)])];
 }
 
-/** After this many searches a command counts as alive, because it starts processes faster than baton reads them. */
+/**
+ * The number of searches after which a command counts as alive, because it starts processes faster than baton reads
+ * them.
+ */
 const searchesMax = 32;
 
 /**

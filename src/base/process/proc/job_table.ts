@@ -44,8 +44,8 @@ export class JobTable {
   #orphans: readonly (readonly [pid: number, owners: ProcessOwners | undefined])[] = [];
 
   /**
-   * Resolves in a separate turn of the event loop for each caller. Many jobs may be ready at once, and each start takes
-   * milliseconds.
+   * Resolves in a separate turn of the event loop for each caller. Many jobs may be ready in the same turn, and each
+   * start takes milliseconds.
    */
   startTurn(): Promise<void> {
     return this.#turn = this.#turn.then(() => new Promise((resolve) => void setImmediate(resolve)));

@@ -1,8 +1,8 @@
 /**
- * Finds the processes of a job without being their ancestor. A process belongs to the job if it has the mark in its
- * environment, is in the process group, or descends from the living command. A process found once stays one of the
- * job's. A process that has none of these signs is not found, such as a daemon with a cleared environment whose parents
- * ended earlier. A keeper or a holder process that was started inside the job is not part of it.
+ * Finds the processes of a job without being their ancestor: those with the mark in their environment, in the process
+ * group, or below the living command. A process found once stays one of the job's. A process without these signs is not
+ * found, such as a daemon with a cleared environment whose parents ended earlier. A keeper or a holder process that was
+ * started inside the job is not part of it.
  */
 import {
   isProcessAlive,
@@ -96,7 +96,7 @@ export class KnownProcesses {
   /** Finds the descendants of known processes, which is cheap enough to repeat. Forgets processes that have ended. */
   rememberDescendants(): void {
     for (const root of [...this.#known.keys()]) {
-      // Before its execve, a service looks like any other process.
+      // A service looks like any other process before its execve.
       if (this.#isKnown(root) && !isServiceProcess(root)) {
         for (const pid of listDescendantProcesses(root, isServiceProcess)) this.#remember(pid, false);
       } else {
@@ -243,7 +243,7 @@ function kindOf(pid: number, { cookie, group, isScript, sinceTicks }: JobMarks):
   if (row.group === group) return "marked";
   if (row.isKernelThread) return "other";
   if (environ === null) return "unreadable";
-  // During execve, the environment of the new program does not exist yet.
+  // The environment of the new program does not exist yet during execve.
   if (environ === "" && !row.hasEnvironment) {
     return row.isEnding || row.startTicks < sinceTicks ? "undetermined" : "unknown";
   }

@@ -13,11 +13,9 @@ export interface ProcessRow {
   readonly session: number;
   /** The start in clock ticks since boot. Together with the pid it identifies a process. */
   readonly startTicks: number;
-  /** True if the process has ended, even if it was not reaped yet. */
+  /** True for a process that has ended, even if it was not reaped yet. */
   readonly dead: boolean;
-  /**
-   * True if the process has called no execve since it was forked. It is then a copy of its parent, such as a subshell.
-   */
+  /** True for a process that has not called execve since its fork: a copy of its parent, such as a subshell. */
   readonly isCopy: boolean;
   readonly isStopped: boolean;
   /** True if the process waits in the kernel, where no signal reaches it. */
@@ -35,10 +33,7 @@ const exiting = 0x4;
 const forkedWithoutExec = 0x40;
 const kernelThread = 0x200000;
 
-/**
- * Errors that this process causes itself (no descriptor, no memory), so that they say nothing about the process to
- * read.
- */
+/** Errors of this process itself (no descriptor, no memory), which say nothing about the process to read. */
 const localErrors = ["EMFILE", "ENFILE", "ENOMEM"];
 
 /** Reads a process from /proc/PID/stat (proc(5)). Returns null if the process does not exist or cannot be read. */
@@ -69,7 +64,7 @@ export function probeProcess(pid: number): ProcessRow | null | "unknown" {
     group: field(5),
     session: field(6),
     startTicks: field(22),
-    // The state is Z also if only the main thread has ended, while other threads of the process run on.
+    // A main thread that ended shows Z while other threads of the process run on.
     dead: state === "X" || (state === "Z" && field(20) <= 1),
     isCopy: (field(9) & forkedWithoutExec) !== 0,
     isStopped: state === "T" || state === "t",
@@ -152,7 +147,7 @@ export function noteChildStarted(pid: number): void {
   }
 }
 
-/** Returns the children of this process. Returns null if the caller must read every thread instead. */
+/** Returns the children of this process; null if the caller must read every thread. */
 function ownChildren(): number[] | null {
   if (!processSystem.own.firstThreadHasAll) return null;
   try {
@@ -162,7 +157,7 @@ function ownChildren(): number[] | null {
   }
 }
 
-/** Reads the children of the first thread. Throws system errors. */
+/** Throws system errors. */
 function readOwnChildren(): number[] {
   const { pid, own } = processSystem;
   own.readChildren ??= processSystem.keepOpen(`/proc/${pid}/task/${pid}/children`);
@@ -171,7 +166,7 @@ function readOwnChildren(): number[] {
 
 const pidsIn = (text: string): number[] => text.split(" ").filter((word) => word !== "").map(Number);
 
-/** Returns the children of `pid`, including dead ones. */
+/** Includes dead children. */
 export function listChildProcesses(pid: number): number[] {
   const own = pid === processSystem.pid ? ownChildren() : null;
   if (own !== null) return own;
@@ -335,9 +330,9 @@ export const holderProcessVariable = "BATON_HOLDER_PROCESS";
 const marks = [keeperProcessVariable, holderProcessVariable];
 
 /**
- * Returns whether the process is a keeper that was started on demand, a holder process, or the guard of one. Such a
- * process outlives the command that started it, and is not one of the command's processes. False for a process that has
- * ended or is another user's.
+ * Returns whether the process is a keeper that was started on demand, a holder process, or the guard of one. These
+ * outlive the command that started them, and are not part of it. False for a process that has ended or is another
+ * user's.
  */
 export function isServiceProcess(pid: number): boolean {
   const environ = `\0${readProcessEnvironment(pid) ?? ""}`;

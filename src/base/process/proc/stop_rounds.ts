@@ -22,7 +22,6 @@ interface Stoppable {
 /** How long the rounds of one call may take. The caller calls again soon. */
 const roundsMs = 20;
 
-/** After this many rounds with new processes, a cgroup is used. */
 const roundsBeforeCgroup = 8;
 
 /**
@@ -86,13 +85,12 @@ export class ProcessKillRounds {
 
 const prefix = "baton-kill-";
 
-/** How long one call may move processes. */
 const addMsMax = 20;
 
 /** How long to wait until the cgroup is empty. A process leaves it shortly after it has become a zombie. */
 const emptyMsMax = 20;
 
-/** At this age, an empty cgroup counts as left behind by a baton that was killed together with its guard. */
+/** The age at which an empty cgroup counts as left behind by a baton that was killed together with its guard. */
 const staleAfterMs = 60_000;
 
 /**

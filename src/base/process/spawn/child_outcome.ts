@@ -25,7 +25,6 @@ export type ChildEnding =
     readonly survivors: readonly number[];
     readonly isDead: boolean;
   }
-  /** No process was started. */
   | { readonly kind: "not_found" | "not_executable" | "start_failed"; readonly message: string }
   /** `signal` aborted before the start, so no process was started. */
   | { readonly kind: "cancelled" };
@@ -36,7 +35,7 @@ export type ChildOutcome = ChildEnding & {
   readonly heldMs: number;
 };
 
-/** Returns a failure as the end of a sentence, such as `exited with 3`; null for a success. */
+/** Returns a failure as the end of a sentence; null for a success. */
 export function describeChildFailure(end: ChildEnd): string | null {
   switch (end.kind) {
     case "exited":

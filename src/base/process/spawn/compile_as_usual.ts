@@ -1,7 +1,6 @@
 /**
- * Makes Bun compile JavaScript as early as usual, which pays off in a service. The binary starts with thresholds 100
- * times as high (scripts/compile.sh), because most commands end before compiled code pays off. Does nothing outside
- * Bun.
+ * Makes Bun compile JavaScript as early as usual, for a service. The binary starts with thresholds 100 times as high
+ * (scripts/compile.sh), because most commands end before compiled code pays off.
  */
 export function restoreCompileThresholds(): void {
   if ("Bun" in globalThis) Bun.unsafe.setJITPolicy(1);

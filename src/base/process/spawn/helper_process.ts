@@ -1,7 +1,6 @@
 /**
  * Starts this program a second time as a helper, in a session of its own: the guard, or the holder process of `baton
- * hold`. The parent exchanges lines with the helper, and notices its end. Bun.spawn starts it under Bun,
- * node:child_process elsewhere.
+ * hold`. The parent exchanges lines with the helper, and notices its end.
  */
 import { registerChildProcess } from "../../support/own_process.ts";
 import { ownProgramCommand } from "../../support/self_exec.ts";
@@ -25,7 +24,6 @@ export interface HelperProcessOptions {
   readonly argv0: string;
   /** The working directory; by default this process's own, even if the helper may not enter it. */
   readonly cwd?: string;
-  /** The environment; by default this process's own. */
   readonly env?: Readonly<Record<string, string>>;
   readonly stderr?: number;
   /** Keeps the event loop of this process alive while the helper runs. */
@@ -36,7 +34,6 @@ const running = new Map<number, RunningHelper>();
 
 interface RunningHelper {
   readonly ended: Promise<void>;
-  /** Keeps the event loop alive until the helper has ended. */
   readonly hold: () => void;
   readonly kill: () => void;
   isExpected: boolean;

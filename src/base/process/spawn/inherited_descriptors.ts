@@ -1,6 +1,6 @@
 /**
- * Finds the file descriptors that baton's parent has left open for the command (`9>file`, a jobserver, LISTEN_FDS), and
- * the standard streams that it has closed.
+ * Finds the file descriptors that baton's parent has left open for the command (`9>file`, a jobserver, LISTEN_FDS), or
+ * has closed.
  */
 import { fstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
@@ -22,8 +22,8 @@ export function inheritedDescriptors(): number[] {
 }
 
 /**
- * Closes the inherited descriptors in a helper process, to which Deno passes all of them. Otherwise the reader of an
- * inherited pipe would wait for the helper.
+ * Closes the inherited descriptors in a helper process, to which Deno passes them all. Otherwise the reader of an
+ * inherited pipe would wait.
  */
 export function closeInheritedDescriptors(libc: Libc, fds: readonly number[] = inheritedDescriptors()): void {
   for (const fd of fds) libc.close(fd);
@@ -32,8 +32,7 @@ export function closeInheritedDescriptors(libc: Libc, fds: readonly number[] = i
 function isInherited(fd: number): boolean {
   if (process.platform !== "linux") return isOpen(fd);
   try {
-    // Bun marks inherited descriptors close-on-exec like its own, so that only the type tells them apart: Bun itself
-    // has opened an epoll and an eventfd.
+    // Bun marks inherited descriptors close-on-exec like its own. Bun itself has opened only an epoll and an eventfd.
     const target = readlinkSync(`/proc/self/fd/${fd}`);
     if ("Bun" in globalThis) return !/^anon_inode:\[?(eventpoll|eventfd|timerfd)/.test(target);
     return !isCloseOnExec(fd);
@@ -77,7 +76,7 @@ export function wasStreamClosedAtStart(fd: number): boolean {
   }
 }
 
-/** Returns whether a descriptor closes on exec. Linux only. Throws if the descriptor is not open. */
+/** Linux only. Throws if the descriptor is not open. */
 function isCloseOnExec(fd: number): boolean {
   const flags = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1"))?.[1] ?? "0";
   const closeOnExec = 0o2000000;

@@ -53,10 +53,7 @@ export function unreadableArgument(texts: readonly string[], file = "/proc/self/
   return index === -1 ? null : { index, bytes: given[index] ?? null };
 }
 
-/**
- * Returns whether the value of a variable is not UTF-8. Also true if it contains U+FFFD and its bytes are not
- * available.
- */
+/** Returns whether a value is not UTF-8. Also true if it contains U+FFFD and its bytes are not available. */
 export function isUnreadableVariable(name: string, value: string, file = "/proc/self/environ"): boolean {
   if (!hasReplacement(value)) return false;
   const given = Buffer.from(`${name}=${value}`);

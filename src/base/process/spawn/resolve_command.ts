@@ -44,8 +44,8 @@ function searchFolders(name: string, path: string | undefined): ResolvedCommand 
 }
 
 /**
- * Returns advice for two common mistakes: the name of a file in the working directory without "./", and a whole shell
- * command in one word.
+ * Returns advice for two common mistakes: a file of the working directory without "./", and a shell command as one
+ * word.
  */
 function adviceFor(name: string): string {
   if (name !== "" && checkExecutable(`./${name}`) === "ok") return `; to run the file of this folder: ./${name}`;

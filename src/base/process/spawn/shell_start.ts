@@ -35,7 +35,6 @@ export interface ShellStart {
   readonly unset?: readonly string[];
 }
 
-/** Signals that the runtime itself ignores. */
 const ownIgnored: readonly string[] = ["SIGPIPE", "SIGXFSZ"];
 
 let mask: number | null = null;
@@ -108,7 +107,7 @@ export function shellStateToRestore(
   return { ignored, openFiles, closed, unset: ["PWD", "OLDPWD", "SHLVL"].filter((name) => !(name in env)) };
 }
 
-/** Returns the arguments of /bin/sh, beginning with its own name. Pure. */
+/** Returns the arguments for /bin/sh. Pure. */
 export function shellStartArguments(
   { command, variables, ignored = [], openFiles = null, closed = [], unset = [] }: ShellStart,
 ): string[] {
@@ -158,7 +157,6 @@ while [ "$_baton_left" -gt 0 ]; do
 done
 `;
 
-/** Escapes bytes for `printf %b`. */
 function escapeBytes(bytes: Uint8Array): string {
   const plain = /[A-Za-z0-9_=/.,:+ -]/;
   return Array.from(bytes, (byte) => {

@@ -23,7 +23,6 @@ export interface CommandStartOptions {
    * started.
    */
   readonly descriptors: readonly number[];
-  /** True to start the command with SIGHUP ignored. */
   readonly hangUpIgnored: boolean;
   /** The signal that asks the command to stop, so that the command must not ignore it. */
   readonly stopSignal?: NodeJS.Signals | undefined;
@@ -58,7 +57,7 @@ export type CommandSpawnResult =
 export interface ResolvedCommandStart extends CommandStartOptions {
   readonly path: string;
   readonly argv: readonly string[];
-  /** With `isRead`, the write end of the pipe. */
+  /** The write end of the pipe, with `isRead`. */
   readonly pipe?: number | null;
 }
 
@@ -66,7 +65,7 @@ export interface StartedProcess {
   readonly pid: number;
   /** Never rejects. */
   readonly ended: Promise<ChildEnd>;
-  /** With `isRead`, the standard output. A reader that stops early closes it. */
+  /** The standard output, with `isRead`. A reader that stops early closes it. */
   readonly output: AsyncIterable<Uint8Array> | null;
 }
 
@@ -81,7 +80,6 @@ export type SpawnFunction = (
   terms: CommandLaunchOptions,
 ) => StartedProcess | Promise<StartedProcess>;
 
-/** The functions that start processes in a simulation. */
 const spawners = new WeakMap<ProcessSystem, SpawnFunction>();
 
 /** Makes `spawn` start the commands of a simulated process. */
@@ -89,7 +87,6 @@ export function provideSimulatedSpawn(of: ProcessSystem, spawn: SpawnFunction): 
   spawners.set(of, spawn);
 }
 
-/** `prepareCommand` and `spawnReadyCommand` in one call. */
 export async function spawnChild(
   command: readonly string[],
   options: CommandSpawnOptions,
@@ -217,7 +214,6 @@ function inputOf({ input, readsNothing }: CommandStartOptions): number | "ignore
   return input ?? (readsNothing ? "ignore" : "inherit");
 }
 
-/** Returns the stdio entries from descriptor 3 on. */
 function stdioEntries<Nothing>(descriptors: readonly number[], nothing: Nothing): (number | Nothing)[] {
   const entries: (number | Nothing)[] = [];
   for (const fd of descriptors) {

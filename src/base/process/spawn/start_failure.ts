@@ -21,8 +21,7 @@ export function describeStartFailure(path: string, error: unknown): StartFailure
       "use fewer, or pass them in a file";
     return { kind: "start_failed", message };
   }
-  // For a descriptor above the limit of open files, fcntl(2) fails with EINVAL. Such a descriptor was open before the
-  // limit was lowered.
+  // fcntl(2) fails with EINVAL for a descriptor above the limit, which was opened before the limit was lowered.
   const isOutOfFiles = code === "EMFILE" || (code === "EINVAL" && (error as NodeJS.ErrnoException).syscall === "fcntl");
   if (isOutOfFiles) {
     const limit = readOpenFilesLimit() ?? "unknown";

@@ -87,7 +87,6 @@ export function openMessageBodyFile(body: Uint8Array): number {
   }
 }
 
-/** Makes a named file and removes the name. */
 function openRemoved(body: Uint8Array): number {
   const path = join(tmpdir(), `baton-${newGuid()}`);
   const fd = openSync(path, "wx+", 0o600);

@@ -18,7 +18,7 @@ export interface ChildSituation {
   readonly maxHoldMs: number | null;
   readonly freezeOnDoubt: boolean;
   readonly inDoubt: boolean;
-  /** The time at which baton learned that the lock was lost, or that the guard kills the command. */
+  /** When baton learned that the lock was lost, or that the guard kills the command. */
   readonly goneAtMs: number | null;
   readonly revokedAtMs: number | null;
   readonly stop: { readonly reason: StopReason; readonly atMs: number } | null;
@@ -88,7 +88,7 @@ function giveUpAtMs(situation: ChildSituation, killedAtMs: number): number {
   return Math.max(limitMs, killedAtMs + killGraceMs);
 }
 
-/** After this many milliseconds of life after SIGKILL, a process counts as one that cannot be stopped. */
+/** The time after SIGKILL from which a living process counts as one that cannot be stopped. */
 const unstoppableMs = 1000;
 
 /**

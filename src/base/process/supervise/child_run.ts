@@ -49,7 +49,7 @@ export interface ChildRunOptions {
   readonly lease: Lease;
   /** The clock of the lease's `endMs()`. */
   readonly clock: Clock;
-  /** The part of the guard's interface that concerns this command. */
+  /** The guard, restricted to this command. */
   readonly guard: {
     clearedAfterMs(signal: AbortSignal): ReturnType<CommandGuard["clearedAfterMs"]>;
     reportKnown?(pids: readonly number[]): void;
@@ -58,14 +58,13 @@ export interface ChildRunOptions {
   readonly processes: SupervisedProcesses;
   readonly ended: Promise<ChildEnd>;
   readonly ownGroup: boolean;
-  /** Aborts when the guard kills the command. */
   readonly guardKills: AbortSignal;
   readonly grantedAtMs: number;
   /** The time from the stop signal to SIGKILL. */
   readonly killAfterMs: number;
   readonly stopSignal: NodeJS.Signals;
   readonly onDoubt: "ignore" | "freeze";
-  /** The time after the grant at which baton stops the command; null for none. */
+  /** baton stops the command this long after the grant; null for no limit. */
   readonly maxHoldMs?: number | null;
   /** True if processes that the command leaves continue after its end, without the protection of the lease. */
   readonly leavesRunning?: boolean;
@@ -177,7 +176,7 @@ export class ChildRun {
     if (this.#over) return;
     const lossMs = lockLossAtMs(this.#situation(nowMs));
     this.#endedByItself = this.#stop === null && this.#killedAtMs === null && nowMs < lossMs;
-    // After a stop signal, the command may have started further processes, which get the signal now. In other cases the
+    // The command may have started further processes after a stop signal. They get the signal now. In other cases the
     // plan decides.
     if (this.#stop !== null && nowMs < lossMs && processes.alive().length > 0) this.#sendStop(this.#stop.reason, nowMs);
     this.#act();

@@ -62,14 +62,13 @@ export interface ShellCheckOptions {
   readonly clock: Clock;
 }
 
-/** The pause between two checks of killed processes. */
 const checkIntervalMs = 5;
 /** How long a check waits for its killed processes. The end of the command waits for those that live longer. */
 const killMsMax = 1000;
 
 /**
- * Returns a health check that runs a line of shell in a process group of its own. All processes of the check are dead
- * when it ends.
+ * Returns a health check that runs a line of shell in a separate process group. All its processes are dead when it
+ * ends.
  */
 export function shellHealthCheck({ line, env, clock }: ShellCheckOptions): HealthCheck {
   return async (signal) => {

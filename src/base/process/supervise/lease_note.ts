@@ -12,7 +12,7 @@ import { openThroughProc, openUnnamedFile } from "../spawn/unnamed_file.ts";
 export class LeaseNote implements Disposable {
   readonly #fd: number;
   readonly #unsubscribe: () => void;
-  /** The path under which other processes find the note while this process lives. */
+  /** The path for other processes, valid while this process lives. */
   readonly path: string;
 
   private constructor(fd: number, { lease, clock, libc }: { lease: Lease; clock: Clock; libc: Libc }) {
@@ -51,7 +51,7 @@ export class LeaseNote implements Disposable {
 /** Returns the note as bytes: Deno would write a string at the file's current position. */
 function noteOf(lease: Lease, clock: Clock, libc: Libc): Uint8Array {
   clock.noticeSuspend();
-  // The boot clock is read first: a pause before the other reading makes the end earlier, which is safe.
+  // Reads the boot clock first: a pause before the other reading makes the end earlier, which is safe.
   const endMs = libc.bootTimeMs() + lease.endMs() - clock.now();
   return new TextEncoder().encode(formatNote(lease.holderId, endMs));
 }

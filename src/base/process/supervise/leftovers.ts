@@ -2,7 +2,6 @@
 import type { ChildEvent } from "./child_run.ts";
 import { countWithNoun, printable } from "../../support/text.ts";
 
-/** The number of processes that the message lists. */
 const listedProcessesMax = 5;
 
 /**

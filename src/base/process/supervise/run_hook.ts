@@ -1,6 +1,6 @@
 /**
- * Runs a hook: a line of shell at the beginning or the end of a leadership, with a time limit. When the hook is over,
- * all its processes are dead. The guard of the leadership watches the hook, and continues after it.
+ * Runs a hook: a line of shell at the beginning or the end of a leadership, with a time limit. All its processes are
+ * dead when it is over. The leadership's guard watches it, and continues afterwards.
  */
 import { formatDuration } from "../../support/duration.ts";
 import { type ChildOutcome, describeChildFailure } from "../spawn/child_outcome.ts";
@@ -39,7 +39,7 @@ export async function runLeadershipHook(options: LeadershipHookOptions): Promise
   return outcome;
 }
 
-/** Returns a failure as the end of a sentence, such as `exited with 3`; null for a success. */
+/** Returns a failure as the end of a sentence; null for a success. */
 export function describeHookFailure(outcome: ChildOutcome, timeoutMs: number): string | null {
   switch (outcome.kind) {
     case "time_limit":

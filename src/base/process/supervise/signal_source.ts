@@ -54,7 +54,6 @@ export function signalsWhileCommandRuns(ownGroup: boolean): CommandSignal[] {
   ];
 }
 
-/** The signals that end a waiting baton. */
 export const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 
 /**
@@ -83,7 +82,6 @@ export class StopRequest implements Disposable {
   readonly #stopListening: () => void;
   /** Aborts with a StoppedBySignal at the first stop signal. */
   readonly signal = this.#controller.signal;
-  /** All stop signals received so far. */
   readonly received = new Set<string>();
 
   constructor(source: SignalSource = processSignals()) {

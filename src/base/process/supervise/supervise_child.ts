@@ -1,7 +1,7 @@
 /**
  * Runs a command under a lease, and ensures that its processes are dead before the server can grant the lock to another
- * holder. Starts the guard, then the command, and waits for its end; does not release the lease. Orphans that baton
- * adopts belong to the only command, or are assigned to commands that run at the same time by job_table.ts.
+ * holder. Does not release the lease. A single command owns all orphans that baton adopts; commands that run at the
+ * same time share a table (job_table.ts).
  */
 import { fstatSync } from "node:fs";
 import process from "node:process";
@@ -60,8 +60,8 @@ export interface SuperviseOptions extends
    */
   readonly beside?: JobTable;
   /**
-   * True if the guard keeps watching the command after its end. The caller must then make the guard forget the command,
-   * and end the guard.
+   * True if the guard keeps watching after the command's end. The caller must then make it forget the command, and end
+   * it.
    */
   readonly keepsGuard?: boolean;
 }
@@ -115,7 +115,7 @@ export class PreparedChild {
   async run(): Promise<ChildOutcome> {
     const { clock, guard, beside, signal } = this.#options;
     this.#grantedAtMs = this.#options.grantedAtMs ?? clock.now();
-    // If the preparation has ended, the command starts without any wait.
+    // A prepared command starts without any wait.
     const { libc, child, obstacle } = this.#ready ?? await this.#preparing.finally(() => beside?.startTurn());
     const newObstacle = obstacle ?? obstacleNow(this.#options, this.#guardKills.signal);
     if (newObstacle !== null) return this.#finish(newObstacle, null);
@@ -175,7 +175,6 @@ export class PreparedChild {
   }
 }
 
-/** Restricts the guard's interface to one command. */
 export function guardForCommand(guard: CommandGuard, cookie: string): ChildRunOptions["guard"] {
   return {
     clearedAfterMs: (signal) => guard.clearedAfterMs(cookie, signal),
@@ -197,7 +196,7 @@ export function reportEndToGuard(
   if (ending.kind === "breach" && !(isBesideOthers && ending.isDead)) return guard.leave(cookie);
   // A guard that replaces a killed one must not watch a job whose lease is about to be released.
   if (isBesideOthers || !keepsGuard) guard.forget(cookie);
-  // The end of the guard can wait: the caller sends the release in this turn, and the next holder waits for that.
+  // Deferred, because the caller sends the release in this turn, and the next holder waits for that.
   if (!isBesideOthers && !keepsGuard) setImmediate(() => guard.end());
 }
 

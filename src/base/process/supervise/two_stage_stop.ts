@@ -12,18 +12,16 @@ import { processSignals, type SignalSource, StoppedBySignal, stopSignals } from 
 const echoMs = 200;
 
 interface TwoStageStopOptions {
-  /** By default, the signals of this process. */
+  /** The signals of this process by default. */
   readonly source?: SignalSource;
   readonly clock?: Clock;
-  /** The signals to listen for; `stopSignals` by default. */
   readonly signals?: readonly NodeJS.Signals[];
   /** Called at the first request, before `finish` aborts. */
   readonly onFirst?: (signal: NodeJS.Signals) => void;
-  /** Called at the second request. */
   readonly onSecond?: (signal: NodeJS.Signals) => void;
 }
 
-/** Listens for requests to stop while it exists. Both signals abort with a StoppedBySignal. */
+/** Listens while it exists. Both signals abort with a StoppedBySignal. */
 export class TwoStageStop implements Disposable {
   readonly #finish = new AbortController();
   readonly #now = new AbortController();
