@@ -1,4 +1,4 @@
-/** Checks all locks and elections below a root once and reports problems. */
+/** Checks all locks and elections below a root node and reports problems. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
 import type { DoctorFinding } from "../../base/rows/finding.ts";
@@ -19,7 +19,7 @@ export interface LockSnapshot {
   readonly children: readonly string[];
   readonly holders: readonly LockNodeSnapshot[];
   readonly queue: readonly LockNodeSnapshot[];
-  /** Value of the server's counter for the queue. */
+  /** The server's counter for sequences in the queue. */
   readonly sequence: number;
 }
 
@@ -35,12 +35,15 @@ export interface LockQueueDiagnosis {
   readonly findings: readonly DoctorFinding[];
 }
 
-/** Last value of the server's counter: later contenders get the same number, so that the order of arrival is lost. */
+/** Last value of the server's counter. All later contenders get this number, so their order of arrival is lost. */
 export const lockQueueSequenceMax = 2 ** 31 - 1;
 export const lockQueueSequenceWarning = lockQueueSequenceMax - 100_000_000;
-/** Maximum time in which the first waiter acquires a free lock. Long: it compares two machines' wall clocks. */
+/**
+ * Maximum time, in milliseconds, in which the first waiter acquires a free lock. It is long because the clocks of two
+ * machines are compared.
+ */
 const idleMsMax = 30_000;
-/** Maximum time in which a holder releases the lock after a request. */
+/** Maximum time, in milliseconds, in which a holder releases the lock after a request. */
 const askedMsMax = 60_000;
 /** Number of locks that are read at the same time. */
 const batchSize = 200;
@@ -100,7 +103,7 @@ async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise
   };
 }
 
-/** Returns the findings for one lock. Pure; `nowMs` is the wall clock. */
+/** Returns the findings for one lock. `nowMs` is in Unix milliseconds. Pure. */
 export function diagnoseLock(lock: LockSnapshot, nowMs: number): DoctorFinding[] {
   const { where } = lock;
   const findings: DoctorFinding[] = [];
@@ -179,7 +182,7 @@ function checkHolders({ holders }: LockSnapshot, nowMs: number, addFinding: AddF
   }
 }
 
-/** Reports the first waiter of a queue if it could hold the lock but has not acquired it in time. */
+/** Reports the first waiter if it has not acquired a free lock in time. */
 function checkFirstWaiter(
   { holders, queue }: LockSnapshot,
   { nowMs, limit }: { readonly nowMs: number; readonly limit: number },

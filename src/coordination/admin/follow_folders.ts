@@ -1,6 +1,4 @@
-/**
- * Follows all objects in some folders: reads an object again after a change of it, and all of them from time to time.
- */
+/** Follows all objects in some folders. Reads an object again after it changes, and all objects from time to time. */
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { resultWithin, sleep } from "../../base/support/deadline.ts";
 import type { NodeData, NodeReadOptions, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -14,11 +12,13 @@ import { WatchedNodeReads } from "../nodes/watched_reads.ts";
 
 export interface FollowedObjectFolder<Value> {
   readonly path: string;
-  /** True: what was read of an object is kept; only changed nodes are requested again. Its reader sets no watches. */
+  /**
+   * If true, nodes that were read are kept, and only changed nodes are requested again. `read` then sets no watches.
+   */
   readonly keepsReads?: boolean;
   /**
-   * Reads one object; null: there is nothing to show. `watch` is for existing nodes only: a watch on a missing node of
-   * a deleted object would never end. It is the same function as long as the object is followed.
+   * Reads one object. Returns null if there is nothing to show. Use `watch` only for existing nodes, because a watch on
+   * a missing node of a deleted object would never end. `watch` is one function as long as the object is followed.
    */
   readonly read: (zk: ZooKeeper, name: string, watch: Watcher) => Promise<Value | null>;
 }
@@ -27,16 +27,16 @@ export interface FollowedObjectChange<Value> {
   /** Path of the folder. */
   readonly folder: string;
   readonly name: string;
-  /** Null: there is nothing to show, or it was deleted. */
+  /** Null if there is nothing to show, or the object was deleted. */
   readonly value: Value | null;
 }
 
-/** Result of one round of reading. */
+/** What one round of reading has found. */
 export interface FollowedFoldersRound<Value> {
   readonly changes: readonly FollowedObjectChange<Value>[];
   /** Number of objects that are still to be read. */
   readonly unread: number;
-  /** Number of objects that are not followed because a folder has too many. */
+  /** Number of objects that are not followed, because their folder has too many. */
   readonly omitted: number;
 }
 
@@ -44,9 +44,9 @@ interface FollowFoldersOptions {
   /** Ends the iteration. */
   readonly signal: AbortSignal;
   readonly clock?: Clock;
-  /** Maximum number of objects of a folder. */
+  /** Maximum number of objects that are followed in one folder. */
   readonly objectsMax?: number;
-  /** Minimum time between the starts of two rounds, in milliseconds: changes of this time are read together. */
+  /** Minimum time between the starts of two rounds, in milliseconds. Changes within this time are read together. */
   readonly gatherMs?: number;
 }
 
@@ -56,15 +56,16 @@ const batchSize = 200;
 const objectsMaxDefault = 10_000;
 const gatherMsDefault = 500;
 /**
- * Every object is read again within this time in case a report was lost, in equal parts. Without a recursive watch,
- * changes of data are found by it. Milliseconds.
+ * Every object is read again within this time, in milliseconds, in case a report was lost. Without a recursive watch,
+ * only this finds changes of data.
  */
 const sweepMs = { recursive: 600_000, oneShot: 120_000 } as const;
 const sweepEveryMs = 5000;
 
 /**
- * Yields what has changed after each round. Ends with the signal; throws when the session ends, and a refusal of the
- * server. A folder has one recursive watch, or on servers without these a one-shot watch on each list of an object.
+ * Yields what each round has found. Each folder has one recursive watch. On servers without recursive watches, each
+ * list of an object has a one-shot watch. Ends when the signal aborts. Throws when the session ends or the server
+ * refuses a read.
  */
 export function followObjectFolders<Value>(
   zk: ZooKeeper,
@@ -85,15 +86,15 @@ export function followObjectFolders<Value>(
 
 interface FollowedObject {
   readonly name: string;
-  /** The same function for every read: the client keeps a set of watchers. */
+  /** One function for all reads, because the client keeps a set of functions. */
   readonly watch: Watcher;
-  /** Reads of the object up to now; null: there are none. */
+  /** What was read of the object; null if nothing is kept. */
   reads: WatchedNodeReads | null;
 }
 
 class FolderObjects<Value> {
   readonly folder: FollowedObjectFolder<Value>;
-  /** Key: the name of the object's node. */
+  /** Objects by the name of their node. */
   readonly objects = new Map<string, FollowedObject>();
   readonly unread = new Set<FollowedObject>();
   isListUnread = true;
@@ -124,7 +125,7 @@ class FolderFollower<Value> {
   #wake = () => {};
   #nextSweepMs: number;
   #sweep: FollowedObject[] = [];
-  /** Changes that were read, of rounds that failed, too. */
+  /** Changes that were read and not yet returned, including those of rounds that failed. */
   #changes: FollowedObjectChange<Value>[] = [];
 
   constructor(
@@ -144,12 +145,12 @@ class FolderFollower<Value> {
     return this.#folders.some(({ isListUnread, unread }) => isListUnread || unread.size > 0);
   }
 
-  /** Whether the last round had no room for all that was unread. */
+  /** True if the last round had no room for all unread objects. */
   get isFull(): boolean {
     return this.#isFull;
   }
 
-  /** Rejects with the failure of a request; what was not read is read in the next round. */
+  /** Reads unread folders and objects. Rejects if a request fails; the next round reads what is still unread. */
   async readRound(wake: () => void): Promise<FollowedFoldersRound<Value>> {
     this.#wake = wake;
     await this.#coverAfterReconnect();
@@ -170,7 +171,10 @@ class FolderFollower<Value> {
     return { changes, unread: sum(({ unread }) => unread.size), omitted: sum(({ omitted }) => omitted) };
   }
 
-  /** Recursive watches end with a connection, and a watch that the client has set again is not reliable. */
+  /**
+   * Sets the recursive watches again after a reconnect, because they end with the connection. Marks all objects as
+   * unread, because watches that the client has set again may miss changes.
+   */
   async #coverAfterReconnect(): Promise<void> {
     const { connections } = this.#zk.session;
     if (connections === this.#connections) return;
@@ -188,7 +192,7 @@ class FolderFollower<Value> {
     }
   }
 
-  /** Returns false if the servers do not know recursive watches. */
+  /** Sets recursive watches. Returns false if the servers do not support them. */
   async #cover(): Promise<boolean> {
     if (this.#isRefused || this.#zk.addRecursiveWatch === undefined) return false;
     try {
@@ -203,7 +207,7 @@ class FolderFollower<Value> {
     }
   }
 
-  /** A node at or below the folder was created, deleted or written. */
+  /** Handles the event of a node at or below the folder. */
   #report(one: FolderObjects<Value>, event: WatchEvent): void {
     const { path } = one.folder;
     const end = event.path.indexOf("/", path.length + 1);
@@ -266,7 +270,7 @@ class FolderFollower<Value> {
     one.omitted = names.length - objects.size;
   }
 
-  /** Watches the folder, or its creation, unless the recursive watch does. */
+  /** Returns the names of the folder's objects. Watches the folder, or its creation, unless a recursive watch does. */
   async #childrenOf(one: FolderObjects<Value>): Promise<readonly string[]> {
     const { path } = one.folder;
     const watch = () => {
@@ -327,8 +331,8 @@ function withoutWatches(zk: ZooKeeper, path: string): ZooKeeper {
 }
 
 /**
- * Returns a client whose `getChildren` watches existing nodes, and whose `sync` does nothing: a change that its server
- * has not seen yet is reported by a watch later.
+ * Returns a client that watches the nodes of each `getChildren`. `sync` does nothing, because the watch reports later
+ * changes.
  */
 export function watchListsOfNodes(zk: ZooKeeper, watch: (event: WatchEvent) => void): ZooKeeper {
   return replaceZooKeeperCalls(zk, {
@@ -337,7 +341,7 @@ export function watchListsOfNodes(zk: ZooKeeper, watch: (event: WatchEvent) => v
   });
 }
 
-/** How long reads wait for others, in milliseconds. */
+/** How long a read waits for other reads to join, in milliseconds. */
 const gateMs = 10;
 /** Maximum number of nodes in a request. */
 const joinedMax = 100;
@@ -347,11 +351,11 @@ interface WaitingRead extends Pick<PromiseWithResolvers<NodeData>, "resolve" | "
 }
 
 /**
- * A client that sends the reads of a short time together, so that they and their responses share packets; after `join`,
- * data of several nodes in one request. Owns the reads that wait.
+ * Sends the reads of a short time together, so that requests and responses share packets. After `join(true)`, one
+ * request reads several nodes.
  */
 export class NodeReadBatch {
-  /** The same client; `getData` and `getChildren` wait for the other reads of their time. */
+  /** The same client, but `getData` and `getChildren` wait for other reads of the same moment. */
   readonly client: ZooKeeper;
   readonly #zk: ZooKeeper;
   readonly #clock: Clock;
@@ -359,8 +363,8 @@ export class NodeReadBatch {
   #isJoining = false;
   #waiting: WaitingRead[] = [];
   /**
-   * Number of nodes in a request. A keeper closes the connection instead of a response that is too long: after each
-   * loss of a connection requests are for one node, and then for one more each time.
+   * Number of nodes in a request. A keeper closes the connection if a response is too long. Therefore requests after a
+   * lost connection read one node, and then one more each time.
    */
   #size = joinedMax;
 
@@ -377,7 +381,7 @@ export class NodeReadBatch {
     this.client = replaceZooKeeperCalls(zk, reads);
   }
 
-  /** The server knows requests for several nodes, or does not. */
+  /** Sets whether the server supports requests for several nodes. */
   join(isKnown: boolean): void {
     this.#isJoining = isKnown && this.#zk.getDataOfAll !== undefined;
   }
@@ -399,7 +403,6 @@ export class NodeReadBatch {
     return promise;
   }
 
-  /** Never rejects. */
   async #send(reads: readonly WaitingRead[]): Promise<void> {
     try {
       const results = await this.#zk.getDataOfAll?.(reads.map(({ path }) => path)) ?? [];

@@ -1,4 +1,4 @@
-/** Lists everything below a root by kind, with the numbers of holders and waiters. */
+/** Lists all objects below a root node by kind, with the numbers of holders and waiters. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { objectKinds, type ObjectRow } from "../../base/rows/object_row.ts";
@@ -19,9 +19,9 @@ const batchSize = 200;
 type Counts = Omit<ObjectRow, "name">;
 
 /**
- * Each list is sorted by name; a kind that was not requested is empty. An unused lock is listed until the server
- * removes it, an election until an operator deletes it. A pool is listed while it runs or has stored results; its jobs
- * are counted by the locks COMPONENT/ITEM, or by its `total` limit.
+ * Lists the objects of each kind, sorted by name. A kind that was not requested is empty. An unused lock is listed
+ * until the server removes it, and an election until an operator deletes it. A pool is listed while it runs or has
+ * stored results. Its jobs are counted by the locks COMPONENT/ITEM, or by its `total` limit.
  */
 export async function listObjectsInUse(
   zk: ZooKeeper,
@@ -65,7 +65,7 @@ async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
     return stat === "hidden" ? null : stat?.numChildren ?? 0;
   }));
   if (!grants || !queued) return { holders: grants, waiters: queued };
-  // Grants may have been made in advance: their contenders are in the queue, too.
+  // Contenders with a grant in advance are also in the queue, so count by names.
   const [granted, queue] = await Promise.all([path.holders, path.queue].map((folder) => {
     return hiddenIfNoAuth(readChildNames(zk, folder));
   }));
@@ -73,7 +73,7 @@ async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
   return countHoldersAndWaiters(granted, queue);
 }
 
-/** Counts holders and waiters by the names of the nodes in `h` and `q`. Pure. */
+/** Counts holders and waiters by the node names in `h` (`granted`) and `q` (`queue`). Pure. */
 export function countHoldersAndWaiters(
   granted: readonly string[],
   queue: readonly string[],

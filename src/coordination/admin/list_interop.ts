@@ -19,7 +19,7 @@ import { type LockQueueDiagnosis, lockQueueSequenceMax, lockQueueSequenceWarning
 /** Number of nodes that are read at the same time. */
 const batchSize = 200;
 
-/** A node with contenders of a recipe, or without children: that may be an unused lock. */
+/** A node that has contenders of a recipe, or no children. Without children, it may be an unused lock. */
 interface InteropNodeList {
   readonly path: string;
   readonly children: readonly string[];
@@ -27,7 +27,10 @@ interface InteropNodeList {
   readonly sequence: number;
 }
 
-/** Lists the node if it is a lock, else its children that are, sorted by path. Null when the node does not exist. */
+/**
+ * Lists `folder` itself if it is a lock, and otherwise its children that are locks, sorted by path. Returns null if
+ * `folder` does not exist.
+ */
 export async function listInteropQueues(
   zk: ZooKeeper,
   folder: string,
@@ -41,7 +44,7 @@ export async function listInteropQueues(
   }) ?? null;
 }
 
-/** Returns the nodes that `listInteropQueues` lists. */
+/** Reads the nodes that `listInteropQueues` lists. */
 async function interopNodes(
   zk: ZooKeeper,
   folder: string,
@@ -60,7 +63,7 @@ async function readNode(zk: ZooKeeper, path: string): Promise<InteropNodeList | 
   return list === null ? null : { path, children: list.children, sequence: list.stat.cversion };
 }
 
-/** False when the node has children and none is a contender of the recipe. */
+/** Returns false if the node has children, but no contender of the recipe. */
 function mayBeLock({ children }: InteropNodeList, recipe: InteropRecipe): boolean {
   return children.length === 0 || children.some((name) => parseInteropNode(recipe, name) !== null);
 }
@@ -76,7 +79,7 @@ interface InteropLockSnapshot {
 /** Number of locks that are read at the same time. */
 const checkedBatchSize = 50;
 
-/** Returns null when the node does not exist. */
+/** Returns null if `folder` does not exist. */
 export async function diagnoseInteropLocks(
   zk: ZooKeeper,
   folder: string,
@@ -85,7 +88,7 @@ export async function diagnoseInteropLocks(
   const nodes = await interopNodes(zk, folder, recipe);
   if (nodes === null) return null;
   const found = await mapInBatches(nodes, checkedBatchSize, (node) => readSnapshot(zk, node, recipe));
-  // A node without children may be anything; only its counter is checked, and it is not counted as a lock.
+  // A node without children may be anything, so it is not counted as a lock, and only its counter is checked.
   return {
     locks: nodes.filter(({ children }) => children.length > 0).length,
     elections: 0,

@@ -24,13 +24,13 @@ export interface ObjectDetailsOptions {
   readonly kind: ObjectKind;
   readonly name: string;
   readonly root?: string;
-  /** The name is the path of a lock of this recipe. */
+  /** If given, `name` is the path of a lock of this recipe. */
   readonly recipe?: InteropRecipe | undefined;
 }
 
 /**
- * An object that does not exist has neither holders nor waiters. Reads again if the connection is lost. Throws CONFIG
- * for a lock of another recipe.
+ * Reads the holders and waiters of an object; an object that does not exist has none. Reads again if the connection is
+ * lost. Throws CONFIG for a lock of another recipe.
  */
 export async function readObjectDetails(zk: ZooKeeper, options: ObjectDetailsOptions): Promise<ObjectDetails> {
   const { kind, name, root, recipe } = options;
@@ -132,11 +132,14 @@ const batchSize = 50;
 
 interface ReadDetailsOptions {
   readonly root: string;
-  /** The maximum number of objects to read, those with the longest queues; the others have no details. */
+  /** The maximum number of objects to read. Objects with the longest queues come first; the others have no details. */
   readonly max: number;
 }
 
-/** Returns the details by `objectKey` of what is in use and not hidden by an ACL. The jobs of a pool are locks. */
+/**
+ * Returns the details of objects that are in use and not hidden by an ACL, by `objectKey`. The jobs of a pool appear as
+ * locks.
+ */
 export async function readDetailsInUse(
   zk: ZooKeeper,
   found: ObjectsInUse,

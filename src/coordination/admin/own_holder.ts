@@ -6,8 +6,8 @@ import { parseHolderNode } from "../lock/lock_nodes.ts";
 import { readAfterSync, readChildNames, readTwiceAtMost } from "../nodes/node_requests.ts";
 
 /**
- * Returns whether one of `ids` holds the lock, the leadership or the place at the barrier at `path`. The result was
- * true at some moment after the call. Reads again if the connection is lost.
+ * Returns whether one of `ids` holds the lock, the leadership or the place at the barrier at `path`. Reads again if the
+ * connection is lost.
  */
 export async function hasOwnHolder(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<boolean> {
   const reading = () => Promise.all([readChildNames(zk, `${path}/h`), readChildNames(zk, path)]);
@@ -15,7 +15,7 @@ export async function hasOwnHolder(zk: ZooKeeper, path: string, ids: readonly st
   return holders.some((name) => ids.includes(parseHolderNode(name)?.guid ?? "")) ||
     own.some((name) =>
       ids.includes(parseParticipantNode(name)?.guid ?? "") ||
-      // A contender of an interop lock whose command runs was granted the lock.
+      // A contender of an interop lock holds the lock if its command runs.
       ids.includes(readInteropNodeGuid(name))
     );
 }

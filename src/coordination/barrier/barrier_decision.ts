@@ -1,7 +1,7 @@
 /**
- * Decides what a participant of a barrier does next, from the state and a list of names that was read after it, and
- * creates the transaction of this decision. Each transaction checks the version of the state and that the own node
- * exists. test/coordination/model runs this function. Pure.
+ * Decides what a participant of a barrier does next, from the state and a list of node names that was read after it,
+ * and creates the transaction. Each transaction checks that this participant's node exists and the state is unchanged.
+ * test/coordination/model runs this function. Pure.
  */
 import type { Acl, MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -18,30 +18,36 @@ import type { BarrierView } from "./barrier_view.ts";
 
 export interface BarrierObservation {
   readonly state: BarrierState;
-  /** The children of the container. */
+  /** Names of the nodes in the barrier's container. */
   readonly children: readonly string[];
   readonly guid: string;
-  /** GUIDs of the participants of this generation that were read before. */
+  /** GUIDs of the participants of this generation that earlier reads have found. */
   readonly seen: readonly string[];
-  /** The round takes too long: a participant that does not belong to it opens a new one. */
+  /** True if the round takes too long. A participant that does not belong to the round then opens a new one. */
   readonly impatient: boolean;
 }
 
 export type BarrierDecision =
-  /** The barrier was started with this member. `isThere`: the own node exists; if not, others go on without it. */
+  /** The barrier was started with this member. If its node does not exist (`isThere`), the others go on without it. */
   | { readonly do: "run"; readonly rank: number; readonly isThere: boolean }
-  /** This participant's own node does not exist, and the barrier was not started with it. */
+  /** This participant's node does not exist, and the barrier was not started with it. */
   | { readonly do: "vanished" }
   /** A member of the generation was lost before the start. */
   | { readonly do: "broken" }
-  /** The generation started without this participant, or it came too late: enter the current generation. */
+  /**
+   * The generation started without this participant, or this participant came too late. It enters the current
+   * generation.
+   */
   | { readonly do: "move" }
   /** The first participant of the generation has other options. */
   | { readonly do: "disagree"; readonly first: ParticipantNode }
   | { readonly do: "break"; readonly lost: readonly string[] }
   | { readonly do: "open"; readonly members: readonly string[] }
   | { readonly do: "respond"; readonly round: string }
-  /** All `nodes` must exist, and `responses` are deleted; both in the order of the members. */
+  /**
+   * In one transaction, checks that all `nodes` exist and deletes `responses`. Both lists are in the order of the
+   * members.
+   */
   | {
     readonly do: "start";
     readonly members: readonly string[];
@@ -52,15 +58,15 @@ export type BarrierDecision =
 
 export interface BarrierWaiting {
   readonly do: "wait";
-  /** The participants of the own generation, in order. */
+  /** The participants of this participant's generation, in order of arrival. */
   readonly gathered: readonly ParticipantNode[];
-  /** The participant before this one; null for the first, which watches all others. */
+  /** The participant before this one; null for the first participant, which watches all others. */
   readonly predecessor: ParticipantNode | null;
-  /** The open round. If it takes too long, decide again with `impatient`. */
+  /** The open round, if enough participants are there. If the round takes too long, decide again with `impatient`. */
   readonly round: string | null;
 }
 
-/** The maximum number of additional participants in a round. They replace participants that do not respond. */
+/** The maximum number of spare participants in a round, who replace participants that do not respond. */
 const sparesMax = 64;
 
 export function decideBarrierStep(look: BarrierObservation): BarrierDecision {
@@ -72,7 +78,7 @@ export function decideBarrierStep(look: BarrierObservation): BarrierDecision {
   if (mine === undefined) return { do: "vanished" };
   if (mine.epoch !== state.epoch) return { do: "move" };
   if (mine.generation !== state.generation) {
-    // No other generation can have started since: it would have waited until this node is gone.
+    // No later generation can have started, because its start waits until this node is gone.
     return { do: state.started?.generation === mine.generation ? "move" : "broken" };
   }
   const gathering = parties.filter((node) => isInCurrentBarrierGeneration(state, node));
@@ -104,7 +110,7 @@ function decideWhileGathering(
   { mine, gathered, older }: {
     readonly mine: ParticipantNode;
     readonly gathered: readonly ParticipantNode[];
-    /** A participant of an earlier generation still exists. */
+    /** True if a participant of an earlier generation still exists. */
     readonly older: boolean;
   },
 ): BarrierDecision {
@@ -143,8 +149,8 @@ function participantsToAsk(gathered: readonly ParticipantNode[], mine: Participa
 }
 
 /**
- * Returns the state that a participant writes when it leaves before the start; null if it writes none. A start then
- * fails because the participant's node is missing.
+ * Returns the state that a participant writes when it leaves before the start, or null. With null, a later start fails
+ * because the participant's node is missing.
  */
 export function barrierStateAfterLeaving(
   state: BarrierState,
@@ -162,7 +168,7 @@ export function brokenBarrierState(
   return { ...state, generation: generation + 1, round: null, broken: { generation, lost, why } };
 }
 
-/** Opens a round. `version` is the version of the state; with the GUID it makes a unique name for the round. */
+/** Returns the state with an open round. `version` of the state and the GUID make the round's name unique. */
 export function openedBarrierState(
   state: BarrierState,
   { guid, version, members }: { readonly guid: string; readonly version: number; readonly members: readonly string[] },
@@ -178,7 +184,7 @@ export function startedBarrierState(
   return { ...state, generation: state.generation + 1, round: null, started };
 }
 
-/** Decisions that change the barrier by a transaction. */
+/** Decisions that need a transaction. */
 export type BarrierChange = Extract<BarrierDecision, { do: "break" | "open" | "respond" | "start" | "move" }>;
 
 export interface BarrierChangeContext {
@@ -186,16 +192,16 @@ export interface BarrierChangeContext {
   readonly path: string;
   readonly view: BarrierView;
   readonly mine: ParticipantNode;
-  /** The own nodes: the participant and its responses. */
+  /** Names of this participant's nodes: the participant and its responses. */
   readonly own: readonly string[];
   readonly acl: Acl[];
-  /** The lost members, for "break". */
+  /** The lost members and the reason, for "break". */
   readonly loss: { readonly lost: readonly string[]; readonly why: string } | null;
-  /** The request that creates the own node in the current generation, for "move". */
+  /** The request that creates this participant's node in the current generation, for "move". */
   readonly creation: MultiRequest | null;
 }
 
-/** The transaction of a decision. */
+/** Returns the requests of a decision's transaction. */
 export function barrierDecisionRequests(decision: BarrierChange, context: BarrierChangeContext): MultiRequest[] {
   const { path: barrier, view, mine, own, acl, loss, creation } = context;
   const { state, version } = view;

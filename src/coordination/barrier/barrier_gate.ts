@@ -58,10 +58,10 @@ export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions
 }
 
 /**
- * Waits until the gate is open. Rejects BARRIER_TIMEOUT if it is still closed, UNREACHABLE if no server responded in
- * time or the session ended, and with the reason of the signal. A signal of `startCallDeadline` limits the call that
- * this wait is part of. Without `waitMs` there is no limit; 0 means one request, which must get a response within the
- * session timeout.
+ * Waits until the gate is open. Without `waitMs` there is no limit; 0 means one request, which must get a response
+ * within the session timeout. Rejects BARRIER_TIMEOUT if the gate is still closed, UNREACHABLE if no server responded
+ * in time or the session ended, or with the signal's reason. A signal of `startCallDeadline` limits the larger call
+ * that contains this wait.
  */
 export async function waitGate(
   zk: ZooKeeper,
@@ -106,7 +106,7 @@ function sessionEndedError(name: string, reason: unknown): BatonError {
   return new BatonError("UNREACHABLE", message, { cause: reason });
 }
 
-/** The outcome of a change must be known, however long that takes. */
+/** Retries a change without a limit, because its outcome must be known. */
 function retriesOf({ clock = systemClock(), signal }: GateOptions): RetryRequestOptions {
   return { clock, signal, limitMs: Infinity };
 }

@@ -1,6 +1,4 @@
-/**
- * A membership in a started generation: a lease with a rank, which can be lost like a lock. All members leave together.
- */
+/** Membership in a started generation of a barrier. Like a lock's lease, it can be lost. All members leave together. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
@@ -17,13 +15,13 @@ export interface BarrierMembership extends Lease {
   /** The unique number of the member in this generation, from 0 to size - 1. */
   readonly rank: number;
   readonly size: number;
-  /** Increases with each start. It restarts at 1 after the server removed an unused barrier. */
+  /** The number of the start. It restarts at 1 after the server removed an unused barrier. */
   readonly generation: number;
-  /** Equal for all members, and higher than in earlier generations. */
+  /** Equal for all members, and higher than the tokens of earlier generations. */
   readonly fencingToken: bigint;
   /**
-   * Leaves, and waits until all other members have left or are lost. Rejects with the reason of the signal, and with
-   * LOCK_LOST if the session ends meanwhile: then the state of the others is unknown.
+   * Leaves, and waits until all other members have left or are lost. Rejects with the signal's reason, or LOCK_LOST if
+   * the session ends meanwhile, because the state of the others is unknown then.
    */
   leave(options?: { readonly signal?: AbortSignal }): Promise<void>;
 }
@@ -85,8 +83,8 @@ export class ZooKeeperBarrierMembership extends ZooKeeperLease implements Barrie
   }
 
   /**
-   * Returns whether all others have left. A GUID is never reused, so a server that lags behind can only extend the
-   * wait; the sync shortens it.
+   * Returns whether all others have left. A server that lags behind can only extend the wait, because a GUID is never
+   * reused. The sync shortens the wait.
    */
   async #haveAllLeft(wake: () => void): Promise<boolean> {
     const { path: barrier } = this;

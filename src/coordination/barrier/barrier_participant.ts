@@ -1,7 +1,7 @@
 /**
- * One participant of a barrier: enter, read, decide, write or wait. Each step can be repeated after any failure,
- * because each begins by reading the state. The decisions are in barrier_decision.ts; test/coordination/model checks
- * the protocol.
+ * One participant of a barrier, step by step: enter, read, decide, write or wait. Each step begins by reading the
+ * state, so it can be repeated after any failure. barrier_decision.ts decides; test/coordination/model checks the
+ * protocol.
  */
 import type { Acl, MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { TaskScope } from "../../base/support/abort.ts";
@@ -35,7 +35,9 @@ import { type ArmedNodeWatch, SessionWaits } from "../nodes/session_waits.ts";
 import { deleteNodeIfThere, isServerRefusal, nullIfNoNode, readAfterOwnWrites } from "../nodes/node_requests.ts";
 
 export interface BarrierParticipantOptions {
-  /** The node of the barrier: its data is the state, its version protects changes, its children are participants. */
+  /**
+   * The node of the barrier. Its data is the state, its version protects changes, and its children are participants.
+   */
   readonly path: string;
   readonly parties: number;
   readonly onLost: MemberLossPolicy;
@@ -52,16 +54,16 @@ export interface StartedParticipant {
   readonly generation: number;
   readonly members: readonly string[];
   readonly token: bigint;
-  /** The name of the own node. */
+  /** The name of this participant's node. */
   readonly node: string;
 }
 
 export type BarrierParticipantOutcome =
   | StartedParticipant
-  /** The barrier was started, but the own node was gone before this participant read that. */
+  /** The barrier was started, but this participant's node was gone before it read that. */
   | { readonly do: "lost" }
   | { readonly do: "broken"; readonly broken: BrokenBarrierGeneration | null }
-  /** This participant's own node was deleted, and the generation is broken after the loss of a member. */
+  /** This participant's node was deleted, so the generation is broken. */
   | { readonly do: "deleted" }
   | { readonly do: "disagreed"; readonly first: ParticipantNode }
   /** The participant gave up; the barrier can no longer start with it. */
@@ -88,9 +90,9 @@ type ParticipantStep =
   | { readonly do: "end"; readonly outcome: BarrierParticipantOutcome };
 
 const read: ParticipantStep = { do: "read" };
-/** How long a round may take before a participant checks it; the interval of further checks grows. */
+/** How long a round may take before a participant checks the round. The interval grows with each check. */
 const roundCheck: Backoff = { firstMs: 400, maxMs: 5000, jitter: 0.5 };
-/** The maximum number of names of other participants that are kept, for the message about a lost member. */
+/** The maximum number of other participants' names that are kept for the message about a lost member. */
 const namesMax = 100;
 const sessionEnded = "its session ended, or its node was deleted";
 
@@ -100,16 +102,16 @@ export class BarrierParticipant {
   readonly #options: BarrierParticipantOptions;
   readonly #names = new Map<string, string>();
   #seen: readonly string[] = [];
-  /** The own node was read from the server. */
+  /** True if a response has shown that this participant's node exists. */
   #isKnown = false;
-  /** The name of the own node in the last list. */
+  /** The name of this participant's node in the last list. */
   #mine: string | null = null;
   #watchesAll = false;
   #leaving: string | null = null;
   #checks = 0;
   #refusals = 0;
   readonly #waits: SessionWaits;
-  /** Set by each event since the last read. */
+  /** This watch is set by each event after the last read. */
   #armed: ArmedNodeWatch;
 
   constructor(zk: ZooKeeper, options: BarrierParticipantOptions) {
@@ -125,8 +127,8 @@ export class BarrierParticipant {
   }
 
   /**
-   * Runs until the barrier is started or broken, or this participant left. Rejects with permanent errors of the server,
-   * and when the session ends.
+   * Runs until the barrier is started or broken, or this participant has left. Rejects when the server refuses a
+   * request for good or the session ends.
    */
   async run(): Promise<BarrierParticipantOutcome> {
     let step: ParticipantStep = { do: "enter" };
@@ -134,13 +136,16 @@ export class BarrierParticipant {
       if (step.do !== "end") step = await this.#runStep(step);
       return step.do === "end" ? step.outcome : null;
     }, () => {
-      // A deletion is repeated. The outcome of any other request must be read first.
+      // A deletion can simply be repeated. For any other request, read the outcome first.
       if (step.do !== "drop") step = { do: "recover" };
     });
     return outcome ?? { do: "left" };
   }
 
-  /** Requests to leave before the start; `run` returns whether it was in time. `why`: the reason that others print. */
+  /**
+   * Requests to leave before the start. The outcome of `run` shows whether that was in time. Others print the reason
+   * `why`.
+   */
   giveUp(why: string): void {
     this.#leaving ??= why;
     this.#onEvent();
@@ -175,7 +180,7 @@ export class BarrierParticipant {
     const found = await nullIfNoNode(this.#zk.getData(path));
     if (this.#leaving !== null) return { do: "enter" };
     try {
-      // Requests are processed in this order, so the list contains the own node.
+      // Requests are processed in this order, so the list contains this participant's node.
       const entering = this.#zk.multi(this.#entryRequests(found));
       const reading = this.#read(false);
       reading.catch(() => {}); // handled below
@@ -192,7 +197,10 @@ export class BarrierParticipant {
     }
   }
 
-  /** Creates the container together with its first child: the server never removes a container that had no child. */
+  /**
+   * Creates the container together with its first child, because the server never removes a container that had no
+   * child.
+   */
   #entryRequests(found: { readonly data: Uint8Array; readonly stat: Stat } | null): MultiRequest[] {
     const { path: barrier, acl } = this.#options;
     this.#zk.usesContainer?.(barrier);
@@ -261,11 +269,11 @@ export class BarrierParticipant {
     return { do: "end", outcome: { do: "started", rank, generation, members, token, node: mine.name } };
   }
 
-  /** Continues without this participant's own node, which may never have existed. */
+  /** Continues without this participant's node, which may never have existed. */
   async #stepWithoutNode(): Promise<ParticipantStep> {
     if (!this.#isKnown) return { do: "enter" };
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
-    // Servers of an ensemble may differ: another one may still have the node.
+    // Another server of the ensemble may still have the node.
     if (this.#mine !== null) await deleteNodeIfThere(this.#zk, `${this.#options.path}/${this.#mine}`);
     this.#mine = null;
     if (this.#options.onLost === "fail") return { do: "end", outcome: { do: "deleted" } };
@@ -313,7 +321,7 @@ export class BarrierParticipant {
     return await this.#waits.waitFor(this.#armed) ? { do: impatient ? "impatient" : "read" } : { do: "recover" };
   }
 
-  /** Leaves before the start. If the version has changed, read again: the barrier may have been started. */
+  /** Leaves before the start. If the version has changed, reads again, because the barrier may have been started. */
   async #leaveBeforeStart(
     view: BarrierView,
     mine: ParticipantNode,
@@ -352,7 +360,7 @@ export class BarrierParticipant {
   async #readNames({ gathered, predecessor }: BarrierWaiting): Promise<void> {
     this.#mine = gathered.find((node) => node.guid === this.guid)?.name ?? null;
     if (this.#options.onLost === "wait") return;
-    // The first participant watches all others; each other one watches the participant before it.
+    // The first participant watches all others; every other participant watches its predecessor.
     const near = predecessor === null ? gathered.slice(1) : [predecessor];
     const asked = near.filter((node) => !this.#names.has(node.guid)).slice(0, Math.max(0, namesMax - this.#names.size));
     for (const party of await readParticipantStatuses(this.#zk, this.#options.path, asked)) {

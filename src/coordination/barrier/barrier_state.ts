@@ -1,21 +1,24 @@
 /**
- * The state of a barrier, which is the data of its container, and the names of the nodes in it:
- * `p-<epoch>.<generation>-<parties><f|w>-<guid>-<sequence>` for a participant, and `r-<round>-<guid>` for its response
- * to a round. The names contain the options of a participant, so that a decision needs only one list of names.
+ * The state of a barrier, which is the data of its container, and the names of its nodes. A participant's node is
+ * `p-<epoch>.<generation>-<parties><f|w>-<guid>-<sequence>`. Its response to a round is `r-<round>-<guid>`. The names
+ * contain the participants' options, so that a decision needs only one list of names.
  */
 import { BatonError } from "../../base/errors.ts";
 import { demandJsonFields, encodeJson, isJsonObject } from "../../base/support/json_fields.ts";
 
 export interface BarrierState {
-  /** A random ID of the container. It distinguishes generations of a container that was removed and created again. */
+  /**
+   * A random ID of the container. It distinguishes generations before and after the container is removed and created
+   * again.
+   */
   readonly epoch: string;
   /** The generation that can be entered now. */
   readonly generation: number;
   /** The open round, in which all participants have to respond. */
   readonly round: BarrierRound | null;
   /**
-   * The last started generation. The next one starts after all members of this one have left, so that all of them can
-   * read this.
+   * The last started generation. The next generation starts only after all members of this one have left, so all of
+   * them can read this field.
    */
   readonly started: StartedGeneration | null;
   /** The last broken generation. */
@@ -23,7 +26,6 @@ export interface BarrierState {
 }
 
 interface BarrierRound {
-  /** A unique ID. */
   readonly id: string;
   /** GUIDs of the participants when the round was opened, in order. */
   readonly members: readonly string[];
@@ -31,23 +33,26 @@ interface BarrierRound {
 
 interface StartedGeneration {
   readonly generation: number;
-  /** GUIDs; the rank of a member is its index in this list. */
+  /** GUIDs of the members; a member's rank is its index in this list. */
   readonly members: readonly string[];
-  /** The transaction that opened the round. It increases with each generation, and all members have the same. */
+  /**
+   * The zxid of the transaction that opened the round. It increases with each generation and is the same for all
+   * members.
+   */
   readonly token: bigint;
 }
 
 export interface BrokenBarrierGeneration {
   readonly generation: number;
-  /** The lost members, as text. */
+  /** Names of the lost members. */
   readonly lost: readonly string[];
-  /** The reason of the loss, as text. */
+  /** The reason of the loss. */
   readonly why: string;
 }
 
-/** The version of names and data. Programs with different layouts must not use the same barrier. */
+/** The version of the layout of names and data. Programs with different layouts must not use the same barrier. */
 const layout = 1;
-/** The maximum number of members: one transaction starts all of them, and its size is limited to 1 MiB. */
+/** The maximum number of members, because one transaction of at most 1 MiB starts all of them. */
 export const barrierParticipantsMax = 1000;
 
 export function initialBarrierState(epoch: string): BarrierState {
@@ -104,12 +109,15 @@ function brokenOf(value: unknown): BrokenBarrierGeneration | null {
   return { generation, lost: stringsIn(lost), why: typeof why === "string" ? why : "" };
 }
 
-/** If a member is lost before the start: the generation breaks (fail), or waits for another participant (wait). */
+/**
+ * What happens when a member is lost before the start: the generation breaks ("fail"), or waits for another participant
+ * ("wait").
+ */
 export type MemberLossPolicy = "fail" | "wait";
 
 export interface ParticipantNode {
   readonly name: string;
-  /** The epoch of the container: created with it and never reused. */
+  /** The epoch of the container, which is never reused. */
   readonly epoch: string;
   readonly generation: number;
   readonly parties: number;
@@ -120,15 +128,15 @@ export interface ParticipantNode {
 
 const letters = { fail: "f", wait: "w" } as const satisfies Record<MemberLossPolicy, string>;
 
-// Servers before 3.6 wrap the counter, so the ten digits may have a sign.
+// Servers before 3.6 let the counter overflow, so the ten digits may have a sign.
 const partyPattern = /^p-([0-9a-z]+)\.(\d{1,15})-(\d{1,4})([fw])-([0-9a-z]+)-(-?\d{10})$/;
 
-/** The name to which the server appends the sequence. */
+/** Returns the name of a participant's node, to which the server appends a sequence. */
 export function participantNodePrefix(party: Omit<ParticipantNode, "name" | "sequence">): string {
   return `p-${party.epoch}.${party.generation}-${party.parties}${letters[party.onLost]}-${party.guid}-`;
 }
 
-/** Parses the name of a participant; null for other names. */
+/** Parses the name of a participant's node. Returns null for other names. */
 export function parseParticipantNode(name: string): ParticipantNode | null {
   const [, epoch, generation, parties, letter, guid, sequence] = partyPattern.exec(name) ?? [];
   if (epoch === undefined || guid === undefined) return null;
@@ -148,15 +156,15 @@ export function barrierResponseName(round: string, guid: string): string {
 }
 
 /**
- * Parses the names of the participants, in the order of their arrival. At 2^31-1 the server gives the same sequence to
- * all participants; then the GUID decides.
+ * Returns the participants in the order of arrival. When the server's counter stops at 2^31-1, the GUID decides between
+ * equal sequences.
  */
 export function parseParticipantNodes(children: readonly string[]): ParticipantNode[] {
   const nodes = children.map(parseParticipantNode).filter((node) => node !== null);
   return nodes.sort((one, other) => one.sequence - other.sequence || (one.guid < other.guid ? -1 : 1));
 }
 
-/** Whether the participant is in the generation that can be entered now. */
+/** Returns true if the participant is in the generation that can be entered now. */
 export function isInCurrentBarrierGeneration(state: BarrierState, { epoch, generation }: ParticipantNode): boolean {
   return epoch === state.epoch && generation === state.generation;
 }

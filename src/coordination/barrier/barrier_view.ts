@@ -1,14 +1,14 @@
-/** Reads a barrier in a safe order, and the names of its participants. */
+/** Reads a barrier in a safe order, and what its participants say about themselves. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type BarrierState, parseBarrierState, type ParticipantNode } from "./barrier_state.ts";
 import { type HolderNodeInfo, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import { nullIfNoNode, readExistingNodes } from "../nodes/node_requests.ts";
 
 export interface BarrierView {
-  /** The version of the state. Each write checks it, so it fails after any change. */
+  /** The version of the state. Each write checks the version, so the write fails after any change. */
   readonly version: number;
   readonly state: BarrierState;
-  /** The transaction that wrote the state. */
+  /** The zxid of the transaction that wrote the state. */
   readonly writtenBy: bigint;
   readonly children: readonly string[];
 }
@@ -21,8 +21,8 @@ export interface ReadBarrierOptions {
 }
 
 /**
- * Reads the state, then the list of names; null if the barrier does not exist. Because of this order, no participant
- * can have entered an earlier generation after the list was read, while the version is unchanged.
+ * Reads the state, then the list of names. Returns null if the barrier does not exist. Because of this order, while the
+ * version is unchanged, no participant can have entered an earlier generation after the list was read.
  */
 export async function readBarrierView(
   zk: ZooKeeper,

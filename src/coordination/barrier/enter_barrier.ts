@@ -1,6 +1,6 @@
 /**
- * Enters a barrier: one participant (barrier_participant.ts) with a deadline and a signal, and the messages of
- * failures. The protocol is in docs/protocol/barrier.md; test/coordination/model checks it.
+ * Enters a barrier: runs one participant (barrier_participant.ts) with a deadline and a signal, and explains failures.
+ * docs/protocol/barrier.md describes the protocol; test/coordination/model checks it.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -37,7 +37,10 @@ export interface EnterBarrierOptions
   extends Pick<AcquireOptions, "sinceMs" | "signal" | "info" | "root" | "acl" | "clock"> {
   /** The number of processes that start together. */
   readonly parties: number;
-  /** If a member is lost before the start: break the barrier (the default), or wait for another one. */
+  /**
+   * What happens when a member is lost before the start: break the barrier (the default), or wait for another
+   * participant.
+   */
   readonly onMemberLost?: MemberLossPolicy;
   /** The maximum wait for the start, in milliseconds; "forever" by default. */
   readonly wait?: "forever" | number;
@@ -46,11 +49,14 @@ export interface EnterBarrierOptions
 }
 
 /**
- * Enters, and waits until `parties` participants have entered and are alive; then all of them start. Rejects
- * BARRIER_TIMEOUT, BARRIER_BROKEN, LIMIT_MISMATCH (the others have other options), LOCK_LOST (started, and lost
- * immediately), CONFIG, UNREACHABLE (no server responded in time, or the session ended while a lost member can be
- * replaced), and with the reason of the signal and errors of the server. After a rejection it leaves the barrier; if no
- * server responds within 1 s, it leaves as soon as one does.
+ * Enters the barrier and waits until `parties` participants have entered and are alive. Then all of them start. Rejects
+ * with the signal's reason, with errors of the server, or with one of these codes:
+ * - BARRIER_TIMEOUT, BARRIER_BROKEN, CONFIG
+ * - LIMIT_MISMATCH: the others have other options
+ * - LOCK_LOST: the barrier was started, and this member was lost immediately
+ * - UNREACHABLE: no server responded in time, or the session ended while a lost member can be replaced
+ *
+ * After a rejection, the call has left the barrier. If no server responds within 1 s, it leaves as soon as one does.
  */
 export async function enterBarrier(
   zk: ZooKeeper,
@@ -68,7 +74,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
   readonly #path: string;
   readonly #startedMs: number;
   readonly #party: BarrierParticipant;
-  /** A server has reported that participants are missing. */
+  /** True if a server has reported that participants are missing. */
   #hasWaited = false;
   #passing = Promise.resolve<BarrierParticipantOutcome>({ do: "left" });
   #leaving: Promise<BarrierParticipantOutcome | null> | null = null;
@@ -124,7 +130,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     return this.#passing;
   }
 
-  /** Waits for a fresh lease. The others have started, so a member that cannot prove its lease in time is lost. */
+  /** Waits for a fresh lease. The others have started, so a member without a fresh lease in time counts as lost. */
   async take(outcome: BarrierParticipantOutcome): Promise<BarrierMembership> {
     if (outcome.do !== "started") throw this.#outcomeError(outcome);
     const { session } = this.#zk;
@@ -141,12 +147,12 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     return this.#toMembership(outcome);
   }
 
-  /** Gives up. The barrier may have started at the same moment; then the wait was successful. */
+  /** Gives up. If the barrier started at the same moment, the wait was successful. */
   async timeOut({ waitMs }: WaitTimeout): Promise<BarrierMembership> {
     const { parties } = this.#options;
     const { guid } = this.#party;
     const waited = formatDuration(waitMs);
-    // The status is read before leaving, so it includes this participant.
+    // The status is read before leaving, so that it includes this participant.
     const asking = barrierStatus(this.#zk, this.#path, { parties, guid }).catch(() => null);
     const why = waitMs === 0 ? "responded" : "late"; // a call that does not wait still needs a response
     const status = this.#withinLeaveTime(why, asking);
@@ -165,13 +171,19 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     throw new BatonError("BARRIER_TIMEOUT", `Barrier "${this.#name}" was not complete within ${waited}: ${who}${rest}`);
   }
 
-  /** Leaves before the start. After it, the others must not wait for this member, whose session may continue. */
+  /**
+   * Leaves the barrier. If it has started, releases the membership, because the others wait for this member while its
+   * session lives.
+   */
   async leave(why: LeaveReason): Promise<void> {
     const outcome = await this.#giveUp(why, "it was stopped").catch(() => null);
     if (outcome?.do === "started") await this.#withinLeaveTime("stopped", this.#release(outcome));
   }
 
-  /** The error for an ended session. The own node ends with it, so a member is lost before the start. */
+  /**
+   * Returns the error for an ended session. This participant's node ends with the session, so the others lose a member
+   * before the start.
+   */
   sessionEndedError(reason: unknown, cause: unknown): unknown {
     if (cause instanceof BatonError && cause.code === "LOCK_LOST") return cause;
     const refused = reason instanceof BatonError && reason.code === "REFUSED";
@@ -181,7 +193,10 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     return new BatonError(code, `Barrier "${this.#name}" is broken: ${why}`, { cause });
   }
 
-  /** Returns the outcome; null if no server confirms it in time. Then it goes on leaving while the session exists. */
+  /**
+   * Leaves once and returns the outcome, or null if no server confirms it in time. After null, leaving goes on while
+   * the session exists.
+   */
   #giveUp(why: LeaveReason, reason: string): Promise<BarrierParticipantOutcome | null> {
     return this.#leaving ??= this.#giveUpOnce(why, reason);
   }
@@ -191,7 +206,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     const outcome = await this.#withinLeaveTime(why, this.#passing);
     if (outcome === null) {
       const leaving = this.#passing.then((late) => late.do === "started" ? this.#release(late) : undefined);
-      leaving.catch(() => {}); // it ends with the session at the latest
+      leaving.catch(() => {}); // leaving ends with the session at the latest
     }
     return outcome;
   }
@@ -250,10 +265,10 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
   }
 }
 
-/** A barrier that did not start: participants, missing ones, and members of an earlier generation. */
+/** Why a barrier has not started: its participants, and the members of an earlier generation. */
 interface BarrierStatus {
   readonly parties: number;
-  /** Participants in the order of arrival; only the first ones of many. */
+  /** Participants in the order of arrival. If there are many, only the first ones. */
   readonly gathered: readonly ParticipantStatus[];
   readonly gatheredCount: number;
   /** Members of an earlier generation that have not left yet. */
@@ -287,7 +302,9 @@ async function barrierStatus(
   return { parties, gathered: named, gatheredCount: gathered.length, leaving, silent: silent.map((node) => node.guid) };
 }
 
-/** `2 of 3 are here: root@db1:812 (agent) for 12s, and this one; 1 is missing`. `nowMs` is the wall clock. */
+/**
+ * Returns `2 of 3 are here: root@db1:812 (agent) for 12s, and this one; 1 is missing`. `nowMs` is in Unix milliseconds.
+ */
 function describeBarrier(status: BarrierStatus, { guid, nowMs }: { guid: string; nowMs: number }): string {
   const { parties, gathered, gatheredCount, leaving, silent } = status;
   const others = gathered.filter(({ node }) => node.guid !== guid);

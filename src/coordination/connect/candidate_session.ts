@@ -1,4 +1,4 @@
-/** The session of a candidate: kept over several campaigns while it lives, replaced by a new one when it has ended. */
+/** The session of a candidate of an election. It is kept over several campaigns, and replaced after its end. */
 import type { ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -8,13 +8,13 @@ import { PermanentFaultsError } from "../../protocols/zookeeper/permanent_error.
 import { closeCoordinationSession } from "./command_session.ts";
 
 export interface CandidateSessionOptions {
-  /** `isRetry`: `onUnreachable` has been called for this outage. */
+  /** Opens a session. `isRetry` is true if `onUnreachable` has already been called for this outage. */
   readonly connect: (options: ZooKeeperConnectOptions, isRetry: boolean) => Promise<ZooKeeper>;
   readonly options: ZooKeeperConnectOptions;
   readonly clock: Clock;
-  /** True: after the first connection, wait for the servers without a limit. */
+  /** If true, waits for the servers without a limit after the first connection. */
   readonly isPatient: boolean;
-  /** Called for each session that is opened. */
+  /** Called after a session is opened. */
   readonly onOpened?: (zk: ZooKeeper, isFirst: boolean) => void;
   /** Called once per outage. */
   readonly onUnreachable: (why: string) => unknown;
@@ -29,7 +29,9 @@ export class CandidateSession {
     this.#options = options;
   }
 
-  /** Returns the current session, or a new one. Rejects with the signal's reason and a permanent connection error. */
+  /**
+   * Returns the current session, or opens a new one. Rejects with the signal's reason or a permanent connection error.
+   */
   async openSession(signal: AbortSignal): Promise<ZooKeeper> {
     if (this.#zk !== null && !this.#zk.session.ended.aborted) return this.#zk;
     const { options, clock, connect, isPatient, onOpened, onUnreachable } = this.#options;
@@ -41,10 +43,10 @@ export class CandidateSession {
       return this.#zk;
     };
     const mayRetry = (thrown: unknown, failures: number) => {
-      // A session was open before: certificates that do not fit now may be renewed on one side only, so far.
+      // Earlier sessions worked. Certificates that do not fit now may have been renewed on one side only.
       const isAway = thrown instanceof PermanentFaultsError ||
         (thrown instanceof BatonError && thrown.code === "UNREACHABLE");
-      // The failure says what was tried; the reason of the signal does not.
+      // Once the signal has aborted, do not retry: the failure says what was tried, but the signal's reason does not.
       if (signal.aborted || !isAway || !isPatient || this.#sessions === 0) return false;
       if (failures === 0) onUnreachable(errorMessage(thrown));
       isRetry = true;
@@ -60,7 +62,7 @@ export class CandidateSession {
     if (zk !== null) await closeCoordinationSession(zk, this.#options.clock, stop);
   }
 
-  /** Leaves the session to expire after its timeout. */
+  /** Forgets the session, which expires after its timeout. */
   abandon(): void {
     this.#zk = null;
   }

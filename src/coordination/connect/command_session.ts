@@ -1,4 +1,6 @@
-/** The session of a command that waits for a lock and holds it: its deadline, connecting, outages, and closing. */
+/**
+ * The session of a command that waits for a lock and holds it: deadline, connecting, reports of outages, and closing.
+ */
 import type { Io } from "../../base/terminal/io.ts";
 import { ConnectReport } from "../../protocols/zookeeper/connector.ts";
 import { connectTimeoutMsDefault, type ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
@@ -11,7 +13,7 @@ import type { CoordinationServers } from "./coordination_servers.ts";
 import { durationType } from "../../base/config/value_types.ts";
 import { OneTimeEvent } from "../../base/support/event.ts";
 
-/** Maximum time to close a session, after a signal and after a timeout. Milliseconds. */
+/** Maximum time to close a session after a signal and after a timeout, in milliseconds. */
 const closeMsMax = { stopped: 300, late: 50 };
 
 /** The time in milliseconds after which a call reports that no server responds. */
@@ -23,8 +25,8 @@ interface ConnectLimits {
 }
 
 /**
- * Returns the deadline of a call, which limits connecting and waiting together. With `waitMs` 0 the call waits only for
- * a response, at most for the connect timeout. Without `waitMs` there is no time limit.
+ * Returns the deadline of a call, which limits connecting and waiting together. With `waitMs` 0, the call waits only
+ * for a response, at most for the connect timeout. Without `waitMs`, there is no limit.
  */
 export function callDeadline(
   clock: Clock,
@@ -32,7 +34,7 @@ export function callDeadline(
   { values, stop, moreMs = 0 }: {
     readonly values: ConnectLimits;
     readonly stop?: AbortSignal;
-    /** Added to the limit of a call that waits only for a response. */
+    /** Milliseconds added to the limit of a call that waits only for a response. */
     readonly moreMs?: number;
   },
 ): Deadline {
@@ -40,14 +42,14 @@ export function callDeadline(
   return startCallDeadline(clock, limitMs, { signal: stop });
 }
 
-/** True if the user gave a wait limit but no limit for connecting: the wait then includes waiting for a server. */
+/** Returns true if the user limited the wait but not connecting. The wait then includes waiting for a server. */
 export function waitsForServer(waitMs: number | undefined, { connectTimeout, connectRetries }: ConnectLimits): boolean {
   return waitMs !== undefined && waitMs > 0 && connectTimeout === undefined && connectRetries === undefined;
 }
 
 /**
- * Connects, and reports on stderr when no server responds, and later when one is slow. With `isPatient` there is no
- * time limit: it connects until the signal of the options aborts.
+ * Connects, and reports on stderr when no server responds or a server is slow. With `isPatient`, retries until the
+ * signal of the options aborts.
  */
 export async function openCoordinationSession(
   connect: (options: ZooKeeperConnectOptions) => Promise<ZooKeeper>,
@@ -57,7 +59,7 @@ export async function openCoordinationSession(
     readonly io: Io;
     readonly clock: Clock;
     readonly quiet: boolean;
-    /** Purpose of the wait, for the message; empty: the command needs the servers for all that it does. */
+    /** What the command waits for, for the message. Empty if the command can do nothing without the servers. */
     readonly what: string;
   },
 ): Promise<ZooKeeper> {
@@ -68,7 +70,7 @@ export async function openCoordinationSession(
   return await connectAndReportDelay(connect, { onSlow: say, ...limits }, { clock, say, goal });
 }
 
-/** Connects, and reports it if no server has responded for 2 s. */
+/** Connects, and reports if no server has responded for 2 s. */
 export async function connectAndReportDelay(
   connect: (options: ZooKeeperConnectOptions) => Promise<ZooKeeper>,
   options: ZooKeeperConnectOptions,
@@ -87,8 +89,8 @@ export async function connectAndReportDelay(
 }
 
 /**
- * Closes the session, which releases all its locks and places in queues. Ignores failures, because a session that is
- * not closed expires. Waits only a short time after `stop` aborts.
+ * Closes the session, which releases all its locks and places in queues. Ignores failures, because an unclosed session
+ * expires. Waits only a short time after `stop` aborts.
  */
 export async function closeCoordinationSession(zk: ZooKeeper, clock: Clock, stop: AbortSignal): Promise<void> {
   const tooLate = new OneTimeEvent();
@@ -99,7 +101,7 @@ export async function closeCoordinationSession(zk: ZooKeeper, clock: Clock, stop
   await Promise.race([zk.close().catch(() => {}), tooLate.wait()]);
 }
 
-/** Reports once per outage that no server responds, so that the wait does not look like a busy lock. */
+/** Reports each outage of the servers once, so that the wait does not look like a busy lock. */
 export function reportServerOutages(
   zk: ZooKeeper,
   what: string,
@@ -141,13 +143,13 @@ export function warnOfSessionTimeout(
 }
 
 /**
- * Returns the warning with a line feed, or null. By default the minimum session timeout of an ensemble is two ticks, so
- * that the granted timeout shows the tick; docs/limits.md recommends a value.
+ * Returns the warning with a line feed, or null. An ensemble's minimum session timeout is two ticks by default, so the
+ * granted timeout shows the tick. docs/limits.md recommends a value.
  */
 export function sessionTimeoutWarning({ askedMs, grantedMs, isStandalone }: {
   readonly askedMs: number;
   readonly grantedMs: number;
-  /** True for a single server behind a unix socket, where the tick does not matter. */
+  /** True for a single server behind a unix socket, for which the tick does not matter. */
   readonly isStandalone: boolean;
 }): string | null {
   if (grantedMs <= askedMs) return null;

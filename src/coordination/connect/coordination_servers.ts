@@ -1,4 +1,4 @@
-/** Chooses the servers of a command, the configured ones or this machine's keeper, and their scope. */
+/** Chooses the servers of a command and their scope: the configured servers, or this machine's keeper. */
 import { readFileSync, statSync } from "node:fs";
 import type { ZooKeeperConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../protocols/zookeeper/hosts.ts";
@@ -33,13 +33,13 @@ export interface CoordinationServers {
 export interface CoordinationServerOptions {
   /** Cancels connecting, and the start of a keeper. */
   readonly signal?: AbortSignal | undefined;
-  /** Called with a warning about renewed TLS files that cannot be used. */
+  /** Called with a warning when renewed TLS files cannot be used. */
   readonly warn?: ((text: string) => void) | undefined;
 }
 
 /**
- * Returns the servers and the connect options, and reads certificates and credentials. Never replaces named servers by
- * the embedded keeper. Throws USAGE or CONFIG, depending on the place of the wrong value.
+ * Returns the servers and connect options, and reads certificates and credentials. Never replaces configured servers by
+ * the embedded keeper. Throws USAGE or CONFIG, depending on where the wrong value is.
  */
 export function readCoordinationServers(
   values: ConnectionValues,
@@ -76,8 +76,8 @@ export function readCoordinationServers(
     root: values.root,
     scope: address === own ? place.scope : socketScope(address.slice("unix:".length)),
     assumed: named === undefined,
-    // A unix socket needs no TLS, and a keeper does not support it there.
-    // A keeper is started only at this user's own address.
+    // A unix socket needs no TLS, and a keeper does not support TLS there. A keeper is started only at this user's own
+    // address.
     connect: {
       servers,
       ...connection,
@@ -87,13 +87,13 @@ export function readCoordinationServers(
   };
 }
 
-/** Names the place to look at when the keeper does not respond. No command starts a keeper of the machine. */
+/** Says where to look when the keeper does not respond. Commands never start a keeper that serves the whole machine. */
 export function unreachableKeeperHint({ dir }: Pick<KeeperLocation, "dir">): string {
   if (dir !== null) return `see ${dir}/${keeperLogFileName}`;
   return "root has set up a keeper for all users of this machine: see systemctl status baton-keeper";
 }
 
-/** Refuses TLS flags for a unix socket; ignores TLS settings from a file or a variable. Throws USAGE. */
+/** Throws USAGE for TLS flags with a unix socket. TLS settings from a file or a variable are ignored. */
 function refuseTls({ flags }: ConfigSources, named = "embedded"): void {
   const typed = tlsNames.find((name) => flags.has(name) && flags.get(name) !== "false");
   if (typed === undefined) return;
@@ -102,7 +102,7 @@ function refuseTls({ flags }: ConfigSources, named = "embedded"): void {
   throw new BatonError("USAGE", `${flag} needs servers named by --servers; ${here} is a socket of this machine`);
 }
 
-/** Returns the place of this user's keeper, from `keeper.dir` and the rules of keeper_location. Throws CONFIG. */
+/** Returns the location of this user's keeper. Throws CONFIG. */
 export function ownKeeperLocation(
   { keeperDir }: Pick<ConnectionValues, "keeperDir">,
   sources: ConfigSources,
@@ -111,7 +111,7 @@ export function ownKeeperLocation(
   return readAtOrigin("keeperDir", sources, () => findKeeperLocation(env));
 }
 
-/** Returns the variable or file that names the servers; undefined for a flag. */
+/** Returns which variable or file names the servers, or undefined for a flag. */
 function originOfServers(sources: ConfigSources): string | undefined {
   if (sources.flags.has("servers")) return undefined;
   const variable = toVariableName("servers");
@@ -120,7 +120,7 @@ function originOfServers(sources: ConfigSources): string | undefined {
   return file === undefined ? undefined : `${file.path} names these servers`;
 }
 
-/** Throws SCOPE_MISMATCH when the scope of the lock is smaller than required. */
+/** Throws SCOPE_MISMATCH if the lock's scope is smaller than required. */
 export function requireLockScope(required: LockScope | undefined, { scope, servers }: CoordinationServers): void {
   if (required === undefined || lockScopes.indexOf(scope) >= lockScopes.indexOf(required)) return;
   throw new BatonError(
@@ -219,16 +219,19 @@ function readAtOrigin<T>(name: keyof ConnectionValues, sources: ConfigSources, r
 
 type Present<T> = { [K in keyof T]?: NonNullable<T[K]> };
 
-/** Removes undefined options: they differ from options that are left out. */
+/** Removes undefined options, because they differ from options that are left out. */
 function withoutUndefined<T extends Record<string, unknown>>(options: T): Present<T> {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Present<T>;
 }
 
-/** Permission bits of ZooKeeper's letters, as in zkCli. Source: ZooDefs.Perms. */
+/** Permission bits of the letters that zkCli uses. Source: ZooDefs.Perms. */
 const letters: Record<string, number> = { r: 1, w: 2, c: 4, d: 8, a: 16 };
 const all = 31;
 
-/** Returns undefined for `open`, the client's default. Throws CONFIG; the caller adds the place of the entries. */
+/**
+ * Parses ACL entries. Returns undefined for `open`, which is the client's default. Throws CONFIG; the caller adds where
+ * the entries are from.
+ */
 export function parseAclEntries(entries: readonly string[]): Acl[] | undefined {
   if (entries.length === 1 && entries[0] === "open") return undefined;
   return entries.map((entry) => {
@@ -251,8 +254,8 @@ export function parseAclEntries(entries: readonly string[]): Acl[] | undefined {
 }
 
 /**
- * Reads one credential per line; ignores empty lines and lines that start with #. Throws CONFIG with the name that
- * `where` gives to the line (from 1), and never quotes a secret.
+ * Reads one credential per line. Ignores empty lines and lines that start with #. Throws CONFIG with the line's name
+ * from `where`, which counts from 1. Errors never quote a secret.
  */
 export function parseServerCredentials(
   text: string,

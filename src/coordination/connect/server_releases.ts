@@ -1,6 +1,6 @@
 /**
- * Finds servers of releases that can lose acknowledged writes, or end sessions that are alive, by the four-letter word
- * srvr.
+ * Finds servers with releases that can lose acknowledged writes or end sessions that are alive. Asks each server by the
+ * four-letter word srvr.
  */
 import { currentTlsOptions, formatAddress } from "../../base/sockets/connection.ts";
 import type { Address, Dial, TlsSource } from "../../base/sockets/connection.ts";
@@ -21,12 +21,12 @@ export interface ServerReleaseFault {
   readonly what: string;
 }
 
-/** Time limit for one server, in milliseconds; all are asked at the same time. */
+/** Time limit in milliseconds for one server; all servers are asked at the same time. */
 const answerMsMax = 2000;
-/** Maximum length of an answer, in bytes; srvr has some hundred. */
+/** Maximum length of an answer, in bytes. Answers to srvr have some hundred bytes. */
 const answerBytesMax = 16_384;
 
-/** Asks all servers. A server that does not answer, or that does not allow the word, has no finding. */
+/** Asks all servers. There is no finding for a server that does not answer or does not allow srvr. */
 export async function checkServerReleases(options: ServerReleaseOptions): Promise<ServerReleaseFault[]> {
   const remote = options.addresses.filter(({ kind }) => kind === "tcp");
   const findings = await Promise.all(remote.map(async (address): Promise<ServerReleaseFault[]> => {
@@ -40,8 +40,8 @@ export async function checkServerReleases(options: ServerReleaseOptions): Promis
 }
 
 /**
- * Returns what is wrong with the release in an answer to srvr; null for a release without a known loss, a server
- * without others, and another text. Sources: ZOOKEEPER-4785 (fixed in 3.8.5 and 3.9.2), ZOOKEEPER-4925 (3.9.3 only).
+ * Returns what is wrong with the ZooKeeper release in an answer to srvr. Returns null for other releases, a standalone
+ * server, or any other text. Sources: ZOOKEEPER-4785 (fixed in 3.8.5 and 3.9.2), ZOOKEEPER-4925 (3.9.3 only).
  */
 export function zooKeeperReleaseFault(answer: string): string | null {
   const found = /^Zookeeper version: (\d+)\.(\d+)\.(\d+)/m.exec(answer);
@@ -62,9 +62,9 @@ export function zooKeeperReleaseFault(answer: string): string | null {
 }
 
 /**
- * Returns how the server can end a session that is alive; null for a server without others. The leader of ClickHouse
- * Keeper does not learn of reads that a follower answers (ClickHouse issue 111102, open for 26.9). The followers of
- * ZooKeeper report their sessions to the leader.
+ * Returns how ClickHouse Keeper can end a session that is alive, or null for a standalone or other server. The leader
+ * of ClickHouse Keeper does not learn of reads that a follower answers (ClickHouse issue 111102, open for 26.9).
+ * ZooKeeper's followers report their sessions to the leader.
  */
 export function clickHouseSessionFault(answer: string): string | null {
   const release = /^ClickHouse Keeper version: (\S+)/m.exec(answer)?.[1];

@@ -1,6 +1,6 @@
 /**
- * Leader election: a lock at another path, whose holder is the leader. The leader's value is stored in the holder's
- * node, and in the data of the election's node together with the 63 grants before. See docs/protocol/election.md.
+ * Leader election. An election is a lock at another path, and the holder is the leader. The leader's value is stored in
+ * the holder's node, and with the 63 grants before in the data of the election's node. See docs/protocol/election.md.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { checkLeaderValue, electionStateCodec } from "./election_state.ts";
@@ -17,7 +17,7 @@ import { BatonError } from "../../base/errors.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { leaderStatus } from "./leader_status.ts";
 
-/** Leadership is a lease: it can be lost, given up on request, and released. */
+/** A lease that can be lost, given up on request, and released. */
 export type Leadership = Lease;
 
 export interface CampaignOptions extends
@@ -27,11 +27,11 @@ export interface CampaignOptions extends
   > {
   /** Value that others read, such as the leader's address; 1,024 bytes at most. */
   readonly value: string;
-  /** True: ask a leader of worse priority to step down. */
+  /** Whether to ask a leader of worse priority to step down. */
   readonly preempt?: boolean;
 }
 
-/** Waits until this candidate leads. Rejects as acquireLock does, and with USAGE for an invalid value. */
+/** Waits until this candidate leads. Rejects as `acquireLock` does, or with USAGE for an invalid value. */
 export async function campaign(zk: ZooKeeper, name: string, options: CampaignOptions): Promise<ZooKeeperLease> {
   const { value, preempt = false, root, priority = 100, info = unknownHolder, onWaiting, ...rest } = options;
   checkLeaderValue(value);
@@ -41,7 +41,7 @@ export async function campaign(zk: ZooKeeper, name: string, options: CampaignOpt
   const waiting: AcquireOptions["onWaiting"] = (status) => {
     onWaiting?.(status);
     if (!preempt || isAsking) return;
-    // The candidate must be in the queue first: otherwise the next leader could be of worse priority, too.
+    // The candidate must be in the queue first, because otherwise the next leader could also be of worse priority.
     isAsking = true;
     const revocation = { by: nameOfHolder(info), reason: `a candidate of priority ${priority} is better` };
     void requestStepDown(zk, path, { priority, revocation, signal: over.signal });
@@ -69,7 +69,10 @@ interface StepDownOptions {
   readonly signal: AbortSignal;
 }
 
-/** Asks each new leader of worse priority. Never rejects: if the request fails, the candidate waits as usual. */
+/**
+ * Asks each new leader of worse priority to step down. Never rejects, because the candidate can wait as usual if the
+ * request fails.
+ */
 async function requestStepDown(zk: ZooKeeper, path: LockPath, options: StepDownOptions): Promise<void> {
   const { session } = zk;
   while (!options.signal.aborted && !session.ended.aborted) {
@@ -77,7 +80,7 @@ async function requestStepDown(zk: ZooKeeper, path: LockPath, options: StepDownO
     using _wakers = new TaskScope(
       onAbort(options.signal, event.set),
       onAbort(session.ended, event.set),
-      // A watch that the client has armed again after a reconnect is not reliable.
+      // A watch that the client has armed again after a reconnect may miss changes.
       session.subscribe((change) => change === "state" && session.state === "connected" && event.set()),
     );
     try {
@@ -103,7 +106,10 @@ export interface ResignOptions extends Omit<BreakLockOptions, "path" | "force"> 
   readonly leader?: string;
 }
 
-/** Waits for at most `waitMs` until the leader has stepped down. Throws NOT_FOUND for no leader, or another one. */
+/**
+ * Asks the leader to step down, and waits for at most `waitMs` until it has. Throws NOT_FOUND if there is no leader, or
+ * another one than `leader`.
+ */
 export async function resign(zk: ZooKeeper, name: string, options: ResignOptions = {}): Promise<BrokenLock> {
   const { leader } = await leaderStatus(zk, name, options.root === undefined ? {} : { root: options.root });
   if (leader === null) throw new BatonError("NOT_FOUND", `Election "${name}" has no leader`);

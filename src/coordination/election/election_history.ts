@@ -1,9 +1,8 @@
 /**
- * History of an election's leaders, newest last, and its changes since the last read. Pure.
+ * History of an election's leaders, newest last, and how it changed since the last read. Pure.
  *
- * A grant's token is the zxid of the write that records it, and the writer does not know it in advance: the newest
- * entry is written with a token of null, which means the zxid of that write. The next writer reads that zxid and fills
- * it in.
+ * The token of a grant is the zxid of the write that records the grant. The writer does not know the zxid in advance,
+ * so the newest entry is written with a null token. The next writer reads the zxid of that write and fills it in.
  */
 
 export interface Grant {
@@ -11,24 +10,26 @@ export interface Grant {
   readonly index: number;
   readonly token: bigint;
   readonly value: string;
-  /** Time of the request for the grant, by the wall clock of the leader's host, in Unix milliseconds: for display. */
+  /** When the grant was requested, in Unix milliseconds by the clock of the leader's host. For display only. */
   readonly sinceMs: number;
-  /** Id of the leader, as `who` shows it. */
+  /** Id of the leader, as the command `who` shows it. */
   readonly id: string;
 }
 
-/** Entry of the stored history. */
+/** An entry of the stored history. A null token means the zxid of the write that stored the entry. */
 export type StoredLeaderGrant = Omit<Grant, "token"> & { readonly token: bigint | null };
 
-/** Maximum number of entries: enough for a watcher to reconnect; 64 values of maximum size fit into a request. */
+/**
+ * Maximum number of entries. It is enough for a watcher to reconnect, and 64 values of maximum size fit into a request.
+ */
 export const leaderGrantsMax = 64;
 
-/** Returns `entries` with their tokens. They were read with `mzxid`. */
+/** Replaces null tokens in `entries` by `mzxid`, the zxid of the write that stored them. */
 export function fillInLeaderTokens(entries: readonly StoredLeaderGrant[], mzxid: bigint): Grant[] {
   return entries.map((entry) => ({ ...entry, token: entry.token ?? mzxid }));
 }
 
-/** Returns the entries that are written with a grant, after `before`. */
+/** Returns the entries to be written with a new grant, which comes after `before`. */
 export function appendLeaderGrant(
   before: readonly Grant[],
   grant: Pick<Grant, "value" | "sinceMs" | "id">,
@@ -39,7 +40,9 @@ export function appendLeaderGrant(
 }
 
 interface NewGrants {
-  /** Number of grants that the history no longer contains; null when it started again, and the number is unknown. */
+  /**
+   * Number of grants that are no longer in the history. Null if the history started again, so the number is unknown.
+   */
   readonly missed: number | null;
   readonly grants: readonly Grant[];
 }
@@ -49,7 +52,7 @@ export function leaderGrantsSince(history: readonly Grant[], last: Grant): NewGr
   const grants = history.filter((grant) => grant.token > last.token);
   const [first] = grants;
   if (first === undefined) return { missed: 0, grants };
-  // Indexes of a node that was deleted and created again start at 1 again; tokens keep growing.
+  // If the node was deleted and created again, indexes start at 1 again, but tokens keep growing.
   const isSameHistory = first.index > last.index &&
     history.every((one) => one.index !== last.index || one.token === last.token);
   return { missed: isSameHistory ? first.index - last.index - 1 : null, grants };
@@ -64,18 +67,18 @@ export interface ReadLeaderState {
 
 export type LeaderChange =
   | { readonly kind: "elected"; readonly grant: Grant }
-  /** There is no leader at the moment. Two leaders may follow each other without this change between them. */
+  /** There is no leader at the moment. A new leader may also follow another one without this change. */
   | { readonly kind: "vacant" }
-  /** `count` grants are missing from the history; null: the node was deleted, and the number is unknown. */
+  /** `count` grants are missing from the history. Null means that the node was deleted, so the number is unknown. */
   | { readonly kind: "missed"; readonly count: number | null };
 
-/** Remembers what was reported, also from one session to the next. */
+/** Finds what has changed between two reads of an election, even in different sessions. */
 export class LeaderChanges {
   #newest: Grant | null = null;
-  /** True if the last report was that there is no leader; null before the first read. */
+  /** True if the last reported change was "vacant"; null before the first read. */
   #isVacant: boolean | null = null;
 
-  /** Returns the changes. The first read reports the leader, not the history. */
+  /** Returns the changes since the last call. The first call reports only the current leader, not the history. */
   changesAfter({ leader, history }: ReadLeaderState): LeaderChange[] {
     const changes = this.#isVacant === null ? [] : this.#grantChanges(history);
     if (this.#isVacant === null && leader !== null) changes.push({ kind: "elected", grant: leader });

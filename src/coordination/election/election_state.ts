@@ -1,16 +1,16 @@
-/** State of an election: that of a lock, with the history of the leaders. */
+/** The state of an election, which is the state of a lock with the history of the leaders. */
 import { BatonError } from "../../base/errors.ts";
 import { isUnixTimeMs } from "../../base/support/instant.ts";
 import { demandJsonFields } from "../../base/support/json_fields.ts";
 import { appendLeaderGrant, fillInLeaderTokens, type Grant, type StoredLeaderGrant } from "./election_history.ts";
 import { formatLockState, type LockStateCodec, type StoredLockState } from "../lock/lock_state.ts";
 
-/** Maximum length of a value in bytes of UTF-8. */
+/** Maximum length of a leader's value, in bytes of UTF-8. */
 export const leaderValueBytesMax = 1024;
 
 const utf8 = new TextEncoder();
 
-/** Throws USAGE for an invalid value: empty, over 1,024 bytes, with several lines, or not valid Unicode. */
+/** Throws USAGE if the value is empty, over 1,024 bytes, contains control characters, or is not valid Unicode. */
 export function checkLeaderValue(value: string): void {
   const refuse = (why: string) => new BatonError("USAGE", `Invalid candidate's value ${JSON.stringify(value)}: ${why}`);
   if (value === "") throw refuse("it is empty");

@@ -1,4 +1,4 @@
-/** Reads the leader of an election, and follows the changes. */
+/** Reads the leader of an election, and follows changes of leaders. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type LeaderChange, LeaderChanges, type ReadLeaderState } from "./election_history.ts";
 import { parseLeaderGrants } from "./election_state.ts";
@@ -17,7 +17,7 @@ export interface LeaderStatus extends ReadLeaderState {
   readonly path: string;
 }
 
-/** Reads the leader; an election that does not exist has none. Reads again if the connection is lost. */
+/** Reads the leader of an election; an election that does not exist has none. Reads again if the connection is lost. */
 export async function leaderStatus(
   zk: ZooKeeper,
   name: string,
@@ -33,8 +33,8 @@ export async function leaderStatus(
 const triesMax = 10;
 
 /**
- * Reads the history first, then the holder: if the holder is not the newest grant, it was elected in between, and both
- * are read again. `watch` is called at the next change of either.
+ * Reads the history, then the holder. If the holder is not the newest grant, it was elected in between, so both are
+ * read again. `watch` is called at the next change of the history or the holder.
  */
 async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<ReadLeaderState> {
   for (let tries = 1;; tries++) {
@@ -44,7 +44,7 @@ async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Pr
       readChildNames(zk, path.holders, options),
     ]);
     const history = state === null ? [] : parseLeaderGrants({ data: state.data, mzxid: state.stat.mzxid }, path.lock);
-    // A missing node cannot be watched: the first candidate creates it.
+    // A missing node has no data to watch, so watch for its creation by the first candidate.
     if (state === null && watch !== undefined && await zk.exists(path.lock, options) !== null) continue;
     const ids = holders.map((child) => parseHolderNode(child)?.guid);
     if (ids.length === 0) return { leader: null, history };
@@ -55,13 +55,13 @@ async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Pr
 }
 
 export interface WatchLeaderOptions extends Pick<AcquireOptions, "root" | "signal" | "clock"> {
-  /** State of an earlier session, to continue after it. */
+  /** Given to continue after the changes that an earlier session has yielded. */
   readonly changes?: LeaderChanges;
 }
 
 /**
- * Starts with the current leader. Misses no grant while it is at most 64 behind; more are reported as one `missed`.
- * Ends with the signal; throws the reason when the session ends, and a refusal of the server.
+ * Yields the current leader, then each change. If more than 64 grants come between two reads, the older ones are
+ * yielded as one `missed`. Ends when the signal aborts. Throws when the session ends or the server refuses a read.
  */
 export async function* watchLeader(
   zk: ZooKeeper,

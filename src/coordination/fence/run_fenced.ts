@@ -1,7 +1,7 @@
 /**
- * Runs a command while it holds a fencing store, the file with the highest token: checks the token, runs the command,
- * releases the store. The command inherits the store's descriptor, and so its flock(2), which it keeps if baton is
- * killed.
+ * Runs a command while baton holds a fencing store, which is the file with the highest token. Checks the token, runs
+ * the command, and releases the store. The command inherits the store's descriptor with its flock(2), so the store
+ * stays held even if baton is killed.
  */
 import { BatonError, errorReason } from "../../base/errors.ts";
 import { openOutputFile } from "../../base/support/open_output.ts";
@@ -23,7 +23,7 @@ import { isSameFile } from "../../base/support/one_file.ts";
 interface RunFencedOptions {
   readonly storePath: string;
   readonly token: UsedFencingToken;
-  /** The maximum wait in milliseconds; undefined: no limit; 0: one try. */
+  /** The maximum wait in milliseconds. Undefined means no limit, and 0 means one try. */
   readonly waitMs: number | undefined;
   readonly command: readonly string[];
   /** The result of `inheritedDescriptors()` at the start of this process. */
@@ -35,8 +35,8 @@ interface RunFencedOptions {
 export type FencedCommandEnd = ChildEnd | Exclude<CommandSpawnResult, { kind: "started" | "cancelled" }>;
 
 /**
- * Returns the end of the command, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT,
- * CANNOT_CREATE, BAD_DATA, USAGE, IO, and with StoppedBySignal after a signal before the start.
+ * Returns how the command ended, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT,
+ * CANNOT_CREATE, BAD_DATA, USAGE or IO, or with StoppedBySignal after a signal before the start.
  */
 export async function runFencedCommand(options: RunFencedOptions): Promise<FencedCommandEnd> {
   const { storePath, token, clock, waitMs, signals, descriptors } = options;
@@ -58,7 +58,9 @@ export async function runFencedCommand(options: RunFencedOptions): Promise<Fence
   return await waitForwardingSignals(spawned, ownGroup, signals);
 }
 
-/** Starts the command with the descriptor of the lock, so that it holds the store even if baton is killed. */
+/**
+ * Starts the command with the store's locked descriptor, so that the command holds the store even if baton is killed.
+ */
 async function spawnWith(
   store: TokenStore,
   libc: Libc,
@@ -96,10 +98,10 @@ const tryEveryMs = 20;
 interface TokenStoreOptions {
   readonly libc: Libc;
   readonly clock: Clock;
-  /** The maximum wait in milliseconds; undefined: no limit; 0: one try. */
+  /** The maximum wait in milliseconds. Undefined means no limit, and 0 means one try. */
   readonly waitMs: number | undefined;
   readonly signal: AbortSignal;
-  /** Inherited descriptors. One of them may hold the lock of the store, from a call around this one. */
+  /** Inherited descriptors. An enclosing `baton fence run` may hold the store's lock through one of them. */
   readonly descriptors: readonly number[];
 }
 
@@ -113,8 +115,8 @@ class TokenStore implements Disposable {
   }
 
   /**
-   * Opens or creates the store, and waits until it is free. Rejects CANNOT_CREATE, LOCK_BUSY or LOCK_TIMEOUT, USAGE if
-   * it would wait for itself, IO, or with the reason of the signal.
+   * Opens or creates the store, and waits until it is free. Rejects CANNOT_CREATE, LOCK_BUSY, LOCK_TIMEOUT or IO, USAGE
+   * if an enclosing call holds the store, or with the signal's reason.
    */
   static async openLocked(path: string, options: TokenStoreOptions): Promise<TokenStore> {
     const { clock, waitMs } = options;
@@ -123,7 +125,7 @@ class TokenStore implements Disposable {
       const store = new TokenStore(path, openStore(path));
       try {
         await store.#lock(deadlineMs, options);
-        // The file may have been replaced during the wait; then the new file is the store.
+        // The file may have been replaced during the wait. Then the new file is the store.
         if (store.#isCurrent()) return store;
       } catch (thrown) {
         store[Symbol.dispose]();
@@ -151,7 +153,7 @@ class TokenStore implements Disposable {
     return named !== undefined && isSameFile(named, own);
   }
 
-  /** Whether a descriptor holds the lock, from /proc/self/fdinfo (proc(5)). */
+  /** Returns true if a descriptor holds the lock, from /proc/self/fdinfo (proc(5)). */
   #isHeldBy(fd: number): boolean {
     try {
       return isSameFile(fstatSync(this.#fd), fstatSync(fd)) &&
@@ -162,8 +164,8 @@ class TokenStore implements Disposable {
   }
 
   /**
-   * Admits `token`, and writes it to disk if it is higher than all earlier ones. Throws STALE_TOKEN for a lower token,
-   * BAD_DATA for a file that is no store, IO.
+   * Checks `token`, and writes it to disk if it is higher than all earlier tokens. Throws STALE_TOKEN for a lower
+   * token, BAD_DATA for a file that is not a store, or IO.
    */
   admit(token: UsedFencingToken): void {
     const { highest, next } = readFencingTokenSlots(this.#read(), this.#path);
@@ -177,7 +179,9 @@ class TokenStore implements Disposable {
     if (highest?.token !== token.token) this.#write(formatFencingTokenSlot(token), next * tokenSlotBytes);
   }
 
-  /** A descriptor with the same lock for the command to inherit. Dispose of it after the start of the command. */
+  /**
+   * Returns a descriptor with the same lock, for the command to inherit. Dispose of it after the command has started.
+   */
   duplicateDescriptor(libc: Libc): Disposable & { readonly fd: number } {
     const fd = libc.duplicate(this.#fd);
     if (fd < 0) throw new BatonError("IO", `Cannot duplicate the descriptor of "${this.#path}"`);

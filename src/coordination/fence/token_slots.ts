@@ -1,35 +1,35 @@
 /**
- * The text of a fencing store: two lines of equal length, written alternately, so that an incomplete write leaves the
- * other line intact. The highest valid token is used. Pure.
+ * The text of a fencing store. Two lines of equal length are written alternately, so that an incomplete write leaves
+ * the other line intact. The highest valid token counts. Pure.
  */
 import { BatonError } from "../../base/errors.ts";
 
 export interface UsedFencingToken {
   readonly token: bigint;
-  /** The process that used the token, for people. */
+  /** The process that used the token, for display. */
   readonly by: string;
-  /** The time by the wall clock of its host, for people. */
+  /** When the token was used, by the clock of the process's host, for display. */
   readonly at: string;
 }
 
 export interface FencingTokenSlots {
   readonly highest: UsedFencingToken | null;
-  /** The line to write next, which is not the one with the highest token. */
+  /** The line to write next: the one without the highest token. */
   readonly next: 0 | 1;
 }
 
 /** The length of a line in bytes, including the line feed. */
 export const tokenSlotBytes = 256;
 
-/** The number of decimal digits of 64 bits. */
+/** The number of decimal digits of a 64-bit token. */
 const digits = 20;
 const tokenMax = (1n << 64n) - 1n;
 
 const beginning = "baton-fence 1 ";
-// The token is at both ends of a line. In an incomplete line they differ.
+// The token is at both ends of a line. The two differ in an incomplete line.
 const linePattern = /^baton-fence 1 (\d{20}) (\S+) (.*?) *(\d{20})\n$/;
 
-/** Throws BAD_DATA for a file that is no fencing store; `path` is for messages. */
+/** Reads the two lines of a store. Throws BAD_DATA if the file is not a fencing store; `path` is for the message. */
 export function readFencingTokenSlots(text: string, path: string): FencingTokenSlots {
   const slots = [text.slice(0, tokenSlotBytes), text.slice(tokenSlotBytes, 2 * tokenSlotBytes)].map(parseSlot);
   const [first = null, second = null] = slots;
@@ -56,7 +56,7 @@ export function formatFencingTokenSlot({ token, by, at }: UsedFencingToken): str
   return `${head}${plain.padEnd(room)} ${written}\n`;
 }
 
-/** Parses a token. Throws USAGE; `where` is its source, for the message. */
+/** Parses a token. Throws USAGE with `where`, the source of the token, in the message. */
 export function parseFencingToken(written: string, where: string): bigint {
   const token = /^\d{1,20}$/.test(written) ? BigInt(written) : null;
   if (token !== null && token <= tokenMax) return token;

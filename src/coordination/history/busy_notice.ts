@@ -1,6 +1,6 @@
 /**
- * One notice for each long hold of a lock, over all hosts: the first caller that finds the hold too long creates
- * `<root>/notices/<00-ff>/<guid of the holder>`. Ages are differences of the servers' clock.
+ * Makes one host report each long hold of a lock. The first caller that finds a hold too long creates
+ * `<root>/notices/<00-ff>/<guid of the holder>`. All times are from the servers' clock.
  */
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -25,23 +25,24 @@ import { clearOldHistoriesInShard } from "./clear_history.ts";
 export interface OldestLockHold {
   readonly guid: string;
   readonly info: HolderNodeInfo;
-  /** Start on the servers' clock. */
+  /** Start of the hold, in Unix milliseconds by the servers' clock. */
   readonly sinceMs: number;
 }
 
-/** Returns the start of a hold on the servers' clock, from the holder's node. */
+/** Returns the start of a hold from the holder's node, in Unix milliseconds by the servers' clock. */
 export function lockHoldStartMs(
   { data, stat }: {
     readonly data: Uint8Array;
     readonly stat: { readonly version: number; readonly ctime: bigint; readonly mtime: bigint };
   },
 ): number {
-  // A holder that was granted in advance writes its node when it begins to hold; a request to stop writes it too.
+  // A holder that was granted in advance writes its node when its hold begins. A request to release the lock writes the
+  // node, too.
   const hasBegun = stat.version > (parseHolderNodeInfo(data).revoke === null ? 0 : 1);
   return Number(hasBegun ? stat.mtime : stat.ctime);
 }
 
-/** Returns the oldest hold of a lock; null if it is free. */
+/** Returns the oldest hold of a lock, or null if the lock is free. */
 export async function readOldestLockHold(zk: ZooKeeper, path: LockPath): Promise<OldestLockHold | null> {
   const grants = (await readChildNames(zk, path.holders)).map(parseHolderNode).filter((node) => node !== null);
   const nodes = await readExistingNodes(zk, path.holders, grants);
@@ -51,7 +52,7 @@ export async function readOldestLockHold(zk: ZooKeeper, path: LockPath): Promise
   return { guid: oldest.node.guid, info: parseHolderNodeInfo(oldest.data), sinceMs: lockHoldStartMs(oldest) };
 }
 
-/** Returns the servers' time in Unix milliseconds: the creation of a node that is deleted immediately. */
+/** Returns the servers' time in Unix milliseconds, which is the creation time of a node that is deleted immediately. */
 export async function readServersTimeMs(
   zk: ZooKeeper,
   { root, acl }: { readonly root: string; readonly acl: Acl[] },
@@ -76,7 +77,7 @@ export interface BusyNoticeOptions {
   readonly random: () => number;
 }
 
-/** Returns true to the first caller of all for this hold. `nowMs`: the servers' time. */
+/** Returns true only to the first caller for this hold on all hosts. `nowMs` is the servers' time. */
 export async function claimBusyNotice(
   zk: ZooKeeper,
   { guid }: Pick<OldestLockHold, "guid">,
@@ -93,7 +94,7 @@ export async function claimBusyNotice(
         return true;
       } catch (thrown) {
         if (!isServerRefusal(thrown, "NONODE", "NODEEXISTS")) throw thrown;
-        // The own node may be there, from a try whose response was lost.
+        // The node may be from an earlier try of this call, if the response was lost.
         const found = await nullIfNoNode(zk.getData(path));
         if (found !== null) return new TextDecoder().decode(found.data).includes(own);
       }

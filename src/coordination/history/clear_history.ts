@@ -1,6 +1,6 @@
 /**
- * Clears histories that are no longer used, without a service: some writes of a history look at a few others. Each of
- * them adds at most one name and clears more than one on average, so that the names do not grow without end.
+ * Clears unused histories without a service: one in 16 writes of a history checks some others. On average a write
+ * checks more names than it adds, so that the names do not grow without end.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import {
@@ -12,10 +12,10 @@ import {
 } from "../nodes/node_requests.ts";
 import { type HistoryKind, historyNodePath, historyShardPath, readHistoryHead } from "./history_log.ts";
 
-/** One in 16 writes clears old histories; it looks at no more than 64 names. */
+/** One in 16 writes clears old histories, after checking at most 64 names. */
 const oneOf = 16;
 const namesMax = 64;
-/** How often a deletion is retried while other calls write the history. */
+/** How often a deletion is retried when other calls write the history at the same time. */
 const forgetTries = 5;
 
 export interface ClearOldHistoriesOptions {
@@ -25,20 +25,20 @@ export interface ClearOldHistoriesOptions {
   readonly nowMs: number;
   /** Returns a number below 1. */
   readonly random: () => number;
-  /** Called for the encoded name of an old history. False: it stays. */
+  /** Called with the encoded name of an old history. If this returns false, the history stays. */
   readonly mayClear: (encodedName: string) => Promise<boolean>;
 }
 
-/** Clears the old names of one shard, in one of 16 calls. Never rejects. */
+/** Clears old histories of one random shard, in one of 16 calls. Never rejects. */
 export async function clearOldHistoriesSometimes(zk: ZooKeeper, options: ClearOldHistoriesOptions): Promise<void> {
   const { kind = "lock", root, random } = options;
   if (random() * oneOf >= 1) return;
   const shard = historyShardPath(kind, Math.floor(random() * 256), root);
-  // No server responds, or an ACL refuses it: a later call clears.
+  // If no server responds or an ACL refuses a request, a later call clears the histories.
   await clearOldHistoriesInShard(zk, shard, options).catch(() => {});
 }
 
-/** Clears at most 64 old names of a shard. */
+/** Clears old histories among at most 64 names of a shard. */
 export async function clearOldHistoriesInShard(
   zk: ZooKeeper,
   shard: string,
@@ -51,7 +51,7 @@ export async function clearOldHistoriesInShard(
     const path = `${shard}/${name}`;
     const stat = await zk.exists(path);
     const { maxAgeMs, version } = await readHistoryHead(zk, path);
-    // Read again under this version below: a history that is written in between stays.
+    // The deletion below checks this version, so a history that is written in between stays.
     if (stat === null || version !== stat.version || Number(stat.mtime) > nowMs - maxAgeMs) continue;
     const children = await readChildNames(zk, path);
     const newest = await Promise.all(
@@ -63,7 +63,7 @@ export async function clearOldHistoriesInShard(
   }
 }
 
-/** Deletes a history with its counters. Returns false if there was none. Throws what the servers refuse. */
+/** Deletes a history with its counters. Returns false if there was no history. Throws if the servers refuse. */
 export async function deleteLockHistory(
   zk: ZooKeeper,
   name: string,

@@ -1,8 +1,8 @@
-/** Counters of a history: they are written with its records, and stay when the records go. Pure. */
+/** Counters of a history. They are written together with its records, and stay when records are deleted. Pure. */
 import { isJsonObject, type JsonFields } from "../../base/support/json_fields.ts";
 import { type HistoryRecord, type HistoryResult, historyResults } from "./history_record.ts";
 
-/** Upper bounds of the buckets, in milliseconds; one more bucket has the longer times. */
+/** Upper bounds of the buckets, in milliseconds. One more bucket counts longer times. */
 export const durationBucketBoundsMs = [
   10,
   100,
@@ -15,22 +15,22 @@ export const durationBucketBoundsMs = [
   21_600_000,
 ] as const;
 
-/** How long something took, counted. */
+/** A histogram of durations. */
 export interface DurationBuckets {
   readonly sumMs: number;
-  /** One number more than there are bounds; not cumulative. Their sum is the number of times. */
+  /** The number of durations in each bucket, not cumulative. There is one more bucket than bounds. */
   readonly buckets: readonly number[];
 }
 
 export interface HistoryCounters {
-  /** Number of ends and of ticks by result; each tick of a missed range is counted. */
+  /** Number of ended holds and of ticks, by result. Each tick of a missed range is counted. */
   readonly results: Readonly<Record<HistoryResult, number>>;
-  /** The waits of all grants whose end is recorded. */
+  /** How long calls waited for a grant, if the end of the hold is recorded. */
   readonly waited: DurationBuckets;
   readonly held: DurationBuckets;
-  /** Times from a tick to its start. */
+  /** Times from a tick to the start of its command. */
   readonly late: DurationBuckets;
-  /** End of the last one that was done, on the servers' clock. */
+  /** End of the last hold with the result "done", on the servers' clock. */
   readonly lastDoneMs: number | null;
 }
 
@@ -68,7 +68,7 @@ function countDuration({ sumMs, buckets }: DurationBuckets, durationMs: number |
   return { sumMs: sumMs + ms, buckets: buckets.map((count, index) => (index === place ? count + 1 : count)) };
 }
 
-/** Returns the counters of two histories together. */
+/** Returns the sum of the counters of two histories. */
 export function addHistoryCounters(one: HistoryCounters, other: HistoryCounters): HistoryCounters {
   const sum = (left: DurationBuckets, right: DurationBuckets): DurationBuckets => ({
     sumMs: left.sumMs + right.sumMs,
@@ -85,7 +85,7 @@ export function addHistoryCounters(one: HistoryCounters, other: HistoryCounters)
   };
 }
 
-/** Reads what is stored; what is missing or no number is 0. */
+/** Parses stored counters. A missing or invalid number becomes 0. */
 export function parseHistoryCounters(value: unknown): HistoryCounters {
   const fields: JsonFields = isJsonObject(value) ? value : {};
   const results = isJsonObject(fields["results"]) ? fields["results"] : {};

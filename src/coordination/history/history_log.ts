@@ -1,7 +1,6 @@
 /**
- * The history of a lock, an election or a pool: `<root>/history/<shard>/<name>` has the counters and the newest
- * records, and its children `<number>` are full blocks of older ones. It is for people and programs that look; it
- * decides nothing.
+ * The history of a lock, an election or a pool, for display only. `<root>/history/<shard>/<name>` contains the counters
+ * and the newest records. Its children `<number>` are full blocks of older records.
  */
 import { createHash } from "node:crypto";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -21,31 +20,31 @@ import { type HistoryRecord, historyRecordToStore, parseHistoryRecords } from ".
 export const historyKinds = ["lock", "election", "pool"] as const;
 export type HistoryKind = (typeof historyKinds)[number];
 
-/** Two objects of one name have different shards. */
+/** Different prefixes keep a lock, an election and a pool of the same name apart. */
 const shardPrefix = { lock: "", election: "e-", pool: "p-" } as const satisfies Record<HistoryKind, string>;
 
-/** Limits of the records that are kept. Counters have none. */
+/** Limits of the records that are kept. The counters have no limits. */
 export interface HistoryLimits {
-  /** Number of records. */
+  /** Number of records to keep. */
   readonly keep: number;
-  /** Records that are older are cleared, in milliseconds. */
+  /** Maximum age of records, in milliseconds. Older records may be cleared. */
   readonly maxAgeMs: number;
 }
 
 const dayMs = 24 * 3_600_000;
 export const defaultHistoryLimits: HistoryLimits = { keep: 128, maxAgeMs: 30 * dayMs };
 
-/** The node with the newest records, as it was read. */
+/** The history's node, which contains the counters and the newest records, as it was read. */
 export interface HistoryHead {
-  /** Null: the node does not exist. */
+  /** Null if the node does not exist. */
   readonly version: number | null;
   /** Number of the next block. */
   readonly next: number;
   readonly records: readonly HistoryRecord[];
   readonly counters: HistoryCounters;
-  /** The last writer's limit. */
+  /** The maximum age of records that the last writer set, in milliseconds. */
   readonly maxAgeMs: number;
-  /** Time of the first record since the counters began, on the servers' clock; null if there is none. */
+  /** When counting began, on the servers' clock; null if there is no record. */
   readonly sinceMs: number | null;
 }
 
@@ -53,12 +52,12 @@ const layout = 1;
 /** Number of records in a block. */
 const blockSize = 8;
 
-/** Returns the path of the shard of a number from 0 to 255. */
+/** Returns the path of a shard: a folder for one of 256 parts of the histories. `number` is from 0 to 255. */
 export function historyShardPath(kind: HistoryKind, number: number, root?: string): string {
   return `${coordinationFolderPath("history", root)}/${shardPrefix[kind]}${number.toString(16).padStart(2, "0")}`;
 }
 
-/** Returns the path of a history: no list of names is long, because the hash of the name chooses one of 256 shards. */
+/** Returns the path of a history. The hash of the name chooses one of 256 shards, so that no list of names is long. */
 export function historyNodePath(name: string, { kind = "lock", root }: {
   readonly kind?: HistoryKind | undefined;
   readonly root?: string | undefined;
@@ -70,7 +69,7 @@ export function historyNodePath(name: string, { kind = "lock", root }: {
 
 export const historyShardOfPath = (path: string): string => path.slice(0, path.lastIndexOf("/"));
 
-/** The head of a history that does not exist. */
+/** What is read from a history that does not exist. */
 export const emptyHistoryHead: HistoryHead = {
   version: null,
   next: 0,
@@ -95,8 +94,8 @@ export async function readHistoryHead(zk: Pick<ZooKeeper, "getData">, path: stri
 }
 
 /**
- * Returns the requests that add records: a full block goes into a node of its own. `hasParent`: the shard's node
- * exists. They are refused if the node was written since it was read.
+ * Returns the requests that add records to a history. Each full block goes into a node of its own. `hasParent` is true
+ * if the shard's node exists. The server refuses the requests if the history was written since `head` was read.
  */
 export function appendRecordsRequests(
   path: string,
@@ -130,7 +129,7 @@ export function appendRecordsRequests(
   return requests;
 }
 
-/** Deletes blocks that are over the limits. Never rejects: the next full block leads to another try. */
+/** Deletes blocks that are over the limits. Never rejects, because the next full block leads to another try. */
 export async function deleteOldHistoryBlocks(
   zk: ZooKeeper,
   path: string,
@@ -141,7 +140,7 @@ export async function deleteOldHistoryBlocks(
     const numbers = blockNumbers(await readChildNames(zk, path)).reverse();
     const kept = Math.max(0, Math.ceil(keep / blockSize) - 1);
     const over = numbers.slice(kept);
-    // A block is written when it is full, so that its creation is the time of its newest record.
+    // A block is written when it is full, so its creation is about as old as its newest record.
     for (const number of numbers.slice(0, kept).reverse()) {
       const stat = nowMs === null ? null : await zk.exists(`${path}/${number}`);
       if (stat === null || nowMs === null || Number(stat.ctime) > nowMs - maxAgeMs) break;
@@ -149,7 +148,7 @@ export async function deleteOldHistoryBlocks(
     }
     await Promise.all(over.map((number) => deleteNodeIfThere(zk, `${path}/${number}`)));
   } catch {
-    // no server, or an ACL
+    // no server responds, or an ACL refuses the deletion
   }
 }
 
@@ -158,9 +157,9 @@ function blockNumbers(children: readonly string[]): number[] {
   return children.filter((name) => /^\d+$/.test(name)).map(Number).sort((left, right) => left - right);
 }
 
-/** Returns all records of a history, oldest first, as the server has them: call it after a sync. */
+/** Returns all records of a history, oldest first. Call this after a sync, because it reads what the server has. */
 export async function readHistoryRecords(zk: ZooKeeper, path: string): Promise<readonly HistoryRecord[]> {
-  // The blocks are read after the head: a block that is filled in between is read twice, and none is missed.
+  // The blocks are read after the head, so that a block that is filled in between is not missed.
   const head = await readHistoryHead(zk, path);
   const numbers = blockNumbers(await readChildNames(zk, path)).filter((number) => number < head.next);
   const blocks = await Promise.all(numbers.map(async (number) => {

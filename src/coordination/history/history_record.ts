@@ -1,23 +1,29 @@
-/** One record of a history: a hold, a term, a tick that was run or skipped. As stored, and as read. Pure. */
+/**
+ * One record of a history: a hold of a lock, a leader's term, or a tick of a schedule that was run or not. Formats and
+ * parses it. Pure.
+ */
 import { isUnixTimeMs } from "../../base/support/instant.ts";
 import { isJsonObject, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { printable } from "../../base/support/text.ts";
 
-/** skipped and missed: a tick that was not run. */
+/** "skipped" and "missed" are ticks that were not run. */
 export const historyResults = ["done", "failed", "lost", "stopped", "skipped", "missed"] as const;
 export type HistoryResult = (typeof historyResults)[number];
 
-/** One hold of a lock or try of a tick, or a tick that was not run; `missed` may be several ticks. */
+/**
+ * One hold of a lock, try of a tick, or tick that was not run. A record with the result "missed" may be for several
+ * ticks.
+ */
 export interface HistoryRecord {
   readonly result: HistoryResult;
-  /** Id of the schedule; empty without a tick. */
+  /** Id of the schedule; empty if there is no tick. */
   readonly schedule: string;
-  /** Null if the lock was taken without a tick. */
+  /** Time of the tick; null if the lock was taken without a tick. */
   readonly tickMs: number | null;
-  /** Last tick of a range. */
+  /** Time of the last tick of a missed range. */
   readonly untilMs: number | null;
   readonly count: number;
-  /** 0: the tick was not tried. */
+  /** 0 if the tick was not tried. */
   readonly attempt: number;
   readonly host: string;
   readonly pid: number;
@@ -25,12 +31,12 @@ export interface HistoryRecord {
   /** Fencing token; empty if it is unknown. */
   readonly token: string;
   readonly waitedMs: number;
-  /** Start and end on the servers' clock, as far as known. */
+  /** Start and end on the servers' clock; null if unknown. */
   readonly beganMs: number | null;
   readonly endedMs: number | null;
   readonly exitCode: number | null;
   readonly signal: string | null;
-  /** Reason, for people. */
+  /** The reason, for display. */
   readonly why: string;
 }
 
@@ -39,12 +45,12 @@ export type RecordedHoldEnd = Pick<HistoryRecord, "exitCode" | "signal" | "why">
   readonly result: "done" | "failed" | "stopped" | "lost";
 };
 
-/** The reason of a record "lost". */
+/** The reason in a record with the result "lost". */
 export const lostHoldReason = "its session ended, or its host died: the outcome is unknown";
 
 const whyLengthMax = 200;
 
-/** A record of what no process of this call has run. */
+/** Returns a record with a result and without details of a process. */
 export function emptyHistoryRecord(result: HistoryResult, schedule = "", tickMs: number | null = null): HistoryRecord {
   return {
     result,
@@ -66,12 +72,12 @@ export function emptyHistoryRecord(result: HistoryResult, schedule = "", tickMs:
   };
 }
 
-/** The time by which a record is shown and becomes old: its last tick, else its end or start. */
+/** Returns the time by which records are sorted: the last tick, else the end, else the start. */
 export function historyRecordTime({ untilMs, endedMs, beganMs }: HistoryRecord): number {
   return untilMs ?? endedMs ?? beganMs ?? 0;
 }
 
-/** Returns the fields to store, without empty ones. */
+/** Returns the fields of a record to store, without empty fields. */
 export function historyRecordToStore(record: HistoryRecord): object {
   const why = printable(record.why).slice(0, whyLengthMax);
   return Object.fromEntries(Object.entries({ ...record, why }).filter(([, value]) => value !== null && value !== ""));
@@ -81,7 +87,7 @@ export function parseHistoryRecords(value: unknown): HistoryRecord[] {
   return Array.isArray(value) ? value.map(parseHistoryRecord).filter((record) => record !== null) : [];
 }
 
-/** Returns null if the value is not a record. */
+/** Parses a record. Returns null if the value is not a record. */
 export function parseHistoryRecord(value: unknown): HistoryRecord | null {
   if (!isJsonObject(value)) return null;
   const result = historyResults.find((one) => one === value["result"]);

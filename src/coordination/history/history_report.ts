@@ -1,4 +1,4 @@
-/** Reads the records, running holds and counters of a history, for display and for metrics. */
+/** Reads the records, running holds and counters of a history. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { electionPath, lockPath } from "../nodes/node_paths.ts";
 import { readTwiceAtMost } from "../nodes/node_requests.ts";
@@ -11,10 +11,10 @@ import { readRefusedCalls, type RefusedCalls } from "./refused_calls.ts";
 export interface HistoryReport {
   /** Oldest first. */
   readonly records: readonly HistoryRecord[];
-  /** The holds that go on, without an end; their result has no meaning. */
+  /** Holds that go on. Their `result` has no meaning. */
   readonly running: readonly HistoryRecord[];
   readonly refusals: RefusedCalls | null;
-  /** Exact: they also count deleted records. */
+  /** These counters include records that were deleted. */
   readonly counters: HistoryCounters;
   /** When counting began, on the servers' clock; null if there is no history. */
   readonly sinceMs: number | null;
@@ -25,10 +25,10 @@ export interface HistoryLocation {
   readonly root?: string | undefined;
 }
 
-/** The most times that a history is read again because it changed. */
+/** How often a history is read again because it changed meanwhile. */
 const readsMax = 3;
 
-/** Reads what is known now. Reads again if the connection is lost. */
+/** Reads the newest state of a history. Reads again if the connection is lost. */
 export async function readHistoryReport(zk: ZooKeeper, name: string, place: HistoryLocation): Promise<HistoryReport> {
   const path = historyNodePath(name, place);
   return await readTwiceAtMost(zk, async () => {
@@ -37,7 +37,10 @@ export async function readHistoryReport(zk: ZooKeeper, name: string, place: Hist
   });
 }
 
-/** Reads what the server knows, without the records: for a program that reads many histories. */
+/**
+ * Reads the counters of a history without its records, from what this server has. For programs that read many
+ * histories.
+ */
 export async function readHistoryCounters(
   zk: Pick<ZooKeeper, "getData" | "getChildren">,
   name: string,
@@ -46,7 +49,7 @@ export async function readHistoryCounters(
   const path = historyNodePath(name, place);
   const { marks, head } = await readUnchanged(zk, path);
   const refusals = await readRefusedCalls(zk, path);
-  // Holders are read after the marks: a mark without a holder is of a hold that is over.
+  // Holders are read after the marks, so that a mark without a holder means that the hold is over.
   const holders = marks.length === 0 ? [] : await listHolderIds(zk, holdersPath(name, place));
   const isOver = ({ guid, hasEnded }: (typeof marks)[number]) => hasEnded || !holders.includes(guid);
   const over = marks.filter(isOver).map(({ record }) => record);
@@ -59,7 +62,7 @@ export async function readHistoryCounters(
   };
 }
 
-/** Reads marks and counters that belong together: a record is either in the marks or in the counters. */
+/** Reads marks and counters of the same moment, so that each record is in only one of them. */
 async function readUnchanged(zk: Pick<ZooKeeper, "getData" | "getChildren">, path: string) {
   for (let tries = 0;; tries++) {
     const head = await readHistoryHead(zk, path);
@@ -69,7 +72,8 @@ async function readUnchanged(zk: Pick<ZooKeeper, "getData" | "getChildren">, pat
 }
 
 async function readReport(zk: ZooKeeper, name: string, place: HistoryLocation): Promise<HistoryReport> {
-  // A mark is deleted with the write of its record: read first, it may be seen twice and is never missed.
+  // A mark is deleted when its record is written. Marks are read first, so that a hold may be seen twice but is never
+  // missed.
   const { over, ...report } = await readHistoryCounters(zk, name, place);
   const records = await readHistoryRecords(zk, historyNodePath(name, place));
   const known = new Set(records.map(({ token }) => token));

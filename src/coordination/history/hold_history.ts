@@ -1,8 +1,8 @@
 /**
- * The record of one hold: of a lock that was taken without a tick, or of a term of a leader. Its mark, a node
- * `o-<guid>` below the history, exists from the grant to the record. A mark without a holder's node is of a hold whose
- * end was not recorded: the next holder records it. Nothing here delays a grant, and a history that cannot be written
- * does not keep a lock from being released. See docs/protocol/history.md.
+ * Records one hold: of a lock that was taken without a tick, or of a leader. A mark, which is a node `o-<guid>` below
+ * the history, exists from the grant until the record is written. If a mark has no holder, the end of that hold was not
+ * recorded, and the next holder records it. Failures here neither delay a grant nor prevent a release. See
+ * docs/protocol/history.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
@@ -53,25 +53,27 @@ export interface HoldHistoryOptions {
   readonly random: () => number;
 }
 
-/** A hold whose record is not in the head yet. */
+/** A hold that is not recorded in the history yet. */
 export interface OpenHoldMark {
-  /** Path of its mark. */
+  /** Path of the hold's mark. */
   readonly path: string;
   readonly version: number;
   readonly guid: string;
-  /** The facts that are known: without an end the result is "lost", which is true only if its holder does not exist. */
+  /**
+   * What is known about the hold. Without an end the result is "lost", which is only true if the holder does not exist.
+   */
   readonly record: HistoryRecord;
-  /** True if its end is known. */
+  /** True if the end of the hold is known. */
   readonly hasEnded: boolean;
 }
 
 const markPrefix = "o-";
-/** Maximum number of marks that one holder records. The next one goes on. */
+/** Maximum number of marks that one holder records. The next holder records the rest. */
 const foldedMax = 64;
 /** Number of marks that are recorded in one transaction. */
 const foldedAtOnce = 16;
 const refusalsMax = 3;
-/** Maximum time to record an end, in milliseconds; then the lock is released without it. */
+/** Maximum time to record an end, in milliseconds. After that, the lock is released without a record. */
 const endMsMax = 2000;
 const clearMsMax = 1000;
 
@@ -83,11 +85,11 @@ export class HoldHistory {
   readonly #mark: string;
   readonly #began: Promise<void>;
   #head: HistoryHead | null = null;
-  /** The servers' time of the grant, and the own time at which it was known. */
+  /** When the grant was made on the servers' clock, and the time of this process's clock at which that was known. */
   #time: { readonly beganMs: number; readonly atMs: number } | null = null;
   #problem: string | null = null;
 
-  /** Begins with the hold. Sends its first request before it returns. */
+  /** Call this when the hold begins. Sends its first request before it returns. */
   constructor(zk: ZooKeeper, lease: ZooKeeperLease, options: HoldHistoryOptions) {
     this.#zk = zk;
     this.#lease = lease;
@@ -100,8 +102,8 @@ export class HoldHistory {
   }
 
   /**
-   * Records the end, and releases the lock in the same transaction if it is still held. Never rejects. Returns the
-   * reason if there is no record; then the caller releases the lock.
+   * Records the end, and releases the lock in the same transaction if it is still held. Never rejects. Without a
+   * record, returns the reason, and the caller must release the lock.
    */
   async end(end: RecordedHoldEnd): Promise<string | null> {
     const { clock } = this.#options;
@@ -128,7 +130,7 @@ export class HoldHistory {
         this.#time = { beganMs: Number(beganMs ?? Date.now()), atMs: clock.now() };
         return;
       } catch (thrown) {
-        if (isServerRefusal(thrown, "NODEEXISTS")) { // by a try whose response was lost
+        if (isServerRefusal(thrown, "NODEEXISTS")) { // created by a try whose response was lost
           const stat = await this.#zk.exists(this.#mark);
           if (stat !== null) this.#time = { beganMs: Number(stat.ctime), atMs: clock.now() };
           return;
@@ -139,15 +141,15 @@ export class HoldHistory {
     }
   }
 
-  /** Reads the head, and records holds that ended without a record, or whose record found the head changed. */
+  /** Reads the history, and records holds of others that ended without a record. */
   async #recordOthers(): Promise<void> {
     for (let tries = 0, folded = 0; tries < refusalsMax && folded < foldedMax;) {
       this.#head = await readHistoryHead(this.#zk, this.#path);
       const holds = await readOpenHoldMarks(this.#zk, this.#path);
       const others = holds.filter(({ path }) => path !== this.#mark);
       if (others.length === 0) return;
-      // Marks are read before holders. An end deletes both in one transaction, or changes the mark before: that refuses
-      // this record.
+      // Marks are read before holders. If a holder ends meanwhile, it deletes or changes its mark, so that the server
+      // refuses this record.
       const holders = await listHolderIds(this.#zk, this.#lease.path);
       const over = others.filter(({ guid, hasEnded }) => hasEnded || !holders.includes(guid)).slice(0, foldedAtOnce);
       if (over.length === 0) return;
@@ -173,18 +175,19 @@ export class HoldHistory {
         await lease.releaseWith([deletion(this.#mark, -1), ...this.#append(this.#head, [record])]);
         return null;
       } catch {
-        // The head was changed by another holder, or no response arrived: the mark takes the record.
+        // Another holder changed the history, or no response arrived. The record is stored in the mark instead.
       }
     }
     return await this.#leaveRecord(record);
   }
 
-  /** Stores the record in the mark, from which the next holder takes it. */
+  /** Stores the record in the mark. The next holder moves it to the history. */
   async #leaveRecord(record: HistoryRecord): Promise<string | null> {
     const writing = () =>
       nullIfNoNode(this.#zk.setData(this.#mark, encodeJson({ end: historyRecordToStore(record) }), -1));
     try {
-      // No mark: the transaction whose response was lost has been executed, or another one has recorded this hold.
+      // If the mark is gone, the hold is recorded already: the lost response was a success, or another process recorded
+      // it.
       await retryOnConnectionLoss(this.#zk, writing, { clock: this.#options.clock, limitMs: endMsMax });
       if (this.#lease.isHeld()) await this.#lease.release();
       return null;
@@ -219,7 +222,7 @@ export class HoldHistory {
     return appendRecordsRequests(this.#path, head, { records, acl, limits, hasParent: true });
   }
 
-  /** Clears what is over the limits; after most ends nothing is. */
+  /** Clears what is over the limits, in some of the calls. */
   async #clear(): Promise<void> {
     const { root, clock, random, kind, limits } = this.#options;
     if (this.#head === null || this.#time === null) return;
@@ -227,14 +230,14 @@ export class HoldHistory {
     if (this.#head.records.length >= 8 || random() * 16 < 1) {
       await deleteOldHistoryBlocks(this.#zk, this.#path, limits, nowMs);
     }
-    // A lock with schedules is cleared by its ticks.
+    // Ticks clear the history of a lock with schedules.
     const mayClear = async (encodedName: string) =>
       kind !== "lock" || await this.#zk.exists(`${coordinationFolderPath("ticks", root)}/${encodedName}`) === null;
     await clearOldHistoriesSometimes(this.#zk, { kind, root, nowMs, random, mayClear });
   }
 }
 
-/** Creates the node of a history and those above it. */
+/** Creates the node of a history and the nodes above it. */
 export async function createHistoryNode(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
   await createParentNodes(zk, historyShardOfPath(path), acl);
   const head = await readHistoryHead(zk, path);
@@ -245,7 +248,7 @@ export async function createHistoryNode(zk: ZooKeeper, path: string, acl: Acl[])
   }
 }
 
-/** Returns the holds that have a mark. */
+/** Reads the marks of a history. */
 export async function readOpenHoldMarks(
   zk: Pick<ZooKeeper, "getChildren" | "getData">,
   path: string,
@@ -267,7 +270,7 @@ export async function readOpenHoldMarks(
   });
 }
 
-/** Returns the ids of the grants of a lock or an election. `path`: its node. */
+/** Returns the ids of the grants of the lock or election at `path`. */
 export async function listHolderIds(zk: Pick<ZooKeeper, "getChildren">, path: string): Promise<string[]> {
   return (await readChildNames(zk, `${path}/h`)).flatMap((name) => parseHolderNode(name)?.guid ?? []);
 }

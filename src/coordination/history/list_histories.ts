@@ -1,4 +1,4 @@
-/** Reads the counters of all histories below a root. */
+/** Reads the counters of all histories below a root node. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { coordinationFolderPath, decodeLockName } from "../nodes/node_paths.ts";
 import { hiddenIfNoAuth, mapInBatches, readChildNames } from "../nodes/node_requests.ts";
@@ -14,7 +14,7 @@ export type CountedHistory = Pick<HistoryReport, "counters" | "refusals"> & {
   readonly name: string;
 };
 
-/** Returns the counters of all histories that this client may read, in no order. */
+/** Returns the counters of all histories that this client may read. The order has no meaning. */
 export async function listHistoryCounters(zk: ZooKeeper, root?: string): Promise<CountedHistory[]> {
   const existing = new Set(await readChildNames(zk, coordinationFolderPath("history", root)));
   const all = historyKinds.flatMap((kind) => Array.from({ length: shards }, (_, number) => ({ kind, number })));

@@ -6,10 +6,9 @@ import { nullIfNoNode, nullIfRefused } from "../nodes/node_requests.ts";
 import { historyNodePath } from "./history_log.ts";
 import { createHistoryNode, type HoldHistoryOptions } from "./hold_history.ts";
 
-/** Callers that did not get a lock. */
 export interface RefusedCalls {
   readonly count: number;
-  /** The servers' time of the last one. */
+  /** When the last call was refused, on the servers' clock. */
   readonly lastMs: number;
   readonly host: string;
   readonly pid: number;
@@ -21,8 +20,8 @@ const refusalMsMax = 1000;
 const refusedNode = (path: string): string => `${path}/refused`;
 
 /**
- * Counts a caller that did not get the lock: the version of one node is the number, so that calls at the same time
- * cannot disturb each other. Never rejects; a count is lost if no server responds within a second.
+ * Counts a caller that did not get the lock. The count is the version of one node, so that simultaneous calls do not
+ * disturb each other. Never rejects. The count is lost if no server responds within a second.
  */
 export async function countRefusedCall(
   zk: ZooKeeper,
@@ -41,7 +40,7 @@ export async function countRefusedCall(
   await resultWithin(clock, refusalMsMax, counting().catch(() => {}));
 }
 
-/** Returns null if every caller got the lock. */
+/** Returns the refused calls, or null if every caller got the lock. */
 export async function readRefusedCalls(zk: Pick<ZooKeeper, "getData">, path: string): Promise<RefusedCalls | null> {
   const found = await nullIfNoNode(zk.getData(refusedNode(path)));
   if (found === null) return null;

@@ -1,6 +1,6 @@
 /**
- * Records a run of a pool when it ends. A run that dies leaves no record: it holds no lock by which another process
- * could detect that.
+ * Records a run of a pool when it ends. A run that dies leaves no record, because it holds no lock that would reveal
+ * its death.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
@@ -12,7 +12,7 @@ import { appendRecordsRequests, deleteOldHistoryBlocks, historyNodePath, readHis
 import { emptyHistoryRecord, type RecordedHoldEnd } from "./history_record.ts";
 import { createHistoryNode, type HoldHistoryOptions } from "./hold_history.ts";
 
-/** Calls that end at the same time refuse each other's writes. */
+/** Maximum number of tries. When calls end at the same time, only one write at a time succeeds. */
 const refusalsMax = 20;
 const recordMsMax = 2000;
 
@@ -23,7 +23,7 @@ export interface PoolRunEnd {
   readonly tookMs: number;
 }
 
-/** Never rejects. Returns the reason if there is no record. */
+/** Records the end of a pool's run. Never rejects. Returns the reason if there is no record, else null. */
 export async function recordPoolRunEnd(
   zk: ZooKeeper,
   run: PoolRunEnd,

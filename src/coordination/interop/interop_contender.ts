@@ -1,6 +1,6 @@
 /**
- * One contender for a lock of Curator or kazoo programs: it creates a node in their queue and waits until no node is
- * ahead. Each step begins with a read, so that it can be repeated after any failure. interop_queue_position.ts decides.
+ * One contender for a lock of Curator or kazoo programs. It creates a node in their queue and waits until no node is
+ * ahead. Each step begins with a read, so it can be repeated after any failure. interop_queue_position.ts decides.
  */
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -40,13 +40,13 @@ class InteropContender {
   readonly #options: InteropContenderOptions;
   readonly #waits: SessionWaits;
   #guid = "";
-  /** Own node in the queue, once it was seen there. */
+  /** This contender's node in the queue, once it was seen there. */
   #node: string | null = null;
-  /** True after a lost response: the request may have been executed. */
+  /** True after a lost response, because the request may still be executed. */
   #mustSettle = false;
   #isBusy = false;
 
-  /** Throws USAGE for a mode that the recipe does not have. */
+  /** Throws USAGE if the recipe does not have the mode. */
   constructor(zk: ZooKeeper, options: InteropContenderOptions) {
     this.#zk = zk;
     this.#options = options;
@@ -63,7 +63,10 @@ class InteropContender {
     return this.#isBusy;
   }
 
-  /** Runs until granted, busy or stopped. Rejects CONFIG, a server's permanent refusal, and the end of the session. */
+  /**
+   * Runs until the contender is granted, busy or stopped. Rejects CONFIG, when the server refuses a request for good,
+   * or when the session ends.
+   */
   async run(): Promise<LockContenderOutcome> {
     const outcome = await this.#waits.repeat(async () => {
       if (this.#guid === "") await this.#contend();
@@ -74,10 +77,10 @@ class InteropContender {
     return outcome ?? { do: "stopped" };
   }
 
-  /** Deletes its node. Ends when that is done or the session has ended. */
+  /** Deletes this contender's node. Ends when that is done or the session has ended. */
   async leave(): Promise<void> {
     this.#waits.stop();
-    const guid = this.#guid; // `run` may still forget it, and nodes of other programs may have no guid
+    const guid = this.#guid; // `run` may clear #guid, and then nodes of other programs without a guid would match
     if (guid === "") return;
     await retryOnConnectionLoss(this.#zk, async () => {
       const children = await this.#listChildrenAfterOwnWrites();
@@ -87,7 +90,7 @@ class InteropContender {
       .catch(() => {}); // the session has ended, or the ACL has changed: no retry can help
   }
 
-  /** Reads the queue once and acts on it. Returns null when it has to be read again. */
+  /** Reads the queue once and acts on it. Returns null when the queue must be read again. */
   async #advance(): Promise<LockContenderOutcome | null> {
     const children = this.#mustSettle ? await this.#listChildrenAfterOwnWrites() : await this.#listChildren();
     this.#mustSettle = false;
@@ -95,7 +98,7 @@ class InteropContender {
     this.#isBusy = position.kind !== "held" && position.kind !== "gone";
     switch (position.kind) {
       case "gone":
-        // Servers of an ensemble may differ: another one may still have the node.
+        // Another server of the ensemble may still have the node.
         if (this.#node !== null) await deleteNodeIfThere(this.#zk, this.#childPath(this.#node));
         this.#guid = "";
         return null;
@@ -106,7 +109,7 @@ class InteropContender {
     if (!this.#options.waits) return { do: "busy" };
     this.#options.onQueued();
     const armed = this.#waits.arm();
-    // getData, not exists: exists leaves a watch even when the node is gone.
+    // getData is better than exists here, because exists leaves a watch even when the node is gone.
     const ahead = await nullIfNoNode(this.#zk.getData(this.#childPath(position.watch), { watch: armed.event.set }));
     if (ahead !== null) await this.#waits.waitFor(armed);
     return null;
@@ -117,7 +120,10 @@ class InteropContender {
     return interopQueuePosition({ recipe, path: path.lock, children }, this.#guid);
   }
 
-  /** Returns the grant of the first node. Its token, the zxid that created the own node, grows along the queue. */
+  /**
+   * Returns the grant of the first node. The token is the zxid that created this contender's node, which grows along
+   * the queue.
+   */
   async #claim(node: string): Promise<GrantedLockContender | null> {
     const stat = await this.#zk.exists(this.#childPath(node));
     if (stat === null) return null;
@@ -139,7 +145,9 @@ class InteropContender {
     };
   }
 
-  /** Reads the children before it creates a node, which could disturb other programs. Throws CONFIG. */
+  /**
+   * Creates a node in the queue. Reads the children first, because a node could disturb other programs. Throws CONFIG.
+   */
   async #contend(): Promise<void> {
     const { recipe, path, acl, info } = this.#options;
     parseInteropQueue({ recipe, path: path.lock, children: await this.#listChildren() });
@@ -155,14 +163,14 @@ class InteropContender {
         ...await this.#createMissingRequests(),
         { type: "create", path: prefix, data, acl, flags: createFlag.ephemeralSequential },
       ];
-      // Other clients create the same nodes, and the server removes empty containers.
+      // Other clients may create the same nodes, and the server may remove empty containers.
       if (await nullIfRefused(this.#zk.multi(requests), "NONODE", "NODEEXISTS") !== null) return;
       if (tries > 0) await this.#makeFirst();
       if (tries > 3) await this.#waits.pause(tries);
     }
   }
 
-  /** Creates the first node alone: then the client also creates a missing chroot, which a transaction cannot do. */
+  /** Creates the topmost node alone. Then the client also creates a missing chroot, which a transaction cannot do. */
   async #makeFirst(): Promise<void> {
     const { path, recipe, acl } = this.#options;
     const mode = interopNodeNaming(recipe).makesContainers ? "container" : "persistent";
@@ -204,14 +212,19 @@ class InteropContender {
 }
 
 export interface AcquireInteropOptions extends CommonAcquireLockOptions {
-  /** The recipe of the other programs. Mode "shared" is for recipes with readers; there are no permits. */
+  /**
+   * The recipe of the other programs. Mode "shared" needs a recipe with readers, and mode "permit" is not supported.
+   */
   readonly recipe: InteropRecipe;
 }
 
 /** Maximum number of holders and waiters whose details are read for a message. */
 const detailsMax = 100;
 
-/** Waits for the lock at `path`, returns the lease. Rejects as `acquireLock`, and USAGE for a mode without a recipe. */
+/**
+ * Waits for the lock at `path` and returns the lease. Rejects as `acquireLock` does, or USAGE if the recipe lacks the
+ * mode.
+ */
 export async function acquireInteropLock(
   zk: ZooKeeper,
   path: string,

@@ -1,7 +1,7 @@
 /**
- * Decides from the names of the contenders who holds an interop lock and which node to wait for. Pure. The lowest
- * sequence holds. No version guards a grant: safety depends on the sequence numbers and on one list of names that
- * contains the own node. Every contender ahead was created before it, and is in that list unless its node was deleted.
+ * Decides from the names of the contenders who holds an interop lock and which node to wait for. The lowest sequence
+ * holds the lock. No version guards a grant. Safety depends on the sequence numbers and on one list that contains this
+ * contender's node. Every contender ahead was created earlier, so it is in that list unless its node was deleted. Pure.
  */
 import { BatonError } from "../../base/errors.ts";
 import {
@@ -21,18 +21,21 @@ export interface InteropQueueView {
 }
 
 export type InteropQueuePosition =
-  /** This contender's own node does not exist. */
+  /** This contender's node does not exist. */
   | { readonly kind: "gone" }
   | { readonly kind: "held"; readonly node: string }
   /** Wait until `watch`, the nearest node in the way, is gone. */
   | { readonly kind: "queued"; readonly node: string; readonly watch: string; readonly ahead: number };
 
-/** Last value of the server's counter, 2^31-1: from there on, contenders have the same number and all would hold. */
+/**
+ * Last value of the server's counter, 2^31-1. From then on, all contenders get this number, and all would hold the
+ * lock.
+ */
 const sequenceEnd = 0x7fffffff;
 
 /**
- * Returns the contenders in the order of the queue. Throws CONFIG when that order is not reliable: for a child that the
- * recipe does not know, and for a counter at its end.
+ * Returns the contenders in the order of the queue. Throws CONFIG when that order is not reliable, because a child has
+ * an unknown name or the counter is at its end.
  */
 export function parseInteropQueue({ recipe, path, children }: InteropQueueView): InteropNode[] {
   const queue = children.map((name) => parseInteropNode(recipe, name) ?? refuseChild(name, recipe, path));
@@ -50,18 +53,18 @@ export function parseInteropQueue({ recipe, path, children }: InteropQueueView):
   return queue;
 }
 
-/** Returns the contenders that the recipe knows, in the order of the queue: for display. */
+/** Returns the contenders with names of the recipe in the order of the queue, for display. */
 export function knownInteropContenders(recipe: InteropRecipe, children: readonly string[]): InteropNode[] {
   const queue = children.map((name) => parseInteropNode(recipe, name)).filter((node) => node !== null);
   return queue.sort((left, right) => left.sequence - right.sequence);
 }
 
-/** Returns the id for `break --holder`. */
+/** Returns the id that `break --holder` accepts. */
 export function interopHolderId({ guid, name }: InteropNode): string {
   return guid === "" ? name : guid;
 }
 
-/** Throws CONFIG as `parseInteropQueue` does. */
+/** Returns the position of the contender `guid`. Throws CONFIG as `parseInteropQueue` does. */
 export function interopQueuePosition(view: InteropQueueView, guid: string): InteropQueuePosition {
   const queue = parseInteropQueue(view);
   const at = queue.findIndex((node) => node.guid === guid);
@@ -73,7 +76,7 @@ export function interopQueuePosition(view: InteropQueueView, guid: string): Inte
   return { kind: "queued", node: mine.name, watch: nearest.name, ahead: at };
 }
 
-/** Returns the holders: the first contender, or all readers before the first writer. */
+/** Returns the holders: the first contender if it is a writer, else all readers before the first writer. */
 export function interopQueueHolders(queue: readonly InteropNode[]): InteropNode[] {
   const writer = queue.findIndex((node) => !node.isShared);
   return writer === 0 ? queue.slice(0, 1) : queue.slice(0, writer === -1 ? queue.length : writer);

@@ -1,7 +1,7 @@
 /**
- * Reads the holders and waiters of an interop lock, and breaks the lock. A baton is asked as for baton's own locks.
- * A Curator program is asked as Curator's Revoker does it; it reacts if it made its lock revocable. A kazoo program
- * cannot be asked.
+ * Reads the holders and waiters of an interop lock, and breaks the lock. A baton holder is asked to release as for
+ * baton's own locks. A Curator program is asked as Curator's Revoker does, and reacts if it made its lock revocable. A
+ * kazoo program cannot be asked.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { printable } from "../../base/support/text.ts";
@@ -30,16 +30,22 @@ import {
   writeHolderRevocation,
 } from "../lock/break_lock.ts";
 
-/** Maximum length of another program's node data in a display. */
+/** Maximum number of bytes of another program's node data in a display. */
 const dataCharsMax = 100;
 
 interface InteropStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
   readonly recipe: InteropRecipe;
-  /** True: throw CONFIG if the node has children and the recipe knows none of them: it is no lock of this recipe. */
+  /**
+   * Whether to throw CONFIG if the node has children but no contender of the recipe, so it is not a lock of this
+   * recipe.
+   */
   readonly refusesOthers?: boolean;
 }
 
-/** Leaves out children that the recipe does not know. A lock that does not exist has neither holders nor waiters. */
+/**
+ * Reads the holders and waiters; a lock that does not exist has none. Leaves out children with names that are not the
+ * recipe's.
+ */
 export async function readInteropLockStatus(
   zk: ZooKeeper,
   name: string,
@@ -71,7 +77,10 @@ export async function readInteropLockStatus(
   };
 }
 
-/** Returns the description in baton's own nodes; for other nodes only the name and the data, if it is text. */
+/**
+ * Returns the description in the node, if a baton created it. For other nodes, returns the name and, if it is text, the
+ * data.
+ */
 function infoOf(node: InteropNode, data: Uint8Array): HolderNodeInfo {
   const info = parseHolderNodeInfo(data);
   if (info.host !== "" || info.user !== "") return info;
@@ -87,7 +96,10 @@ interface BreakInteropOptions extends Omit<BreakLockOptions, "root" | "path"> {
   readonly recipe: InteropRecipe;
 }
 
-/** Throws as `breakLock` does, and CONFIG for a lock of another recipe, and for a holder that needs `force`. */
+/**
+ * Breaks an interop lock. Throws as `breakLock` does, and CONFIG for a lock of another recipe or a holder that needs
+ * `force`.
+ */
 export async function breakInteropLock(
   zk: ZooKeeper,
   path: string,
@@ -100,7 +112,7 @@ export async function breakInteropLock(
   const name = knownInteropContenders(recipe, children).find((node) => interopHolderId(node) === holder.holderId)?.name;
   if (name === undefined) return { holder, outcome: "released" };
   const node = `${path}/${name}`;
-  const isBaton = holder.sessionTimeoutMs > 0; // only baton stores it in its node
+  const isBaton = holder.sessionTimeoutMs > 0; // only baton stores the timeout in its node
   if (!isBaton && recipe === "kazoo" && !force) {
     throw new BatonError(
       "CONFIG",
@@ -115,7 +127,7 @@ export async function breakInteropLock(
   return await requestLockRelease(zk, { holder, node, ask }, options);
 }
 
-/** Returns false when the holder's node is gone. */
+/** Asks as Curator's Revoker does. Returns false if the holder's node is gone. */
 async function revokeAsCurator(zk: ZooKeeper, node: string): Promise<boolean> {
   return await nullIfNoNode(zk.setData(node, new TextEncoder().encode(curatorRevocation), -1)) !== null;
 }

@@ -1,6 +1,6 @@
 /**
- * Acquires a lock: runs one contender under one deadline and one signal, and reports who holds the lock when it fails.
- * docs/protocol/lock.md describes the protocol of baton's own locks; test/coordination/model checks it.
+ * Acquires a lock: runs one contender under one deadline and one signal. If that fails, the error says who holds the
+ * lock. docs/protocol/lock.md describes the protocol of baton's own locks; test/coordination/model checks it.
  */
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -34,49 +34,53 @@ export interface CommonAcquireLockOptions {
   /** "exclusive" when left out. */
   readonly mode?: LockMode;
   /**
-   * "none": acquire the lock only if the first response shows that it is free; that response must arrive within the
-   * session timeout. A number: milliseconds. "forever" when left out.
+   * How long to wait for the lock, in milliseconds; "forever" when left out. With "none", acquires the lock only if the
+   * first response shows that it is free; that response must arrive within the session timeout.
    */
   readonly wait?: "none" | "forever" | number;
-  /** Start of the wait on the clock, if it began before this call: `wait` counts from there. */
+  /** When the wait began, on the clock, if that was before this call. `wait` counts from there. */
   readonly sinceMs?: number;
-  /** A signal of `startCallDeadline` limits the larger call that this one is part of, and replaces `wait`. */
+  /**
+   * Ends the wait. A signal of `startCallDeadline` limits the larger call that contains this call, and replaces `wait`.
+   */
   readonly signal?: AbortSignal;
   /** Description of this process for others that read the lock. */
   readonly info?: HolderInfo;
   /** Called when the wait begins, when the place in the queue changes, and every `progressMs`. */
   readonly onWaiting?: (status: WaitingStatus) => void;
-  /** Called each time another contender is in the way; must send no request. */
+  /** Called each time another contender is in the way. The callback must not send a request. */
   readonly onQueued?: () => void;
-  /** Milliseconds between two reports. 0, the default: no periodic report. */
+  /** Milliseconds between two calls of `onWaiting`. With 0, the default, there are no periodic calls. */
   readonly progressMs?: number;
-  /** Name of the lock's kind in messages: "lock" when left out. */
+  /** What messages call the lock: "lock" when left out. */
   readonly kind?: string;
-  /** ACL of every node that is created; the client's own when left out. */
+  /** ACL of every node that is created; the client's default ACL when left out. */
   readonly acl?: Acl[];
-  /** The client's own clock: leases are compared with it. */
+  /** Must be the same clock as the client's, because leases are compared with it. */
   readonly clock?: Clock;
 }
 
 export interface AcquireOptions extends CommonAcquireLockOptions {
   /** Number of permits, for mode "permit". */
   readonly limit?: number;
-  /** 0 (first) to 999; 100 when left out. */
+  /** From 0 (served first) to 999; 100 when left out. */
   readonly priority?: number;
   /** Parent node of all objects: "/baton" when left out. */
   readonly root?: string;
-  /** The lock's own path, instead of one made from root and name. */
+  /** Paths of the lock, instead of paths made from root and name. */
   readonly path?: LockPath;
-  /** Format of the data that is written into the lock's node; only the limit when left out. */
+  /** Format of the data of the lock's node. When left out, the data contains only the limit. */
   readonly state?: LockStateCodec;
-  /** True when the caller has seen that the lock does not exist: saves a round trip; a wrong guess costs one. */
+  /**
+   * True when the caller has seen that the lock does not exist. This saves a round trip, but a wrong guess costs one.
+   */
   readonly isNew?: boolean;
-  /** Each grant is requested together with this claim. Rejects with what it throws. */
+  /** A claim that is made in the same transaction as the grant. `acquireLock` rejects with what the claim throws. */
   readonly claim?: GrantClaim;
 }
 
 export interface WaitingStatus {
-  /** 1 is the next. */
+  /** Place in the queue; 1 is the next. */
   readonly place: number;
   readonly waitedMs: number;
   readonly status: LockStatus;
@@ -87,11 +91,11 @@ const detailsMax = 100;
 
 /** One contender for a lock. */
 export interface LockContender {
-  /** The id in the name of its node; empty while there is no node. */
+  /** The id in the name of the contender's node; empty while there is no node. */
   readonly guid: string;
   /** Whether other contenders were in the way in the last response. */
   readonly isBusy: boolean;
-  /** Whether leaving must give a claim back. */
+  /** Whether `leave` must give a claim back. */
   readonly hasClaimed?: boolean;
   run(): Promise<LockContenderOutcome>;
   leave(): Promise<void>;
@@ -102,16 +106,23 @@ export interface LockProtocol {
   readonly path: LockPath;
   newContender(settings: CommonLockContenderOptions): LockContender;
   readStatus(): Promise<LockStatus>;
-  /** Reads a request to release the lock from the holder's node; baton's own format by default. */
+  /**
+   * Returns the request to release the lock in the data of the holder's node, or null. By default parses baton's own
+   * format.
+   */
   readonly parseRevocation?: (data: Uint8Array) => HolderRevocation | null;
 }
 
 /**
- * Waits for the lock and returns the lease. Rejects LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT (a server has reported
- * that the lock is busy), LIMIT_MISMATCH (others hold it with another limit), CONFIG (T below 2 s, or a node that is
- * not baton's), UNREACHABLE (no server responded in time, or the session ended during the wait), the signal's reason,
- * and what a server refuses. A call that rejects has left the queue; if no server responds within 1 s, it leaves as
- * soon as one does.
+ * Waits for the lock and returns the lease. Rejects with the signal's reason, with what a server refuses, or with one
+ * of these codes:
+ * - LOCK_BUSY: the lock is busy and `wait` is "none"
+ * - LOCK_TIMEOUT: the wait is over, and a server has reported that the lock is busy
+ * - LIMIT_MISMATCH: others hold the lock with another limit
+ * - CONFIG: the session timeout is below 2 s, or a node is not baton's
+ * - UNREACHABLE: no server responded in time, or the session ended during the wait
+ *
+ * A call that rejects has left the queue. If no server responds within 1 s, it leaves as soon as one does.
  */
 export async function acquireLock(
   zk: ZooKeeper,
@@ -131,7 +142,7 @@ export async function acquireLock(
   }, options);
 }
 
-/** Acquires a lock by any protocol. Rejects as `acquireLock` does. */
+/** Acquires a lock by the given protocol. Rejects as `acquireLock` does. */
 export async function acquireLockByProtocol(
   zk: ZooKeeper,
   name: string,
@@ -212,7 +223,10 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
     return this.#toLease(outcome);
   }
 
-  /** Throws LOCK_TIMEOUT only if a server has reported a busy lock: a grant without a response may have been made. */
+  /**
+   * Throws LOCK_TIMEOUT only if a server has reported that the lock is busy. Otherwise throws UNREACHABLE, because the
+   * lock may have been granted without a response.
+   */
   async timeOut({ waitMs }: WaitTimeout): Promise<never> {
     if (this.#contender.isBusy) {
       const state = `is still busy after ${formatDuration(waitMs)}`;
@@ -223,7 +237,7 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
     throw new BatonError("UNREACHABLE", `${what}: no server responded within ${formatDuration(waitMs)}${rest}`);
   }
 
-  /** Returns a clause for the message about what stays on the servers; empty if it has left in time. */
+  /** Returns a clause for the message about what stays on the servers, or "" if the contender has left in time. */
   leave(why: LeaveReason): Promise<string> {
     return this.#leaving ??= this.#leaveOnce(why);
   }
@@ -238,7 +252,7 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
     return this.#options.kind ?? "lock";
   }
 
-  /** The limit of the wait. A call that waits only for a response gives up after the session timeout. */
+  /** The maximum wait in milliseconds. A call that waits only for a response gives up after the session timeout. */
   get #waitMs(): number | undefined {
     const { wait = "forever" } = this.#options;
     return wait === "forever" ? undefined : this.#isImpatient ? this.#zk.session.timeoutMs : wait as number;
@@ -267,7 +281,7 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
     });
   }
 
-  /** Reads the holders and leaves the queue at the same time: the reads go first, in the same write. */
+  /** Reads the holders for the message and leaves the queue at the same time. The reads are sent first. */
   async #busyError(
     code: "LOCK_BUSY" | "LOCK_TIMEOUT",
     { state, why }: { readonly state: string; readonly why: LeaveReason },
@@ -300,7 +314,7 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
     this.#cancelReport = this.#clock.startTimer(progressMs, report);
   }
 
-  /** Reports the place in the queue. Ignores failures: the wait itself meets them too. */
+  /** Reports the place in the queue. Ignores failures, because the wait itself reports them. */
   async #reportWaiting(): Promise<void> {
     const { onWaiting } = this.#options;
     if (onWaiting === undefined || this.#isReporting) return;
@@ -311,7 +325,6 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
       if (this.#isOver || mine === -1) return;
       onWaiting({ place: mine + 1, waitedMs: this.#clock.now() - this.#startedMs, status });
     } catch {
-      // the wait itself reports failures
     } finally {
       this.#isReporting = false;
     }

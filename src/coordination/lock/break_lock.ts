@@ -1,5 +1,6 @@
 /**
- * Breaks a lock: asks the holder to release it; with force, deletes the holder's node after the session timeout.
+ * Breaks a lock: asks the holder to release the lock. With `force`, also deletes the holder's node after the session
+ * timeout.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -19,11 +20,14 @@ import { type LockHolderStatus, type LockStatus, lockStatus } from "./lock_statu
 import { deleteNodeIfThere, isServerRefusal, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 
 export interface BreakLockOptions extends Pick<AcquireOptions, "root" | "path" | "signal" | "clock"> {
-  /** Deletes the holder's node when the holder has not released the lock within its T. Its command may still run. */
+  /**
+   * Whether to delete the holder's node if the holder has not released the lock within its session timeout. The
+   * holder's command may still run then.
+   */
   readonly force?: boolean;
   /** Time to wait for the release when `force` is false, in milliseconds; 0 when left out. */
   readonly waitMs?: number;
-  /** Name and reason of the caller; the holder's error contains them. */
+  /** Name and reason of the caller, which the holder's error contains. */
   readonly revocation?: HolderRevocation;
 }
 
@@ -37,7 +41,10 @@ export interface BrokenLock {
   readonly outcome: "asked" | "released" | "deleted";
 }
 
-/** `holderId` may be a unique beginning of an id. Throws NOT_FOUND if no holder has this id. */
+/**
+ * Breaks the lock of one holder. `holderId` may be a unique beginning of an id. Throws NOT_FOUND if no holder has this
+ * id.
+ */
 export async function breakLock(
   zk: ZooKeeper,
   name: string,
@@ -57,7 +64,7 @@ export async function breakLock(
 }
 
 /**
- * Deletes the place in the queue of a holder that was granted in advance: without its grant it would be in front of all
+ * Deletes the queue node of a holder that was granted in advance. Without the grant, this node would be in front of all
  * others.
  */
 async function deletePlace(zk: ZooKeeper, path: LockPath, holderId: string): Promise<void> {
@@ -67,7 +74,10 @@ async function deletePlace(zk: ZooKeeper, path: LockPath, holderId: string): Pro
 
 export const anonymousHolderRevocation: HolderRevocation = { by: "", reason: "" };
 
-/** Runs `ask`, waits for the release, and deletes the node with `force`. `ask` returns whether the node exists. */
+/**
+ * Runs `ask`, which returns whether the node exists, and waits for the release. With `force`, deletes the node after
+ * the wait.
+ */
 export async function requestLockRelease(
   zk: ZooKeeper,
   { holder, node, ask }: {
@@ -85,7 +95,10 @@ export async function requestLockRelease(
   return { holder, outcome: await deleteNodeIfThere(zk, node) ? "deleted" : "released" };
 }
 
-/** Finds the holder by its id, or by a unique beginning of it. Throws NOT_FOUND and USAGE. */
+/**
+ * Finds a holder by its id or a unique beginning of its id. Throws NOT_FOUND if no holder matches, or USAGE if several
+ * match.
+ */
 export function findLockHolder({ name, holders, waiters }: LockStatus, holderId: string): LockHolderStatus {
   const isMeant = (one: { holderId: string }) => holderId !== "" && one.holderId.startsWith(holderId);
   const whole = holders.filter((one) => one.holderId === holderId);
@@ -107,7 +120,7 @@ export function findLockHolder({ name, holders, waiters }: LockStatus, holderId:
 /** Maximum number of tries when the holder changes its node at the same time. */
 const triesMax = 5;
 
-/** Writes the request into the holder's node, unless it has one. Returns false if the node is gone. */
+/** Writes the request to release the lock into the holder's node. Returns false if the node is gone. */
 export async function writeHolderRevocation(
   zk: ZooKeeper,
   node: string,

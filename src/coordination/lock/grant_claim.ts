@@ -1,21 +1,27 @@
-/** The claim that a call makes together with the grant of a lock, such as a tick of a schedule. */
+/**
+ * A claim that is made in the same transaction as a lock's grant. For example, a run claims a scheduled time of a
+ * schedule.
+ */
 import type { MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
 
-/** A decision made with the lock's, such as which tick of a schedule to run, and the requests that record it. */
+/** Decides what to claim together with the lock, and returns the requests that record the claim. */
 export interface GrantClaim {
   /** Called before a new node is queued. */
   queue(): void;
-  /** Sends its reads. Called before each read of the lock, in the same packet. */
+  /** Reads what the claim depends on. Called before each read of the lock, in the same packet. */
   read(): Promise<void>;
   /**
-   * Decides after both reads. Returns the requests that belong into the transaction of the grant, "wait" for a lock
-   * that is not free, or "again" after a write of its own. Throws if the call is to end without the lock.
+   * Decides after both reads. Returns the requests for the transaction of the grant, "wait" if the lock is not free, or
+   * "again" if the claim wrote something and must read again. Throws if the call is to end without the lock.
    */
   decide(lock: LockSeenByClaim): Promise<readonly MultiRequest[] | "wait" | "again">;
-  /** Whether the server rejected a part of the transaction that the claim can omit; the claim then decides again. */
+  /**
+   * Returns true if the server rejected a part of the transaction that the claim can omit. The claim then decides
+   * again.
+   */
   isRefusedHistory(thrown: unknown): boolean;
   /**
-   * The call ends without using its grant, which may have been executed: gives back what was claimed with it, and
+   * Called when the call ends without using its grant, which may have been executed. Gives back what was claimed and
    * deletes the grant's node, `holderPath`, in the same transaction.
    */
   giveBack(grant: { readonly guid: string; readonly holderPath: string }): Promise<void>;

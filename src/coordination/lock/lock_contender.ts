@@ -1,7 +1,7 @@
 /**
  * One contender for a lock, step by step: create a node, read, decide, wait, request the grant. Each step begins with a
- * read, so that it can be repeated after any failure. Follows the older grants when its own is in advance.
- * queue_position.ts decides; test/coordination/model checks the protocol.
+ * read, so that it can be repeated after any failure. A contender can be granted the lock in advance; it then waits
+ * until the older grants are gone. queue_position.ts decides; test/coordination/model checks the protocol.
  */
 import type { Acl, MultiRequest, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -48,7 +48,7 @@ export interface CommonLockContenderOptions {
   readonly info: HolderInfo;
   readonly acl: Acl[];
   readonly clock: Clock;
-  /** False: one decision, no waiting. */
+  /** If false, the contender decides once and does not wait. */
   readonly waits: boolean;
   readonly onQueued: () => void;
 }
@@ -57,11 +57,11 @@ interface ContenderOptions extends CommonLockContenderOptions {
   /** Number of permits, for mode "permit". */
   readonly limit: number;
   readonly priority: number;
-  /** Format of the data of the lock's node; only the limit when left out. */
+  /** Format of the data of the lock's node. When left out, the data contains only the limit. */
   readonly state?: LockStateCodec;
   /** True when the caller expects the lock's nodes to be missing. */
   readonly isNew?: boolean;
-  /** Each grant is requested together with this claim; none is requested in advance. */
+  /** A claim that is made in the same transaction as the grant. With a claim, no grant is requested in advance. */
   readonly claim?: GrantClaim | undefined;
 }
 
@@ -70,9 +70,9 @@ export interface GrantedLockContender {
   readonly guid: string;
   /** Name of the holder's node. */
   readonly node: string;
-  /** Path of this contender's own node in the queue, if it still exists: the release also deletes it. */
+  /** Path of this contender's queue node, if it still exists. The release also deletes this node. */
   readonly queueNode: string | null;
-  /** Milliseconds from a grant in advance to the hold; 0 for another grant. */
+  /** Milliseconds from a grant in advance to the start of the hold; 0 for any other grant. */
   readonly aheadMs: number;
   /** Number of the permit, from 0. */
   readonly slot: number | null;
@@ -89,7 +89,7 @@ type ContenderStep =
   | { readonly do: "decide"; readonly view: LockView | null; readonly armed: ArmedNodeWatch | null }
   | { readonly do: "grant"; readonly view: LockView; readonly claimed?: readonly MultiRequest[] }
   | { readonly do: "advance"; readonly view: LockView }
-  /** This contender's own grant exists; the grants in `others` may be older, or gone. */
+  /** This contender's grant exists. The grants in `others` may be older, newer, or gone. */
   | ({ readonly do: "await older" } & Pick<GrantNames, "own" | "others">)
   | LockContenderOutcome;
 
@@ -103,7 +103,7 @@ interface AwaitOlder extends Pick<GrantNames, "own" | "others"> {
 }
 
 const readOnly: ContenderStep = { do: "read", watch: false };
-/** A contender whose predecessor has gone is probably the first now, and will wait for the holders. */
+/** Used when the predecessor is gone: the contender is probably the first now and will wait for the holders. */
 const readAndWatch: ContenderStep = { do: "read", watch: true };
 
 export class LockQueueContender {
@@ -112,11 +112,11 @@ export class LockQueueContender {
   readonly #state: LockStateCodec;
   readonly #waits: SessionWaits;
   #guid = "";
-  /** Own node in the queue; null until a response has contained its name. */
+  /** Name of this contender's queue node; null until a response has contained it. */
   #node: string | null = null;
-  /** Data of the own node in the queue. */
+  /** Data of this contender's queue node. */
   #nodeData: Uint8Array = new Uint8Array(0);
-  /** Name of the node in the last request for a grant. */
+  /** Name of the holder's node in the last request for a grant. */
   #requestedGrant: string | null = null;
   /** Time of the last request for a grant in advance, on the clock. */
   #advancedAtMs: number | null = null;
@@ -141,12 +141,15 @@ export class LockQueueContender {
     return this.#options.claim !== undefined && this.#requestedGrant !== null;
   }
 
-  /** Whether other contenders were in the way in the last response; false as soon as the grant is requested. */
+  /** Whether other contenders were in the way in the last response. Becomes false when the grant is requested. */
   get isBusy(): boolean {
     return this.#isBusy;
   }
 
-  /** Runs until granted, busy or stopped. Rejects a permanent refusal of the server, and the end of the session. */
+  /**
+   * Runs until the contender is granted, busy or stopped. Rejects when the server refuses a request for good or the
+   * session ends.
+   */
   async run(): Promise<LockContenderOutcome> {
     let step: Exclude<ContenderStep, LockContenderOutcome> = { do: "contend" };
     const outcome = await this.#waits.repeat(async () => {
@@ -161,8 +164,8 @@ export class LockQueueContender {
   }
 
   /**
-   * Deletes the nodes that this contender may have created: in the queue, and as a holder if a grant was requested.
-   * Ends when that is done or the session has ended, however long it takes.
+   * Deletes the nodes that this contender may have created: its queue node and, if a grant was requested, its holder's
+   * node. Retries until that is done or the session has ended.
    */
   async leave(): Promise<void> {
     this.#waits.stop();
@@ -175,7 +178,7 @@ export class LockQueueContender {
       this.#node ??= await this.#findNode();
       if (this.#node === null) return;
       const leaving = [`${path.queue}/${this.#node}`];
-      // The grant is a write of the same session: both deletions are executed after it.
+      // The request for the grant is a write of the same session, so both deletions are executed after it.
       if (this.#requestedGrant !== null) leaving.push(`${path.holders}/${this.#requestedGrant}`);
       await Promise.all(leaving.map((node) => deleteNodeIfThere(this.#zk, node)));
     }, { clock: this.#options.clock, limitMs: Infinity })
@@ -218,7 +221,8 @@ export class LockQueueContender {
     this.#options.claim?.queue();
     for (let tries = 0;; tries++) {
       if (this.#waits.isStopped) return { do: "stopped" };
-      // All requests go in one packet and are executed in order: the queue that is read contains the own node.
+      // All requests go in one packet and are executed in order, so the queue that is read contains this contender's
+      // node.
       const parents = this.#missing === "parents" ? createParentNodes(this.#zk, path.lock, acl) : Promise.resolve();
       parents.catch(() => {}); // awaited below, if the node was not created
       const creating = createMemberNode(this.#zk, { missing: this.#missing, containers, prefix, acl, data });
@@ -251,7 +255,10 @@ export class LockQueueContender {
     return { do: "decide", view, armed: watch ? armed : null };
   }
 
-  /** Reads what a claim needs first: a claim that was made between the two reads makes the own one fail. */
+  /**
+   * Reads what the claim needs before the lock, so that this contender's claim fails if another claim comes between the
+   * two reads.
+   */
   async #readLock(watch?: () => void): Promise<LockView | null> {
     const { claim, path } = this.#options;
     if (claim === undefined) return await readLockView(this.#zk, path, watch);
@@ -261,7 +268,7 @@ export class LockQueueContender {
 
   async #decide(view: LockView | null, armed: ArmedNodeWatch | null, oldest?: string): Promise<ContenderStep> {
     if (view === null) {
-      this.#missing = "parents"; // those that exist cost nothing: all are created in one packet
+      this.#missing = "parents"; // existing nodes cost nothing, because all requests go in one packet
       return { do: "contend" };
     }
     const { grants, queue } = view;
@@ -272,8 +279,8 @@ export class LockQueueContender {
     this.#isBusy = position.kind !== "gone" && position.kind !== "granted" && position.kind !== "eligible";
     switch (position.kind) {
       case "gone":
-        // An ensemble whose servers differ may still have a node that this server has not: it would stay in front of
-        // all others.
+        // Another server of the ensemble may still have the node that this server lacks. The node would stay in front
+        // of all others.
         if (this.#node !== null) await deleteNodeIfThere(this.#zk, `${this.#options.path.queue}/${this.#node}`);
         return { do: "contend" };
       case "granted": {
@@ -316,9 +323,9 @@ export class LockQueueContender {
   }
 
   /**
-   * Changes the version of the lock's node. A contender that waits for the grants to change requests one without
-   * reading the queue again; a later contender of better priority changes the version, so that this request fails and
-   * the queue is read.
+   * Changes the version of the lock's node, to announce a contender of better priority. A contender that waits for the
+   * grants to change requests its grant without reading the queue again. With the changed version this request fails,
+   * and that contender reads the queue.
    */
   async #changeVersion(view: LockView): Promise<ContenderStep> {
     const writing = this.#zk.setData(this.#options.path.lock, this.#state.unchanged(view), view.version);
@@ -329,7 +336,7 @@ export class LockQueueContender {
 
   async #awaitPredecessor(name: string): Promise<ContenderStep> {
     const armed = this.#waits.arm();
-    // getData, not exists: exists leaves a watch even when the node is gone.
+    // getData is better than exists here, because exists leaves a watch even when the node is gone.
     const watch = armed.event.set;
     const found = await nullIfNoNode(this.#zk.getData(`${this.#options.path.queue}/${name}`, { watch }));
     if (found !== null) await this.#waits.waitFor(armed);
@@ -348,7 +355,7 @@ export class LockQueueContender {
       grants = list.children;
     }
     const changed = await this.#waits.waitFor(armed);
-    // Saves one round trip per handoff, see lockRequestAfterGrantChange. A claim is decided with a new read.
+    // This saves one round trip per handoff, see lockRequestAfterGrantChange. A claim needs a new read.
     const request = changed && this.#options.claim === undefined ? lockRequestAfterGrantChange(mode, grants) : null;
     if (request === null) return readOnly;
     return request === "next"
@@ -356,7 +363,7 @@ export class LockQueueContender {
       : { do: "grant", view: { ...view, grants: [] } };
   }
 
-  /** Decides again with the oldest grant. Ages are read after the version, which guards what is decided. */
+  /** Decides again with the oldest grant. The ages are read after the version, so the version guards this decision. */
   async #readAges(view: LockView): Promise<ContenderStep> {
     const stats = await Promise.all(
       view.grants.map(async (name) => ({ name, stat: await this.#zk.exists(`${this.#options.path.holders}/${name}`) })),
@@ -368,8 +375,8 @@ export class LockQueueContender {
   }
 
   /**
-   * Withdraws grants that later contenders have in advance; they are still in the queue. The holder's own grant must
-   * exist: if it is gone, one of the others holds the lock.
+   * Withdraws grants that contenders behind this one got in advance; those contenders are still in the queue. The
+   * transaction checks that the holder's grant exists, because otherwise one of the other grants holds the lock.
    */
   async #withdraw(view: LockView, { grants, oldest }: OutrankedLockGrants): Promise<ContenderStep> {
     const { path } = this.#options;
@@ -378,7 +385,7 @@ export class LockQueueContender {
       { type: "check", path: `${path.holders}/${oldest}`, version: -1 },
       ...grants.map((name) => ({ type: "delete", path: `${path.holders}/${name}`, version: -1 }) as const),
     ]);
-    // Refused: another contender was faster, or a grant is gone.
+    // A refusal means that another contender was faster, or a grant is gone.
     if (await nullIfRefused(withdrawing, "BADVERSION", "NONODE") !== null) this.#hasAnnounced = true;
     return readAndWatch;
   }
@@ -397,21 +404,24 @@ export class LockQueueContender {
       { type: "delete", path: `${path.queue}/${this.#node}`, version: -1 },
       ...claimed,
     ];
-    // The container belongs to the transaction: the server would never remove one that a crash had left without a
-    // child.
+    // The container belongs to the transaction, because the server would never remove a container that a crash had left
+    // without a child.
     if (!view.hasGrantsNode) multi.splice(1, 0, createContainerRequest(path.holders, acl));
     const made = await nullIfRefused(this.#zk.multi(multi), "BADVERSION", "NONODE", "NODEEXISTS").catch((thrown) => {
       if (this.#options.claim?.isRefusedHistory(thrown) === true) return null;
       throw thrown;
     });
-    // Another grant came first, or a container was removed or created, or the lock was deleted: the next read shows it.
+    // Another grant came first, a container was removed or created, or the lock was deleted. The next read shows which.
     if (made === null) return readOnly;
     const [guarded] = made;
     if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "Unexpected response to a grant request");
     return this.#toGranted(node, { token: guarded.stat.mzxid, queueNode: null, aheadMs: 0 });
   }
 
-  /** Requests a grant behind the others. The write to the own queue node wakes the next contender to look for room. */
+  /**
+   * Requests a grant in advance, behind the others. The write to this contender's queue node wakes the next contender,
+   * which then looks for room.
+   */
   async #advance(view: LockView): Promise<ContenderStep> {
     const { path, mode } = this.#options;
     const own = holderNodeName({ mode, slot: null, guid: this.#guid });
@@ -440,18 +450,18 @@ export class LockQueueContender {
     return { armed, grants: await OlderGrants.read(this.#zk, names, armed.event.set) };
   }
 
-  /** Waits until no older grant is left. Meanwhile the lease is kept as long as a holder's. */
+  /** Waits until no older grant is left. Meanwhile the session keeps its lease as if it held the lock. */
   async #awaitOlder({ own, others, following }: AwaitOlder): Promise<ContenderStep> {
     using _lease = new TaskScope(this.#zk.session.guard());
     for (let next: Promise<FollowedGrants> | null = following; !this.#waits.isStopped; next = null) {
       const { armed, grants } = await (next ?? this.#followGrants(own, others));
-      if (grants.own === null) return readOnly; // it was withdrawn, or deleted by force
+      if (grants.own === null) return readOnly; // the grant was withdrawn, or deleted by force
       if (grants.own.ephemeralOwner !== this.#zk.session.id) return { do: "contend" };
       let isCurrent = true;
       if (!grants.isOldest) {
         this.#isBusy = true;
         this.#options.onQueued();
-        // A new connection reports what happened meanwhile in no order.
+        // After a reconnect, the order of the events says nothing about the order of the changes.
         isCurrent = await this.#waits.waitFor(armed);
       }
       if (isCurrent && grants.isOldest) {
@@ -476,7 +486,7 @@ export class LockQueueContender {
     return { do: "granted", guid: this.#guid, node, slot, limit: slot === null ? null : this.#options.limit, ...grant };
   }
 
-  /** Throws LIMIT_MISMATCH. A lock without holders gets the new limit: its version guards the grant. */
+  /** Throws LIMIT_MISMATCH if the lock is held with another limit. A lock without holders gets the new limit. */
   #checkLimit({ state, grants }: LockView): void {
     const { mode, limit, path } = this.#options;
     if (mode !== "permit" || state.limit === null || state.limit === limit || grants.length === 0) return;
@@ -498,16 +508,19 @@ interface GrantNames {
   /** Path of the parent node of all grants. */
   readonly folder: string;
   readonly own: string;
-  /** Grants that existed when the own one was requested; they may be gone. */
+  /** Grants that existed when this contender's grant was requested. They may be gone. */
   readonly others: readonly string[];
 }
 
-/** Follows the grants older than this contender's own: as long as one of them exists, that one holds the lock. */
+/**
+ * Follows the grants that are older than this contender's grant. While an older grant exists, the oldest one holds the
+ * lock.
+ */
 class OlderGrants {
   readonly #onChange: () => void;
   readonly #older = new Set<string>();
   readonly #deleted = new Set<string>();
-  /** Stat of the own grant; null when it did not exist. */
+  /** Stat of this contender's grant; null if it did not exist. */
   own: Stat | null = null;
   #isStale = false;
 
@@ -516,12 +529,12 @@ class OlderGrants {
   }
 
   /**
-   * Reads all grants and watches them. `onChange` is called when no older one is left, and when they must be read
-   * again.
+   * Reads all grants and watches them. `onChange` is called when no older grant is left, and when the grants must be
+   * read again.
    *
-   * The own grant is read last. It is withdrawn only while an older one exists: an own grant that exists after the
-   * older ones were gone can no longer be withdrawn. The order of the events shows the same later: a server sends them
-   * in the order of the changes.
+   * This contender's grant is read last. It can be withdrawn only while an older grant exists. Therefore it is safe if
+   * it exists after the older grants were gone. Later, the events show the same order, because a server sends them in
+   * the order of the changes.
    */
   static async read(zk: ZooKeeper, { folder, own, others }: GrantNames, onChange: () => void): Promise<OlderGrants> {
     const grants = new OlderGrants(onChange);
@@ -540,7 +553,7 @@ class OlderGrants {
     return grants;
   }
 
-  /** True when no older grant is left, and nothing else has changed since they were read. */
+  /** True when no older grant is left, and nothing else has changed since the grants were read. */
   get isOldest(): boolean {
     return this.own !== null && this.#older.size === 0 && !this.#isStale;
   }

@@ -1,6 +1,6 @@
 /**
- * Names of a lock's nodes: `q/<priority>-<mode>-<guid>-<sequence>` for a contender, `h/<mode><slot>-<guid>` for a
- * holder. Only a permit has a slot, so that the names of the holders show which slots are taken.
+ * Names of a lock's nodes. A contender's is `q/<priority>-<mode>-<guid>-<sequence>`, and a holder's is
+ * `h/<mode><slot>-<guid>`. Only permits have slots. The names of the holders show which slots are taken.
  */
 import { BatonError } from "../../base/errors.ts";
 import type { LockMode } from "../../base/process/lease.ts";
@@ -21,17 +21,20 @@ export interface HolderNode {
   readonly guid: string;
 }
 
-/** Maximum priority; 0 is served first. Three digits keep a sorted list in order. */
+/** Maximum priority number; 0 is served first. Numbers have three digits, so that a sorted list is in order. */
 export const lockPriorityMax = 999;
 
 const letters = { exclusive: "x", shared: "s", permit: "p" } as const satisfies Record<LockMode, string>;
 const modes: Record<string, LockMode> = { x: "exclusive", s: "shared", p: "permit" };
 
-// Servers before 3.6 let the counter overflow: the ten digits may have a sign.
+// Servers before 3.6 let the counter overflow, so the ten digits may have a sign.
 const contenderPattern = /^(\d{3})-([xsp])-([0-9a-z]+)-(-?\d{10})$/;
 const holderPattern = /^(?:([xs])|p(\d{1,6}))-([0-9a-z]+)$/;
 
-/** Returns the name to which the server appends a sequence. Throws USAGE for a priority outside 0 to 999. */
+/**
+ * Returns the name of a contender's node, to which the server appends a sequence. Throws USAGE for a priority outside 0
+ * to 999.
+ */
 export function contenderNodePrefix(priority: number, mode: LockMode, guid: string): string {
   if (!Number.isInteger(priority) || priority < 0 || priority > lockPriorityMax) {
     throw new BatonError(

@@ -1,6 +1,6 @@
 /**
- * The state of a lock: the data of its container, guarded by the version of that node. Reads a lock in the order that
- * safety requires.
+ * The state of a lock, which is the data of its container. Each write checks the version of that node. `readLockView`
+ * reads a lock in the order that safety requires.
  */
 import { BatonError } from "../../base/errors.ts";
 import { demandJsonFields, encodeJson } from "../../base/support/json_fields.ts";
@@ -13,20 +13,20 @@ interface LockState {
   readonly limit: number | null;
 }
 
-/** Version of this layout of nodes. baton rejects locks with another version. */
+/** Version of the layout of a lock's nodes. baton rejects locks with another version. */
 const layout = 1;
 export const lockLimitMax = 1_000_000;
 
 const initialLockState: LockState = { limit: null };
 
-/** The state may have additional fields. */
+/** Formats the data of a lock's node. The state may have additional fields. */
 export function formatLockState<S extends LockState>(state: S): Uint8Array {
   return encodeJson({ layout, ...state });
 }
 
 /**
- * Throws CONFIG for data that no baton of this layout has written. Empty data is the initial state: an operator made
- * the node.
+ * Parses the data of a lock's node. Throws CONFIG for data of another layout. Empty data means the initial state,
+ * because an operator may have created the node.
  */
 export function parseLockState(data: Uint8Array, path: string): LockState {
   if (data.length === 0) return initialLockState;
@@ -42,12 +42,12 @@ export function isLockLimit(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= lockLimitMax;
 }
 
-/** State as it was read. */
+/** The state as it was read. */
 export type StoredLockState = Pick<LockView, "state" | "data" | "mzxid">;
 
 /**
- * Format of the data in the lock's node: a lock stores its limit, an election also its history. Each write replaces the
- * state that was read with the same version.
+ * Format of the data in the lock's node: a lock stores its limit, and an election also its history. Each write replaces
+ * the state that was read with the same version.
  */
 export interface LockStateCodec {
   /** Returns the data of a new node. */
@@ -56,9 +56,9 @@ export interface LockStateCodec {
   unchanged(read: StoredLockState): Uint8Array;
   /** Returns the data that is written with a grant. */
   afterGrant(read: StoredLockState, grant: { readonly guid: string; readonly limit: number | null }): Uint8Array;
-  /** True if the node stays when it is no longer in use, because its data is still needed. */
+  /** True if the node must stay when it is no longer in use, because its data is still needed. */
   readonly permanent: boolean;
-  /** False if the data records each grant as the start of a hold: then no grant is made in advance. */
+  /** False if the data records each grant as the start of a hold, so that no grant may be made in advance. */
   readonly mayAdvance: boolean;
 }
 
@@ -71,24 +71,25 @@ export const lockLimitStateCodec: LockStateCodec = {
 };
 
 export interface LockView {
-  /** Guards the grant: a change after this read makes the grant fail. */
+  /** Version of the lock's node. The grant checks it, so a change after this read makes the grant fail. */
   readonly version: number;
   readonly state: LockState;
-  /** Data as it was read; it may contain more than the limit. */
+  /** Data of the lock's node; it may contain more than the limit. */
   readonly data: Uint8Array;
-  /** Zxid of the last write of the data; for a grant this is the fencing token. */
+  /** Zxid of the last write of the data. After a grant, this is the fencing token. */
   readonly mzxid: bigint;
-  /** Children of `h`: the holders, and the grants in advance. */
+  /** Children of the node `h`: the holders' grants, and grants in advance. */
   readonly grants: readonly string[];
-  /** False when `h` does not exist; then there are no grants. */
+  /** False when the node `h` does not exist. */
   readonly hasGrantsNode: boolean;
   readonly queue: readonly string[];
 }
 
 /**
- * Returns null when the lock does not exist. `watch` is called when the grants change. A missing queue is an empty one:
- * the server removes it when no process waits. The version is read first: a grant between the two reads makes the
- * version stale, but never the list of grants too short. All three requests go in one packet and are executed in order.
+ * Reads a lock. Returns null if the lock does not exist. `watch` is called when the grants change. A missing queue
+ * counts as empty, because the server removes it when no process waits. All three requests go in one packet and are
+ * executed in order. The version is read first: after a grant between the two reads, the version is stale, so a
+ * decision from the lists fails.
  */
 export async function readLockView(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LockView | null> {
   const [lock, grants, queue] = await Promise.all([

@@ -24,7 +24,7 @@ export interface LockWaiterStatus extends HolderNodeInfo {
   readonly holderId: string;
   readonly mode: LockMode;
   readonly priority: number;
-  /** 1 is the next. */
+  /** Place in the queue; 1 is the next. */
   readonly place: number;
   readonly sessionId: bigint;
 }
@@ -34,9 +34,9 @@ export interface LockStatus {
   readonly path: string;
   /** Number of permits; null until the first request for a permit. */
   readonly limit: number | null;
-  /** Sorted by the order of the grants. */
+  /** In the order in which they were granted the lock. */
   readonly holders: readonly LockHolderStatus[];
-  /** Sorted by the order of the queue. */
+  /** In the order of the queue. */
   readonly waiters: readonly LockWaiterStatus[];
 }
 
@@ -48,7 +48,9 @@ export interface LockStatusOptions {
   readonly detailsMax?: number;
 }
 
-/** A lock that does not exist has neither holders nor waiters. Reads again if the connection is lost. */
+/**
+ * Reads the holders and waiters of a lock; a lock that does not exist has none. Reads again if the connection is lost.
+ */
 export async function lockStatus(zk: ZooKeeper, name: string, options: LockStatusOptions = {}): Promise<LockStatus> {
   return await readTwiceAtMost(zk, () => readLockStatus(zk, name, options));
 }
@@ -61,7 +63,7 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
   contenders.sort((left, right) => (contenderComesBefore(left, right) ? -1 : 1));
   const grants = (view?.grants ?? []).map(parseHolderNode).filter((node) => node !== null);
   const [granted, queued] = await Promise.all([
-    // Ages tell which of several exclusive grants holds the lock.
+    // The ages show which of several exclusive grants holds the lock.
     readExistingNodes(zk, path.holders, grants.slice(0, Math.max(detailsMax, exclusiveLockGrantsMax))),
     readExistingNodes(zk, path.queue, contenders.slice(0, detailsMax)),
   ]);
@@ -77,7 +79,7 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
     };
   }));
   const holders = held.slice(0, detailsMax);
-  // A holder whose grant was made in advance stays in the queue until the release.
+  // A holder that was granted the lock in advance stays in the queue until the release.
   const waiting = contenders.filter(({ guid }) => !held.some(({ holderId }) => holderId === guid));
   return {
     name,
@@ -96,8 +98,8 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
 const holdersNamedMax = 3;
 
 /**
- * Returns `held for 12 m by root@db1 (pid 812, backup.sh), reason "bulk propagation"; 1 other is waiting`. The
- * contender `guid` is not counted. `nowMs` is the wall clock.
+ * Returns `held for 12 m by root@db1 (pid 812, backup.sh), reason "bulk propagation"; 1 other is waiting`. Does not
+ * count the contender `guid`. `nowMs` is in Unix milliseconds.
  */
 export function describeLock(
   status: LockStatus,

@@ -1,29 +1,30 @@
 /**
- * Decides from two lists of names who holds a lock, who is next, and what the others wait for. Pure.
- * Safety depends on `grants` alone; the queue provides order and fairness.
+ * Decides from the names of the grants and of the queue who holds a lock, who is next, and what the others wait for.
+ * Safety depends on the grants alone; the queue provides order and fairness. Pure.
  *
- * A grant is a child of `h`. An exclusive grant may be made in advance, behind others: the oldest one holds the lock,
- * and the next one holds it as soon as the older ones are gone. Its contender stays in the queue until it releases the
- * lock, so that it keeps its place when a better contender withdraws the grant.
+ * A grant is a child of the node `h`. An exclusive grant may be made in advance, behind others. The oldest grant holds
+ * the lock, and the next one holds the lock as soon as the older ones are gone. The contender of a grant in advance
+ * stays in the queue until it releases the lock. Therefore it keeps its place when a contender of better priority
+ * withdraws the grant.
  */
 import type { LockMode } from "../../base/process/lease.ts";
 import { type ContenderNode, parseContenderNode, parseHolderNode } from "./lock_nodes.ts";
 
-/** Maximum number of exclusive grants of one lock: the holder's, and one in advance. */
+/** Maximum number of exclusive grants of one lock: the holder's grant, and one grant in advance. */
 export const exclusiveLockGrantsMax = 2;
 
 export interface LockQueueView {
-  /** Children of `h`; empty when `h` does not exist. */
+  /** Children of the node `h`; empty when the node does not exist. */
   readonly grants: readonly string[];
-  /** Children of `q`. */
+  /** Children of the node `q`. */
   readonly queue: readonly string[];
   readonly guid: string;
   readonly mode: LockMode;
-  /** Number of permits; the other modes ignore it. */
+  /** Number of permits. The other modes ignore it. */
   readonly limit: number;
   /** The oldest of several grants, if the caller has read their ages. */
   readonly oldest?: string;
-  /** False: no grant in advance. An election records each grant as the start of a leadership. */
+  /** False if no grant may be made in advance. An election records each grant as the start of a leadership. */
   readonly mayAdvance?: boolean;
 }
 
@@ -34,21 +35,24 @@ export interface OutrankedLockGrants {
 }
 
 export type LockQueuePosition =
-  /** This contender's own node is among the grants; the lock is held when no older grant is left. */
+  /** This contender has a grant. It holds the lock when no older grant is left. */
   | { readonly kind: "granted"; readonly grant: string }
-  /** Neither granted nor queued: this contender's own node was deleted. */
+  /** This contender is neither granted nor queued, because its node was deleted. */
   | { readonly kind: "gone" }
-  /** The grant may be requested, and the lock is held with it. `passed`: an earlier contender is behind. */
+  /**
+   * The grant may be requested, and the grant holds the lock at once. `passed` is true if an earlier contender is
+   * behind.
+   */
   | { readonly kind: "eligible"; readonly passed: boolean }
-  /** The grant may be requested in advance. */
+  /** A grant in advance may be requested. */
   | { readonly kind: "next"; readonly passed: boolean }
-  /** Contenders behind this one have grants; one of them may hold the lock: read the ages of all grants. */
+  /** Contenders behind this one have grants, and one of them may hold the lock. Read the ages of all grants. */
   | { readonly kind: "unclear" }
-  /** Contenders behind this one have grants in advance: withdraw them. */
+  /** Contenders behind this one have grants in advance. Withdraw those grants. */
   | { readonly kind: "outranks" } & OutrankedLockGrants
-  /** Contenders are ahead: wait until the nearest one, `watch`, is gone or granted. */
+  /** Other contenders are ahead. Wait until the nearest of them, `watch`, is gone or granted. */
   | { readonly kind: "queued"; readonly watch: string; readonly ahead: number; readonly passed: boolean }
-  /** First of those without a grant, but no grant is possible: wait until the grants change. */
+  /** First of the contenders without a grant, but no grant is possible now. Wait until the grants change. */
   | { readonly kind: "blocked"; readonly passed: boolean };
 
 export function lockQueuePosition(view: LockQueueView): LockQueuePosition {
@@ -88,9 +92,9 @@ export function lockQueuePosition(view: LockQueueView): LockQueuePosition {
 }
 
 /**
- * Whether a contender may act on what it reads after a lost response, without a write of its own that settles the
- * outcome. It may ask for a grant, which checks the version, if it has not asked before; and it holds with a grant that
- * is alone. A wait needs a server that is not behind.
+ * Returns true if a contender may act at once on what it reads after a lost response. Otherwise a write of its own must
+ * settle the outcome first. A contender that has not asked for a grant may ask now, because that request checks the
+ * version. A contender with the only grant holds the lock. Before a wait, the server must be known not to lag.
  */
 export function isSettledQueuePosition(
   position: LockQueuePosition,
@@ -104,14 +108,20 @@ export function isSettledQueuePosition(
   return position.kind === "eligible" && !hasAsked;
 }
 
-/** True if one more process may hold in `mode` beside `grants`. An unknown name is compatible with no mode. */
+/**
+ * Returns true if one more process may hold the lock in `mode` beside `grants`. A grant with an unknown name is
+ * compatible with no mode.
+ */
 export function isCompatibleLockMode(mode: LockMode, grants: readonly string[], limit: number): boolean {
   if (mode === "exclusive") return grants.length === 0;
   if (grants.some((name) => parseHolderNode(name)?.mode !== mode)) return false;
   return mode === "shared" || grants.length < limit;
 }
 
-/** Order of a queue. The guid decides between equal sequences: the server's counter stops at 2^31-1. */
+/**
+ * Returns true if `left` comes before `right` in the queue. The guid decides between equal sequences, because the
+ * server's counter stops at 2^31-1.
+ */
 export function contenderComesBefore(left: ContenderNode, right: ContenderNode): boolean {
   if (left.priority !== right.priority) return left.priority < right.priority;
   if (left.sequence !== right.sequence) return left.sequence < right.sequence;
@@ -119,24 +129,27 @@ export function contenderComesBefore(left: ContenderNode, right: ContenderNode):
 }
 
 /**
- * Returns the request that a blocked contender may send as soon as `grants` change, without reading them again. Returns
- * null if it must read them. With an unchanged version the change was a removal, because a grant or a withdrawal
- * changes the version. If the only grant is gone, the lock is free. If one of several exclusive grants is gone, there
- * is room for one in advance. Of several other grants it is unknown how many are left.
+ * Returns the request that a blocked contender may send as soon as `grants` change, without reading them again; null if
+ * the contender must read them. An unchanged version means that a grant was removed, because making or withdrawing a
+ * grant changes the version. If the only grant is gone, the lock is free. If one of several exclusive grants is gone,
+ * there is room for one in advance. Otherwise the number of remaining grants is unknown.
  */
 export function lockRequestAfterGrantChange(mode: LockMode, grants: readonly string[]): "eligible" | "next" | null {
   if (grants.length === 1) return "eligible";
   return mode === "exclusive" && areExclusive(grants) ? "next" : null;
 }
 
-/** Returns the grants that hold the lock: of exclusive ones only the oldest. `grants` are sorted, the oldest first. */
+/**
+ * Returns the grants that hold the lock; of exclusive grants, this is only the oldest. `grants` must be sorted, the
+ * oldest first.
+ */
 export function holdingLockGrants<G extends { readonly mode: LockMode }>(grants: readonly G[]): readonly G[] {
   return grants[0]?.mode === "exclusive" ? grants.slice(0, 1) : grants;
 }
 
 const areExclusive = (grants: readonly string[]) => grants.every((name) => parseHolderNode(name)?.mode === "exclusive");
 
-/** Returns the lowest slot that no holder has; it is below the limit while there are fewer holders than permits. */
+/** Returns the lowest free slot. It is below the limit while there are fewer holders than permits. */
 export function freePermitSlot(grants: readonly string[]): number {
   const taken = new Set(grants.map((name) => parseHolderNode(name)?.slot));
   let slot = 0;

@@ -1,7 +1,8 @@
 /**
- * Acquires a lock that does not exist yet, without waiting: one transaction creates it together with its holder. A lock
- * that does not exist has no queue, and no contender has read its version. A contender of a deleted lock has lost its
- * queue node, and its own grant fails. test/coordination/model checks this together with the rest of the protocol.
+ * Acquires a lock that does not exist yet, without waiting: one transaction creates the lock together with its holder.
+ * This is safe because no contender can be queued for a missing lock or have read its version. A contender of a deleted
+ * lock has lost its queue node, so its request for a grant fails. test/coordination/model checks this together with the
+ * rest of the protocol.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
@@ -28,32 +29,38 @@ export interface UncontendedLockOptions {
   readonly info: HolderInfo;
   readonly acl: Acl[];
   readonly clock: Clock;
-  /** Name of the lock's kind in messages. */
+  /** What messages call the lock, for example "lock". */
   readonly kind: string;
   /** See ZooKeeperLeaseOptions. */
   readonly watchDelayMs?: number;
   readonly bundled?: RequestsWithLockGrant;
 }
 
-/** Requests that belong to the transaction of the grant. */
+/** Requests that are executed in the transaction of the grant. */
 export interface RequestsWithLockGrant {
-  /** Returns the requests. `holder` is the name of the holder's node. */
+  /** Returns the requests for the next try. `holder` is the name of the holder's node. */
   requests(holder: string): readonly MultiRequest[];
-  /** Called when a request was refused. True if the next `requests` are different and worth a try. */
+  /**
+   * Called when the server refused `request`. Returns true if `requests` now returns other requests that are worth a
+   * try.
+   */
   canRetry(refusal: ZooKeeperError, request: MultiRequest): boolean;
 }
 
 export interface UncontendedLock {
   readonly lease: ZooKeeperLease;
-  /** True if the first request was the grant: later requests of the same turn were executed under the lock. */
+  /**
+   * True if the lock was granted by the first request. Then other requests that the caller sent at the same time were
+   * executed under the lock.
+   */
   readonly isDirect: boolean;
 }
 
 /**
- * Returns null when the lock exists already, held or not, or when a bundled request was refused. Sends the request
- * before the first await. Rejects with a refusal of the server, when the session has ended, and when no server has
- * responded within T. Then the session may live on: a holder that the request may still create is deleted as soon as a
- * server responds.
+ * Acquires the lock. Returns null if the lock already exists, held or not, or if a bundled request was refused. Sends
+ * the request before the first await. Rejects when the server refuses the request, the session has ended, or no server
+ * has responded within the session timeout. If the session lives on then, a holder's node that the request may still
+ * create is deleted as soon as a server responds.
  */
 export async function acquireUncontendedLock(
   zk: ZooKeeper,
@@ -73,7 +80,7 @@ export async function acquireUncontendedLock(
     void deleteLater(zk, holderPath, clock);
     throw thrown;
   }
-  // Not before: the response may have come so late that nothing was left of the lease.
+  // The lease is not created earlier, because the response may have come so late that nothing was left of it.
   const lease = new ZooKeeperLease(zk, {
     name,
     kind,
@@ -129,16 +136,16 @@ async function requestGrant(
 }
 
 /**
- * Deletes the holder of a request that may still be executed: its session may go on, and no process would hold what it
- * holds. Ends when that is done or the session has ended.
+ * Deletes the holder's node that a request may still create. Otherwise the session might go on with a lock that no
+ * process uses. Ends when the node is deleted or the session has ended.
  */
 async function deleteLater(zk: ZooKeeper, holder: string, clock: Clock): Promise<void> {
   const deleting = () => deleteNodeIfThere(zk, holder);
-  // If this fails, the session has ended, and its nodes with it.
+  // If this fails, the session has ended, and its nodes are gone.
   await retryOnConnectionLoss(zk, deleting, { clock, limitMs: Infinity }).catch(() => {});
 }
 
-/** Number of requests that precede the bundled ones, and maximum number of tries. */
+/** Number of requests before the bundled requests in the transaction. */
 const requestsOfLock = 3;
 const triesMax = 6;
 

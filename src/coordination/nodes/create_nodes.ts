@@ -1,5 +1,6 @@
 /**
- * Creates nodes together with the containers above them. The server removes empty containers by itself, at any time.
+ * Creates nodes together with the containers above them. The server can remove an empty container at any time, so a
+ * creation may find one missing.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -7,8 +8,8 @@ import { ancestorNodePaths } from "./node_paths.ts";
 import { isServerRefusal, nullIfRefused } from "./node_requests.ts";
 
 /**
- * The nodes above the new one that the caller believes to be missing: none, the inner container, both containers, or
- * also the nodes above them.
+ * Which nodes above the new node the caller believes to be missing: none, the inner container, both containers, or also
+ * the nodes above both.
  */
 export type MissingContainers = "nothing" | "inner" | "outer" | "parents";
 
@@ -24,8 +25,9 @@ export interface CreateMemberNodeOptions {
 
 /**
  * Creates an ephemeral node with a sequence, together with the missing containers, in one transaction. Returns the name
- * of the new node, or the missing nodes: then nothing was created, and the caller tries again with these. A container
- * is created together with its first child, because the server never removes one that has had no child.
+ * of the new node. If other nodes are missing than `missing` says, creates nothing and returns what is missing, for the
+ * next try. A container is created together with its first child, because the server never removes a container that has
+ * had no child.
  */
 export async function createMemberNode(
   zk: ZooKeeper,
@@ -52,21 +54,23 @@ export async function createMemberNode(
 }
 
 /**
- * Returns the request for a node that the server deletes some time after its last child is gone. Put it into the
- * transaction that creates the first child: the server never deletes a container that has had no child.
+ * Returns the request that creates a container: a node that the server deletes some time after its last child is gone.
+ * Put the request into the transaction that creates the first child, because the server never deletes a container that
+ * has had no child.
  */
 export function createContainerRequest(path: string, acl: Acl[], data: Uint8Array = new Uint8Array()): MultiRequest {
   return { type: "createContainer", path, data, acl, flags: createFlag.container };
 }
 
-/** Creates the missing nodes above a path. The requests go in one packet: a slow disk flushes once for all of them. */
+/** Creates the missing nodes above a path. All requests go in one packet, so that a slow disk flushes only once. */
 export async function createParentNodes(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
   const create = (parent: string) => nullIfRefused(zk.create(parent, new Uint8Array(), { acl }), "NODEEXISTS");
   const creations = ancestorNodePaths(path).map((parent) => ({ parent, creation: create(parent) }));
   for (const { creation } of creations) creation.catch(() => {}); // the first failure explains the others
   for (const { parent, creation } of creations) {
     await creation.catch((thrown) => {
-      // The client creates the root of a new chroot when it creates the first node: the others came too early.
+      // The client creates the root of a new chroot with the first node. The other requests came too early, so they are
+      // repeated.
       if (isServerRefusal(thrown, "NONODE")) return create(parent);
       throw thrown;
     });

@@ -1,4 +1,6 @@
-/** Follows what a function reads: again after each change, and from time to time in case a watch was lost. */
+/**
+ * Calls a read function again after each change of the nodes it read, and from time to time in case a watch was lost.
+ */
 import type { NodeReadOptions, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { resultWithin, sleep } from "../../base/support/deadline.ts";
@@ -14,21 +16,21 @@ interface FollowReadsOptions {
   readonly everyMs?: number;
 }
 
-/** Milliseconds from a change to the next read: changes that come together are read together. */
+/** Milliseconds from a change to the next read, so that changes that come together are read together. */
 const gatherMs = 50;
 const readShareMax = 0.25;
 const restMsMax = 10_000;
 const everyMsDefault = 5000;
 
 /**
- * Returns the rest after a read that took `tookMs`, both in milliseconds: reading takes at most a quarter of the time,
- * unless a read takes very long. Pure.
+ * Returns the pause after a read that took `tookMs`, both in milliseconds. With this pause, reading takes at most a
+ * quarter of the time, unless one read takes very long. Pure.
  */
 export const restMsAfterNodeRead = (tookMs: number): number => Math.min(restMsMax, tookMs * (1 / readShareMax - 1));
 
 /**
- * Yields the first value, and one after each read. Ends with the signal; throws when the session ends, and a refusal of
- * the server.
+ * Yields the result of each read. Ends when the signal aborts. Throws when the session ends or the server refuses a
+ * read.
  */
 export function followNodeReads<T>(
   zk: ZooKeeper,
@@ -46,16 +48,20 @@ export function followNodeReads<T>(
   });
 }
 
-/** The maximum number of watched nodes: each costs memory on the server. Others are read again to find changes. */
+/**
+ * The maximum number of watched nodes, because each watch costs memory on the server. The periodic reads find changes
+ * of other nodes.
+ */
 const watchesMax = 2000;
 
 /**
- * Returns a client whose reads call `onChange` when a node that was read changes, is created or is deleted. `exists`
- * reports changes of the number of children, not of the data: it counts holders and waiters.
+ * Returns a client that calls `onChange` when a node that it has read changes, is created or is deleted. After
+ * `exists`, only a change of the number of children is reported, because callers use `exists` to count holders and
+ * waiters.
  */
 function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
   const watched = new Set<string>();
-  const watch = ({ path }: WatchEvent): void => { // the same function for every watch: the client keeps a set of them
+  const watch = ({ path }: WatchEvent): void => { // one function, because the client keeps a set
     watched.delete(path);
     onChange();
   };
@@ -72,7 +78,7 @@ function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
       return await zk.exists(path, given);
     }
   };
-  /** A missing node has neither data nor children to watch, but its creation can be watched. */
+  /** Watches the creation of the node if the node is missing. */
   const watchMissing = async <T>(path: string, reading: Promise<T>): Promise<T> => {
     try {
       return await reading;

@@ -1,4 +1,7 @@
-/** Description of the process behind a node: stored in the nodes of contenders and holders, for display only. */
+/**
+ * Describes the process that created a node. Contenders and holders store this description in their nodes, for display
+ * only.
+ */
 import { hostname } from "node:os";
 import process from "node:process";
 import { encodeJson, isJsonObject, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
@@ -10,26 +13,26 @@ export interface HolderInfo {
   readonly host: string;
   readonly pid: number;
   readonly user: string;
-  /** First word of the command; the rest may contain secrets. */
+  /** First word of the command, because the rest may contain secrets. */
   readonly argv0: string;
   /** Purpose, as given by the user. */
   readonly reason: string;
-  /** Value of a candidate of an election. */
+  /** Value that a candidate publishes in an election. */
   readonly value?: string;
-  /** Priority of a candidate: a better candidate may ask it to step down. */
+  /** Priority of a candidate of an election. A candidate of better priority may ask this candidate to step down. */
   readonly priority?: number;
-  /** True for a pool call that lists and chooses items: it releases the component's lock as soon as it has some. */
+  /** True for a pool call that is choosing its items. The call releases the component's lock as soon as it has some. */
   readonly isChoosing?: boolean;
 }
 
 export interface HolderNodeInfo extends HolderInfo {
-  /** Start of the wait, or of the hold, by the wall clock of its host, in Unix milliseconds. */
+  /** When the wait or the hold started, in Unix milliseconds by the clock of the process's host. */
   readonly sinceMs: number;
-  /** Timeout T of its session: the time that `break --force` waits. */
+  /** Session timeout of the process, in milliseconds. `break --force` waits this long. */
   readonly sessionTimeoutMs: number;
   /** Warning for an operator: the holder's command cannot be stopped, or runs without a guard. */
   readonly warning?: string;
-  /** Request to give the lock back, if there is one. */
+  /** The request that the holder releases the lock, or null. */
   readonly revoke: HolderRevocation | null;
 }
 
@@ -40,10 +43,10 @@ export interface HolderRevocation {
 
 export const unknownHolder: HolderInfo = { host: "", pid: 0, user: "", argv0: "", reason: "" };
 
-/** Describes this process, or the script that it holds for, to other contenders. */
+/** Describes this process to other contenders, or the script for which this process holds the lock. */
 export function describeThisHolder({ command, values, script }: {
   readonly command: readonly [string, ...string[]];
-  /** A script that is not a child of this process. */
+  /** Given if the lock is held for a script that is not a child of this process. */
   readonly script?: { readonly pid: number };
   readonly values: { readonly publishCommand: boolean; readonly reason?: string | undefined };
 }): HolderInfo {
@@ -56,7 +59,10 @@ export function describeThisHolder({ command, values, script }: {
   };
 }
 
-/** The longest published command, in characters: every contender reads it, and a node holds a megabyte at most. */
+/**
+ * Maximum length of a published command, in characters. Every contender reads the command, and a node holds at most a
+ * megabyte.
+ */
 const commandLengthMax = 1000;
 
 function shortenCommand(command: string): string {
@@ -67,12 +73,12 @@ export function formatHolderNodeInfo(info: HolderNodeInfo): Uint8Array {
   return encodeJson(info);
 }
 
-/** Formats the data of a node that a contender or holder creates now. */
+/** Formats the data of a new node of a contender or holder. */
 export function formatNewHolderNodeInfo(info: HolderInfo, session: { readonly timeoutMs: number }): Uint8Array {
   return formatHolderNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null });
 }
 
-/** Reads the known fields of `data`; the others are empty. Never throws. */
+/** Parses the data of a contender's or holder's node. Missing and invalid fields become empty. Never throws. */
 export function parseHolderNodeInfo(data: Uint8Array): HolderNodeInfo {
   const fields = parseJsonFields(data);
   const { revoke, value, priority, isChoosing, warning } = fields;

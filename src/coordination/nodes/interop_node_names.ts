@@ -13,21 +13,24 @@ export interface InteropNode {
   readonly name: string;
   /** True for a reader: other readers may hold at the same time. */
   readonly isShared: boolean;
-  /** Sequence number from the server: the order of the queue. */
+  /** Sequence number that the server gave to the node. The queue is in this order. */
   readonly sequence: number;
-  /** Id in the name, as hexadecimal digits without dashes; empty if there is none. */
+  /** Id in the name, as hexadecimal digits without dashes; empty if the name has no id. */
   readonly guid: string;
 }
 
 interface NodeNaming {
   /** Name of the recipe in messages. */
   readonly title: string;
-  /** Name of a node without the sequence that the server appends; null if the recipe has no such mode. */
+  /**
+   * Returns the name of a node without the sequence that the server appends. `shared` is null if the recipe has no
+   * shared mode.
+   */
   readonly prefix: { readonly exclusive: (guid: string) => string; readonly shared: ((guid: string) => string) | null };
-  /** Pattern of the names of this recipe only; the last group is the sequence. */
+  /** Matches only node names of this recipe. The last group is the sequence. */
   readonly pattern: RegExp;
   readonly sharedMark: string | null;
-  /** True if the recipe creates the nodes above as containers, which the server removes when they are empty. */
+  /** True if the recipe creates the parent nodes as containers, which the server removes when they are empty. */
   readonly makesContainers: boolean;
 }
 
@@ -75,25 +78,28 @@ export function parseInteropNode(recipe: InteropRecipe, name: string): InteropNo
   return { name, isShared, sequence: Number(sequence), guid: guid.replaceAll("-", "") };
 }
 
-/** Returns the id in the name of a contender of any recipe; empty for other names. */
+/** Returns the id in a contender's node name, for any recipe. Returns "" for other names. */
 export function readInteropNodeGuid(name: string): string {
   const recipe = findInteropRecipe(name);
   return recipe === null ? "" : (parseInteropNode(recipe, name)?.guid ?? "");
 }
 
-/** Returns the recipe that writes such a name, or null. */
+/** Returns the recipe that writes such a node name, or null. */
 export function findInteropRecipe(name: string): InteropRecipe | null {
   return interopRecipes.find((recipe) => parseInteropNode(recipe, name) !== null) ?? null;
 }
 
-/** Data that Curator's Revoker writes into a holder's node to ask for the lock. */
+/** Curator's Revoker writes this data into a holder's node to ask for the lock. */
 export const curatorRevocation = "__REVOKE__";
 
 export function isCuratorRevocation(data: Uint8Array): boolean {
   return new TextDecoder().decode(data) === curatorRevocation;
 }
 
-/** Returns paths where contenders and holders are children of the lock's node. Throws USAGE for no path or the root. */
+/**
+ * Returns the paths of a lock of another library: contenders and holders are children of the lock's node. Throws USAGE
+ * if `name` is not a path, or is the root.
+ */
 export function interopLockPath(name: string): LockPath {
   try {
     if (name === "/") throw new Error("the root is not allowed");

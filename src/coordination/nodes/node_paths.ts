@@ -1,22 +1,26 @@
 /**
- * Paths of the objects: `<root>/<folder>/<name>`, where the node of the name `db/nightly` is `db%2Fnightly`. A lock has
- * its contenders in `q` and its holders in `h`, and so has an election.
+ * Paths of the nodes of locks, elections, barriers, gates and pools. The path of the lock `db/nightly` is
+ * `<root>/locks/db%2Fnightly`. A lock or an election keeps its contenders in the child `q` and its holders in the child
+ * `h`.
  */
 import { BatonError } from "../../base/errors.ts";
 
 export const defaultRootNode = "/baton";
 
 export interface LockPath {
-  /** Container whose data is the lock's state; its version guards every grant. */
+  /** The container of the lock. Its data is the lock's state, and each grant checks its version. */
   readonly lock: string;
   readonly queue: string;
   readonly holders: string;
 }
 
-/** The name in messages of the objects in each folder. */
+/** What messages call the objects of each folder. */
 const kinds = { locks: "a lock", elections: "an election", barriers: "a barrier", gates: "a barrier" } as const;
 
-/** `root` is a ZooKeeper path without a slash at its end. Throws USAGE for an invalid name. */
+/**
+ * Returns the path of an object. `root` is a ZooKeeper path without a slash at its end. Throws USAGE for an invalid
+ * name.
+ */
 export function coordinationObjectPath(folder: keyof typeof kinds, name: string, root?: string): string {
   return `${coordinationFolderPath(folder, root)}/${encodeLockName(name, kinds[folder])}`;
 }
@@ -25,17 +29,17 @@ export function lockPath(name: string, root?: string): LockPath {
   return lockPathAt(coordinationObjectPath("locks", name, root));
 }
 
-/** Returns the path of an election, with the same nodes as a lock. */
+/** Returns the paths of an election, which has the same nodes as a lock. */
 export function electionPath(name: string, root?: string): LockPath {
   return lockPathAt(coordinationObjectPath("elections", name, root));
 }
 
-/** Returns the node whose children are the objects of a kind: one of `kinds` or "pools". */
+/** Returns the path of the parent node of all objects of a kind: a key of `kinds`, or "pools". */
 export function coordinationFolderPath(kind: string, root: string = defaultRootNode): string {
   return `${root === "/" ? "" : root}/${kind}`;
 }
 
-/** Returns the paths of a lock at any place. */
+/** Returns the paths of the lock in the node `lock`. */
 export function lockPathAt(lock: string): LockPath {
   return { lock, queue: `${lock}/q`, holders: `${lock}/h` };
 }
@@ -46,15 +50,18 @@ export function ancestorNodePaths(path: string): string[] {
   return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
 }
 
-/** Maximum length of a name in bytes of UTF-8. With every byte as %XX the path is still short. */
+/** Maximum length of a name, in bytes of UTF-8. The path stays short even if every byte is encoded as %XX. */
 export const lockNameBytesMax = 255;
 
-/** Matches the usual names: they are valid, and only their slashes are encoded. */
+/** Matches most names. These names are valid, and only their slashes are encoded. */
 const plainName = /^[A-Za-z0-9_,:@+=-][A-Za-z0-9_,:@+=./-]{0,254}$/;
 
 const utf8 = new TextEncoder();
 
-/** Throws USAGE for an invalid name: empty, over 255 bytes, with control characters, or not valid Unicode. */
+/**
+ * Returns the node name of a lock's name. Throws USAGE if the name is empty, over 255 bytes, contains control
+ * characters, or is not valid Unicode.
+ */
 export function encodeLockName(name: string, kind = "a lock"): string {
   if (plainName.test(name)) return name.replaceAll("/", "%2F");
   const refuse = (why: string) =>
@@ -62,7 +69,7 @@ export function encodeLockName(name: string, kind = "a lock"): string {
   if (name === "") throw refuse("it is empty");
   const bytes = utf8.encode(name).length;
   if (bytes > lockNameBytesMax) throw refuse(`it has ${bytes} bytes, the maximum is ${lockNameBytesMax}`);
-  // Lists print one name per line, and a name must not move the cursor.
+  // Lists print one name per line, so a name must not move the cursor.
   // deno-lint-ignore no-control-regex
   if (/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(name)) throw refuse("it contains a control character");
   if (!name.isWellFormed()) throw refuse("it is not valid Unicode");
@@ -73,8 +80,9 @@ export function encodeLockName(name: string, kind = "a lock"): string {
 }
 
 /**
- * Returns the lock's name of a node. A node that this version would not write, because another program did, has its own
- * name, with %XX for what no name can contain: one such node must not keep a list from being read.
+ * Returns the lock's name for a node name. Another program may have created a node with a name that `encodeLockName`
+ * never returns. Such a name is shown as it is, with %XX for forbidden characters, so that the other objects can still
+ * be listed.
  */
 export function decodeLockName(encoded: string): string {
   if (plainName.test(encoded)) return encoded;
@@ -88,8 +96,8 @@ export function decodeLockName(encoded: string): string {
 }
 
 /**
- * True for characters that ZooKeeper allows in a path (PathUtils.validatePath: no surrogates, private use, specials),
- * except % and /.
+ * Returns true for a character that ZooKeeper allows in a path, except % and /. ZooKeeper's PathUtils.validatePath
+ * forbids surrogates, private use and specials.
  */
 function isPlain(character: string): boolean {
   const code = character.codePointAt(0) ?? 0;

@@ -1,6 +1,6 @@
 /**
- * Requests for nodes: which failures are transient, and how to retry. After a transient failure the operation may or
- * may not have been executed.
+ * Helpers for requests to ZooKeeper: which failures are transient, and how to retry. After a transient failure the
+ * operation may or may not have been executed.
  */
 import { requestBackoff, retryWithBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -20,12 +20,12 @@ export function isTransientFailure(thrown: unknown): boolean {
   return thrown instanceof ZooKeeperError && transient.includes(thrown.reason);
 }
 
-/** Returns whether the server rejected the request for one of these reasons. */
+/** Returns true if the server rejected the request for one of these reasons. */
 export function isServerRefusal(thrown: unknown, ...reasons: ZooKeeperErrorName[]): thrown is ZooKeeperError {
   return thrown instanceof ZooKeeperError && reasons.some((reason) => reason === thrown.reason);
 }
 
-/** Reads; reads once more if the connection was lost before the response. */
+/** Calls `read`, and calls it once more if the connection was lost before the response. */
 export async function readTwiceAtMost<T>({ session }: Pick<ZooKeeper, "session">, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
@@ -36,8 +36,8 @@ export async function readTwiceAtMost<T>({ session }: Pick<ZooKeeper, "session">
 }
 
 /**
- * Runs `work` for each element, `size` of them together: too many requests would fill the buffers of client and
- * server.
+ * Runs `work` for all elements, at most `size` of them at the same time, because more requests would fill the buffers
+ * of the client and the server.
  */
 export async function mapInBatches<T, R>(
   all: readonly T[],
@@ -51,7 +51,7 @@ export async function mapInBatches<T, R>(
   return results;
 }
 
-/** Returns "hidden" if the node's ACL denies this client read access. */
+/** Returns what was read, or "hidden" if the node's ACL denies this client read access. */
 export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidden"> {
   try {
     return await reading;
@@ -61,7 +61,7 @@ export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidde
   }
 }
 
-/** Returns null if the server rejects the request for one of these reasons. */
+/** Returns the response, or null if the server rejects the request for one of these reasons. */
 export async function nullIfRefused<T>(request: Promise<T>, ...reasons: ZooKeeperErrorName[]): Promise<T | null> {
   try {
     return await request;
@@ -71,15 +71,15 @@ export async function nullIfRefused<T>(request: Promise<T>, ...reasons: ZooKeepe
   }
 }
 
-/** Returns null if the node does not exist. */
+/** Returns the response, or null if the node does not exist. */
 export const nullIfNoNode = <T>(reading: Promise<T>): Promise<T | null> => nullIfRefused(reading, "NONODE");
 
-/** Deletes a node, whatever its version. Returns false if it does not exist. */
+/** Deletes a node of any version. Returns false if the node does not exist. */
 export async function deleteNodeIfThere(zk: Pick<ZooKeeper, "delete">, path: string): Promise<boolean> {
   return await nullIfNoNode(zk.delete(path, -1).then(() => true)) ?? false;
 }
 
-/** Returns the names of a node's children; an empty list if the node does not exist. */
+/** Returns the names of a node's children, or an empty list if the node does not exist. */
 export async function readChildNames(
   zk: Pick<ZooKeeper, "getChildren">,
   path: string,
@@ -102,26 +102,27 @@ export async function readExistingNodes<N extends { readonly name: string }>(
 }
 
 /**
- * Reads what the leader knows now: a follower that lags could miss the newest holder. Do not use it for the outcome of
- * this session's own write.
+ * Reads the newest state, because a follower that lags could miss the newest holder. To read the outcome of this
+ * session's own write, use `readWriteOutcome` instead.
  */
 export function readAfterSync<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
   return readAfter(zk.sync(path), read);
 }
 
 /**
- * Resolves when every earlier write of this session has been executed or never will be, and the server has seen it. A
- * sync is not enough: a leader that the others have replaced, and that does not know it yet, answers it from what it
- * has. A write needs a quorum, even one that changes nothing or is refused, and the writes of a session are executed in
- * their order.
+ * Waits until each earlier write of this session has been executed or can no longer be, and the server has seen the
+ * result. A sync is not enough: a replaced leader that does not know yet of its successor answers the sync from old
+ * data. This function sends a write, even though the write changes nothing or is refused. A write needs a quorum, and
+ * the writes of a session are executed in order.
  */
 export async function settleEarlierWrites(zk: ZooKeeper, path: string): Promise<void> {
   await nullIfRefused(zk.multi([{ type: "check", path, version: -1 }]), "NONODE", "NOAUTH");
 }
 
 /**
- * Reads the outcome of this session's own write after its response was lost. If the result is there, one read is
- * enough. If it is missing, the write may still be executed: a later write of this session settles that.
+ * Reads the outcome of this session's own write after its response was lost. If `isThere` accepts the first read, that
+ * is enough. Otherwise the write may still be executed, so a later write of this session settles the outcome before the
+ * second read.
  */
 export async function readWriteOutcome<T>(
   zk: ZooKeeper,
@@ -133,12 +134,12 @@ export async function readWriteOutcome<T>(
   return isThere(found) ? found : await readAfterOwnWrites(zk, path, read);
 }
 
-/** Reads after a lost response: shows every earlier write of this session. */
+/** Reads after a lost response. What is read includes every earlier write of this session. */
 export function readAfterOwnWrites<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
   return readAfter(settleEarlierWrites(zk, path), read);
 }
 
-/** Sends both requests in one packet. */
+/** Returns what `read` returns, after `sent` succeeded. Both requests go in one packet. */
 async function readAfter<T>(sent: Promise<unknown>, read: () => Promise<T>): Promise<T> {
   const reading = read();
   reading.catch(() => {}); // the failure of the first request is reported
@@ -148,15 +149,19 @@ async function readAfter<T>(sent: Promise<unknown>, read: () => Promise<T>): Pro
 
 export interface RetryRequestOptions {
   readonly clock: Clock;
-  /** How long to retry, in milliseconds; T by default, because the session has then lost everything that it held. */
+  /**
+   * How long to retry, in milliseconds. By default the session timeout: after that, the session has lost all that it
+   * held.
+   */
   readonly limitMs?: number;
   readonly signal?: AbortSignal | undefined;
   readonly isWanted?: () => boolean;
 }
 
 /**
- * Sends requests that may be done twice. Rejects with the last failure when the session has ended, when the result is
- * no longer wanted, and when no response has arrived within the limit; and with the reason of the signal.
+ * Calls `send`, and again after each transient failure, so the requests may be executed twice. Rejects with the last
+ * failure when the session has ended, `isWanted` returns false, or no response arrived within the limit. Rejects with
+ * the signal's reason when the signal aborts.
  */
 export async function retryOnConnectionLoss<T>(
   { session }: Pick<ZooKeeper, "session">,

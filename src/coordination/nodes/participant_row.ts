@@ -1,4 +1,4 @@
-/** Makes rows of the processes behind nodes. Pure. */
+/** Converts the description of a holder or waiter to a row of a list. Pure. */
 import type { HolderRow, WaiterRow } from "../../base/rows/object_row.ts";
 import { type HolderNodeInfo, nameOfHolder } from "./holder_info.ts";
 

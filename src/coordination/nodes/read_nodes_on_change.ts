@@ -1,4 +1,4 @@
-/** Reads again whenever something may have changed, until a signal aborts or the session ends. */
+/** Reads nodes again whenever they may have changed, until a signal aborts or the session ends. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { abortable, onAbort, TaskScope } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -9,14 +9,17 @@ export interface ReadNodesOnChangeOptions {
   /** Ends the iteration. */
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
-  /** Waits for the time of the next read. `event` is set by each change since the read, which took `tookMs`. */
+  /**
+   * Waits until the next read is due. `event` is set by each change since the last read, which took `tookMs`
+   * milliseconds.
+   */
   readonly pause: (event: OneTimeEvent, tookMs: number) => Promise<void>;
 }
 
 /**
- * Yields the result of each read. `read` sets watches that call `wake`, which is the same function for every read: the
- * client keeps a set of them. Ends with the signal; throws the reason when the session ends, and a refusal of the
- * server.
+ * Yields the result of each read. `read` sets watches that call `wake`. `wake` is the same function for every read,
+ * because the client keeps a set of functions. Ends when the signal aborts. Throws when the session ends or the server
+ * refuses a read.
  */
 export async function* readNodesOnChange<T>(
   { session }: Pick<ZooKeeper, "session">,
@@ -29,7 +32,7 @@ export async function* readNodesOnChange<T>(
   using _wakers = new TaskScope(
     onAbort(signal, wake),
     onAbort(session.ended, wake),
-    // A watch that the client has armed again after a reconnect is not reliable.
+    // A watch that the client has armed again after a reconnect may miss changes, so read again.
     session.subscribe((change) => {
       if (change === "state" && session.state === "connected" && session.connections !== connections) wake();
     }),

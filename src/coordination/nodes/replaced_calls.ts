@@ -1,7 +1,7 @@
-/** A client that makes some calls in another way. */
+/** Replaces some functions of a ZooKeeper client. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 
-/** Returns the same client with `calls` in place of its own. */
+/** Returns a client that uses the functions in `calls`, and those of `zk` for the rest. */
 export function replaceZooKeeperCalls(zk: ZooKeeper, calls: Partial<ZooKeeper>): ZooKeeper {
   return new Proxy(zk, {
     get(client, name: keyof ZooKeeper) {

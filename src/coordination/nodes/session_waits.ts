@@ -1,4 +1,7 @@
-/** Waits that depend on the state of a session, and the loop that acquires what a session can hold. */
+/**
+ * Waits that end with the connection or session, and the function that runs an attempt to acquire a lock or enter a
+ * barrier.
+ */
 import type { ZooKeeperSession } from "../../protocols/zookeeper/zookeeper.ts";
 import { steadyLeaseMs } from "../../protocols/zookeeper/session_timing.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -9,13 +12,13 @@ import { resultWithin, startCallDeadline, WaitTimeout } from "../../base/support
 import { OneTimeEvent } from "../../base/support/event.ts";
 import { isServerRefusal, isTransientFailure } from "./node_requests.ts";
 
-/** A watch and the number of the connection it was armed on. */
+/** A watch, with the number of the connection on which the watch was set. */
 export interface ArmedNodeWatch {
   readonly event: OneTimeEvent;
   readonly connections: number;
 }
 
-/** Waits of one contender: for a watch to fire, or for a pause to end. `stop` ends them all. */
+/** The waits of one contender, for a watch to fire or for a pause to end. `stop` ends all of them. */
 export class SessionWaits {
   readonly #session: ZooKeeperSession;
   readonly #clock: Clock;
@@ -43,8 +46,8 @@ export class SessionWaits {
   }
 
   /**
-   * Calls `advance` until it returns a result. After a lost response, `recover` chooses the next step, which follows
-   * immediately the first time. Returns null after `stop`.
+   * Calls `advance` until it returns a result. After a lost response, `recover` sets the next step. The first retry
+   * follows immediately, and later retries follow after a pause. Returns null after `stop`.
    */
   async repeat<T>(advance: () => Promise<T | null>, recover: () => void): Promise<T | null> {
     for (let failures = 0; !this.#isStopped;) {
@@ -62,12 +65,12 @@ export class SessionWaits {
     return null;
   }
 
-  /** Returns a new watch. The caller arms it before it sends the request that sets the watch on the server. */
+  /** Returns a new watch. The caller must call this before the request that sets the watch on the server. */
   arm(): ArmedNodeWatch {
     return { event: new OneTimeEvent(), connections: this.#session.connections };
   }
 
-  /** True when the watch fired; false when its connection is lost, or after `stop`. */
+  /** Waits for the watch. Returns true when the watch fired, and false when its connection is lost or after `stop`. */
   async waitFor({ event, connections }: ArmedNodeWatch): Promise<boolean> {
     let changed = true;
     const giveUp = () => {
@@ -96,14 +99,17 @@ export class SessionWaits {
 }
 
 /**
- * How long a call may take to leave a queue, in milliseconds: after a stop request, after a timeout, after a response,
- * and to give back a claim that would otherwise be lost.
+ * Maximum time for leaving a queue, in milliseconds: after a stop request, after a timeout, after a response, or while
+ * giving back a claim that would otherwise be lost.
  */
 const leaveMsMax = { stopped: 600, late: 300, responded: 1000, claimed: 3000 } as const;
 
 export type LeaveReason = keyof typeof leaveMsMax;
 
-/** Returns null if the work takes too long; the work itself continues until the session ends. */
+/**
+ * Waits for `work`. Returns null if `work` takes longer than the leave time; `work` then continues until the session
+ * ends.
+ */
 export async function withinLeaveTime<T>(
   { session, clock, why }: { readonly session: ZooKeeperSession; readonly clock: Clock; readonly why: LeaveReason },
   work: Promise<T>,
@@ -113,10 +119,10 @@ export async function withinLeaveTime<T>(
 }
 
 /**
- * Waits until the session's lease is as long as steady heartbeats keep it; nearly always this resolves immediately.
- * After the process was suspended, the session may be alive with an expired lease: then it waits for a response of the
- * ZooKeeper leader. Rejects with the signal's reason, and UNREACHABLE when `isPatient` is false and no response arrives
- * within T.
+ * Waits until the session's lease is as long as steady heartbeats keep it, which is nearly always the case already.
+ * After the process was suspended, the lease of a live session may have expired; then this waits for a response of the
+ * ZooKeeper leader. Rejects with the signal's reason. If `isPatient` is false, rejects UNREACHABLE when no response
+ * arrives within the session timeout.
  */
 export async function waitForFreshSessionLease(session: ZooKeeperSession, { clock, signal, isPatient }: {
   readonly clock: Clock;
@@ -142,26 +148,26 @@ export async function waitForFreshSessionLease(session: ZooKeeperSession, { cloc
 /** Minimum session timeout in milliseconds. A shorter session leaves no time to reconnect and to stop a command. */
 export const sessionTimeoutMsMin = 2000;
 
-/** Steps in which acquiring a lock and entering a barrier differ. */
+/** The steps of `runAcquisition` that differ between a lock and a barrier. */
 export interface AcquisitionSteps<Outcome, Held> {
-  /** The message for a session timeout below the minimum. */
+  /** Returns the message for a session timeout below the minimum. */
   shortTimeoutMessage(timeoutMs: number): string;
-  /** Runs the step machine to its outcome. */
+  /** Runs the contender or participant until its outcome is known. */
   run(): Promise<Outcome>;
-  /** Returns what the session holds after this outcome, or throws what the outcome means. */
+  /** Returns what the session holds after this outcome, or throws the error that the outcome means. */
   take(outcome: Outcome, stop: AbortSignal): Promise<Held>;
-  /** Throws the error for the end of the wait, or returns what was acquired at the same moment. */
+  /** Called when the wait ends. Throws the error, or returns what was acquired at the same moment. */
   timeOut(timeout: WaitTimeout): Promise<Held>;
-  /** Leaves, or gives back what was acquired. Only the first call has an effect. */
+  /** Leaves the queue or barrier, or gives back what was acquired. Only the first call has an effect. */
   leave(why: LeaveReason): Promise<unknown>;
-  /** Returns the error for the end of the session, of which `cause` is the consequence. */
+  /** Returns the error for the end of the session, which caused the failure `cause`. */
   sessionEndedError(reason: unknown, cause: unknown): unknown;
 }
 
 /**
- * Runs a step machine until it has acquired what it wants, the wait or the session ends, or the signal aborts. Rejects
- * CONFIG for a session timeout that is too short, and with what `steps` throw; the attempt has left then, or has tried
- * to as long as the reason allows. A signal of `startCallDeadline` limits the larger call that this one is part of.
+ * Runs `steps` until they have acquired what they want, the wait or the session ends, or the signal aborts. Rejects
+ * CONFIG if the session timeout is too short. Rejects with what `steps` throw, after leaving or trying to leave for as
+ * long as the `LeaveReason` allows. A signal of `startCallDeadline` limits the larger call that contains this call.
  */
 export async function runAcquisition<Outcome, Held>(
   steps: AcquisitionSteps<Outcome, Held>,
@@ -190,7 +196,7 @@ export async function runAcquisition<Outcome, Held>(
   try {
     try {
       const outcome = await abortable(steps.run(), stop.signal);
-      // An outcome and a request to stop may arrive in the same turn of the event loop: the request to stop wins.
+      // An outcome and a stop request may arrive in the same turn of the event loop. The stop request wins.
       throwIfAborted(stop.signal);
       return await steps.take(outcome, stop.signal);
     } catch (thrown) {

@@ -1,7 +1,6 @@
 /**
- * A client that requests a node again only after a change of it was reported. Owns what was read and, unless its owner
- * reports the changes, one watch for each node that exists. A reader uses it for as long as it follows the same few
- * nodes.
+ * Keeps the nodes that a client has read, and requests a node again only after a change. A change is reported by the
+ * user of this class or by one watch for each existing node. Use this while following the same few nodes.
  */
 import type { NodeData, Stat, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isServerRefusal } from "./node_requests.ts";
@@ -9,11 +8,11 @@ import { replaceZooKeeperCalls } from "./replaced_calls.ts";
 
 interface WatchedReadsOptions {
   /**
-   * False: only lists are watched, and data is kept until `forget`. That halves the events of nodes that are created
-   * and deleted, and hardly ever written.
+   * If false, only lists are watched, and data is kept until `forget`. This halves the events for nodes that are
+   * created and deleted but hardly ever written.
    */
   readonly watchesData?: boolean;
-  /** True: the owner calls `report` for each change, and no watch is set. */
+  /** If true, the user calls `report` for each change, and no watch is set. */
   readonly isReported?: boolean;
 }
 
@@ -23,22 +22,22 @@ interface ChildList {
 }
 
 export class WatchedNodeReads {
-  /** The same client, but `getData` and `getChildren` are answered from what was read, and `sync` does nothing. */
+  /** The same client, except that `getData` and `getChildren` return what is kept, and `sync` does nothing. */
   readonly client: ZooKeeper;
   readonly #zk: ZooKeeper;
   readonly #onChange: Watcher;
   readonly #isReported: boolean;
-  /** Answers by kind and path; a request that is in flight, too. */
+  /** Answers by kind and path, including requests in flight. */
   readonly #read = new Map<string, Promise<unknown>>();
-  /** Lists that reports keep up to date. The stat is that of their reading. */
+  /** Lists that `report` keeps up to date. `stat` does not change after the list is read. */
   readonly #lists = new Map<string, { readonly names: Set<string>; readonly stat: Stat }>();
-  /** Nodes that do not exist, while the list of their parent is watched, or changes are reported. */
+  /** Answers for missing nodes. They are kept while the list of the parent is watched or changes are reported. */
   readonly #missing = new Map<string, Promise<unknown>>();
-  /** The same function for each read of a node: the client keeps a set of them. */
+  /** One function for all reads of the same node, because the client keeps a set of functions. */
   readonly #watchers = new Map<string, Watcher>();
   #connections: number;
 
-  /** `onChange`: called for each change of a node that was read, unless its owner reports the changes. */
+  /** Calls `onChange` for each change of a node that was read, unless `isReported` is true. */
   constructor(zk: ZooKeeper, onChange: Watcher, { watchesData = true, isReported = false }: WatchedReadsOptions = {}) {
     this.#isReported = isReported;
     this.#zk = zk;
@@ -57,14 +56,17 @@ export class WatchedNodeReads {
     this.client = replaceZooKeeperCalls(zk, reads);
   }
 
-  /** Reads everything again, in case a report was lost. */
+  /** Drops all answers so that everything is read again, in case a report was lost. */
   forget(): void {
     this.#read.clear();
     this.#lists.clear();
     this.#missing.clear();
   }
 
-  /** A node was created, deleted or written. A request in flight may not have seen that: its answer is not kept. */
+  /**
+   * Reports that a node was created, deleted or written. The answer of a request in flight is not kept, because it may
+   * be older than the change.
+   */
   report({ type, path }: WatchEvent): void {
     this.#forgetNode(`data ${path}`);
     if (type === "dataChanged") return;
@@ -102,7 +104,7 @@ export class WatchedNodeReads {
 
   #forgetAfterReconnect(): void {
     const { connections } = this.#zk.session;
-    // A watch that the client has set again after a reconnect is not reliable.
+    // A watch that the client has set again after a reconnect may miss changes.
     if (connections !== this.#connections) this.forget();
     this.#connections = connections;
   }
@@ -138,7 +140,10 @@ export class WatchedNodeReads {
     return watcher;
   }
 
-  /** A missing node may exist when the list of its parent is no longer watched. */
+  /**
+   * Drops an answer. Without a watched list of the parent, a missing node may be created unnoticed, so those answers
+   * are dropped too.
+   */
   #drop(key: string): void {
     this.#read.delete(key);
     if (!this.#isReported && key.startsWith("children ")) this.#missing.clear();

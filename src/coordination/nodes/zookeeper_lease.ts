@@ -1,7 +1,7 @@
 /**
  * The lease of a held lock. The lock is lost when the clock reaches the end of the lease, the session ends, or the
- * holder's node is deleted; it then stays lost even if the session lives on. If another process breaks the lock, `lost`
- * aborts, so that the command stops, but the lock stays held until the release.
+ * holder's node is deleted. A lost lock stays lost even if the session lives on. If another process breaks the lock,
+ * `lost` aborts so that the command stops, but the lock stays held until the release.
  */
 import type { MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -22,34 +22,34 @@ import {
 
 export interface ZooKeeperLeaseOptions
   extends Pick<Lease, "name" | "path" | "holderId" | "mode" | "slot" | "limit" | "fencingToken" | "waitedMs"> {
-  /** Name of the lock's kind in messages: "lock". */
+  /** What messages call the lock, for example "lock". */
   readonly kind: string;
   /** Path of the holder's node. */
   readonly holderPath: string;
   /**
-   * Milliseconds from the creation of the holder's node to the hold; 0 when left out. A longer time is corrected in the
-   * node.
+   * Milliseconds from the creation of the holder's node to the start of the hold; 0 when left out. If this is over a
+   * second, the start of the hold is corrected in the node.
    */
   readonly aheadMs?: number | undefined;
-  /** Path of a node in the queue that the release deletes too; null or left out when there is none. */
+  /** Path of the queue node that the release also deletes; null or left out when there is no such node. */
   readonly queueNode?: string | null | undefined;
-  /** The client's own clock. */
+  /** Must be the same clock as the client's. */
   readonly clock: Clock;
   /**
    * Delay before the holder's node is watched, in milliseconds; 50 when left out. A holder that releases sooner saves
-   * the watch; a request to release the lock is detected later by at most this time.
+   * the watch. In return, a request to release the lock is detected later by at most this time.
    */
   readonly watchDelayMs?: number | undefined;
-  /** Reads a request to release the lock from the node's data; baton's own format by default. */
+  /** Returns the request to release the lock in the node's data, or null. By default parses baton's own format. */
   readonly parseRevocation?: ((data: Uint8Array) => HolderRevocation | null) | undefined;
 }
 
 const watchDelayMsDefault = 50;
-/** The start of the hold in the node's data may be early by this time, in milliseconds. */
+/** The start of the hold in the node's data may be too early by at most this time, in milliseconds. */
 const aheadMsMax = 1000;
-/** Listeners are notified when the lease end has moved by at least T divided by this. */
+/** Listeners are notified when the lease end has moved by at least the session timeout divided by this. */
 const reportedPart = 50;
-/** Milliseconds until the node is read again after a lost response. */
+/** Milliseconds until the node is read again after its response was lost. */
 const rereadMs = 1000;
 
 export class ZooKeeperLease implements Lease {
@@ -79,13 +79,13 @@ export class ZooKeeperLease implements Lease {
   #cancelWatch: () => void = () => {};
   #watchedConnections = -1;
   #released: Promise<void> | null = null;
-  /** True while the lease deletes its own node: a missing node is then no loss. */
+  /** True while the lease deletes its own node, so that a missing node does not count as a loss. */
   #isReleasing = false;
   #endedAtMs = Number.POSITIVE_INFINITY;
-  /** Wall-clock time of the hold that is to be written into the node; null when the node has it. */
+  /** Start of the hold in Unix milliseconds, to be written into the node; null when the node already has it. */
   #sinceMs: number | null;
   #reportedEndMs: number;
-  /** Warning that belongs into the node's data. */
+  /** Warnings to be written into the node's data. */
   readonly #warnings = { guard: "", processes: "" };
 
   constructor(zk: ZooKeeper, options: ZooKeeperLeaseOptions) {
@@ -135,8 +135,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Sets whether a command runs under the lock; true at first. While nothing runs, the session may wait for a slow
-   * server as long as it needs, and the lock is lost only if the session ends or its node is deleted.
+   * Sets whether a command runs under the lock; at first, a command does. While no command runs, the session may wait
+   * for a slow server without limit, and only the end of the session or the deletion of the node loses the lock.
    */
   setUsed(isUsed: boolean): void {
     if (isUsed === this.#isUsed || this.#isOver) return;
@@ -172,8 +172,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Releases the lock and executes `requests` in one transaction: all of it is done, or nothing. When it rejects
-   * without a response, the transaction may have been done; the lease itself is unchanged.
+   * Releases the lock and executes `requests` in one transaction: all of it is done, or nothing. After a rejection
+   * without a response, the transaction may or may not have been executed, and the lease is unchanged.
    */
   async releaseWith(requests: readonly MultiRequest[]): Promise<void> {
     this.#isReleasing = true;
@@ -184,7 +184,7 @@ export class ZooKeeperLease implements Lease {
       throw thrown;
     }
     this.#released = Promise.resolve();
-    // Not part of the transaction, which must not fail when a user has deleted this node.
+    // This is not part of the transaction, because that must not fail when a user has deleted the queue node.
     this.#deleteQueueNode();
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
@@ -198,13 +198,14 @@ export class ZooKeeperLease implements Lease {
     return this.#endedAtMs !== Number.POSITIVE_INFINITY;
   }
 
-  // The deletions are sent before the first await: a caller that closes the session next sends all in one packet.
+  // The deletions are sent before the first await, so that a caller that then closes the session sends all in one
+  // packet.
   async #release(): Promise<void> {
     const deleting = this.#retryDeletion(() => this.#deleteNodes());
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
-    // The caller gets an error after T/2. The deletion goes on: otherwise the lock would stay taken while the session
-    // lives.
+    // The caller gets an error after half the session timeout. The deletion goes on, because otherwise the lock would
+    // stay taken while the session lives.
     const deleted = deleting.then(() => true);
     if (await resultWithin(this.#clock, this.sessionTimeoutMs / 2, deleted) !== null) return;
     throw new BatonError(
@@ -214,7 +215,7 @@ export class ZooKeeperLease implements Lease {
     );
   }
 
-  /** Deletes the holder's node and, in the same commit, the one in the queue. */
+  /** Deletes the holder's node and the queue node in the same transaction. */
   async #deleteNodes(): Promise<unknown> {
     if (this.#queueNode === null) return await deleteNodeIfThere(this.#zk, this.#holderPath);
     const paths = [this.#holderPath, this.#queueNode];
@@ -223,13 +224,19 @@ export class ZooKeeperLease implements Lease {
     return done ?? await Promise.all(paths.map((path) => deleteNodeIfThere(this.#zk, path)));
   }
 
-  /** Deletes the node in the queue alone: a contender without a grant would be in front of all others. */
+  /**
+   * Deletes the queue node after the holder's node is gone. Otherwise the queue node would stay in front of all others
+   * without a grant.
+   */
   #deleteQueueNode(): void {
     const path = this.#queueNode;
     if (path !== null) void this.#retryDeletion(() => deleteNodeIfThere(this.#zk, path)).catch(() => {});
   }
 
-  /** Deletes nodes of the lease. A node that is gone, or a session that has ended, is a lock released. */
+  /**
+   * Deletes nodes of the lease with retries. A missing node or an ended session counts as success, because the lock is
+   * released then.
+   */
   async #retryDeletion(remove: () => Promise<unknown>): Promise<void> {
     try {
       await retryOnConnectionLoss(this.#zk, remove, { clock: this.#clock, limitMs: Infinity });
@@ -238,12 +245,12 @@ export class ZooKeeperLease implements Lease {
     }
   }
 
-  /** The same function for every watch: a client that keeps a set of watchers keeps only one. */
+  /** One function for all watches, so that a client that keeps a set of functions keeps only this one. */
   readonly #onNodeEvent = (): void => void this.#watchNode();
 
   #onSession(change: "state" | "renewed"): void {
     if (change === "state" && this.#zk.session.state === "connected") {
-      // A watch that the client has armed again is not reliable: read the node.
+      // A watch that the client has armed again may miss changes, so read the node.
       if (this.#zk.session.connections !== this.#watchedConnections) this.#watchNodeIn(0);
     }
     const movedMs = this.#zk.session.leaseEndMs() - this.#reportedEndMs;
@@ -286,8 +293,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Writes what is for display: the start of the hold, and the warning. The write fires the watch, so that a refused
-   * one is repeated.
+   * Writes the start of the hold and the warning into the node, for display. The write fires the watch, so a refused
+   * write is repeated.
    */
   #correctNode({ data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
     const info = parseHolderNodeInfo(data);

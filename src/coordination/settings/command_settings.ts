@@ -1,6 +1,4 @@
-/**
- * Settings of single commands that files and variables can set: sections `[keeper]` and `[pool]`.
- */
+/** Settings of single commands that files and variables can set, in the sections `[keeper]` and `[pool]`. */
 import { flagSetting, insecureHelp, setting, settingsInSection, type SettingTable } from "../../base/config/setting.ts";
 import {
   choiceType,
@@ -16,10 +14,10 @@ import {
 const keeper = settingsInSection("keeper.");
 const component = settingsInSection("pool.component.NAME.");
 
-/** The maximum of --jobs: each job is a process and a lock. */
+/** The maximum of --jobs, because each job is a process and a lock. */
 const poolJobsMax = 1000;
 
-/** A duration of one keeper. */
+/** Defines a setting of a keeper that is a duration. */
 const timeSetting = (flag: string, help: string, standardMs: number) =>
   flagSetting(flag, sessionTimeoutType({ minMs: 10 }), { group: "limits", help, default: standardMs });
 
@@ -100,7 +98,9 @@ export const poolSettings = {
   }),
 } satisfies SettingTable;
 
-/** Settings of one component of `baton pool`: a section of a file for each component, and flags of the command. */
+/**
+ * Settings of one component of `baton pool`. A config file has a section for each component, and the command has flags.
+ */
 export const poolComponentSettings = {
   query: component("query", textType("command"), {
     once: true,

@@ -1,4 +1,7 @@
-/** Settings of all commands that use a coordination server, and of `baton lock`, which loads only this table. */
+/**
+ * Settings of all commands that use a coordination server, and of `baton lock`. In a separate file, because `baton
+ * lock` loads only this table.
+ */
 import {
   flagSetting,
   groupSettings,
@@ -22,7 +25,7 @@ import {
 } from "../../base/config/value_types.ts";
 
 export const lockScopes = ["user", "machine", "cluster"] as const;
-/** The processes that share a lock: those of this user, of this machine, or of all machines with the same servers. */
+/** Which processes share a lock: those of this user, of this machine, or of all machines with the same servers. */
 export type LockScope = (typeof lockScopes)[number];
 
 const topLevel = settingsInSection("");
@@ -174,7 +177,7 @@ export const historySettings = groupSettings("output", {
 
 let secrets: readonly string[] | undefined;
 
-/** Returns the variables with secrets, which a command does not inherit without --pass-auth. */
+/** Returns the names of variables with secrets, which a command inherits only with --pass-auth. */
 export function connectionSecretVariables(): readonly string[] {
   return secrets ??= Object.values<SettingTable[string]>(connectionSettings).flatMap(({ key, secret }) =>
     key !== undefined && secret === true ? [toVariableName(key)] : []

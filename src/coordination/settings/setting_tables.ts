@@ -4,7 +4,8 @@ import { keeperSettings, poolComponentSettings, poolSettings } from "./command_s
 import { connectionSettings, historySettings, lockSettings } from "./coordination_settings.ts";
 
 export const coordinationSettings = {
-  // These come first: where two settings share a flag, the later one takes it in `baton config show`.
+  // The keeper's settings come first, because of two settings that share a flag, `baton config show` uses the later
+  // one.
   ...keeperSettings,
   ...connectionSettings,
   ...lockSettings,
@@ -12,5 +13,5 @@ export const coordinationSettings = {
   ...poolSettings,
 } satisfies SettingTable;
 
-/** The settings with which coordination registers. Those of a pool's component stand in files only. */
+/** The settings that coordination registers. Settings of a pool's component can only be set in files. */
 export const coordinationTables = { all: coordinationSettings, fileOnly: poolComponentSettings };

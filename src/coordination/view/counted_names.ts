@@ -1,17 +1,17 @@
 /**
- * Chooses which names get counters of their own in the metrics; all other names share the counters of `_other`. Those
- * must not decrease while this process runs: Prometheus would take a decrease for a restart and add the whole count
- * again. So a name stays in its group, and the counts of a deleted history stay in `_other`.
+ * Chooses which names get their own counters in the metrics. All other names share the counters of `_other`. Prometheus
+ * would take a decrease of a counter for a restart and add the whole count again. Therefore a name stays in its group,
+ * and `_other` keeps the counts of a deleted history.
  */
 import { addHistoryCounters, type HistoryCounters, noHistoryCounters } from "../history/history_counters.ts";
 import type { HistoryKind } from "../history/history_log.ts";
 import { historyResults } from "../history/history_record.ts";
 import type { CountedHistory } from "../history/list_histories.ts";
 
-/** The label of all names above the limit. A lock that really has this name is counted with them. */
+/** The label of all names without their own counters. A lock that really has this name is counted with them. */
 export const otherNamesLabel = "_other";
 
-/** All histories that count under one name: those of a pool include its items. */
+/** All histories that count under one name. A pool's name includes its items. */
 type Counted = readonly CountedHistory[];
 
 interface KindNames {
@@ -25,13 +25,13 @@ export class CountedMetricNames {
   readonly #namesMax: number;
   readonly #kinds = new Map<HistoryKind, KindNames>();
 
-  /** `namesMax`: the most names of each kind that get counters of their own. */
+  /** At most `namesMax` names of each kind get their own counters. */
   constructor(namesMax: number) {
     this.#namesMax = namesMax;
   }
 
   /**
-   * Returns the histories of a reading by label. Among new names, those with the most ended holds get their own label.
+   * Groups histories that were read now by label. Among new names, those with the most ended holds get their own label.
    */
   group(kind: HistoryKind, histories: Counted): ReadonlyMap<string, Counted> {
     const names = this.#kinds.get(kind) ?? { own: new Set(), others: new Map(), gone: null };

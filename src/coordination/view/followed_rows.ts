@@ -1,4 +1,4 @@
-/** Follows the objects below a root as rows: first all of them, then those that have changed. Owns no connection. */
+/** Follows the objects below a root node as rows. Yields all of them first, then those that have changed. */
 import type { FollowedObjectRow, HolderRow, ObjectKind } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow, PoolItemRow } from "../../base/rows/pool_row.ts";
 import type { RowChange, RowChanges } from "../../base/rows/row_kinds.ts";
@@ -35,7 +35,9 @@ interface FollowOptions {
   readonly gatherMs: number;
 }
 
-/** Ends with the signal; throws when the session ends, and a refusal of the server. */
+/**
+ * Yields the changes of rows. Ends when the signal aborts. Throws when the session ends or the server refuses a read.
+ */
 export async function* followRows(
   zk: ZooKeeper,
   { root, ...options }: FollowOptions,
@@ -58,13 +60,13 @@ export async function* followRows(
   }
 }
 
-/** Pools as they were read, without their running jobs, and the locks that may be such jobs: COMPONENT/ITEM. */
+/** Keeps pools as they were read, and locks with names COMPONENT/ITEM that may be running jobs of these pools. */
 class FollowedPools {
   readonly #pools = new Map<string, FollowedPoolRow>();
   readonly #jobs = new Map<string, FollowedObjectRow>();
   #gone: RowChange[] = [];
 
-  /** Returns true for the change of a pool, which `rows` returns with its jobs. */
+  /** Takes over a change. Returns true for the change of a pool, which `rows` then returns with its jobs. */
   take(change: RowChange): boolean {
     const { kind, key, row } = change;
     if (kind === "lock" && key.includes("/")) {
@@ -135,8 +137,8 @@ function followedFolders(root: string): readonly FollowedObjectFolder<ObjectRows
 }
 
 /**
- * Returns no rows for a node whose format this version does not know, so that it does not hide the others.
- * `baton doctor` reports such nodes.
+ * Returns no rows for a node in an unknown format, so that other nodes are still shown. `baton doctor` reports such
+ * nodes.
  */
 async function emptyIfUnknown(reading: Promise<readonly RowChange[]>): Promise<readonly RowChange[]> {
   try {
@@ -149,13 +151,13 @@ async function emptyIfUnknown(reading: Promise<readonly RowChange[]>): Promise<r
 
 const objectChange = (row: FollowedObjectRow): RowChange[] => [{ kind: row.kind, key: row.name, row }];
 
-/** Reads a lock or an election; returns no row if it is free. */
+/** Reads a lock or an election. Returns no row if it is free. */
 async function readQueue(
   zk: ZooKeeper,
   { kind, name, root }: Omit<ObjectRequest<"lock" | "election">, "watch">,
 ): Promise<readonly RowChange[]> {
   const path = kind === "election" ? electionPath(name, root) : lockPath(name, root);
-  // The lock's own list is read because it changes when its child `h` or `q` is created.
+  // The children of the lock's node are read because they change when the child `h` or `q` is created.
   const read = Promise.all([path.lock, path.holders, path.queue].map((node) => readChildNames(zk, node)));
   const found = await hiddenIfNoAuth(read);
   const empty = { kind, name, limit: null, first_holders: [], first_waiters: [], problem: null };
@@ -176,7 +178,7 @@ async function readQueue(
   });
 }
 
-/** Reads a barrier or a gate; returns no row if it is empty. */
+/** Reads a barrier or a gate. Returns no row if it is empty. */
 async function readNode(zk: ZooKeeper, request: ObjectRequest<"barrier" | "gate">): Promise<readonly RowChange[]> {
   const { kind, name, root, watch } = request;
   const path = coordinationObjectPath(kind === "gate" ? "gates" : "barriers", name, root);
@@ -199,7 +201,7 @@ async function readNode(zk: ZooKeeper, request: ObjectRequest<"barrier" | "gate"
   return rows.filter(({ row }) => row === null || !isEmpty(row as FollowedObjectRow));
 }
 
-/** Turns an unknown node layout, or another program's node, into a problem of this row only. */
+/** If the node has an unknown layout or is another program's, returns a row with this problem. */
 async function rowOrProblem(
   row: FollowedObjectRow,
   read: () => Promise<FollowedObjectRow>,
@@ -214,7 +216,7 @@ async function rowOrProblem(
   }
 }
 
-/** Leaves out the session and the command's arguments, which may contain secrets. */
+/** Leaves out the session id and the command's arguments, which may contain secrets. */
 function withoutSecrets<Row extends Pick<HolderRow, "command" | "session_id">>(row: Row): Row {
   return { ...row, session_id: null, command: row.command.trim().split(/\s/)[0] ?? "" };
 }
@@ -236,7 +238,7 @@ async function readSchedules(zk: ZooKeeper, { name, root, watch }: FolderRequest
   const ids = await readChildNames(zk, folder, { watch });
   await Promise.all([
     ...ids.map((id) => nullIfNoNode(zk.getData(`${folder}/${id}`, { watch }))),
-    // Watched because the host that runs a tick may be lost.
+    // The holders are watched because the host that runs a tick may be lost.
     readChildNames(zk, lockPath(name, root).holders, { watch }),
   ]);
   const schedules = await readTickSchedules(zk, name, root);

@@ -1,4 +1,4 @@
-/** Reads what is in use below a root as rows. */
+/** Reads the objects below a root node as rows. */
 import type { ObjectRow } from "../../base/rows/object_row.ts";
 import type { RowKind, RowReading } from "../../base/rows/row_kinds.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -9,19 +9,19 @@ import { interopNodeNaming, type InteropRecipe } from "../nodes/interop_node_nam
 import { readPoolRows } from "./pool_rows.ts";
 import { listScheduleRows } from "./schedule_rows.ts";
 
-/** Also returns true if an ACL hides the numbers. */
+/** Returns true for a used object, and if an ACL hides the numbers. */
 const isInUse = ({ holders, waiters }: ObjectRow) => holders !== 0 || waiters !== 0;
 
 interface ReadRowsOptions {
   readonly root: string;
   readonly kinds: readonly RowKind[];
-  /** Also return unused objects. */
+  /** Whether to return unused objects, too. */
   readonly all: boolean;
-  /** Also return the holders and waiters of what is in use. */
+  /** Whether to also return the holders and waiters of objects in use. */
   readonly long: boolean;
 }
 
-/** Leaves out kinds that are not coordination's. */
+/** Reads the rows of the given kinds. Ignores kinds that do not belong to coordination. */
 export async function readRows(zk: ZooKeeper, { root, kinds, all, long }: ReadRowsOptions): Promise<RowReading> {
   const objectKinds = kindsInUse.filter((kind) => kinds.includes(kind));
   const [existing, schedules] = await Promise.all([

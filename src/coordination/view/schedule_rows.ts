@@ -9,7 +9,7 @@ import { readTickSchedules, type TickScheduleReport } from "../tick/tick_report.
 
 const isoOrNull = (ms: number | null): string | null => ms === null ? null : new Date(ms).toISOString();
 
-/** `nowMs` is the wall clock. */
+/** `nowMs` is in Unix milliseconds. */
 export function scheduleRow(name: string, report: TickScheduleReport, nowMs: number): ScheduleRow {
   const { id, schedule, zone, uptoMs, nextMs, open } = report;
   return {
@@ -54,10 +54,10 @@ export function runRow(record: HistoryRecord): RunRow {
   };
 }
 
-/** How many locks have their schedules read at the same time. */
+/** The number of locks whose schedules are read at the same time. */
 const batchSize = 100;
 
-/** Returns the schedules of all locks, sorted by name. Leaves out those that this client cannot read. */
+/** Returns the schedules of all locks, sorted by name. Leaves out schedules that this client cannot read. */
 export async function listScheduleRows(zk: ZooKeeper, root: string): Promise<ScheduleRow[]> {
   const names = (await readChildNames(zk, coordinationFolderPath("ticks", root))).map(decodeLockName).sort();
   const found = await mapInBatches(names, batchSize, async (name) => {
@@ -65,7 +65,7 @@ export async function listScheduleRows(zk: ZooKeeper, root: string): Promise<Sch
       const reports = await readTickSchedules(zk, name, root);
       return reports.map((report) => scheduleRow(name, report, Date.now()));
     } catch (thrown) {
-      // Hidden by an ACL, or written by another version; baton doctor reports it.
+      // The schedules are hidden by an ACL, or another version wrote them, which baton doctor reports.
       if (isServerRefusal(thrown, "NOAUTH") || thrown instanceof BatonError && /^(CONFIG|USAGE)$/.test(thrown.code)) {
         return [];
       }

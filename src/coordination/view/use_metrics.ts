@@ -9,7 +9,7 @@ import { CountedMetricNames, otherNamesLabel } from "./counted_names.ts";
 import { type Metric, metricFactory, type MetricSample } from "../../base/terminal/metrics_text.ts";
 
 export interface UseMetricsReading {
-  /** Wall clock, in milliseconds. */
+  /** When the reading was made, in Unix milliseconds. */
   readonly atMs: number;
   readonly tookMs: number;
   /** How far the servers' clock is ahead of this machine's; null if unknown. */
@@ -32,7 +32,7 @@ const gaugesByKind = {
 export function buildUseMetrics(
   reading: UseMetricsReading,
   { namesMax, counted = new CountedMetricNames(namesMax) }: {
-    /** The most names of each kind that get their own label; the others share `_other`. */
+    /** The maximum number of names of each kind that get their own label. The others share `_other`. */
     readonly namesMax: number;
     /** Remembers the names of earlier readings, so that no counter decreases. */
     readonly counted?: CountedMetricNames;
@@ -70,13 +70,16 @@ function useMetrics({ uses }: UseMetricsReading, kind: KindInUse, namesMax: numb
   });
 }
 
-/** Returns the name to count under: an item of a pool, whose lock is below the pool's name, counts as the pool. */
+/**
+ * Returns the name under which a name is counted. An item of a pool, whose lock is below the pool's name, counts as the
+ * pool.
+ */
 function groupOf(name: string, kind: KindInUse, { pool }: ObjectsInUse): string {
   const [component = name, ...rest] = name.split("/");
   return kind === "lock" && rest.length > 0 && pool.some((one) => one.name === component) ? component : name;
 }
 
-/** Returns a function from a name to its label. The most used names keep their own. */
+/** Returns a function that maps a name to its label. The most used names keep their own name. */
 function namesToKeep(used: readonly (readonly [name: string, count: number])[], namesMax: number) {
   const counts = new Map<string, number>();
   for (const [name, count] of used) counts.set(name, (counts.get(name) ?? 0) + count);

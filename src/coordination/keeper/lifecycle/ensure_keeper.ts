@@ -1,6 +1,7 @@
 /**
- * Starts a user's keeper when it is not running. When several processes start one at the same time, the first to lock
- * the data directory serves and the others exit. The keeper is independent of the process that starts it.
+ * Starts a user's keeper if no keeper is running. When several processes start keepers at the same time, the first
+ * keeper to lock the data directory serves, and the others exit. The keeper is independent of the process that starts
+ * it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
@@ -30,15 +31,15 @@ export interface EnsureKeeperOptions {
 const ownedExitCode = 75;
 const failureCodes: Readonly<Record<number, ErrorCode>> = { 73: "CANNOT_CREATE", 74: "IO", 78: "CONFIG" };
 const logBytesMax = 1 << 20;
-/** How long other processes wait for the one that is starting a keeper before they start one, in milliseconds. */
+/** How long other processes leave the start to the process that is starting a keeper, in milliseconds. */
 const startClaimMs = 250;
 /** How long to wait for the response of a keeper that has accepted a connection, in milliseconds. */
 const answerMsMax = 1_000;
 
 /**
- * Starts the keeper if necessary, and resolves when it responds. Rejects with UNREACHABLE if that takes too long, with
- * CANNOT_CREATE or IO if its folder cannot be written, with the keeper's own error code and message if it cannot start,
- * and with the signal's reason.
+ * Starts the keeper if necessary, and resolves when it responds. Rejects UNREACHABLE if that takes too long,
+ * CANNOT_CREATE or IO if its folder cannot be written, or with the signal's reason. If the keeper cannot start, rejects
+ * with the keeper's own error code and message.
  */
 export function ensureKeeper(location: KeeperLocation, options: EnsureKeeperOptions = {}): Promise<void> {
   let start = starting.get(location.socketPath);
@@ -49,7 +50,7 @@ export function ensureKeeper(location: KeeperLocation, options: EnsureKeeperOpti
   return abortable(start, options.signal);
 }
 
-/** The starts in progress, by socket, so that many sessions of one process start only one keeper. */
+/** The starts in progress, by socket path. They let many sessions of one process share one start. */
 const starting = new Map<string, Promise<void>>();
 
 async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOptions): Promise<void> {
@@ -76,7 +77,7 @@ async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOpt
   }
 }
 
-/** Returns true if the started keeper exited because another one owns the data. Throws if the keeper failed. */
+/** Returns true if the started keeper exited because another keeper owns the data. Throws if the keeper failed. */
 type LeftForAnother = () => boolean;
 
 function startDetached(
@@ -94,7 +95,8 @@ function startDetached(
       cwd: "/",
       // The keeper gets its own kernel session and process group, so that ending the command does not end the keeper.
       detached: true,
-      // The keeper inherits neither the mark by which the command's processes are found, nor the command's secrets.
+      // The keeper must not be found as a process of the command, nor know the command's secrets. Therefore it inherits
+      // no other variables.
       env: {
         PATH: process.env["PATH"] ?? "/usr/bin:/bin",
         HOME: process.env["HOME"] ?? "/",
@@ -125,13 +127,13 @@ function startedKeeper(child: ChildProcess, logPath: string, said: () => string)
   };
 }
 
-/** Closes inherited descriptors under Deno; Bun closes them itself. */
+/** Returns a shell command that closes inherited descriptors under Deno. Bun closes them itself. */
 function withoutDescriptors(): string[] {
   if (!("Deno" in globalThis)) return [];
   return ["/bin/sh", "-c", 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec "$0" "$@"'];
 }
 
-/** Opens the log file. Keeps one older file, and starts a new one after a megabyte. */
+/** Opens the log file. When it is over a megabyte, renames it and starts a new one. */
 function openLog(path: string): number {
   try {
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax) renameSync(path, `${path}.1`);
@@ -142,9 +144,9 @@ function openLog(path: string): number {
 }
 
 /**
- * Returns whether this process may start a keeper now. This only limits how many keepers the waiting processes start:
- * two are harmless, because only one gets the data. Throws CANNOT_CREATE or IO if no process could start one, because
- * the disk is full or read-only.
+ * Returns whether this process may start a keeper now. This only limits how many keepers the waiting processes start.
+ * Several are harmless, because only one gets the data. Throws CANNOT_CREATE or IO if no process could start a keeper,
+ * because the disk is full or read-only.
  */
 function claimStart(dir: string): boolean {
   const path = join(dir, "starting");
@@ -169,8 +171,8 @@ function cannotWriteError(path: string, error: unknown): BatonError {
 
 /**
  * Returns whether a keeper serves at this socket. Accepting a connection is not enough, because a keeper that is ending
- * may still do that. A keeper that accepts but does not respond counts: it is stopped or busy, and another one could
- * not start, because it owns the data.
+ * may still do that. A keeper that accepts but neither responds nor closes counts as serving. It is stopped or busy but
+ * owns the data, so another keeper could not start.
  */
 function keeperServes(path: string): Promise<boolean> {
   return new Promise((resolve) => {

@@ -1,7 +1,7 @@
 /**
- * Finds the folder and the socket of a user's keeper. They depend only on the effective user and the user database,
- * never on HOME or the XDG variables, so cron, a login shell and sudo find the same keeper, unless BATON_KEEPER_DIR or
- * BATON_STATE_DIR moves it. ensure_keeper.ts starts it.
+ * Finds the folder and the socket of a user's keeper. They depend on the effective user and the user database, but not
+ * on HOME or the XDG variables. Therefore cron, a login shell and sudo find the same keeper, unless BATON_KEEPER_DIR or
+ * BATON_STATE_DIR moves it. ensure_keeper.ts starts the keeper.
  */
 import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
@@ -28,13 +28,13 @@ export interface KeeperLocation {
   readonly above?: readonly SafeFolder[];
 }
 
-/** The name of the log file of a keeper that was started on demand. It is in the data directory. */
+/** The name of the log file, in the data directory, of a keeper that was started on demand. */
 export const keeperLogFileName = "keeper.log";
 
-/** The socket of the keeper that root has set up for all users. */
+/** The path of the socket of the keeper that root has set up for all users. */
 export const machineKeeperSocketPath = "/run/baton/keeper.sock";
 
-/** Replaced by tests. */
+/** Paths that tests replace. */
 export interface KeeperLocationOptions {
   readonly machineKeeperSocketPath?: string;
   readonly userDatabase?: string;
@@ -43,9 +43,9 @@ export interface KeeperLocationOptions {
 
 /**
  * Returns the location of the machine's keeper if there is one, otherwise of this user's keeper, which BATON_STATE_DIR
- * moves. BATON_KEEPER_DIR overrides both. Throws CONFIG if the location is not safe: owned by another user, writable
- * for others, or a symbolic link. Checks every folder below the home folder or /var/tmp, and all folders above a folder
- * that the user named.
+ * moves. BATON_KEEPER_DIR overrides both. Throws CONFIG if the location is not safe, which means owned by another user,
+ * writable for others, or a symbolic link. Checks every folder below the home folder or /var/tmp. If the user named a
+ * folder, checks all folders above it.
  */
 export function findKeeperLocation(
   env: Readonly<Record<string, string | undefined>>,
@@ -68,14 +68,15 @@ export function findKeeperLocation(
   const atHome = home?.startsWith("/") ? folderBelow(home, join(".local/state/baton", name), "home") : null;
   const fallback = options.fallbackFolder ?? shortFolder();
   const elsewhere = folderBelow(dirname(fallback), join(basename(fallback), name), "own");
-  // A location that exists is used again: a home folder that becomes writable, or read-only, must not move the locks.
+  // An existing location is used again, so that the locks do not move when the home folder becomes writable or
+  // read-only.
   for (const location of [atHome, elsewhere]) {
     if (location !== null && statKeeperFolder(location.dir) !== null) return locationIn(location);
   }
   return locationIn(atHome !== null && home !== null && isUsableHome(home) ? atHome : elsewhere);
 }
 
-/** Creates the missing folders of a keeper, and checks all of them again. Throws CONFIG or CANNOT_CREATE. */
+/** Creates the missing folders of a keeper, and checks all its folders again. Throws CONFIG or CANNOT_CREATE. */
 export function createKeeperFolders(
   location: { dir: string; socketPath: string; above?: readonly SafeFolder[] },
 ): void {
@@ -106,7 +107,7 @@ function checkFolders(
   for (const folder of folders) checkSafeFolder(folder);
 }
 
-/** Returns the socket's path: in the data directory, or a shorter one if that path is too long for a socket. */
+/** Returns the path of the socket: in the data directory, or in /var/tmp if that path is too long for a socket. */
 function socketPathOf(dir: string): string {
   const beside = join(dir, "keeper.sock");
   if (Buffer.byteLength(beside) <= socketPathBytesMax) return beside;
@@ -115,7 +116,7 @@ function socketPathOf(dir: string): string {
   return join(shortFolder(), `${name}.sock`);
 }
 
-/** Returns a folder below an existing one, and the folders between them to check. The home folder is not checked. */
+/** Returns the folder `way` below `first`, and the folders above it to check. A home folder itself is not checked. */
 function folderBelow(first: string, way: string, rule: "home" | "own"): { dir: string; above: readonly SafeFolder[] } {
   const above: SafeFolder[] = rule === "home" ? [] : [{ path: first, rule: "system" }];
   let path = first;
@@ -128,8 +129,8 @@ function shortFolder(): string {
 }
 
 /**
- * Returns whether this machine has a keeper for all users. The folder decides, not the socket: while that keeper
- * restarts, its socket is missing for a moment, and clients must not use another keeper.
+ * Returns whether this machine has a keeper for all users. The folder decides, because the socket is missing for a
+ * moment while that keeper restarts, and clients must not use another keeper meanwhile.
  */
 function machineKeeperExists(socketPath: string): boolean {
   const folder = statKeeperFolder(dirname(socketPath));

@@ -1,6 +1,6 @@
 /**
- * Connects the parts of a keeper: state, storage, connections and timers. Decisions are made in pure functions
- * elsewhere; this file owns everything that must be closed.
+ * Connects the parts of a keeper: state, storage, connections and timers. Other files decide what happens; this file
+ * owns everything that must be closed.
  */
 import { BatonError, errorMessage, errorReason } from "../../../base/errors.ts";
 import { Histogram } from "../../../base/support/histogram.ts";
@@ -42,7 +42,7 @@ export const keeperTimingDefaults = {
   containerCheckMs: 60_000,
 } as const;
 
-/** The parts of the system that a keeper uses besides its clock: sockets, files, and the thread that stores. */
+/** What a keeper uses of the system, apart from its clock: sockets, files, and the storage thread. */
 export interface KeeperSystem {
   readonly listen: Listen;
   readonly files: KeeperDataFiles;
@@ -63,16 +63,16 @@ export interface KeeperNodeView {
 }
 
 export interface KeeperOptions {
-  /** The data directory; created if it is missing. Only one keeper at a time can use it. */
+  /** The data directory, which is created if it is missing. Only one keeper at a time can use it. */
   readonly dataDir: string;
   /** The addresses to listen on; the system chooses a port for TCP port 0. */
   readonly listen: readonly Address[];
-  /** Unix sockets that every user may connect to; the umask decides for the others. */
+  /** Paths of unix sockets that every user may connect to. For other sockets, the umask decides. */
   readonly openSocketPaths?: readonly string[];
   /** TLS for the TCP addresses. */
   readonly tls?: TlsSource;
   /**
-   * The granularity of session timeouts, in milliseconds. This option and the next three default to
+   * The resolution of session timeouts, in milliseconds. This option and the next three default to
    * `keeperTimingDefaults`.
    */
   readonly tickTimeMs?: number;
@@ -83,9 +83,9 @@ export interface KeeperOptions {
   /** The keeper ends after this time without sessions and connections, in milliseconds; by default never. */
   readonly idleExitMs?: number;
   readonly limits?: Partial<KeeperLimits>;
-  /** The digest ID (`super:base64(sha1(…))`) that has all permissions. */
+  /** The digest ID (`super:base64(sha1(…))`) of a client that has all permissions. */
   readonly superDigest?: string;
-  /** The create counter of every new node, for tests of its upper limit. */
+  /** The initial value of each new node's counter of created children, for tests of its upper limit. */
   readonly sequenceStart?: number;
   readonly clock?: Clock;
   /** Returns milliseconds since 1970, for TTL nodes and display; Date.now by default. */
@@ -105,7 +105,7 @@ export interface KeeperServerOptions
 const checksPerTick = 5;
 /** The pause before the next attempt to store after the disk has failed, in milliseconds. */
 const diskRetryMs = 1_000;
-/** The most idle sessions that are ended together to make room for a new one. */
+/** The maximum number of idle sessions that are ended together to make room for a new session. */
 const sessionsReplacedMax = 100;
 
 export class KeeperServer implements KeeperConnectionHost {
@@ -130,7 +130,7 @@ export class KeeperServer implements KeeperConnectionHost {
   commitQueue: KeeperCommitQueue;
   durableZxid = 0n;
   writable = true;
-  /** True while the state is read again after a failed commit: no connection is accepted. */
+  /** True while the state is read again after a failed commit. No connection is accepted meanwhile. */
   #reloading = false;
   #idleSinceMs: number;
   readonly #commits = { commitSeconds: new Histogram(keeperCommitSecondsBounds), commitsFailed: 0 };
@@ -148,7 +148,7 @@ export class KeeperServer implements KeeperConnectionHost {
     this.superDigest = options.superDigest;
     this.#checkMs = Math.max(10, options.tickTimeMs / checksPerTick);
     this.#sessionClock = new KeeperSessionClock(options.clock, this.#checkMs);
-    // A session may be asked about that has had its timeout, and the time of a stall.
+    // Stalls are kept long enough for a session that has its full timeout and the time of a stall.
     this.#stalls = new KeeperCommitStalls({
       durationMsMin: options.tickTimeMs,
       keptMs: 2 * options.sessionTimeoutMaxMs,
@@ -175,7 +175,7 @@ export class KeeperServer implements KeeperConnectionHost {
     this.commitQueue = this.#newCommitQueue();
   }
 
-  /** Takes ownership of the data directory and reads it. */
+  /** Takes ownership of the data directory, reads it, and starts the timers. */
   static async open(options: KeeperServerOptions): Promise<KeeperServer> {
     try {
       options.system.files.makeFolder(options.dataDir);
@@ -288,7 +288,7 @@ export class KeeperServer implements KeeperConnectionHost {
     return client;
   }
 
-  /** Closes a connection. Its requests were executed or never will be; its pending responses are lost. */
+  /** Closes a connection without sending its pending responses. */
   #drop(connection: KeeperClientConnection): void {
     this.state.watches.removeAll(connection);
     connection.destroy();
@@ -317,7 +317,7 @@ export class KeeperServer implements KeeperConnectionHost {
     const isNew = this.state.tree.size === 0;
     this.state.initialize();
     const changes = this.state.takeChanges();
-    // Nothing else is stored: a full disk must not prevent a start.
+    // Only a new tree is stored, because a full disk must not prevent a start.
     if (isNew) await this.#store.commit(encodeKeeperChanges(changes));
     this.state.tree.limitStoredBytes(this.state.tree.storedBytes, await this.#store.room());
     this.durableZxid = this.state.zxid;
@@ -336,8 +336,9 @@ export class KeeperServer implements KeeperConnectionHost {
   }
 
   /**
-   * Discards the state in memory, which is ahead of the disk, closes all connections, which may have seen it, and reads
-   * the state again. Then reads and pings continue; writes continue when the disk can store again.
+   * Discards the state in memory, which is ahead of the disk, and reads the state again. Closes all connections,
+   * because they may have seen the discarded state. Then reads and pings continue; writes continue when the disk can
+   * store again.
    */
   async #commitFailed(error: unknown): Promise<void> {
     if (this.#closing !== null) return;
@@ -358,7 +359,7 @@ export class KeeperServer implements KeeperConnectionHost {
     }
   }
 
-  /** Stops answering requests, and ends. */
+  /** Stops answering requests, and ends the keeper. */
   #fail(error: unknown): void {
     if (this.#closing !== null) return;
     this.#options.log(`${errorMessage(error)}. The keeper exits`);
@@ -400,7 +401,7 @@ export class KeeperServer implements KeeperConnectionHost {
     const nowMs = this.now();
     for (const session of this.state.sessions.expiredSessions(nowMs)) {
       const connection = this.connections.connectionOf(session.id);
-      // The client's requests are not read until the disk has stored the earlier ones.
+      // The keeper does not read this client's requests until the disk has stored the earlier ones.
       if (connection?.waitsForDisk === true) {
         this.state.sessions.touch(session, nowMs);
         continue;
@@ -434,7 +435,8 @@ export class KeeperServer implements KeeperConnectionHost {
     this.#cancelRetry();
     this.#stopHousekeeping();
     this.connections.stop();
-    // Close the sockets before giving up the data directory: afterwards their paths may belong to another keeper.
+    // Close the sockets before the data directory is given up, because afterwards their paths may belong to another
+    // keeper.
     await this.#listeners.close();
     this.commitQueue.stop();
     this.connections.closeAll();
@@ -442,7 +444,7 @@ export class KeeperServer implements KeeperConnectionHost {
   }
 }
 
-/** Another keeper has opened the same data since. */
+/** Returns true if another keeper has opened the same data meanwhile. */
 function isOwnedByAnother(error: unknown): boolean {
   return error instanceof BatonError && error.code === "LOCK_BUSY";
 }

@@ -7,7 +7,7 @@ const names = Object.keys(keeperLimitsDefault) as (keyof KeeperLimits)[];
 /** The largest value, which is more than any table, buffer or counter can hold. */
 const valueMax = 2 ** 40;
 
-/** Returns the limits. Throws USAGE for an unknown name, and for a value that is not a number above 0. */
+/** Returns the limits. Throws USAGE for an unknown name, or a value that is not a number above 0. */
 export function parseKeeperLimits(written: readonly string[] = []): Partial<KeeperLimits> {
   return Object.fromEntries(written.map((one) => {
     const [, word = one, value = ""] = /^([^=]*)=(.*)$/.exec(one) ?? [];
@@ -19,7 +19,7 @@ export function parseKeeperLimits(written: readonly string[] = []): Partial<Keep
   }));
 }
 
-/** Units of bytes, each 1024 times the one before. */
+/** Units of bytes. Each unit is 1024 times the previous one. */
 const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 /** Parses a plain number, or a number of bytes with a unit. */

@@ -1,6 +1,6 @@
 /**
- * Checks that no other user can replace a folder. A user that may rename it, or a folder above it, could put another
- * folder there, in which a second keeper would grant the same locks. Changes nothing.
+ * Checks that no other user can replace a folder. A user that may rename the folder, or a folder above it, could put
+ * another folder in its place. A second keeper there would grant the same locks. Changes nothing.
  */
 import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -24,7 +24,10 @@ export interface SafeFolder {
   readonly rule: "own" | "home" | "above" | "system";
 }
 
-/** Returns all folders above a folder that the user named, from the top, and those above each link and its target. */
+/**
+ * Returns all folders above a folder that the user named, from the top. Includes the folders above each link and its
+ * target.
+ */
 export function safeFoldersAbove(path: string): SafeFolder[] {
   const found = new Set<string>();
   const add = (folder: string) => {
@@ -38,7 +41,9 @@ export function safeFoldersAbove(path: string): SafeFolder[] {
   return [...found].sort().map((folder) => ({ path: folder, rule: "above" }));
 }
 
-/** Returns the target of a link, which may be another link; null if the path is not a link, or does not exist. */
+/**
+ * Returns the target of a link, which may be another link. Returns null if the path is not a link or does not exist.
+ */
 function targetOf(path: string): string | null {
   try {
     return resolve(realpathSync(dirname(path)), readlinkSync(path));
@@ -47,7 +52,7 @@ function targetOf(path: string): string | null {
   }
 }
 
-/** Throws CONFIG when an existing folder breaks its rule. A missing folder passes: its creator checks again. */
+/** Throws CONFIG if an existing folder breaks its rule. A missing folder passes, because its creator checks again. */
 export function checkSafeFolder({ path, rule }: SafeFolder): void {
   const found = statKeeperFolder(path);
   const stat = found?.isSymbolicLink() && rule !== "own" ? statSync(path, { throwIfNoEntry: false }) : found;
@@ -58,8 +63,8 @@ export function checkSafeFolder({ path, rule }: SafeFolder): void {
 }
 
 /**
- * Returns the status of the folder or link itself; null if this user cannot see it. Throws CONFIG if the status cannot
- * be read.
+ * Returns the status of the folder or link itself, or null if this user cannot see it. Throws CONFIG if the status
+ * cannot be read.
  */
 export function statKeeperFolder(path: string): Stats | null {
   try {

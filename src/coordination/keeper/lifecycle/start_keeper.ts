@@ -1,6 +1,6 @@
 /**
- * Starts the keeper, a single-node server for ZooKeeper's protocol. This file is its interface; keeper_server.ts is the
- * implementation.
+ * Starts the keeper, which is a single-node server for ZooKeeper's protocol. This file is the keeper's interface;
+ * keeper_server.ts is the implementation.
  */
 import { BatonError, errorMessage } from "../../../base/errors.ts";
 import type { Address } from "../../../base/sockets/connection.ts";
@@ -19,14 +19,14 @@ import { readFileSync } from "node:fs";
 export type { KeeperNodeView };
 
 export interface Keeper extends AsyncDisposable {
-  /** The addresses it listens on, with the ports that the system chose. */
+  /** The addresses on which the keeper listens, with the ports that the system chose. */
   readonly addresses: readonly Address[];
   readonly limits: KeeperLimits;
-  /** Current values and totals since the start. */
+  /** Returns current values, and totals since the start. */
   statistics(): KeeperStatistics;
   /** Reads a node as a client without credentials would. Throws KeeperOperationError with NONODE or NOAUTH. */
   readNode(path: string): KeeperNodeView;
-  /** Resolves when the keeper has ended, by `close` or because it was idle. Rejects IO when its data cannot be read. */
+  /** Resolves when the keeper has ended by `close` or because it was idle. Rejects IO when its data cannot be read. */
   readonly ended: Promise<void>;
   /** Ends the keeper; sessions and data stay for the next keeper. */
   close(): Promise<void>;
@@ -40,8 +40,8 @@ function isTimeout(milliseconds: number): boolean {
 }
 
 /**
- * Starts a keeper. Rejects with LOCK_BUSY if another keeper owns the data directory, with CONFIG for impossible
- * timeouts, with IO if the data cannot be read or written, and with CANNOT_CREATE if it cannot listen.
+ * Starts a keeper. Rejects LOCK_BUSY if another keeper owns the data directory, CONFIG for impossible timeouts, IO if
+ * the data cannot be read or written, or CANNOT_CREATE if the keeper cannot listen.
  */
 export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = {
@@ -85,12 +85,12 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   return server;
 }
 
-/** The descriptors reserved for data, listeners, the runtime, and connections that are being closed. */
+/** The number of descriptors reserved for data, listeners, the runtime, and connections that are being closed. */
 const otherDescriptors = 100;
 
 /**
- * Returns for how many connections this process has descriptors, because the system silently rejects more. Returns
- * Infinity where the system does not tell its limit (all systems except Linux).
+ * Returns the number of connections for which this process has descriptors. The system silently rejects more. Returns
+ * Infinity if the limit is unknown, as on all systems except Linux.
  */
 export function readProcessConnectionsMax(limits: string = ownLimits()): number {
   const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];

@@ -1,6 +1,6 @@
 /**
- * One client connection: its handshake, its requests, its replies and its events. Owns the connection, its identities
- * and its entries in the group commit queue. The state belongs to the host.
+ * One client connection: its handshake, requests, replies and events. Owns the connection, its identities and its
+ * entries in the group commit queue. The state belongs to the host, which is the keeper.
  */
 import { BatonError } from "../../../base/errors.ts";
 import { ByteReader, type ByteWriter, protocolError } from "../../../base/wire/bytes.ts";
@@ -35,30 +35,30 @@ export interface KeeperConnectionHost {
   readonly durableZxid: bigint;
   /** False while the disk cannot store anything. */
   readonly writable: boolean;
-  /** False if another keeper may have opened the data. The connection must then answer no request. */
+  /** False if another keeper may have opened the data. Then the connection must not answer any request. */
   readonly ownsData: boolean;
   /** The digest ID that has all permissions; null if none is configured. */
   readonly superDigest: string | null;
-  /** Session time, in milliseconds. */
+  /** Returns the time of the session clock, in milliseconds. */
   now(): number;
   negotiateTimeoutMs(timeoutMs: number): number;
   fourLetterResponse(word: string): string;
   readonly connections: {
     /**
-     * Returns whether the connection's address may have one more connection with a session. Resuming a session of the
-     * same address is always allowed.
+     * Returns whether the connection's address may have one more session. Resuming a session of the same address is
+     * always allowed.
      */
     hasRoom(connection: KeeperClientConnection, sessionId: bigint): boolean;
-    /** Records that the session belongs to this connection, and closes the connection that had it before. */
+    /** Records that the session belongs to this connection now, and closes its previous connection. */
     sessionAttached(connection: KeeperClientConnection, session: KeeperSession): void;
-    /** Closes a connection after its last response, if the client does not close it. */
+    /** Closes a connection some time after its last response, if the client has not closed it. */
     closeSoon(connection: KeeperClientConnection): void;
   };
   /** Called once, when the connection has ended. */
   closed(connection: KeeperClientConnection): void;
-  /** Reports the memory of a connection: incomplete and waiting requests, and responses that were not read. */
+  /** Reports the memory that a connection holds: incomplete and waiting requests, and unread responses. */
   setHeldBytes(connection: KeeperClientConnection, inputBytes: number, outputBytes: number): void;
-  /** Ends idle sessions if the keeper has as many as it may have. Returns whether one more may be opened. */
+  /** Ends idle sessions if the keeper is at its limit. Returns whether one more session may be opened. */
   makeRoomForSession(): boolean;
   reportBug(error: unknown): void;
 }
@@ -73,21 +73,21 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
   readonly #host: KeeperConnectionHost;
   readonly #readBuffer: KeeperReadBuffer;
   readonly identities: ClientIdentity[];
-  /** The bytes received so far, until they show a four-letter word or a frame; null afterwards. */
+  /** The first received bytes, until they show whether they are a four-letter word or a frame. Null afterwards. */
   #firstBytes: Uint8Array | null = new Uint8Array(0);
   #requester: KeeperRequester<KeeperClientConnection> | null = null;
   #ended = false;
   #paused = false;
-  /** Requests whose replies wait for the disk. */
+  /** The number of requests whose replies wait for the disk. */
   outstandingCount = 0;
   #outstandingBytes = 0;
   /** The length of the request that is being handled. */
   #requestBytes = 0;
-  /** Bytes of replies in the group commit queue. */
+  /** The bytes of replies in the group commit queue. */
   #pendingBytes = 0;
   #reportedBytes = noBytesHeld;
   receivedCount = 0;
-  /** The zxid of the last reply. The reply to a ping must not have a lower one. */
+  /** The zxid of the last reply. The reply to a ping must not have a lower zxid. */
   #lastZxid = 0n;
 
   constructor(connection: Connection, host: KeeperConnectionHost, ip: string) {
@@ -108,14 +108,16 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
   onData(chunk: Uint8Array): void {
     if (this.#ended) return;
     this.#readBuffer.push(this.#firstBytes === null ? chunk : this.#afterFirstBytes(chunk));
-    if (this.#paused) this.#readBuffer.copyRest(); // the chunk arrived after the pause; the scheduler continues with it
+    if (this.#paused) this.#readBuffer.copyRest(); // the chunk arrived after the pause, so the scheduler handles it
     else this.runSlice();
   }
 
-  /** Handles requests for one time slice. Stops early when the output is full, because responses can be large. */
+  /**
+   * Handles requests for one time slice. Stops early when too much output is unsent, because responses can be large.
+   */
   runSlice(): void {
     if (this.#ended) return;
-    // Check this before reading the input: a lease counts from when its holder sent the request.
+    // Check this before reading the input, because a lease counts from when its holder sent the request.
     if (!this.#host.ownsData) return this.destroy();
     const endMs = this.#host.scheduler.sliceEnd();
     try {
@@ -176,7 +178,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     this.#host.connections.closeSoon(this);
   }
 
-  /** Checks the first four bytes: a four-letter word gets its response, anything else is the beginning of frames. */
+  /** Checks the first four bytes. Answers a four-letter word; returns anything else as the beginning of frames. */
   #afterFirstBytes(chunk: Uint8Array): Uint8Array {
     const first = new Uint8Array((this.#firstBytes?.byteLength ?? 0) + chunk.byteLength);
     first.set(this.#firstBytes ?? []);
@@ -210,12 +212,12 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
       return this.#reply(commitQueue.enqueueUnconditional(this), { xid, zxid: this.#zxidToReport, err: 0 });
     }
     if (code === zooKeeperOperations.auth.code) return this.#authenticate(xid, reader);
-    // Do not apply a change that cannot be stored: the client learns that its connection is lost.
+    // Do not apply a change that cannot be stored. Closing the connection tells the client that the outcome is unknown.
     if (!this.#host.writable && state.isWrite(code)) return this.destroy();
     const result = state.apply(code, reader, requester);
     if (code === zooKeeperOperations.sync.code) {
-      // A sync confirms that earlier requests were handled; reads after it wait for the disk themselves. Holders of
-      // locks renew their lease with it, and other clients' writes must not delay that.
+      // A sync confirms that earlier requests were handled, and reads after it wait for the disk themselves. Holders of
+      // locks renew their lease with a sync, which other clients' writes must not delay.
       const header = { xid, zxid: this.#zxidToReport, err: result.error };
       return this.#reply(commitQueue.enqueueUnconditional(this), header, result);
     }
@@ -283,10 +285,11 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     } else {
       // Check the password before changing anything for the connection that has the session now.
       session = state.sessions.find(request.sessionId, request.passwd);
-      // The session may just have ended.
+      // The session may have ended just now, so this response waits for that change.
       if (session === undefined) return this.#sendConnectResponse(request, null, commitQueue.enqueue(this));
       if (session.timeoutMs !== timeoutMs && !writable) return this.destroy();
-      // A session that moves during a slow commit gets its response immediately: it contains nothing new.
+      // A session that moves during a slow commit gets its response immediately, because the response contains nothing
+      // new.
       if (session.timeoutMs === timeoutMs) pending = commitQueue.enqueueUnconditional(this);
       state.sessions.setTimeout(session, timeoutMs);
       state.sessions.touch(session, nowMs);
@@ -310,7 +313,9 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     this.#ended = true;
   }
 
-  /** Pauses reading while the output is full or input is left over; schedules another slice when there is room. */
+  /**
+   * Pauses reading while too much output is unsent or input is left over. Schedules another slice when there is room.
+   */
   #applyBackpressure(): void {
     if (this.#ended) return;
     if (this.#connection.bufferedBytes > this.#host.limits.unsentBytesCloseMax) return this.destroy();
@@ -333,12 +338,12 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     this.#host.setHeldBytes(this, bytes.input, bytes.output);
   }
 
-  /** Whether the client has too many requests or bytes outstanding for another request to be handled. */
+  /** True if the client has too many requests or bytes outstanding for another request to be handled. */
   get #isFull(): boolean {
     return this.waitsForDisk || this.#pendingBytes + this.#connection.bufferedBytes > this.#host.limits.unsentBytesMax;
   }
 
-  /** Whether reading from this client has stopped until the disk has stored its earlier requests. */
+  /** True if reading from this client has stopped until the disk has stored its earlier requests. */
   get waitsForDisk(): boolean {
     const { outstandingRequestsMax, outstandingBytesMax } = this.#host.limits;
     return this.outstandingCount > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax;

@@ -1,6 +1,6 @@
 /**
- * Divides the processor among connections with much input, so that a client that sends many requests does not delay
- * the others. The connections work in turn, each for a time slice; between two rounds the sockets are polled.
+ * Divides the processor's time among connections with much input, so that a client with many requests does not delay
+ * the others. The connections work in turn, each for a time slice. Between two rounds, the keeper polls its sockets.
  */
 
 /** The time slice of one connection, in milliseconds. */
@@ -9,7 +9,7 @@ const sliceMs = 3;
 const roundMs = 6;
 
 export interface ScheduledConnection {
-  /** Works for one slice, and schedules itself again if that was not enough. */
+  /** Works for one time slice. Schedules itself again if there is more to do. */
   runSlice(): void;
 }
 

@@ -13,7 +13,7 @@ interface AddressConnections<Connection> {
 }
 
 interface ConnectionRecord<Connection> {
-  /** Null for a unix socket: all its clients have the same address. */
+  /** Null for a unix socket, because all its clients have the same address. */
   readonly addressConnections: AddressConnections<Connection> | null;
   readonly address: string | null;
   hasSession: boolean;
@@ -50,7 +50,7 @@ export class KeeperConnectionTable<Connection> {
     return this.#output.total;
   }
 
-  /** Whether an address has too many connections; `takeExcess` returns those to close. */
+  /** True if an address has too many connections. `takeExcess` then returns those to close. */
   get hasExcess(): boolean {
     return this.#withExcess.size > 0;
   }
@@ -60,8 +60,8 @@ export class KeeperConnectionTable<Connection> {
   }
 
   /**
-   * Adds a connection. Returns null, or, if there are too many, the connection that must be closed immediately: the
-   * oldest one without a session, or the new one if all others have a session.
+   * Adds a connection. If there are now too many, returns the connection that must be closed immediately, otherwise
+   * null. That is the oldest connection without a session, or the new one if all others have sessions.
    */
   add(connection: Connection, from: { readonly address: string | null; readonly nowMs: number }): Connection | null {
     const { address, nowMs } = from;
@@ -80,9 +80,9 @@ export class KeeperConnectionTable<Connection> {
   }
 
   /**
-   * Returns the connections to close for each address that has too many: the oldest ones without a session. Call this
-   * after reading the latest input: a burst can bring more connections than one address may have, good clients among
-   * them.
+   * Returns the connections to close at addresses that have too many: the oldest connections without a session. Call
+   * this after reading the latest input, because a burst of connections can include good clients that open their
+   * sessions at once.
    */
   takeExcess(): Connection[] {
     const gone: Connection[] = [];
@@ -93,8 +93,8 @@ export class KeeperConnectionTable<Connection> {
   }
 
   /**
-   * Whether the connection's address may have one more session. Taking over the session of `before`, at the same
-   * address, does not add one.
+   * Returns whether the connection's address may have one more session. The session of the connection `before`, at the
+   * same address, does not count twice.
    */
   hasRoom(connection: Connection, before: Connection | undefined): boolean {
     const at = this.#records.get(connection)?.addressConnections ?? null;
@@ -145,7 +145,7 @@ export class KeeperConnectionTable<Connection> {
     return Math.max(0, withoutSession.size + sessions - this.#limits.connectionsPerAddressMax);
   }
 
-  /** Removes the connection from those without a session: it has opened one, or is being closed. */
+  /** Removes a connection from those without a session, because it has opened a session or is being closed. */
   #dropFromWaiting(connection: Connection): void {
     this.#withoutSession.delete(connection);
     this.#records.get(connection)?.addressConnections?.withoutSession.delete(connection);
@@ -153,8 +153,8 @@ export class KeeperConnectionTable<Connection> {
 }
 
 /**
- * Limits the memory that all connections hold together, for incomplete requests or unread responses. If the total is
- * over the limit, the connections that have held memory for the longest time must be closed. Pure.
+ * Limits the memory that all connections hold together, for incomplete requests or unread responses. Over the limit,
+ * the connections that have held memory for the longest time must be closed. Pure.
  */
 class MemoryBudget<Owner> {
   readonly #bytesMax: number;
@@ -166,7 +166,10 @@ class MemoryBudget<Owner> {
     this.#bytesMax = bytesMax;
   }
 
-  /** Sets the bytes that an owner holds; 0 resets its age. Returns owners to close, which are no longer counted. */
+  /**
+   * Sets the bytes that an owner holds. 0 means that it begins anew. Returns owners to close, which are no longer
+   * counted.
+   */
   set(owner: Owner, bytes: number): Owner[] {
     this.total += bytes - (this.#bytes.get(owner) ?? 0);
     if (bytes === 0) this.#bytes.delete(owner);

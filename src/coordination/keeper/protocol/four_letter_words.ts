@@ -1,5 +1,6 @@
 /**
- * Answers the four-letter words: text commands that a client may send instead of opening a session. Source: ServerCnxn.
+ * Answers the four-letter words, which are text commands that a client may send instead of opening a session. Source:
+ * ServerCnxn.
  */
 
 export interface KeeperReport {
@@ -30,12 +31,12 @@ export interface KeeperReport {
     readonly timeoutMs: number;
     /** Paths of the ephemeral nodes that all clients may read. */
     readonly ephemerals: readonly string[];
-    /** The number of the other ephemeral nodes. */
+    /** The number of other ephemeral nodes. */
     readonly ephemeralsHidden: number;
   }[];
 }
 
-/** Clients parse this version. The keeper speaks the protocol of ZooKeeper 3.8. */
+/** Clients parse this text. The keeper speaks the protocol of ZooKeeper 3.8. */
 const version = "3.8.0-baton, built on 2026-01-01 00:00 UTC";
 
 const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {

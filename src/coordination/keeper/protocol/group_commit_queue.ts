@@ -1,11 +1,11 @@
 /**
  * Group commit: decides when the keeper may send its replies. A reply that depends on unstored changes waits for their
- * commit. The next commit stores the changes made during the current one. Uses no disk and no socket.
+ * commit. Changes that are made during a commit are stored together by the next one. Uses no disk and no socket.
  */
 import { ByteWriter } from "../../../base/wire/bytes.ts";
 
 export interface KeeperReplyRecipient {
-  /** Sends everything that was queued for it, in order. */
+  /** Sends everything that was queued for this recipient, in order. */
   deliver(reply: PendingKeeperReply): void;
 }
 
@@ -13,7 +13,7 @@ export interface PendingKeeperReply {
   readonly writer: ByteWriter;
   /** The number of replies in `writer`. */
   replies: number;
-  /** Bytes of the requests that the replies belong to. */
+  /** Bytes of the requests to which these are the replies. */
   requestBytes: number;
   /** Whether the connection ends after this reply. */
   last: boolean;
@@ -28,15 +28,15 @@ export interface KeeperCommitQueueOptions {
   readonly hasUrgentChanges: () => boolean;
   /** Stores all changes made so far. */
   readonly commit: () => Promise<void>;
-  /** Called when a commit failed: none of its changes are on the disk, and the queued replies are never sent. */
+  /** Called when a commit failed. None of its changes are on the disk, and the queued replies are never sent. */
   readonly failed: (error: unknown) => void;
 }
 
 export class KeeperCommitQueue {
   readonly #options: KeeperCommitQueueOptions;
-  /** Replies that depend on nothing unstored; sent by the next flush. */
+  /** Replies that depend on nothing unstored. The next flush sends them. */
   #ready: ReplyBatch = new Map();
-  /** Replies that wait for the running commit; null when none is running. */
+  /** Replies that wait for the running commit; null when no commit is running. */
   #committing: ReplyBatch | null = null;
   /** Replies that wait for the next commit. */
   #open: ReplyBatch = new Map();
@@ -50,26 +50,29 @@ export class KeeperCommitQueue {
     return this.#committing !== null;
   }
 
-  /** Returns the entry to write a reply to that depends on the current state. */
+  /** Returns the entry for a reply that depends on the current state. */
   enqueue(recipient: KeeperReplyRecipient): PendingKeeperReply {
     if (this.#options.hasUrgentChanges()) return pendingReplyIn(this.#open, recipient);
     return pendingReplyIn(this.#committing ?? this.#ready, recipient);
   }
 
-  /** Returns the entry for a reply that depends on no state. It waits only for earlier replies to the recipient. */
+  /**
+   * Returns the entry for a reply that does not depend on the state. That reply waits only for earlier replies to the
+   * same recipient.
+   */
   enqueueUnconditional(recipient: KeeperReplyRecipient): PendingKeeperReply {
     const waiting = this.#open.get(recipient) ?? this.#committing?.get(recipient);
     return waiting ?? pendingReplyIn(this.#ready, recipient);
   }
 
-  /** Sends the replies that may be sent, and starts a commit if one is due. Call it after each batch of input. */
+  /** Sends the replies that may be sent, and starts a commit if one is due. Call this after each batch of input. */
   flush(): void {
     if (this.#stopped) return;
     deliver(this.#ready);
     if (this.#options.hasUrgentChanges()) this.#commit();
   }
 
-  /** Stores changes that no reply waits for, too. Call it from time to time. */
+  /** Also stores changes for which no reply waits. Call this from time to time. */
   commitRest(): void {
     if (!this.#stopped && this.#options.hasChanges()) this.#commit();
   }
@@ -105,8 +108,9 @@ function pendingReplyIn(batch: ReplyBatch, recipient: KeeperReplyRecipient): Pen
 }
 
 /**
- * Sends replies to requests first, then events, and closing replies last. Each write wakes its reader, which may then
- * compete with the keeper for the processor. A reply may start a command, whereas an event only causes reads.
+ * Sends replies to requests first, then events, and closing replies last. Each write wakes the client, which may then
+ * compete with the keeper for the processor. Replies go first because a reply may start a command, whereas an event
+ * only causes reads.
  */
 function deliver(batch: ReplyBatch): void {
   if (batch.size === 0) return;

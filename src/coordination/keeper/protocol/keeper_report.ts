@@ -1,6 +1,6 @@
 /**
- * Collects the facts about a running keeper that the four-letter words and /metrics show. Costly ones are getters, so
- * that they are computed only when they are read.
+ * Collects what the four-letter words and /metrics show about a running keeper. Costly facts are getters, so that they
+ * are computed only when they are read.
  */
 import { type Address, formatAddress } from "../../../base/sockets/connection.ts";
 import { aclPermission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -66,7 +66,7 @@ export function buildKeeperReport(
   };
 }
 
-/** The histogram bounds for the duration of commits, in seconds: from a fast flush to a failing disk. */
+/** The histogram bounds for the duration of commits, in seconds. They range from a fast flush to a failing disk. */
 export const keeperCommitSecondsBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
 
 type KeeperCounts =

@@ -1,6 +1,6 @@
 /**
  * The keeper's listening sockets. Owns the files of its unix sockets: creates them, restores them when they are
- * removed, and deletes only its own.
+ * removed, and deletes only these files.
  */
 import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -17,11 +17,11 @@ import { takeListenAddress } from "../../../base/sockets/take_address.ts";
 export interface KeeperListenersOptions {
   readonly listen: Listen;
   readonly accept: (address: Address) => AcceptConnection;
-  /** The keeper owns this folder. Another process that listens there is a keeper that has lost the data. */
+  /** The folder that this keeper owns. Another process that listens there is a keeper that has lost the data. */
   readonly dataDir: string;
   /** Unix sockets that every user may connect to. */
   readonly openSocketPaths: readonly string[];
-  /** The most TLS handshakes at the same time. */
+  /** The maximum number of TLS handshakes at the same time. */
   readonly handshakesMax: number;
   /** Receives sentences for the operator. */
   readonly log: (sentence: string) => void;
@@ -41,7 +41,7 @@ export class KeeperListeners {
   readonly #records: ListenerRecord[] = [];
   #closed = false;
   #restoring: Promise<void> | null = null;
-  /** The last logged failure: the keeper tries to bind every second, and logs the same failure only once. */
+  /** The last logged failure. The keeper tries to bind every second, but logs the same failure only once. */
   #loggedFailure: string | null = null;
 
   constructor(options: KeeperListenersOptions) {
@@ -53,16 +53,16 @@ export class KeeperListeners {
   }
 
   /**
-   * Listens at an address; TLS is for TCP only. The keeper must already own the data directory. Replaces a stale
-   * socket, but no socket outside that directory at which a process listens: that process has other data, and may have
-   * granted the same locks. Throws CANNOT_CREATE.
+   * Listens at an address; `tls` is used for TCP only. The keeper must already own the data directory. Replaces a stale
+   * socket. Throws CANNOT_CREATE if another process listens at a socket outside the data directory, because that
+   * process has other data and may have granted the same locks.
    */
   async open(address: Address, tls: TlsSource | undefined): Promise<void> {
     const listener = await this.#listen(address, tls);
     this.#records.push({ address: listener.address, listener, inode: inodeAt(address) });
   }
 
-  /** Binds sockets again whose files were removed. If this fails, the next call retries. Never rejects. */
+  /** Binds sockets again if their files were removed. If this fails, the next call retries. Never rejects. */
   restore(): Promise<void> {
     return this.#restoring ??= this.#restore().then(() => this.#loggedFailure = null, (error) => {
       const failure = errorMessage(error);
@@ -76,8 +76,8 @@ export class KeeperListeners {
     await this.#restoring;
     for (const { address, listener, inode } of this.#records) {
       if (address.kind === "unix") {
-        // Closing a unix listener deletes the file of that name, whichever process created it. Do not close it if the
-        // file belongs to another keeper now: this listener is unreachable and ends with the process.
+        // Closing a unix listener deletes the file at its path, even one that another keeper has created. In that case
+        // do not close the listener: it is unreachable and ends with the process.
         const found = inodeAt(address);
         if (found !== null && found !== inode) continue;
         rmSync(address.path, { force: true });
@@ -123,13 +123,13 @@ export class KeeperListeners {
   }
 }
 
-/** Creates a missing folder. The umask keeps other users out of the data, but must not keep them out of this folder. */
+/** Creates a missing folder. If the socket is for all users, the umask must not keep them out of the folder. */
 function createFolder(path: string, forAll: boolean): void {
   const made = mkdirSync(path, { recursive: true, mode: 0o700 });
   if (made !== undefined && forAll) chmodSync(path, 0o755);
 }
 
-/** Returns the inode of the socket's file; null for TCP, or if the file cannot be seen. */
+/** Returns the inode of the socket's file, or null for TCP or if the file cannot be seen. */
 function inodeAt(address: Address): number | null {
   if (address.kind === "tcp") return null;
   try {

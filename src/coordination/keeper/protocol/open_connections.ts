@@ -1,4 +1,4 @@
-/** Knows the open connections and their sessions, and closes the connections that connection_table.ts selects. */
+/** Keeps the open connections and their sessions, and closes the connections that connection_table.ts selects. */
 import type { Clock } from "../../../base/support/clock.ts";
 import type { KeeperClientConnection } from "./client_connection.ts";
 import { KeeperConnectionTable } from "./connection_table.ts";
@@ -12,7 +12,7 @@ const closeGraceMs = 2_000;
 export interface KeeperConnectionsOptions {
   readonly clock: Clock;
   readonly limits: KeeperLimits;
-  /** Closes a connection whose session has moved to another one, or that holds too much memory. */
+  /** Closes a connection because its session has moved to another connection or it holds too much memory. */
   readonly drop: (connection: KeeperClientConnection) => void;
 }
 
@@ -67,7 +67,7 @@ export class KeeperConnections {
     return gone;
   }
 
-  /** Closes a connection after its last response, if the client does not. */
+  /** Closes a connection some time after its last response, if the client has not closed it. */
   closeSoon(connection: KeeperClientConnection): void {
     const cancel = this.#options.clock.startTimer(closeGraceMs, () => {
       this.#closingTimers.delete(cancel);

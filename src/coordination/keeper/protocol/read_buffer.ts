@@ -1,15 +1,15 @@
 /**
- * The bytes of one connection that were received and not yet handled. Returns one frame at a time, so that the keeper
- * can serve other clients between two requests of a busy one. Uses no socket and no clock.
+ * Holds the received bytes of one connection until they are handled. Returns one frame at a time, so that the keeper
+ * can serve other clients between two requests of a busy client. Uses no socket and no clock.
  */
 import { JuteFrameDecoder } from "../../../base/wire/length_frame.ts";
 
-/** How many bytes are decoded at a time. Frames of them that remain unhandled are copied one by one. */
+/** How many bytes are decoded at a time. Few, because unhandled frames of these bytes are copied one by one. */
 const pieceBytes = 4096;
 
 export class KeeperReadBuffer {
   readonly #decoder: JuteFrameDecoder;
-  /** Chunks that are not decoded yet, in order. The first `#offset` bytes of the first chunk are decoded already. */
+  /** Chunks to decode, in order. The first `#offset` bytes of the first chunk are already decoded. */
   #chunks: Uint8Array[] = [];
   #offset = 0;
   /** Decoded frames. Those before `#next` have been handled. */
@@ -25,7 +25,7 @@ export class KeeperReadBuffer {
     return this.#next === this.#frames.length && this.#chunks.length === 0;
   }
 
-  /** How many bytes are held in incomplete or unhandled frames. */
+  /** The number of bytes in incomplete or unhandled frames. */
   get heldBytes(): number {
     let bytes = this.#decoder.pendingBytes - this.#offset;
     for (const chunk of this.#chunks) bytes += chunk.byteLength;
@@ -33,7 +33,7 @@ export class KeeperReadBuffer {
     return bytes;
   }
 
-  /** Adds a chunk without copying it. Call `copyRest` before the caller reuses the chunk. */
+  /** Adds a chunk without copying it. Call `copyRest` before the chunk's memory is reused. */
   push(chunk: Uint8Array): void {
     if (chunk.byteLength > 0) this.#chunks.push(chunk);
   }

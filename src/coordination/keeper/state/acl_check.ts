@@ -13,21 +13,21 @@ export interface ClientIdentity {
 }
 
 /**
- * Returns the ID of a digest identity: `user:base64(sha1(user:password))`. As in ZooKeeper, credentials without a colon
- * are a user name.
+ * Returns the ID of a digest identity, which is `user:base64(sha1(user:password))`. As in ZooKeeper, credentials
+ * without a colon are a user name.
  */
 export function digestCredentials(credentials: string): string {
   const [user = ""] = credentials.split(":", 1);
   return `${user}:${createHash("sha1").update(credentials).digest("base64")}`;
 }
 
-/** Throws NOAUTH unless one of the identities has one of the wanted permissions (a bit set). */
+/** Throws NOAUTH unless one of the identities has one of the permissions in the bit set `wanted`. */
 export function checkAcl(acl: readonly Acl[], wanted: number, identities: readonly ClientIdentity[]): void {
   if (acl === openAcl || isPermittedByAcl(acl, wanted, identities)) return;
   refuseKeeperOperation("NOAUTH");
 }
 
-/** Whether one of the identities has one of the wanted permissions. */
+/** Returns whether one of the identities has one of the permissions in the bit set `wanted`. */
 export function isPermittedByAcl(acl: readonly Acl[], wanted: number, identities: readonly ClientIdentity[]): boolean {
   if (acl === openAcl || identities.some((identity) => identity.scheme === "super")) return true;
   return acl.some(({ perms, id }) => {
@@ -42,8 +42,8 @@ function matchesId(identity: ClientIdentity, wanted: string): boolean {
 }
 
 /**
- * Returns the list as it is stored, with the client's own identities in place of `auth`. Throws INVALIDACL for an entry
- * that no identity can match.
+ * Returns the list to store, with the client's own identities in place of `auth`. Throws INVALIDACL for an entry that
+ * no identity can match.
  */
 export function resolveAcl(acl: readonly Acl[] | null, identities: readonly ClientIdentity[]): readonly Acl[] {
   if (acl === null || acl.length === 0) refuseKeeperOperation("INVALIDACL");
@@ -94,7 +94,7 @@ export function maskAclDigests(acl: readonly Acl[]): Acl[] {
   );
 }
 
-/** Whether `range` is an address, or an address and a prefix length. */
+/** Returns whether `range` is an address, with or without a prefix length. */
 export function isAddressRange(range: string): boolean {
   return parseRange(range) !== null;
 }

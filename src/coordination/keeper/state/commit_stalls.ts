@@ -1,8 +1,8 @@
 /**
- * Knows the commits that took long, for which sessions get more time. While its disk is slow, a keeper answers late,
- * and a client that waits for an answer may be silent. A session therefore lives longer by the longest commit since its
- * last request. It does not live longer by all of them: on a disk that is always slow, the session of a dead client
- * would never end. Pure.
+ * Remembers slow commits, to give sessions more time. While the disk is slow, a keeper answers late, and a client that
+ * waits for an answer may be silent. Therefore a session's life is extended by the longest commit since its last
+ * request. The sum of all commits would be too long: on a disk that is always slow, the session of a dead client would
+ * never end. Pure.
  */
 
 interface Stall {
@@ -13,7 +13,10 @@ interface Stall {
 export class KeeperCommitStalls {
   readonly #durationMsMin: number;
   readonly #keptMs: number;
-  /** The newest last. Each one is shorter than those before it: a longer one replaces them. */
+  /**
+   * Stalls, the newest last. Each stall is shorter than those before it, because a longer stall replaces shorter
+   * earlier ones.
+   */
   #stalls: Stall[] = [];
   #startMs: number | null = null;
 
@@ -38,7 +41,7 @@ export class KeeperCommitStalls {
     this.#stalls = [...this.#stalls.filter(isKept), stall];
   }
 
-  /** Returns how long the longest stall that ended after `sinceMs` took, in milliseconds; 0 if there was none. */
+  /** Returns the duration of the longest stall that ended after `sinceMs`, in milliseconds; 0 if there was no stall. */
   longestSince(sinceMs: number, nowMs: number): number {
     const found = this.#stalls.find(({ endMs }) => endMs > sinceMs)?.durationMs ?? 0;
     return Math.max(found, this.#runningAt(nowMs)?.durationMs ?? 0);

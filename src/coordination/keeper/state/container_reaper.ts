@@ -6,7 +6,7 @@ import type { Clock } from "../../../base/support/clock.ts";
 import type { KeeperState } from "./keeper_state.ts";
 import type { ZNode } from "./tree.ts";
 
-/** The most nodes that one batch deletes. */
+/** The maximum number of nodes that one batch deletes. */
 const reapedMax = 500;
 
 export interface ContainerNodeReaperOptions {
@@ -41,7 +41,7 @@ export class ContainerNodeReaper {
     });
   }
 
-  /** Deletes the next batch. The nodes may have changed since they were chosen, and are checked again. */
+  /** Deletes the next batch. Checks the nodes again, because they may have changed since they were chosen. */
   #reap(due: readonly { path: string; id: number }[]): void {
     const state = this.#options.state();
     for (const { path, id } of due.slice(0, reapedMax)) {
@@ -56,13 +56,13 @@ export class ContainerNodeReaper {
 
 /**
  * Returns the container and TTL nodes to delete now, children before their parents. As in ZooKeeper (ContainerManager),
- * a container is deleted after its last child, but one that never had a child stays. `wallMs` is for TTL nodes, whose
- * age counts from mtime.
+ * a container is deleted after its last child, but stays if it never had a child. `wallMs` is the time for TTL nodes,
+ * whose age counts from mtime.
  */
 export function findExpiredNodes(expirable: Iterable<ZNode>, wallMs: number): ZNode[] {
   const due: ZNode[] = [];
   const deletedChildren = new Map<string, number>();
-  // Deepest first: a container whose children are all deleted now is deleted with them.
+  // The deepest nodes come first, so that a container is deleted together with its last children.
   for (const node of deepestFirst(expirable)) {
     if ((node.children?.size ?? 0) > (deletedChildren.get(node.path) ?? 0)) continue;
     if (node.kind === "ttl" ? node.mtime + node.ttlMs > wallMs : node.creates === 0) continue;

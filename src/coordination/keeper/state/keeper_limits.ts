@@ -1,4 +1,4 @@
-/** The keeper's limits for everything that clients can make it store or hold in memory. */
+/** The keeper's limits of what clients can make it store or hold in memory. */
 import { juteFrameBytesMaxDefault } from "../../../base/wire/length_frame.ts";
 
 export const keeperLimitsDefault = {
@@ -22,10 +22,14 @@ export const keeperLimitsDefault = {
   /** Bytes sent to one client that it has not read. Above it, the keeper closes the connection. */
   unsentBytesCloseMax: 64 << 20,
   /**
-   * Unread bytes of all clients together. Above it, the keeper closes those that have had some for the longest time.
+   * Unread bytes of all clients together. Above it, the keeper closes the connections that have had some for the
+   * longest time.
    */
   unsentBytesTotalMax: 128 << 20,
-  /** Bytes of unhandled requests of all clients together. Above it, the keeper closes those with the oldest. */
+  /**
+   * Bytes of unhandled requests of all clients together. Above it, the keeper closes the connections with the oldest
+   * ones.
+   */
   readBufferBytesTotalMax: 64 << 20,
   /** Bytes of data and names in the response to one multiRead. Above it, the keeper closes the connection. */
   multiReadBytesMax: 8 << 20,
@@ -37,7 +41,7 @@ export const keeperLimitsDefault = {
   /** Watches of one connection. */
   watchesPerConnectionMax: 200_000,
   nodesMax: 1_000_000,
-  /** Bytes of the paths, data and ACLs of all nodes. They take about twice as much memory. */
+  /** Bytes of the paths, data and ACLs of all nodes, which take about twice as much memory. */
   dataBytesMax: 512 << 20,
   /** Characters of the path of a node or a watch. */
   pathCharsMax: 4_096,
@@ -47,7 +51,10 @@ export const keeperLimitsDefault = {
   identitiesMax: 100,
   /** Ephemeral nodes of one session. They are deleted in one transaction, during which no other client is served. */
   ephemeralsPerSessionMax: 100_000,
-  /** Sessions. Above it, the keeper ends sessions without a connection and ephemeral nodes, or opens no new one. */
+  /**
+   * Sessions. Above it, the keeper ends sessions that have neither a connection nor ephemeral nodes, or opens no new
+   * session.
+   */
   sessionsMax: 100_000,
 };
 

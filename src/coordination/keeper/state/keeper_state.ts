@@ -1,6 +1,6 @@
 /**
- * The complete state of a keeper, and the only way to change it: it takes a request, and returns a result and events.
- * Uses no socket, no disk and no timer. Its owner sends the replies when the changes are durable.
+ * The complete state of a keeper, and the only way to change it: a request goes in, and a result and events come out.
+ * Uses no socket, no disk and no timer. The caller sends the replies when the changes are durable.
  */
 import { type ByteReader, type ByteWriter } from "../../../base/wire/bytes.ts";
 import type { AnyCodec } from "../../../base/wire/record_codec.ts";
@@ -16,14 +16,14 @@ import { KeeperTransaction } from "./transaction.ts";
 import { NodeTree, type ZNode } from "./tree.ts";
 import { WatchTable } from "./watch_table.ts";
 
-/** A part of the stored data. Only the first part has a zxid; in the other parts, and in a new directory, it is 0. */
+/** A part of the stored data. `zxid` is 0 in all parts but the first, and in a new directory. */
 export interface KeeperDataPiece {
   readonly zxid: bigint;
   readonly nodes: readonly ZNode[];
   readonly sessions: readonly Omit<KeeperSession, "deadlineMs">[];
 }
 
-/** The result of one request. `write` appends the body of the response, which only a successful request has. */
+/** The result of one request. `write` appends the body of the response; a failed request has no body. */
 export interface KeeperOperationResult {
   readonly zxid: bigint;
   readonly error: number;
@@ -32,7 +32,7 @@ export interface KeeperOperationResult {
   readonly last: boolean;
 }
 
-/** The client that sends a request. `Watcher` stands for the connection that receives events. */
+/** The client that sends a request. `Watcher` is the type of the connection that receives events. */
 export interface KeeperRequester<Watcher> {
   readonly session: KeeperSession;
   readonly identities: readonly ClientIdentity[];
@@ -46,7 +46,7 @@ export interface KeeperStateOptions<Watcher> {
   readonly wallClock: () => number;
   /** Receives events in the order in which they happen, before the result of the request that caused them. */
   readonly notify: (watcher: Watcher, type: number, path: string) => void;
-  /** The current identities of a watcher: they decide which events it may see. */
+  /** Returns the current identities of a watcher, which decide which events it may see. */
   readonly identitiesOf: (watcher: Watcher) => readonly ClientIdentity[];
   readonly sequenceStart?: number;
 }
@@ -60,7 +60,7 @@ export class KeeperState<Watcher> {
   readonly #options: KeeperStateOptions<Watcher>;
   #zxid = 0n;
   #zxidLogged = 0n;
-  /** The next transaction has a higher zxid. No client sees this one: it is not stored. */
+  /** The next transaction gets a zxid above this one. No client sees this zxid, because it is not stored. */
   #zxidBefore = 0n;
 
   constructor(options: KeeperStateOptions<Watcher>) {
@@ -76,14 +76,14 @@ export class KeeperState<Watcher> {
     return this.#options.limits;
   }
 
-  /** Whether there are changes that `takeChanges` has not returned yet. */
+  /** True if there are changes that `takeChanges` has not returned yet. */
   get hasChanges(): boolean {
     return this.hasUrgentChanges || this.sessions.hasChanges;
   }
 
   /**
-   * Whether one of these changes must be on the disk before any client may see it. This does not apply to a new
-   * session: its later changes are logged after it, and a session that has done nothing loses nothing when it expires.
+   * True if one of these changes must be on the disk before any client may see it. A new session is not urgent: its
+   * later changes are stored after it, and a session that has done nothing loses nothing when it expires.
    */
   get hasUrgentChanges(): boolean {
     return this.#zxid !== this.#zxidLogged || this.sessions.hasUrgentChanges || this.tree.hasChanges;
@@ -91,9 +91,9 @@ export class KeeperState<Watcher> {
 
   /**
    * Prepares for the first request. The next transaction gets a zxid above all that this directory has ever used, even
-   * before a backup was restored, as far as the wall clock can tell. Until then the keeper does not show this zxid: the
-   * next keeper must know each zxid that a client has seen, and the wall clock may be set back. In a new directory,
-   * also creates the server's own nodes.
+   * before a backup was restored, as far as the wall clock can tell. The keeper does not show this zxid earlier,
+   * because the wall clock may be set back, and the next keeper must know each zxid that a client has seen. In a new
+   * directory, also creates the server's own nodes.
    */
   initialize(): void {
     this.#zxidBefore = BigInt(Math.floor(this.#options.wallClock() / 1000)) << 24n;
@@ -102,17 +102,20 @@ export class KeeperState<Watcher> {
     for (const path of ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]) {
       this.tree.insert(this.#serverNode(path));
     }
-    // As in ZooKeeper: read-only, with an ACL that was never set.
+    // As in ZooKeeper, this node is read-only and has the ACL version of an ACL that was never set.
     const config = this.tree.get("/zookeeper/config");
     if (config !== undefined) Object.assign(config, { acl: readOnlyAcl, aversion: -1 });
   }
 
-  /** Whether a client can have this zxid from this data. If not, the data is older than what the client has seen. */
+  /**
+   * Returns whether a client can have got this zxid from this data. If not, the data is older than what the client has
+   * seen.
+   */
   mayHaveGiven(zxid: bigint): boolean {
     return zxid <= this.#zxid || zxid <= this.#zxidBefore;
   }
 
-  /** Adds a part of the stored data, which does not count as a change. Each session's full timeout starts now. */
+  /** Adds a part of the stored data without recording it as a change. Each session's full timeout starts now. */
   restore(piece: KeeperDataPiece, nowMs: number): void {
     if (piece.zxid !== 0n) this.#zxid = piece.zxid;
     for (const node of piece.nodes) this.tree.insert(node);
@@ -131,8 +134,8 @@ export class KeeperState<Watcher> {
   }
 
   /**
-   * Opens a session. Its ID is random, so that no ID is used twice, even if a session was never stored. Unlike in
-   * ZooKeeper it uses no zxid, because no client may see a zxid before it is stored.
+   * Opens a session. Its ID is random, so that no ID is used twice, even if a session was never stored. ZooKeeper makes
+   * the ID from a zxid. The keeper cannot, because no client may see a zxid before it is stored.
    */
   openSession(timeoutMs: number, nowMs: number): KeeperSession {
     const [bits = 0n] = crypto.getRandomValues(new BigUint64Array(1));
@@ -148,7 +151,7 @@ export class KeeperState<Watcher> {
     this.#fire(transaction);
   }
 
-  /** Ends sessions that have no connection and no ephemeral nodes: no other client can notice that. */
+  /** Ends sessions that have neither a connection nor ephemeral nodes, because no other client can notice that. */
   endIdleSessions(isConnected: (id: bigint) => boolean, countMax: number): void {
     const isIdle = ({ id }: KeeperSession) => !isConnected(id) && this.tree.ephemeralCountOf(id) === 0;
     for (const session of [...this.sessions.all].filter(isIdle).slice(0, countMax)) this.closeSession(session);
@@ -161,7 +164,7 @@ export class KeeperState<Watcher> {
     this.#fire(transaction);
   }
 
-  /** Whether requests with this code use a transaction, even if they fail. */
+  /** Returns whether requests with this code use a transaction, even if they fail. */
   isWrite(code: number): boolean {
     return keeperOperationsByCode.get(code)?.kind === "write" || code === zooKeeperOperations.closeSession.code;
   }

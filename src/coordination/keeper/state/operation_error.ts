@@ -5,8 +5,8 @@ import {
 } from "../../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
 
 /**
- * The ZooKeeper error code of a failed operation, thrown to leave the operation. It is not an Error, because it is too
- * frequent to pay for a stack trace: every `exists` of a missing node throws it.
+ * The ZooKeeper error code of a failed operation, which is thrown to end the operation. This is no subclass of Error,
+ * because each `exists` of a missing node throws it, and a stack trace would cost too much.
  */
 export class KeeperOperationError {
   readonly reason: ZooKeeperErrorName;

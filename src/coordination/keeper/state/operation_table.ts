@@ -1,6 +1,6 @@
 /**
- * How the keeper executes each operation: a table by operation code, and the operations that change no node. Those that
- * change nodes are in transaction.ts. Source: FinalRequestProcessor, DataTree.
+ * How the keeper executes each operation: a table by operation code, and the operations that change no node. Operations
+ * that change nodes are in transaction.ts. Source: FinalRequestProcessor, DataTree.
  */
 import { protocolError } from "../../../base/wire/bytes.ts";
 import { type Codec, emptyRecord } from "../../../base/wire/record_codec.ts";
@@ -102,13 +102,13 @@ const addWatch: Read<"addWatch"> = ({ path, mode }, state, requester) => {
   return { err: 0 };
 };
 
-/** ZooKeeper's WatcherType. */
+/** The values of ZooKeeper's WatcherType. */
 const watcherType = { children: 1, data: 2, any: 3 } as const;
 const watcherTypes: ReadonlySet<number> = new Set(Object.values(watcherType));
 
 /**
- * Returns the modes of the watches to remove. A persistent watch is for data and children, so it is kept if the client
- * removes only one of them.
+ * Returns the modes of the watches to check or remove; undefined means all. A persistent watch is for both data and
+ * children, so it is kept if the client removes only one of the two.
  */
 function modesOf(type: number): number | undefined {
   return type === watcherType.any ? undefined : watchMode.once;
@@ -284,7 +284,7 @@ const runtimeInconsistency = -2;
 
 const readTypes: ReadonlySet<MultiRequest["type"]> = new Set(["getData", "getChildren"]);
 
-/** Accepts either reads or writes in one request, like ZooKeeper. Throws MARSHALLINGERROR for a mixture. */
+/** Throws MARSHALLINGERROR if one request mixes reads and writes, like ZooKeeper. */
 function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"): void {
   if (requests.some(({ type }) => readTypes.has(type) !== (kind === "reads"))) {
     refuseKeeperOperation("MARSHALLINGERROR");
@@ -292,8 +292,8 @@ function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"):
 }
 
 /**
- * Executes all operations or none. After a failure, the response has the error for the failed operation, 0 for those
- * before it, and -2 for those after it. The error in the header is 0.
+ * Executes all operations or none. After a failure, the response contains 0 for the operations before the failed one,
+ * its error, and -2 for those after it. The error in the header is 0.
  */
 function runMulti(requests: MultiRequest[], transaction: KeeperTransaction): MultiResult[] {
   checkKind(requests, "writes");
@@ -317,7 +317,7 @@ function runMulti(requests: MultiRequest[], transaction: KeeperTransaction): Mul
 
 function runInMulti(request: MultiRequest, transaction: KeeperTransaction): MultiResult {
   switch (request.type) {
-    // Results have a stat where ZooKeeper's have one: a create2 in a multi becomes a CreateTxn there.
+    // A result has a stat only where ZooKeeper's has one. There, a create2 in a multi becomes a CreateTxn.
     case "create":
     case "create2":
       return { type: "create", path: transaction.create(request).path };

@@ -1,10 +1,11 @@
 /**
- * The clock that decides when sessions expire. It is monotonic, and stands still while the keeper is stalled: stopped,
- * suspended, busy, or unable to store. No client could renew its session during that time, so it must not count.
+ * The clock that decides when sessions expire. It is monotonic, and stands still while the keeper is stalled, which
+ * means stopped, suspended, busy, or unable to store. That time does not count, because no client could renew its
+ * session.
  */
 import type { Clock } from "../../../base/support/clock.ts";
 
-/** A timer that fires more than this late was held up by a stall. */
+/** A timer that fires later than by this many milliseconds was delayed by a stall. */
 const lateMsMin = 50;
 
 export class KeeperSessionClock {
@@ -13,7 +14,7 @@ export class KeeperSessionClock {
   #stalledMs = 0;
   #lastTickMs: number;
 
-  /** `intervalMs`: the interval at which `tick` is called. */
+  /** `tick` must be called every `intervalMs` milliseconds. */
   constructor(clock: Clock, intervalMs: number) {
     this.#clock = clock;
     this.#intervalMs = intervalMs;
@@ -21,15 +22,18 @@ export class KeeperSessionClock {
   }
 
   /**
-   * Returns the session time. It leaves out a stall even before the next tick: otherwise a request that is read in
-   * between would give its session the time of the stall in addition.
+   * Returns the session time in milliseconds. It leaves out a stall even before the next tick, because a request that
+   * is read in between would otherwise extend its session by the stall.
    */
   now(): number {
     const nowMs = this.#clock.now();
     return nowMs - this.#lateMs(nowMs - this.#lastTickMs) - this.#stalledMs;
   }
 
-  /** Compares the time since the last tick with the interval. `diskStalled`: no change could be made meanwhile. */
+  /**
+   * Compares the time since the last tick with the interval. `diskStalled` is true if no change could be made
+   * meanwhile.
+   */
   tick(diskStalled: boolean): void {
     this.#clock.noticeSuspend();
     const nowMs = this.#clock.now();

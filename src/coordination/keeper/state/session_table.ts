@@ -1,6 +1,6 @@
 /**
- * The sessions and their deadlines. A session expires at the first tick after its full timeout, never earlier. The
- * owner provides the time, from its session clock. Source: ExpiryQueue.
+ * The sessions and their deadlines. A session expires at the first tick after its full timeout, never earlier. Callers
+ * pass the time of their session clock. Source: ExpiryQueue.
  */
 import { timingSafeEqual } from "node:crypto";
 
@@ -10,7 +10,9 @@ export interface KeeperSession {
   readonly id: bigint;
   readonly password: Uint8Array;
   timeoutMs: number;
-  /** The time at which the session expires without further requests; a multiple of the tick. */
+  /**
+   * When the session expires without further requests, in milliseconds of the session clock. A multiple of the tick.
+   */
   deadlineMs: number;
 }
 
@@ -19,7 +21,7 @@ export class KeeperSessionTable {
   readonly #sessions = new Map<bigint, KeeperSession>();
   readonly #byDeadline = new Map<number, Set<KeeperSession>>();
   #changed = new Map<bigint, KeeperSession | null>();
-  /** How many of the changed sessions were only opened. */
+  /** How many changed sessions were only opened. */
   #opened = 0;
 
   constructor(tickTimeMs: number) {
@@ -38,7 +40,7 @@ export class KeeperSessionTable {
     return this.#changed.size > 0;
   }
 
-  /** Whether there are changes other than opened sessions. */
+  /** True if there are changes other than opened sessions. */
   get hasUrgentChanges(): boolean {
     return this.#changed.size > this.#opened;
   }
@@ -50,7 +52,7 @@ export class KeeperSessionTable {
     return timingSafeEqual(session.password, password) ? session : undefined;
   }
 
-  /** Adds a new or restored session; its full timeout starts now. */
+  /** Adds a new or restored session. Its full timeout starts now. */
   add(start: { id: bigint; password: Uint8Array; timeoutMs: number }, nowMs: number): KeeperSession {
     const session: KeeperSession = { ...start, deadlineMs: NaN };
     this.#sessions.set(session.id, session);
@@ -60,7 +62,10 @@ export class KeeperSessionTable {
     return session;
   }
 
-  /** Changes the timeout, which each connection negotiates. The client relies on it, so it must survive a restart. */
+  /**
+   * Changes the timeout, which each connection negotiates. The client relies on the timeout, so the change must survive
+   * a restart.
+   */
   setTimeout(session: KeeperSession, timeoutMs: number): void {
     if (session.timeoutMs === timeoutMs) return;
     session.timeoutMs = timeoutMs;

@@ -1,7 +1,6 @@
 /**
- * One write to the node tree: its checks and its changes, in ZooKeeper's order. It succeeds completely or changes
- * nothing. After success, the caller sends the collected events. Source: PrepRequestProcessor.pRequest2Txn,
- * DataTree.processTxn.
+ * One write to the node tree, with checks and changes in ZooKeeper's order. It succeeds completely or changes nothing.
+ * After success, the caller sends the collected events. Source: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
  */
 import {
   aclPermission,
@@ -18,7 +17,7 @@ import { refuseKeeperOperation } from "./operation_error.ts";
 export interface WatchTrigger {
   readonly type: number;
   readonly path: string;
-  /** The ACL of the node at the time of the event: a client without READ is not notified. */
+  /** The ACL of the node at the time of the event. A client without the READ permission is not notified. */
   readonly acl: readonly Acl[];
 }
 
@@ -29,7 +28,7 @@ export interface KeeperTransactionContext {
   readonly session: bigint;
   readonly identities: readonly ClientIdentity[];
   readonly limits: KeeperLimits;
-  /** The create counter of new nodes; 0 except in tests of its upper limit. */
+  /** The initial value of a new node's counter of created children; 0 except in tests of its upper limit. */
   readonly sequenceStart: number;
 }
 
@@ -48,7 +47,7 @@ const createModes = new Map<number, CreateModeTraits>([
   [createFlag.persistentSequentialTtl, { kind: "ttl", sequential: true }],
 ]);
 
-/** The maximum of ZooKeeper's EphemeralType.TTL: 40 bits of milliseconds. */
+/** The maximum TTL in ZooKeeper's EphemeralType.TTL, which is 40 bits of milliseconds. */
 const ttlMsMax = 0xffffffffffn;
 
 export class KeeperTransaction {
@@ -128,7 +127,7 @@ export class KeeperTransaction {
     this.remove(node);
   }
 
-  /** Deletes without checking permissions, for ephemeral nodes of an ended session and for empty containers. */
+  /** Deletes a node without checking permissions, for ephemeral nodes of an ended session and for empty containers. */
   remove(node: ZNode): void {
     const parent = this.#requireNode(parentNodePath(node.path));
     this.#recordUndo(parent);
@@ -210,7 +209,9 @@ export class KeeperTransaction {
   }
 }
 
-/** Returns the next version. It wraps after 2^31-1, and skips -1, which means any version (ZOOKEEPER-4743). */
+/**
+ * Returns the next version of a node. Versions wrap after 2^31-1 and skip -1, which means any version (ZOOKEEPER-4743).
+ */
 export function nextNodeVersion(version: number): number {
   const next = (version + 1) | 0;
   return next === -1 ? 0 : next;
@@ -224,15 +225,15 @@ function checkVersion(actual: number, expected: number): void {
 const forbidden = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]|\/\/|\/\.{1,2}(?:\/|$)/;
 const special = new Set(["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]);
 
-/** Throws BADARGUMENTS unless this is the path of a node. Source: PathUtils.validatePath. */
+/** Throws BADARGUMENTS unless this is a valid path of a node. Source: PathUtils.validatePath. */
 export function checkNodePath(path: string): void {
   if (path === "/") return;
   if (path[0] !== "/" || path.endsWith("/") || forbidden.test(path)) refuseKeeperOperation("BADARGUMENTS");
 }
 
 /**
- * Returns the path of the parent; "" stands for the root. Throws BADARGUMENTS only if there is no parent path, because
- * ZooKeeper, too, looks up the parent before it checks the name.
+ * Returns the path of the parent; "" means the root. Throws BADARGUMENTS only if there is no parent path, because
+ * ZooKeeper looks up the parent before it checks the name.
  */
 export function parentNodePath(path: string): string {
   const slash = path.lastIndexOf("/");
@@ -240,7 +241,7 @@ export function parentNodePath(path: string): string {
   return path.slice(0, slash);
 }
 
-/** Whether this is one of the server's own nodes, which cannot be deleted. Source: DataTree.isSpecialPath. */
+/** Returns whether this is one of the server's own nodes, which cannot be deleted. Source: DataTree.isSpecialPath. */
 export function isServerNodePath(path: string): boolean {
   return special.has(path);
 }

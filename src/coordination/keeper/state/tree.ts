@@ -1,13 +1,13 @@
 /**
- * The nodes of a keeper, and which of them have changed and must be stored. Checks nothing, because transaction.ts
- * does.
+ * The nodes of a keeper, and a record of which nodes have changed and must be stored. Checks nothing, because
+ * transaction.ts does.
  */
 import { openAcl } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl, Stat } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 
 export type NodeKind = "persistent" | "ephemeral" | "container" | "ttl";
 
-/** A parent's create counter stops here, as in ZooKeeper. */
+/** A parent's counter of created children stops here, as in ZooKeeper. */
 export const childCreationsMax = 0x7fffffff;
 
 export interface ZNode {
@@ -15,10 +15,11 @@ export interface ZNode {
   readonly id: number;
   readonly path: string;
   readonly kind: NodeKind;
-  /** The session that owns an ephemeral; 0 for all others. */
+  /** The ID of the session that owns an ephemeral node; 0 for all other nodes. */
   readonly ephemeralOwner: bigint;
   /**
-   * How long a TTL node without children may stay unchanged before it is deleted, in milliseconds; 0 for all others.
+   * How long a TTL node without children may stay unchanged before it is deleted, in milliseconds; 0 for all other
+   * nodes.
    */
   readonly ttlMs: number;
   readonly czxid: bigint;
@@ -31,7 +32,7 @@ export interface ZNode {
   mtime: number;
   version: number;
   aversion: number;
-  /** The number of children ever created: the next sequence suffix. Never decreases. */
+  /** The number of children ever created, which is the next sequence suffix. Never decreases. */
   creates: number;
   /** The names of the children; null if there are none, as in most nodes. */
   children: Set<string> | null;
@@ -48,7 +49,7 @@ export class NodeTree {
   #changed = new Map<number, ZNode | null>();
   #nextId = 1;
   #bytes = 0;
-  /** The most bytes that the nodes may have on the disk. */
+  /** The maximum number of bytes that the nodes may have on the disk. */
   #storedBytesMax = Infinity;
   #descendants: DescendantCounts | null = null;
 
@@ -61,12 +62,12 @@ export class NodeTree {
     return this.#bytes + this.size * rowBytes;
   }
 
-  /** Records that the disk has room for `room` bytes more than `storedBytes`. Null changes nothing. */
+  /** Records that the disk has room for `room` more bytes than `storedBytes`. Null changes nothing. */
   limitStoredBytes(storedBytes: number, room: number | null): void {
     if (room !== null) this.#storedBytesMax = storedBytes + room;
   }
 
-  /** Whether the disk has room for this many more bytes in this many more nodes. */
+  /** Returns whether the disk has room for this many more bytes and nodes. */
   hasDiskFor(bytes: number, nodes: number): boolean {
     return this.storedBytes + bytes + nodes * rowBytes <= this.#storedBytesMax;
   }
@@ -94,7 +95,7 @@ export class NodeTree {
     return this.#changed.size > 0;
   }
 
-  /** The node at `path`; both "" and "/" are the root. */
+  /** Returns the node at `path`. Both "" and "/" are the root. */
   get(path: string): ZNode | undefined {
     return this.#nodes.get(path === "" ? "/" : path);
   }
@@ -148,14 +149,14 @@ export class NodeTree {
     this.#changed.set(node.id, null);
   }
 
-  /** Changes the fields that determine a node's size. Call `touch` afterwards. */
+  /** Changes fields that determine a node's size. Call `touch` afterwards. */
   change(node: ZNode, to: Partial<Pick<ZNode, "data" | "acl">>): void {
     this.#bytes -= countNodeBytes(node);
     Object.assign(node, to);
     this.#bytes += countNodeBytes(node);
   }
 
-  /** Records that the node must be stored. Call it after any change of a field. */
+  /** Records that the node must be stored. Call this after any change of a field. */
   touch(node: ZNode): void {
     this.#changed.set(node.id, node);
   }
@@ -181,7 +182,7 @@ export function countNodeBytes({ path, data, acl }: Pick<ZNode, "path" | "data" 
   return acl === openAcl ? bytes : acl.reduce((sum, { id }) => sum + id.scheme.length + id.id.length, bytes);
 }
 
-/** Returns the stat that clients see. In it, a container or TTL node looks like a persistent one. */
+/** Returns the stat that clients see. There, a container or TTL node looks like a persistent one. */
 export function toNodeStat(node: ZNode): Stat {
   const numChildren = node.children?.size ?? 0;
   return {
@@ -210,8 +211,8 @@ function parentIn(nodes: Map<string, ZNode>, path: string): ZNode {
 }
 
 /**
- * The number of nodes below each node. Clients rarely request it, so only the first request counts all nodes. From then
- * on every new or deleted node updates the counts, because counting again would delay all clients.
+ * Counts the nodes below each node. Clients rarely ask for this number, so all nodes are counted only at the first
+ * request. Then each new or deleted node updates the counts, because counting again would delay all clients.
  */
 export class DescendantCounts {
   readonly #counts = new Map<string, number>();

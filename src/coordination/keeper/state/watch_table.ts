@@ -1,13 +1,13 @@
 /**
- * The watches of all connections. As in ZooKeeper there are two tables: one for changes of a node, one for changes of
- * its children. A watch for both is in both tables. `Watcher` stands for the connection that receives the events.
- * Source: WatchManager, DataTree.
+ * The watches of all connections. As in ZooKeeper, one table has the watches for changes of a node, and the other those
+ * for changes of its children. A watch for both is in both tables. `Watcher` is the type of the connection that
+ * receives the events. Source: WatchManager, DataTree.
  */
 import { watchEventType } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 export const watchMode = { once: 1, persistent: 2, recursive: 4 } as const;
 const anyMode = 7;
 
-/** Bits of watchMode: the modes of one watcher at one path. */
+/** The modes of one watcher at one path, as bits of `watchMode`. */
 type WatchModes = number;
 
 /** An event at a node, and which watchers may see it. */
@@ -35,7 +35,7 @@ class PathWatches<Watcher> {
     return this.#byWatcher.get(watcher)?.size ?? 0;
   }
 
-  /** Whether the watcher has a watch of one of these modes on the path. */
+  /** Returns whether the watcher has a watch of one of these modes on the path. */
   has(path: string, watcher: Watcher, modes: WatchModes = anyMode): boolean {
     return ((this.#byPath.get(path)?.get(watcher) ?? 0) & modes) !== 0;
   }
@@ -49,7 +49,7 @@ class PathWatches<Watcher> {
     else paths.add(path);
   }
 
-  /** Removes the watches of these modes. Returns false if there were none. */
+  /** Removes the watches of these modes. Returns false if there was no such watch. */
   remove(path: string, watcher: Watcher, modes: WatchModes = anyMode): boolean {
     const watchers = this.#byPath.get(path);
     const before = watchers?.get(watcher) ?? 0;
@@ -64,7 +64,7 @@ class PathWatches<Watcher> {
 
   /**
    * Adds the watchers to notify to `notified`, and removes their one-shot watches. A watcher that may not see the event
-   * keeps its one-shot watch: checkWatches would reveal its removal, and with it the event.
+   * keeps its one-shot watch, because checkWatches would reveal the removal, and with it the event.
    */
   fire({ type, path, mayLearn }: NodeEvent<Watcher>, notified: Set<Watcher>): void {
     const watchers = this.#byPath.get(path);
@@ -123,7 +123,10 @@ export class WatchTable<Watcher> {
     this.children.removeAll(watcher);
   }
 
-  /** Returns the watchers to notify, each once. Watchers of a node's children learn of its deletion, too. */
+  /**
+   * Returns the watchers to notify, each only once. Watchers of a node's children are also notified of the node's
+   * deletion.
+   */
   fire(event: NodeEvent<Watcher>): Set<Watcher> {
     const notified = new Set<Watcher>();
     const { type } = event;

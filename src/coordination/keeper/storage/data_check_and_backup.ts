@@ -25,8 +25,8 @@ export interface KeeperDataReport {
 }
 
 /**
- * Reads all data and checks what SQLite and the keeper rely on: each row's checksum, and that the log contains
- * everything that was stored. Throws IO for damage. Without the log's index, an incomplete frame at its end counts as a
+ * Reads all data and checks each row's checksum, the structure of the database, and that the log contains everything
+ * that was stored. Throws IO for damage. Without the log's index, an incomplete frame at the log's end counts as a
  * write that a crash interrupted.
  */
 export function verifyKeeperData(dataDir: string, progress: WorkProgress = noProgress): KeeperDataReport {
@@ -36,7 +36,7 @@ export function verifyKeeperData(dataDir: string, progress: WorkProgress = noPro
   }));
 }
 
-/** Checks one snapshot, so that the keeper that owns the data can continue. */
+/** Checks a snapshot, so that the keeper that owns the data can continue. */
 function checkRows(database: DatabaseSync, progress: WorkProgress): Omit<KeeperDataReport, "bytes"> {
   database.exec("BEGIN");
   try {
@@ -66,9 +66,9 @@ function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<Keep
 }
 
 /**
- * Writes a snapshot into a new file from which a keeper can start, and reads it back. The copy is on the disk when this
- * returns; when it throws, there is no copy. Throws CANNOT_CREATE when the file exists or cannot be created, IO
- * otherwise.
+ * Writes a snapshot into a new file from which a keeper can start, and reads it back. When this returns, the copy is on
+ * the disk; when it throws, there is no copy. Throws CANNOT_CREATE when the file exists or cannot be created, otherwise
+ * IO.
  */
 export function backUpKeeperData(dataDir: string, file: string, progress: WorkProgress = noProgress): void {
   if (existsSync(file)) throw cannotWrite(file, "it already exists");
@@ -87,7 +87,7 @@ export function backUpKeeperData(dataDir: string, file: string, progress: WorkPr
   }
 }
 
-/** Marks the file as a copy, so that it may replace newer data: see describeOutdatedKeeperData. */
+/** Marks the file as a copy, so that it may replace newer data; see describeOutdatedKeeperData. */
 function markAsCopy(file: string): void {
   using copied = new DatabaseSync(file);
   copied.exec("PRAGMA journal_mode = MEMORY"); // no other process uses the file before it is complete

@@ -1,12 +1,12 @@
 /**
- * Creates the keeper's data directory, and looks at its files by name: their inodes and times. Never opens a file; see
- * ownership_monitor.ts.
+ * Creates the keeper's data directory, and reads and sets the inodes and times of its files by name. Never opens a
+ * file; see ownership_monitor.ts.
  */
 import { mkdirSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 
 export interface KeeperDataFiles {
-  /** Creates the folder and those above it, for this user alone. Throws the system's error. */
+  /** Creates the folder and the missing folders above it, for this user alone. Throws the system's error. */
   makeFolder(dataDir: string): void;
   /** Returns the file's inode, or null if the file cannot be seen. */
   inodeOf(dataDir: string, name: string): bigint | null;

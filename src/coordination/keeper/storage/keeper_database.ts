@@ -1,6 +1,6 @@
 /**
- * The keeper's files: an SQLite database with the rows, which names its owner (sqlite_file.ts), and a mark beside it
- * (committed_mark.ts). Synchronous: it runs in the storage thread.
+ * The keeper's files: an SQLite database with the rows, which names its owner (sqlite_file.ts), and beside it a file
+ * with the last zxid (committed_mark.ts). Synchronous, because it runs in the storage thread.
  */
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -23,14 +23,16 @@ import {
 } from "./keeper_rows.ts";
 
 /**
- * The size reserved for the write-ahead log. A checkpoint copies the log into the database before it is full; it is
- * then written from its beginning again.
+ * The bytes reserved for the write-ahead log. Before the log is full, a checkpoint copies it into the database; the log
+ * is then written from its beginning again.
  */
 const logBytes = 8 << 20;
-/** The log sizes from which an idle keeper, and one whose disk is nearly full, makes a checkpoint. */
+/**
+ * The log sizes, in bytes, from which a keeper makes a checkpoint: when it is idle, and when its disk is nearly full.
+ */
 const idleCheckpointBytes = 1 << 20;
 const lowCheckpointBytes = 512 << 10;
-/** The bytes that nodes must leave free, so that nodes can be deleted and sessions can end on a full disk. */
+/** The bytes that nodes must leave free, so that nodes can be deleted and sessions can end even on a full disk. */
 const freeBytesKept = 1 << 20;
 /** The free space is measured again after this many commits. */
 const commitsPerMeasurement = 16;
@@ -57,10 +59,10 @@ const statements = {
 const damageRemedy = "Acknowledged data cannot be read; start from a backup (baton keeper backup), or " +
   "move the folder away while no lock is held";
 
-/** The approximate size of the parts in which rows are sent to the other thread. */
+/** The approximate number of bytes in each part of the rows that is sent to the other thread. */
 const pieceBytes = 4 << 20;
 
-/** The format of the database at `path`: the tables above, and their rows (keeper_rows.ts). */
+/** Returns the format of the database at `path`: the tables above, and their rows (keeper_rows.ts). */
 export function keeperDatabaseFormat(path: string): SqliteFormat {
   return { what: "keeper's data", folder: dirname(path), path, applicationId: 0, format: 2, schema };
 }
@@ -69,13 +71,13 @@ export class KeeperDatabase {
   readonly #file: SqliteFile;
   readonly #logPath: string;
   readonly #mark: CommittedMark;
-  /** Whether the next commit may be the first one in a restarted log. */
+  /** True if the next commit may be the first in a restarted log. */
   #logBegins = true;
-  /** Whether the disk has no room for a log of its full size. */
+  /** True if the disk has no room for a log of its full size. */
   #isLow = true;
   #measuredAtCommit = 0;
 
-  /** Throws LOCK_BUSY when another keeper owns the data, and CONFIG for a truncated file and another format. */
+  /** Throws LOCK_BUSY if another keeper owns the data, or CONFIG for a truncated file or another format. */
   constructor(dataDir: string) {
     const path = join(dataDir, keeperDatabaseFileName);
     this.#logPath = `${path}-wal`;
@@ -95,7 +97,7 @@ export class KeeperDatabase {
         flushParentFolders(dataDir);
       },
     });
-    // A copy needs no mark. From now on the mark applies to this file, also without its log.
+    // A copy needs no mark. From now on the mark applies to this file, even if the log is missing.
     if (isRestored) this.#file.closeIfFails(() => this.#file.checkpoint("FULL"));
   }
 
@@ -103,14 +105,14 @@ export class KeeperDatabase {
     return readEncodedKeeperRows(this.#file.database);
   }
 
-  /** Throws LOCK_BUSY when another keeper has opened the rows since. */
+  /** Throws LOCK_BUSY if another keeper has opened the database meanwhile. */
   confirmOwner(): void {
     this.#file.requireOwnership();
   }
 
   /**
-   * Stores changes in one transaction. All are on the disk when this returns; none is when it throws, like
-   * `confirmOwner` or otherwise.
+   * Stores changes in one transaction. When this returns, all changes are on the disk. When it throws, none are; it
+   * throws as `confirmOwner` does, or for a failure of the disk.
    */
   commit(changes: Uint8Array): void {
     const { zxid, nodes, sessions } = decodeKeeperRows(changes);
@@ -126,11 +128,11 @@ export class KeeperDatabase {
     for (const { id, body } of rows) body === null ? this.#file.run(drop, id) : this.#file.run(put, id, body);
   }
 
-  /** Returns the bytes of nodes that the disk has room for, or null if it was not measured again. */
+  /** Returns the number of bytes that nodes may still take on the disk, or null if it was not measured again. */
   room(): number | null {
     if (!this.#isLow && this.#file.commits - this.#measuredAtCommit < commitsPerMeasurement) return null;
     this.#measuredAtCommit = this.#file.commits;
-    // A checkpoint keeps at least this part of a log of its full size empty.
+    // Checkpoints keep at least this part of a full-size log empty.
     const emptyLogBytes = this.#file.logFileBytes >= logBytes ? logBytes / 2 : 0;
     const room = diskRoomBytes(this.#file.space(), freeBytesKept, emptyLogBytes);
     this.#isLow = room < logBytes;
@@ -157,7 +159,7 @@ export class KeeperDatabase {
     });
   }
 
-  /** Raises the mark before the commit is acknowledged. If the mark cannot be written, the next commit tries again. */
+  /** Raises the mark before the commit is acknowledged. If that fails, the next commit tries again. */
   #raiseMark(zxid: bigint): void {
     try {
       this.#mark.write(zxid, { flush: this.#logBegins });
@@ -169,17 +171,17 @@ export class KeeperDatabase {
 }
 
 /**
- * Creates the file if there is none. Throws if SQLite would silently leave out what it cannot read: locks that are held
- * would be free.
+ * Creates the database file if there is none. Throws if SQLite would silently leave out data that it cannot read,
+ * because locks that are held would then be free.
  */
 function prepareFile(path: string, mark: CommittedMark): void {
   const damage = findWalDamage(path) ?? describeOutdatedKeeperData(path);
   if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) {
-    mark.remove(); // it belongs to removed data
+    mark.remove(); // the mark belongs to removed data
     createDatabaseFile(path);
-  } // SQLite takes an empty file for a database without tables; a keeper never leaves one
+  } // SQLite takes an empty file for a database without tables, but a keeper never leaves an empty file
   else if (found.size === 0) throw new BatonError("CONFIG", truncatedMessage(path));
 }
 
@@ -187,10 +189,10 @@ export const keeperBackupOwnerName = "a backup";
 
 /**
  * Returns a sentence if the rows are older than the mark beside them, otherwise null. Older rows mean that the log was
- * truncated or removed, or that the file was replaced by an older one. A backup may be older. Changes no file.
+ * truncated or removed, or that an older file replaced this one. A backup may be older. Changes no file.
  */
 export function describeOutdatedKeeperData(path: string): string | null {
-  const mark = readCommittedMark(join(dirname(path), zxidMarkFileName)); // read first: a running keeper raises both
+  const mark = readCommittedMark(join(dirname(path), zxidMarkFileName)); // first, because a running keeper raises both
   if (mark === 0n || !existsSync(path)) return null;
   using database = new DatabaseSync(path, { readOnly: true });
   if (isCopy(database)) return null;
@@ -209,7 +211,10 @@ function hasTables(database: DatabaseSync): boolean {
   return database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'owner'").get() !== undefined;
 }
 
-/** Yields all rows in parts: first the sessions and the zxid (0 in a new directory), then the nodes, oldest first. */
+/**
+ * Yields all rows in parts: first the sessions with the zxid, which is 0 in a new directory, then the nodes, oldest
+ * first.
+ */
 export function* readEncodedKeeperRows(database: DatabaseSync): Generator<Uint8Array, void, void> {
   yield encodeKeeperRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
   let nodes: KeeperRow[] = [];

@@ -1,6 +1,6 @@
 /**
  * The stored form of the keeper's data: a row for each node and each session, and the last zxid. The storage thread
- * handles rows; the main thread handles nodes. Each row carries a checksum, because SQLite stores none. Pure.
+ * handles rows, and the main thread handles nodes. Each row has a checksum, because SQLite stores none. Pure.
  */
 import { crc32 } from "node:zlib";
 import { ByteReader, ByteWriter, protocolError } from "../../../base/wire/bytes.ts";
@@ -11,7 +11,7 @@ import type { KeeperSession } from "../state/session_table.ts";
 import type { NodeKind, ZNode } from "../state/tree.ts";
 
 export const keeperDatabaseFileName = "keeper.sqlite";
-/** The file that holds a zxid up to which everything was committed; see base/storage/committed_mark.ts. */
+/** The name of the file with a zxid up to which everything was committed; see base/storage/committed_mark.ts. */
 export const zxidMarkFileName = "stored.zxid";
 
 /** Returns the data directory as the subject of an error message. */
@@ -19,7 +19,7 @@ export function describeKeeperData(dataDir: string): string {
   return `The keeper's data in ${dataDir}`;
 }
 
-/** A row of a node or a session. In a list of changes, a null body deletes the row. */
+/** A row of a node or a session. In a list of changes, a null body means that the row is deleted. */
 export interface KeeperRow {
   readonly id: bigint;
   readonly body: Uint8Array | null;
@@ -46,7 +46,7 @@ const StoredSession = record({ password: buffer, timeoutMs: int });
 
 const checksumBytes = 4;
 
-/** A kind is stored as its index in this list, so only append to it. */
+/** A kind is stored as its index in this list, so new kinds must be appended. */
 const kinds: readonly NodeKind[] = ["persistent", "ephemeral", "container", "ttl"];
 
 /** Encodes all changes for one commit. */
@@ -68,7 +68,7 @@ export function encodeKeeperChanges(changes: {
   return writer.finish();
 }
 
-/** Encodes rows without changing them. */
+/** Encodes rows that already have checksums. */
 export function encodeKeeperRows(
   zxid: bigint,
   nodes: readonly KeeperRow[],
@@ -83,7 +83,7 @@ export function encodeKeeperRows(
   return writer.finish();
 }
 
-/** Decodes the rows of one part; `body` is a view onto it. */
+/** Decodes the rows of one part. Each `body` is a view of `bytes`. */
 export function decodeKeeperRows(bytes: Uint8Array): { zxid: bigint; nodes: KeeperRow[]; sessions: KeeperRow[] } {
   const reader = new ByteReader(bytes);
   const rows = (): KeeperRow[] => {
@@ -99,7 +99,7 @@ export function decodeKeeperRows(bytes: Uint8Array): { zxid: bigint; nodes: Keep
   return { zxid: reader.i64(), nodes: rows(), sessions: rows() };
 }
 
-/** The checksum of the last zxid, which is stored beside it. */
+/** Returns the checksum that is stored beside the last zxid. */
 export function zxidChecksum(zxid: bigint): number {
   const writer = new ByteWriter(8);
   writer.i64(zxid);
@@ -111,7 +111,7 @@ export function decodeKeeperNode(row: KeeperRow): ZNode {
   const stored = StoredNode.read(new ByteReader(verifiedBody(row)));
   const kind = kinds[stored.kind];
   if (kind === undefined) throw protocolError(`Node ${stored.path} has the unknown kind ${stored.kind}`);
-  // Copying field by field saves a third of a start's time compared with spreading.
+  // Copying field by field takes a third off a start's time, compared with spreading.
   return {
     id: Number(row.id),
     path: stored.path,
@@ -171,7 +171,7 @@ function writeChecksum(writer: ByteWriter, id: bigint, start: number): void {
   writer.i32(checksumOf(id, writer.finish().subarray(start)) | 0);
 }
 
-/** The body without its checksum. Throws PROTOCOL if the checksum does not match. */
+/** Returns the body without its checksum. Throws PROTOCOL if the checksum does not match. */
 function verifiedBody({ id, body }: KeeperRow): Uint8Array {
   const at = (body?.byteLength ?? 0) - checksumBytes;
   if (body !== null && at >= 0) {
@@ -182,7 +182,7 @@ function verifiedBody({ id, body }: KeeperRow): Uint8Array {
   throw protocolError(`Row ${id} is damaged: its checksum does not match`);
 }
 
-/** The checksum includes the row's ID: a body in another row is damage. */
+/** Returns the checksum of a row. It includes the row's ID, so that a body in the wrong row is found as damage. */
 function checksumOf(id: bigint, content: Uint8Array): number {
   return crc32(content, (Number(id & 0xffff_ffffn) ^ Number((id >> 32n) & 0xffff_ffffn)) >>> 0);
 }

@@ -1,5 +1,6 @@
 /**
- * Gives the main thread of a keeper access to its data; the database is in a storage thread (keeper_store_thread.ts).
+ * Gives the main thread of a keeper access to its data, which a storage thread reads and writes
+ * (keeper_store_thread.ts).
  */
 import { Worker } from "node:worker_threads";
 import { errorMessage } from "../../../base/errors.ts";
@@ -9,7 +10,7 @@ import type { KeeperStoreCalls } from "./keeper_store_thread.ts";
 import { decodeKeeperNode, decodeKeeperRows, decodeKeeperSession, describeKeeperData } from "./keeper_rows.ts";
 import type { KeeperDataPiece } from "../state/keeper_state.ts";
 
-/** Starts a thread that serves a KeeperStore. */
+/** Starts a storage thread for a KeeperStore. */
 export function startKeeperStoreThread(): StorageWorker {
   return new Worker(new URL("./keeper_store_worker.ts", import.meta.url));
 }
@@ -27,8 +28,8 @@ export class KeeperStore {
   }
 
   /**
-   * Takes ownership of a data directory. Rejects with LOCK_BUSY when another keeper owns it, with CONFIG when its files
-   * were truncated or have another format, with IO when it cannot be read or written.
+   * Takes ownership of a data directory. Rejects LOCK_BUSY when another keeper owns the directory, CONFIG when its
+   * files were truncated or have another format, or IO when it cannot be read or written.
    */
   static async open(dataDir: string, startThread = startKeeperStoreThread): Promise<KeeperStore> {
     const store = new KeeperStore(dataDir, startThread());
@@ -36,7 +37,7 @@ export class KeeperStore {
     return store;
   }
 
-  /** Passes all stored data to `receive` in parts, parents before their children. Rejects with IO for damage. */
+  /** Passes all stored data to `receive` in parts, parents before their children. Rejects IO for damage. */
   async load(receive: (piece: KeeperDataPiece) => void): Promise<void> {
     let damage: unknown = null;
     this.#onPiece = (bytes) => {
@@ -51,20 +52,20 @@ export class KeeperStore {
     if (damage !== null) throw storageError(describeKeeperData(this.#dataDir), new Error(errorMessage(damage)));
   }
 
-  /** Rejects with LOCK_BUSY when another keeper has opened the same data since. */
+  /** Rejects LOCK_BUSY when another keeper has opened the same data meanwhile. */
   confirmOwner(): Promise<void> {
     return this.#thread.call("confirmOwner");
   }
 
   /**
-   * Stores the changes, and resolves like `room` when all of them are on the disk. If it rejects, like `confirmOwner`
-   * or with IO, none of them is.
+   * Stores the changes. Resolves with the result of `room` when all changes are on the disk. Rejects as `confirmOwner`
+   * does, or IO; then none of the changes are stored.
    */
   commit(changes: Uint8Array): Promise<number | null> {
     return this.#thread.call("commit", changes);
   }
 
-  /** Returns the bytes of nodes that the disk has room for, or null if it was not measured again. */
+  /** Returns the number of bytes that nodes may still take on the disk, or null if it was not measured again. */
   room(): Promise<number | null> {
     return this.#thread.call("room");
   }

@@ -1,6 +1,6 @@
 /**
- * The storage thread of a keeper, which waits for the disk so that the main thread does not have to. Executes one
- * request at a time, in order.
+ * The storage thread of a keeper. It waits for the disk, so that the main thread does not have to. Executes one request
+ * at a time, in order.
  */
 import { storageError } from "../../../base/storage/storage_error.ts";
 import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
@@ -17,7 +17,7 @@ type KeeperRows = Pick<
 export interface KeeperStoreThreadOptions {
   /** Opens the rows of a data directory, as KeeperDatabase does. */
   readonly openRows: (dataDir: string) => KeeperRows;
-  /** The port to the main thread; `parentPort` by default. */
+  /** The port to the main thread; Node's `parentPort` by default. */
   readonly parent?: StorageParentPort;
 }
 
@@ -34,7 +34,7 @@ export function serveKeeperStore({ openRows, ...ports }: KeeperStoreThreadOption
       rows.checkpoint(occasion);
       if (occasion === "idle") rows.reserveLog();
     } catch {
-      // The disk is full, or another process reads. The commits are in the log, and the next attempt follows soon.
+      // The disk is full, or another process is reading. The commits are in the log, and the next attempt follows soon.
     }
   };
   const calls = {
@@ -60,7 +60,7 @@ export function serveKeeperStore({ openRows, ...ports }: KeeperStoreThreadOption
     ...ports,
     calls,
     errorOf: (error) => storageError(describeKeeperData(dataDir), error),
-    // A call that fails has changed nothing: the keeper reads the data again and continues.
+    // A failed call has changed nothing, so the keeper reads the data again and continues.
     isRefusal: () => true,
     after: (method) => {
       if (method !== "commit") return;

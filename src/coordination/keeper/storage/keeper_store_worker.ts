@@ -1,4 +1,4 @@
-/** The entry of the storage thread of a keeper. */
+/** The entry point of a keeper's storage thread. */
 import { KeeperDatabase } from "./keeper_database.ts";
 import { serveKeeperStore } from "./keeper_store_thread.ts";
 

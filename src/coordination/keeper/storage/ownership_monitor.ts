@@ -1,7 +1,7 @@
 /**
  * Checks that the data still belongs to this keeper. If its files are removed or replaced, another keeper can start
  * there and grant the same locks to other clients. This keeper must then end without answering another request. Owns
- * its timer. Never opens a file, because closing it would release SQLite's locks on it (fcntl(2)).
+ * its timer. Never opens a file, because closing the file would release SQLite's locks on it (fcntl(2)).
  */
 import { BatonError } from "../../../base/errors.ts";
 import type { Clock } from "../../../base/support/clock.ts";
@@ -11,26 +11,29 @@ import { keeperDatabaseFileName } from "./keeper_rows.ts";
 
 /**
  * The maximum age of a check when a request arrives, in milliseconds. Another keeper gives every session its full
- * timeout from its own start. A lease ends at least 500 ms before its session, counted from the send time of a request
- * (src/protocols/zookeeper/session_timing.ts): a request sent 500 ms after that start must not be answered.
+ * timeout from its own start. A lease ends at least 500 ms before its session, counted from when a request was sent
+ * (src/protocols/zookeeper/session_timing.ts). Therefore a request that is sent 500 ms after the start of another
+ * keeper must not be answered.
  */
 const freshMs = 100;
 /** The interval of the periodic checks, in milliseconds. */
 const checkMs = 1_000;
-/** How often the times of the files are updated, in milliseconds: tools that clean /var/tmp delete old files. */
+/**
+ * How often the times of the files are updated, in milliseconds, because tools that clean /var/tmp delete old files.
+ */
 const touchMs = 3_600_000;
 
 const requiredFiles = [keeperDatabaseFileName, storeOwnerFileName];
-/** The files that SQLite keeps beside the database: its log, and the memory that its users share. */
+/** The files that SQLite keeps beside the database: its log, and the memory that its processes share. */
 const logFiles = [`${keeperDatabaseFileName}-wal`, `${keeperDatabaseFileName}-shm`];
 
 export interface KeeperOwnershipMonitorOptions {
   readonly clock: Clock;
   readonly dataDir: string;
   readonly files: KeeperDataFiles;
-  /** Rejects with LOCK_BUSY when another keeper owns the rows. */
+  /** Rejects LOCK_BUSY when another keeper owns the database. */
   readonly confirm: () => Promise<void>;
-  /** Called once, when the data no longer belongs to this keeper. Nothing else is called afterwards. */
+  /** Called once, when the data no longer belongs to this keeper. No callback is called afterwards. */
   readonly onLost: (error: BatonError) => void;
   /** Called after each periodic check that finds the data in place. */
   readonly onPresent: () => void;
@@ -45,12 +48,12 @@ export class KeeperOwnershipMonitor {
   #touchedMs = -Infinity;
   #cancel = () => {};
 
-  /** Call this as soon as the files are open: the monitor watches the files that it finds now. */
+  /** Call this as soon as the files are open, because the monitor watches the files that it finds now. */
   constructor(options: KeeperOwnershipMonitorOptions) {
     this.#options = options;
     this.#checkedMs = options.clock.now();
     const inodeOf = (name: string) => options.files.inodeOf(options.dataDir, name);
-    const there = logFiles.filter((name) => inodeOf(name) !== null); // on some file systems SQLite cannot use a log
+    const there = logFiles.filter((name) => inodeOf(name) !== null); // SQLite cannot use a log on some file systems
     this.#inodes = new Map([...requiredFiles, ...there].map((name) => [name, inodeOf(name)]));
     if ([...this.#inodes.values()].includes(null)) this.#checkedMs = -Infinity;
   }
@@ -65,7 +68,10 @@ export class KeeperOwnershipMonitor {
     });
   }
 
-  /** Whether the data belonged to this keeper `freshMs` ago. Cheap enough to call for every request. */
+  /**
+   * Returns whether the data belonged to this keeper at most `freshMs` ago. This is cheap enough to call for every
+   * request.
+   */
   ownsData(): boolean {
     const nowMs = this.#options.clock.now();
     if (this.#lost || nowMs - this.#checkedMs < freshMs) return !this.#lost;
@@ -91,12 +97,12 @@ export class KeeperOwnershipMonitor {
     this.#options.onLost(error);
   }
 
-  /** Asks the database who owns it, one request at a time, because a busy disk can delay the response. */
+  /** Asks the database for its owner, with one request at a time, because a busy disk can delay the response. */
   #confirm(): void {
     if (this.#confirming) return;
     this.#confirming = true;
     this.#options.confirm().catch((error) => {
-      // Failures of the disk are reported by commits.
+      // Commits report failures of the disk.
       if (error instanceof BatonError && error.code === "LOCK_BUSY") this.#lose(error);
     }).finally(() => this.#confirming = false);
   }
@@ -109,7 +115,7 @@ export class KeeperOwnershipMonitor {
       try {
         files.touch(dataDir, name);
       } catch {
-        // a read-only disk: no files are removed from it either
+        // on a read-only disk, no files are removed either
       }
     }
   }
