@@ -45,7 +45,6 @@ export const lockQueueSequenceWarning = lockQueueSequenceMax - 100_000_000;
 const idleMsMax = 30_000;
 /** Maximum time, in milliseconds, in which a holder releases the lock after a request. */
 const askedMsMax = 60_000;
-/** Number of locks that are read at the same time. */
 const batchSize = 200;
 
 export async function diagnoseLockQueues(
@@ -73,7 +72,7 @@ async function diagnoseFolder(
   return { count: names.length, findings: findings.flat() };
 }
 
-/** Returns null when the lock no longer exists. */
+/** Returns null if the lock no longer exists. */
 async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise<LockSnapshot | null> {
   const [lock, list, queue, holders] = await Promise.all([
     nullIfNoNode(zk.getData(path)),

@@ -24,24 +24,21 @@ export interface FollowedObjectFolder<Value> {
 }
 
 export interface FollowedObjectChange<Value> {
-  /** Path of the folder. */
   readonly folder: string;
   readonly name: string;
   /** Null if there is nothing to show, or the object was deleted. */
   readonly value: Value | null;
 }
 
-/** What one round of reading has found. */
+/** The result of one round. */
 export interface FollowedFoldersRound<Value> {
   readonly changes: readonly FollowedObjectChange<Value>[];
-  /** Number of objects that are still to be read. */
   readonly unread: number;
   /** Number of objects that are not followed, because their folder has too many. */
   readonly omitted: number;
 }
 
 interface FollowFoldersOptions {
-  /** Ends the iteration. */
   readonly signal: AbortSignal;
   readonly clock?: Clock;
   /** Maximum number of objects that are followed in one folder. */
@@ -88,7 +85,7 @@ interface FollowedObject {
   readonly name: string;
   /** One function for all reads, because the client keeps a set of functions. */
   readonly watch: Watcher;
-  /** What was read of the object; null if nothing is kept. */
+  /** Nodes of the object that were read; null if none are kept. */
   reads: WatchedNodeReads | null;
 }
 
@@ -118,7 +115,7 @@ class FolderFollower<Value> {
   readonly #objectsMax: number;
   readonly #folders: readonly FolderObjects<Value>[];
   #connections = 0;
-  /** Whether the folders have recursive watches. */
+  /** True if the folders have recursive watches. */
   #isCovered = false;
   #isRefused = false;
   #isFull = false;
@@ -172,8 +169,8 @@ class FolderFollower<Value> {
   }
 
   /**
-   * Sets the recursive watches again after a reconnect, because they end with the connection. Marks all objects as
-   * unread, because watches that the client has set again may miss changes.
+   * Recursive watches end with a connection, and a watch that the client has set again may miss changes. So sets new
+   * ones and reads all again.
    */
   async #coverAfterReconnect(): Promise<void> {
     const { connections } = this.#zk.session;
@@ -343,7 +340,6 @@ export function watchListsOfNodes(zk: ZooKeeper, watch: (event: WatchEvent) => v
 
 /** How long a read waits for other reads to join, in milliseconds. */
 const gateMs = 10;
-/** Maximum number of nodes in a request. */
 const joinedMax = 100;
 
 interface WaitingRead extends Pick<PromiseWithResolvers<NodeData>, "resolve" | "reject"> {
@@ -381,7 +377,6 @@ export class NodeReadBatch {
     this.client = replaceZooKeeperCalls(zk, reads);
   }
 
-  /** Sets whether the server supports requests for several nodes. */
   join(isKnown: boolean): void {
     this.#isJoining = isKnown && this.#zk.getDataOfAll !== undefined;
   }

@@ -13,7 +13,6 @@ export const kindsInUse = [...objectKinds, "pool"] as const;
 export type KindInUse = (typeof kindsInUse)[number];
 export type ObjectsInUse = Readonly<Record<KindInUse, readonly ObjectRow[]>>;
 
-/** Number of nodes that are read at the same time. */
 const batchSize = 200;
 
 type Counts = Omit<ObjectRow, "name">;

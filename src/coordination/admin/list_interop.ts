@@ -16,7 +16,6 @@ import { printable } from "../../base/support/text.ts";
 import type { DoctorFinding } from "../../base/rows/finding.ts";
 import { type LockQueueDiagnosis, lockQueueSequenceMax, lockQueueSequenceWarning } from "./diagnose.ts";
 
-/** Number of nodes that are read at the same time. */
 const batchSize = 200;
 
 /** A node that has contenders of a recipe, or no children. Without children, it may be an unused lock. */
@@ -76,7 +75,6 @@ interface InteropLockSnapshot {
   readonly sequence: number;
 }
 
-/** Number of locks that are read at the same time. */
 const checkedBatchSize = 50;
 
 /** Returns null if `folder` does not exist. */

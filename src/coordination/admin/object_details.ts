@@ -127,12 +127,11 @@ export async function findObjectKinds(zk: ZooKeeper, name: string, root?: string
 
 const nodesInUse = ({ holders, queue }: { holders: string; queue: string }) => [holders, queue];
 
-/** The number of locks that are read at the same time. */
 const batchSize = 50;
 
 interface ReadDetailsOptions {
   readonly root: string;
-  /** The maximum number of objects to read. Objects with the longest queues come first; the others have no details. */
+  /** Maximum number of objects to read. Objects with the longest queues come first; the others have no details. */
   readonly max: number;
 }
 

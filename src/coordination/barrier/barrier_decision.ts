@@ -1,6 +1,6 @@
 /**
- * Decides what a participant of a barrier does next, from the state and a list of node names that was read after it,
- * and creates the transaction. Each transaction checks that this participant's node exists and the state is unchanged.
+ * Decides what a participant of a barrier does next, from the state and a list of names that was read after it. Creates
+ * the transaction. Each transaction checks that this participant's node exists and the state is unchanged.
  * test/coordination/model runs this function. Pure.
  */
 import type { Acl, MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
@@ -45,7 +45,7 @@ export type BarrierDecision =
   | { readonly do: "open"; readonly members: readonly string[] }
   | { readonly do: "respond"; readonly round: string }
   /**
-   * In one transaction, checks that all `nodes` exist and deletes `responses`. Both lists are in the order of the
+   * Checks in one transaction that all `nodes` exist, and deletes `responses`. Both lists are in the order of the
    * members.
    */
   | {
@@ -58,7 +58,7 @@ export type BarrierDecision =
 
 export interface BarrierWaiting {
   readonly do: "wait";
-  /** The participants of this participant's generation, in order of arrival. */
+  /** All participants of this generation, in order of arrival. */
   readonly gathered: readonly ParticipantNode[];
   /** The participant before this one; null for the first participant, which watches all others. */
   readonly predecessor: ParticipantNode | null;
@@ -66,7 +66,7 @@ export interface BarrierWaiting {
   readonly round: string | null;
 }
 
-/** The maximum number of spare participants in a round, who replace participants that do not respond. */
+/** Maximum number of spare participants in a round, who replace participants that do not respond. */
 const sparesMax = 64;
 
 export function decideBarrierStep(look: BarrierObservation): BarrierDecision {
@@ -184,11 +184,9 @@ export function startedBarrierState(
   return { ...state, generation: state.generation + 1, round: null, started };
 }
 
-/** Decisions that need a transaction. */
 export type BarrierChange = Extract<BarrierDecision, { do: "break" | "open" | "respond" | "start" | "move" }>;
 
 export interface BarrierChangeContext {
-  /** The node of the barrier. */
   readonly path: string;
   readonly view: BarrierView;
   readonly mine: ParticipantNode;
@@ -201,7 +199,6 @@ export interface BarrierChangeContext {
   readonly creation: MultiRequest | null;
 }
 
-/** Returns the requests of a decision's transaction. */
 export function barrierDecisionRequests(decision: BarrierChange, context: BarrierChangeContext): MultiRequest[] {
   const { path: barrier, view, mine, own, acl, loss, creation } = context;
   const { state, version } = view;

@@ -15,7 +15,7 @@ export interface BarrierMembership extends Lease {
   /** The unique number of the member in this generation, from 0 to size - 1. */
   readonly rank: number;
   readonly size: number;
-  /** The number of the start. It restarts at 1 after the server removed an unused barrier. */
+  /** Number of the start. It restarts at 1 after the server removed an unused barrier. */
   readonly generation: number;
   /** Equal for all members, and higher than the tokens of earlier generations. */
   readonly fencingToken: bigint;
@@ -28,7 +28,6 @@ export interface BarrierMembership extends Lease {
 
 export interface BarrierMembershipOptions {
   readonly name: string;
-  /** The node of the barrier. */
   readonly path: string;
   readonly guid: string;
   readonly started: StartedParticipant;
@@ -83,8 +82,8 @@ export class ZooKeeperBarrierMembership extends ZooKeeperLease implements Barrie
   }
 
   /**
-   * Returns whether all others have left. A server that lags behind can only extend the wait, because a GUID is never
-   * reused. The sync shortens the wait.
+   * Returns whether all others have left. A GUID is never reused, so a server that lags can only extend the wait. The
+   * sync shortens it.
    */
   async #haveAllLeft(wake: () => void): Promise<boolean> {
     const { path: barrier } = this;

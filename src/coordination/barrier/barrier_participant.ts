@@ -54,7 +54,6 @@ export interface StartedParticipant {
   readonly generation: number;
   readonly members: readonly string[];
   readonly token: bigint;
-  /** The name of this participant's node. */
   readonly node: string;
 }
 
@@ -92,7 +91,7 @@ type ParticipantStep =
 const read: ParticipantStep = { do: "read" };
 /** How long a round may take before a participant checks the round. The interval grows with each check. */
 const roundCheck: Backoff = { firstMs: 400, maxMs: 5000, jitter: 0.5 };
-/** The maximum number of other participants' names that are kept for the message about a lost member. */
+/** Maximum number of other participants' names that are kept for the message about a lost member. */
 const namesMax = 100;
 const sessionEnded = "its session ended, or its node was deleted";
 
@@ -121,7 +120,7 @@ export class BarrierParticipant {
     this.#armed = this.#waits.arm();
   }
 
-  /** 128 random bits, new for each entry. */
+  /** Random, and new for each entry. */
   get guid(): string {
     return this.#guid;
   }

@@ -21,7 +21,6 @@ export interface BarrierState {
    * them can read this field.
    */
   readonly started: StartedGeneration | null;
-  /** The last broken generation. */
   readonly broken: BrokenBarrierGeneration | null;
 }
 
@@ -44,15 +43,13 @@ interface StartedGeneration {
 
 export interface BrokenBarrierGeneration {
   readonly generation: number;
-  /** Names of the lost members. */
   readonly lost: readonly string[];
-  /** The reason of the loss. */
   readonly why: string;
 }
 
 /** The version of the layout of names and data. Programs with different layouts must not use the same barrier. */
 const layout = 1;
-/** The maximum number of members, because one transaction of at most 1 MiB starts all of them. */
+/** Maximum number of members, because one transaction of at most 1 MiB starts all of them. */
 export const barrierParticipantsMax = 1000;
 
 export function initialBarrierState(epoch: string): BarrierState {
@@ -110,8 +107,8 @@ function brokenOf(value: unknown): BrokenBarrierGeneration | null {
 }
 
 /**
- * What happens when a member is lost before the start: the generation breaks ("fail"), or waits for another participant
- * ("wait").
+ * Consequence of the loss of a member before the start: the generation breaks ("fail"), or waits for another
+ * participant ("wait").
  */
 export type MemberLossPolicy = "fail" | "wait";
 

@@ -14,7 +14,6 @@ export interface BarrierView {
 }
 
 export interface ReadBarrierOptions {
-  /** Called when the state changes. */
   readonly watchState?: () => void;
   /** Called when a participant comes, leaves or responds. */
   readonly watchChildren?: () => void;

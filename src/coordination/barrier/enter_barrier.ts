@@ -35,14 +35,14 @@ import { type ParticipantStatus, readBarrierView, readParticipantStatuses } from
 
 export interface EnterBarrierOptions
   extends Pick<AcquireOptions, "sinceMs" | "signal" | "info" | "root" | "acl" | "clock"> {
-  /** The number of processes that start together. */
+  /** Number of processes that start together. */
   readonly parties: number;
   /**
-   * What happens when a member is lost before the start: break the barrier (the default), or wait for another
+   * Consequence of the loss of a member before the start: the barrier breaks (the default), or waits for another
    * participant.
    */
   readonly onMemberLost?: MemberLossPolicy;
-  /** The maximum wait for the start, in milliseconds; "forever" by default. */
+  /** Maximum wait for the start, in milliseconds; "forever" by default. */
   readonly wait?: "forever" | number;
   /** Called when the wait begins, and when participants came or left. */
   readonly onWaiting?: (gathered: number) => void;
@@ -130,7 +130,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     return this.#passing;
   }
 
-  /** Waits for a fresh lease. The others have started, so a member without a fresh lease in time counts as lost. */
+  /** Waits for a fresh lease. The others have started, so a member without one in time is lost. */
   async take(outcome: BarrierParticipantOutcome): Promise<BarrierMembership> {
     if (outcome.do !== "started") throw this.#outcomeError(outcome);
     const { session } = this.#zk;
@@ -171,10 +171,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
     throw new BatonError("BARRIER_TIMEOUT", `Barrier "${this.#name}" was not complete within ${waited}: ${who}${rest}`);
   }
 
-  /**
-   * Leaves the barrier. If it has started, releases the membership, because the others wait for this member while its
-   * session lives.
-   */
+  /** Leaves the barrier, even after its start, because the others wait for this member while its session lives. */
   async leave(why: LeaveReason): Promise<void> {
     const outcome = await this.#giveUp(why, "it was stopped").catch(() => null);
     if (outcome?.do === "started") await this.#withinLeaveTime("stopped", this.#release(outcome));
@@ -265,7 +262,7 @@ class BarrierEntry implements AcquisitionSteps<BarrierParticipantOutcome, Barrie
   }
 }
 
-/** Why a barrier has not started: its participants, and the members of an earlier generation. */
+/** Why a barrier has not started. */
 interface BarrierStatus {
   readonly parties: number;
   /** Participants in the order of arrival. If there are many, only the first ones. */
@@ -277,7 +274,7 @@ interface BarrierStatus {
   readonly silent: readonly string[];
 }
 
-/** The maximum number of participants whose data is read. */
+/** Maximum number of participants whose data is read. */
 const detailsMax = 20;
 
 /** Reads the status of the generation in which the participant `guid` waits. */
@@ -324,7 +321,6 @@ function describeBarrier(status: BarrierStatus, { guid, nowMs }: { guid: string;
   return parts.join("; ");
 }
 
-/** The maximum number of names in a message. */
 const namedMax = 8;
 
 function listParties(parties: readonly ParticipantStatus[], nowMs: number, more: number): string[] {

@@ -14,7 +14,6 @@ export interface CandidateSessionOptions {
   readonly clock: Clock;
   /** If true, waits for the servers without a limit after the first connection. */
   readonly isPatient: boolean;
-  /** Called after a session is opened. */
   readonly onOpened?: (zk: ZooKeeper, isFirst: boolean) => void;
   /** Called once per outage. */
   readonly onUnreachable: (why: string) => unknown;

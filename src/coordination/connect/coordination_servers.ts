@@ -20,7 +20,7 @@ const tlsNames = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsServerName"] as const
 type ConnectionValues = SettingValues<typeof connectionSettings>;
 
 export interface CoordinationServers {
-  /** Value for `--servers` and for the command's BATON_SERVERS. */
+  /** The value for `--servers` and BATON_SERVERS. */
   readonly servers: string;
   /** Parent node of all objects. */
   readonly root: string;
@@ -31,7 +31,7 @@ export interface CoordinationServers {
 }
 
 export interface CoordinationServerOptions {
-  /** Cancels connecting, and the start of a keeper. */
+  /** Aborts connecting, and the start of a keeper. */
   readonly signal?: AbortSignal | undefined;
   /** Called with a warning when renewed TLS files cannot be used. */
   readonly warn?: ((text: string) => void) | undefined;
@@ -131,7 +131,7 @@ export function requireLockScope(required: LockScope | undefined, { scope, serve
   );
 }
 
-/** Description of each scope, for messages. */
+/** Texts about each scope for messages. */
 export const lockScopeTexts: Readonly<Record<LockScope, string>> = {
   user: "this user's processes on this machine only",
   machine: "all processes on this machine, and no other machine",

@@ -17,7 +17,7 @@ export interface ServerReleaseOptions {
 
 export interface ServerReleaseFault {
   readonly server: string;
-  /** Sentence without a full stop. */
+  /** The problem, as a sentence without a full stop. */
   readonly what: string;
 }
 

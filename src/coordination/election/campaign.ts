@@ -62,10 +62,8 @@ export async function campaign(zk: ZooKeeper, name: string, options: CampaignOpt
 }
 
 interface StepDownOptions {
-  /** Priority of the waiting candidate. */
   readonly priority: number;
   readonly revocation: HolderRevocation;
-  /** Aborts when the candidate no longer waits. */
   readonly signal: AbortSignal;
 }
 

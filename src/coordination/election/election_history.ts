@@ -16,12 +16,10 @@ export interface Grant {
   readonly id: string;
 }
 
-/** An entry of the stored history. A null token means the zxid of the write that stored the entry. */
+/** A null token means the zxid of the write that stored the entry. */
 export type StoredLeaderGrant = Omit<Grant, "token"> & { readonly token: bigint | null };
 
-/**
- * Maximum number of entries. It is enough for a watcher to reconnect, and 64 values of maximum size fit into a request.
- */
+/** Maximum number of entries: enough for a watcher to reconnect, and 64 values fit into a request. */
 export const leaderGrantsMax = 64;
 
 /** Replaces null tokens in `entries` by `mzxid`, the zxid of the write that stored them. */
@@ -52,16 +50,14 @@ export function leaderGrantsSince(history: readonly Grant[], last: Grant): NewGr
   const grants = history.filter((grant) => grant.token > last.token);
   const [first] = grants;
   if (first === undefined) return { missed: 0, grants };
-  // If the node was deleted and created again, indexes start at 1 again, but tokens keep growing.
+  // Indexes start at 1 again in a node that was created again, but tokens keep growing.
   const isSameHistory = first.index > last.index &&
     history.every((one) => one.index !== last.index || one.token === last.token);
   return { missed: isSameHistory ? first.index - last.index - 1 : null, grants };
 }
 
 export interface ReadLeaderState {
-  /** Null when there is no leader. */
   readonly leader: Grant | null;
-  /** Last grants, the newest at the end. */
   readonly history: readonly Grant[];
 }
 

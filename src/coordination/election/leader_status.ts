@@ -13,7 +13,6 @@ import { readNodesOnChange } from "../nodes/read_nodes_on_change.ts";
 
 export interface LeaderStatus extends ReadLeaderState {
   readonly name: string;
-  /** Path of the election's node. */
   readonly path: string;
 }
 
@@ -44,7 +43,7 @@ async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Pr
       readChildNames(zk, path.holders, options),
     ]);
     const history = state === null ? [] : parseLeaderGrants({ data: state.data, mzxid: state.stat.mzxid }, path.lock);
-    // A missing node has no data to watch, so watch for its creation by the first candidate.
+    // A missing node cannot be watched, so watch its creation by the first candidate.
     if (state === null && watch !== undefined && await zk.exists(path.lock, options) !== null) continue;
     const ids = holders.map((child) => parseHolderNode(child)?.guid);
     if (ids.length === 0) return { leader: null, history };
@@ -60,8 +59,8 @@ export interface WatchLeaderOptions extends Pick<AcquireOptions, "root" | "signa
 }
 
 /**
- * Yields the current leader, then each change. If more than 64 grants come between two reads, the older ones are
- * yielded as one `missed`. Ends when the signal aborts. Throws when the session ends or the server refuses a read.
+ * Yields the current leader, then each change. After more than 64 grants between two reads, the older ones are yielded
+ * as one `missed`. Ends when the signal aborts. Throws when the session ends or the server refuses a read.
  */
 export async function* watchLeader(
   zk: ZooKeeper,

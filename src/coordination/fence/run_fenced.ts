@@ -23,7 +23,7 @@ import { isSameFile } from "../../base/support/one_file.ts";
 interface RunFencedOptions {
   readonly storePath: string;
   readonly token: UsedFencingToken;
-  /** The maximum wait in milliseconds. Undefined means no limit, and 0 means one try. */
+  /** Maximum wait in milliseconds. Undefined means no limit, and 0 means one try. */
   readonly waitMs: number | undefined;
   readonly command: readonly string[];
   /** The result of `inheritedDescriptors()` at the start of this process. */
@@ -98,7 +98,7 @@ const tryEveryMs = 20;
 interface TokenStoreOptions {
   readonly libc: Libc;
   readonly clock: Clock;
-  /** The maximum wait in milliseconds. Undefined means no limit, and 0 means one try. */
+  /** Maximum wait in milliseconds. Undefined means no limit, and 0 means one try. */
   readonly waitMs: number | undefined;
   readonly signal: AbortSignal;
   /** Inherited descriptors. An enclosing `baton fence run` may hold the store's lock through one of them. */

@@ -18,10 +18,10 @@ export interface FencingTokenSlots {
   readonly next: 0 | 1;
 }
 
-/** The length of a line in bytes, including the line feed. */
+/** Length of a line in bytes, including the line feed. */
 export const tokenSlotBytes = 256;
 
-/** The number of decimal digits of a 64-bit token. */
+/** Number of decimal digits of a 64-bit token. */
 const digits = 20;
 const tokenMax = (1n << 64n) - 1n;
 

@@ -1,5 +1,5 @@
 /**
- * Makes one host report each long hold of a lock. The first caller that finds a hold too long creates
+ * One notice for each long hold of a lock, over all hosts. The first caller that finds a hold too long creates
  * `<root>/notices/<00-ff>/<guid of the holder>`. All times are from the servers' clock.
  */
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -25,19 +25,18 @@ import { clearOldHistoriesInShard } from "./clear_history.ts";
 export interface OldestLockHold {
   readonly guid: string;
   readonly info: HolderNodeInfo;
-  /** Start of the hold, in Unix milliseconds by the servers' clock. */
+  /** Start of the hold on the servers' clock. */
   readonly sinceMs: number;
 }
 
-/** Returns the start of a hold from the holder's node, in Unix milliseconds by the servers' clock. */
+/** Returns the start of a hold from the holder's node, on the servers' clock. */
 export function lockHoldStartMs(
   { data, stat }: {
     readonly data: Uint8Array;
     readonly stat: { readonly version: number; readonly ctime: bigint; readonly mtime: bigint };
   },
 ): number {
-  // A holder that was granted in advance writes its node when its hold begins. A request to release the lock writes the
-  // node, too.
+  // A holder that was granted in advance writes its node when its hold begins. A request to release writes it, too.
   const hasBegun = stat.version > (parseHolderNodeInfo(data).revoke === null ? 0 : 1);
   return Number(hasBegun ? stat.mtime : stat.ctime);
 }
@@ -52,7 +51,7 @@ export async function readOldestLockHold(zk: ZooKeeper, path: LockPath): Promise
   return { guid: oldest.node.guid, info: parseHolderNodeInfo(oldest.data), sinceMs: lockHoldStartMs(oldest) };
 }
 
-/** Returns the servers' time in Unix milliseconds, which is the creation time of a node that is deleted immediately. */
+/** Returns the servers' time in Unix milliseconds, from the creation of a node that is deleted immediately. */
 export async function readServersTimeMs(
   zk: ZooKeeper,
   { root, acl }: { readonly root: string; readonly acl: Acl[] },
@@ -77,7 +76,7 @@ export interface BusyNoticeOptions {
   readonly random: () => number;
 }
 
-/** Returns true only to the first caller for this hold on all hosts. `nowMs` is the servers' time. */
+/** Returns true only to the first caller for this hold. `nowMs` is the servers' time. */
 export async function claimBusyNotice(
   zk: ZooKeeper,
   { guid }: Pick<OldestLockHold, "guid">,
@@ -94,7 +93,7 @@ export async function claimBusyNotice(
         return true;
       } catch (thrown) {
         if (!isServerRefusal(thrown, "NONODE", "NODEEXISTS")) throw thrown;
-        // The node may be from an earlier try of this call, if the response was lost.
+        // The node may be from an earlier try whose response was lost.
         const found = await nullIfNoNode(zk.getData(path));
         if (found !== null) return new TextDecoder().decode(found.data).includes(own);
       }

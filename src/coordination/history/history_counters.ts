@@ -15,17 +15,16 @@ export const durationBucketBoundsMs = [
   21_600_000,
 ] as const;
 
-/** A histogram of durations. */
 export interface DurationBuckets {
   readonly sumMs: number;
-  /** The number of durations in each bucket, not cumulative. There is one more bucket than bounds. */
+  /** Number of durations in each bucket, not cumulative. There is one more bucket than bounds. */
   readonly buckets: readonly number[];
 }
 
 export interface HistoryCounters {
-  /** Number of ended holds and of ticks, by result. Each tick of a missed range is counted. */
+  /** Ended holds and ticks by result. Each tick of a missed range is counted. */
   readonly results: Readonly<Record<HistoryResult, number>>;
-  /** How long calls waited for a grant, if the end of the hold is recorded. */
+  /** How long calls waited for a grant whose end is recorded. */
   readonly waited: DurationBuckets;
   readonly held: DurationBuckets;
   /** Times from a tick to the start of its command. */

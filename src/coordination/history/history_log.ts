@@ -1,6 +1,6 @@
 /**
- * The history of a lock, an election or a pool, for display only. `<root>/history/<shard>/<name>` contains the counters
- * and the newest records. Its children `<number>` are full blocks of older records.
+ * The history of a lock, an election or a pool, for display only. `<root>/history/<shard>/<name>` has the counters and
+ * the newest records. Its children `<number>` are full blocks of older records.
  */
 import { createHash } from "node:crypto";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -25,7 +25,6 @@ const shardPrefix = { lock: "", election: "e-", pool: "p-" } as const satisfies 
 
 /** Limits of the records that are kept. The counters have no limits. */
 export interface HistoryLimits {
-  /** Number of records to keep. */
   readonly keep: number;
   /** Maximum age of records, in milliseconds. Older records may be cleared. */
   readonly maxAgeMs: number;
@@ -42,17 +41,16 @@ export interface HistoryHead {
   readonly next: number;
   readonly records: readonly HistoryRecord[];
   readonly counters: HistoryCounters;
-  /** The maximum age of records that the last writer set, in milliseconds. */
+  /** The last writer's limit. */
   readonly maxAgeMs: number;
   /** When counting began, on the servers' clock; null if there is no record. */
   readonly sinceMs: number | null;
 }
 
 const layout = 1;
-/** Number of records in a block. */
 const blockSize = 8;
 
-/** Returns the path of a shard: a folder for one of 256 parts of the histories. `number` is from 0 to 255. */
+/** Returns the path of one of the 256 shards of the histories. */
 export function historyShardPath(kind: HistoryKind, number: number, root?: string): string {
   return `${coordinationFolderPath("history", root)}/${shardPrefix[kind]}${number.toString(16).padStart(2, "0")}`;
 }
@@ -69,7 +67,7 @@ export function historyNodePath(name: string, { kind = "lock", root }: {
 
 export const historyShardOfPath = (path: string): string => path.slice(0, path.lastIndexOf("/"));
 
-/** What is read from a history that does not exist. */
+/** Content of a history that does not exist. */
 export const emptyHistoryHead: HistoryHead = {
   version: null,
   next: 0,
@@ -94,8 +92,8 @@ export async function readHistoryHead(zk: Pick<ZooKeeper, "getData">, path: stri
 }
 
 /**
- * Returns the requests that add records to a history. Each full block goes into a node of its own. `hasParent` is true
- * if the shard's node exists. The server refuses the requests if the history was written since `head` was read.
+ * Returns the requests that add records to a history. Each full block gets its own node. `hasParent` is true if the
+ * shard's node exists. The server refuses them if the history was written since `head` was read.
  */
 export function appendRecordsRequests(
   path: string,
@@ -140,7 +138,7 @@ export async function deleteOldHistoryBlocks(
     const numbers = blockNumbers(await readChildNames(zk, path)).reverse();
     const kept = Math.max(0, Math.ceil(keep / blockSize) - 1);
     const over = numbers.slice(kept);
-    // A block is written when it is full, so its creation is about as old as its newest record.
+    // A block is written when it is full, so its creation is the age of its newest record.
     for (const number of numbers.slice(0, kept).reverse()) {
       const stat = nowMs === null ? null : await zk.exists(`${path}/${number}`);
       if (stat === null || nowMs === null || Number(stat.ctime) > nowMs - maxAgeMs) break;
@@ -157,7 +155,7 @@ function blockNumbers(children: readonly string[]): number[] {
   return children.filter((name) => /^\d+$/.test(name)).map(Number).sort((left, right) => left - right);
 }
 
-/** Returns all records of a history, oldest first. Call this after a sync, because it reads what the server has. */
+/** Returns all records of a history, oldest first. Reads what the server has, so call this after a sync. */
 export async function readHistoryRecords(zk: ZooKeeper, path: string): Promise<readonly HistoryRecord[]> {
   // The blocks are read after the head, so that a block that is filled in between is not missed.
   const head = await readHistoryHead(zk, path);

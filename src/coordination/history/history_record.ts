@@ -1,7 +1,4 @@
-/**
- * One record of a history: a hold of a lock, a leader's term, or a tick of a schedule that was run or not. Formats and
- * parses it. Pure.
- */
+/** One record of a history: a hold, a leader's term, or a tick that was run or not. Pure. */
 import { isUnixTimeMs } from "../../base/support/instant.ts";
 import { isJsonObject, stringOrEmpty } from "../../base/support/json_fields.ts";
 import { printable } from "../../base/support/text.ts";
@@ -10,10 +7,7 @@ import { printable } from "../../base/support/text.ts";
 export const historyResults = ["done", "failed", "lost", "stopped", "skipped", "missed"] as const;
 export type HistoryResult = (typeof historyResults)[number];
 
-/**
- * One hold of a lock, try of a tick, or tick that was not run. A record with the result "missed" may be for several
- * ticks.
- */
+/** One hold of a lock, try of a tick, or tick that was not run. `missed` may be several ticks. */
 export interface HistoryRecord {
   readonly result: HistoryResult;
   /** Id of the schedule; empty if there is no tick. */
@@ -45,12 +39,11 @@ export type RecordedHoldEnd = Pick<HistoryRecord, "exitCode" | "signal" | "why">
   readonly result: "done" | "failed" | "stopped" | "lost";
 };
 
-/** The reason in a record with the result "lost". */
 export const lostHoldReason = "its session ended, or its host died: the outcome is unknown";
 
 const whyLengthMax = 200;
 
-/** Returns a record with a result and without details of a process. */
+/** Returns a record without details of a process. */
 export function emptyHistoryRecord(result: HistoryResult, schedule = "", tickMs: number | null = null): HistoryRecord {
   return {
     result,
@@ -72,12 +65,11 @@ export function emptyHistoryRecord(result: HistoryResult, schedule = "", tickMs:
   };
 }
 
-/** Returns the time by which records are sorted: the last tick, else the end, else the start. */
+/** Returns the time by which records are sorted. */
 export function historyRecordTime({ untilMs, endedMs, beganMs }: HistoryRecord): number {
   return untilMs ?? endedMs ?? beganMs ?? 0;
 }
 
-/** Returns the fields of a record to store, without empty fields. */
 export function historyRecordToStore(record: HistoryRecord): object {
   const why = printable(record.why).slice(0, whyLengthMax);
   return Object.fromEntries(Object.entries({ ...record, why }).filter(([, value]) => value !== null && value !== ""));

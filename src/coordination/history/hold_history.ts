@@ -1,8 +1,7 @@
 /**
  * Records one hold: of a lock that was taken without a tick, or of a leader. A mark, which is a node `o-<guid>` below
- * the history, exists from the grant until the record is written. If a mark has no holder, the end of that hold was not
- * recorded, and the next holder records it. Failures here neither delay a grant nor prevent a release. See
- * docs/protocol/history.md.
+ * the history, exists from the grant to the record. If a mark has no holder, the end was not recorded, and the next
+ * holder records it. Nothing here delays a grant or prevents a release. See docs/protocol/history.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { errorMessage } from "../../base/errors.ts";
@@ -55,22 +54,20 @@ export interface HoldHistoryOptions {
 
 /** A hold that is not recorded in the history yet. */
 export interface OpenHoldMark {
-  /** Path of the hold's mark. */
   readonly path: string;
   readonly version: number;
   readonly guid: string;
   /**
-   * What is known about the hold. Without an end the result is "lost", which is only true if the holder does not exist.
+   * Facts that are known about the hold. Without an end the result is "lost", which is only true if the holder does not
+   * exist.
    */
   readonly record: HistoryRecord;
-  /** True if the end of the hold is known. */
   readonly hasEnded: boolean;
 }
 
 const markPrefix = "o-";
 /** Maximum number of marks that one holder records. The next holder records the rest. */
 const foldedMax = 64;
-/** Number of marks that are recorded in one transaction. */
 const foldedAtOnce = 16;
 const refusalsMax = 3;
 /** Maximum time to record an end, in milliseconds. After that, the lock is released without a record. */
@@ -248,7 +245,6 @@ export async function createHistoryNode(zk: ZooKeeper, path: string, acl: Acl[])
   }
 }
 
-/** Reads the marks of a history. */
 export async function readOpenHoldMarks(
   zk: Pick<ZooKeeper, "getChildren" | "getData">,
   path: string,

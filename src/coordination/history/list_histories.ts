@@ -5,7 +5,6 @@ import { hiddenIfNoAuth, mapInBatches, readChildNames } from "../nodes/node_requ
 import { type HistoryKind, historyKinds, historyShardPath } from "./history_log.ts";
 import { type HistoryReport, readHistoryCounters } from "./history_report.ts";
 
-/** Number of histories that are read at the same time. */
 const batchSize = 100;
 const shards = 256;
 

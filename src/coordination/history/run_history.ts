@@ -19,7 +19,6 @@ const recordMsMax = 2000;
 export interface PoolRunEnd {
   readonly name: string;
   readonly end: RecordedHoldEnd;
-  /** Duration of the run, in milliseconds. */
   readonly tookMs: number;
 }
 

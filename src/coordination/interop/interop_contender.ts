@@ -80,7 +80,7 @@ class InteropContender {
   /** Deletes this contender's node. Ends when that is done or the session has ended. */
   async leave(): Promise<void> {
     this.#waits.stop();
-    const guid = this.#guid; // `run` may clear #guid, and then nodes of other programs without a guid would match
+    const guid = this.#guid; // `run` may clear it, and nodes of other programs may have no guid
     if (guid === "") return;
     await retryOnConnectionLoss(this.#zk, async () => {
       const children = await this.#listChildrenAfterOwnWrites();
@@ -109,7 +109,7 @@ class InteropContender {
     if (!this.#options.waits) return { do: "busy" };
     this.#options.onQueued();
     const armed = this.#waits.arm();
-    // getData is better than exists here, because exists leaves a watch even when the node is gone.
+    // Not exists, which leaves a watch even when the node is gone.
     const ahead = await nullIfNoNode(this.#zk.getData(this.#childPath(position.watch), { watch: armed.event.set }));
     if (ahead !== null) await this.#waits.waitFor(armed);
     return null;
@@ -120,10 +120,7 @@ class InteropContender {
     return interopQueuePosition({ recipe, path: path.lock, children }, this.#guid);
   }
 
-  /**
-   * Returns the grant of the first node. The token is the zxid that created this contender's node, which grows along
-   * the queue.
-   */
+  /** Returns the grant of the first node. Its token, the zxid that created the node, grows along the queue. */
   async #claim(node: string): Promise<GrantedLockContender | null> {
     const stat = await this.#zk.exists(this.#childPath(node));
     if (stat === null) return null;
@@ -170,7 +167,7 @@ class InteropContender {
     }
   }
 
-  /** Creates the topmost node alone. Then the client also creates a missing chroot, which a transaction cannot do. */
+  /** Creates the topmost node alone. The client then also creates a missing chroot, which a transaction cannot do. */
   async #makeFirst(): Promise<void> {
     const { path, recipe, acl } = this.#options;
     const mode = interopNodeNaming(recipe).makesContainers ? "container" : "persistent";

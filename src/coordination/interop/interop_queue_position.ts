@@ -16,7 +16,6 @@ export interface InteropQueueView {
   readonly recipe: InteropRecipe;
   /** Path of the lock's node, for messages. */
   readonly path: string;
-  /** Names of the lock's children. */
   readonly children: readonly string[];
 }
 
@@ -76,7 +75,7 @@ export function interopQueuePosition(view: InteropQueueView, guid: string): Inte
   return { kind: "queued", node: mine.name, watch: nearest.name, ahead: at };
 }
 
-/** Returns the holders: the first contender if it is a writer, else all readers before the first writer. */
+/** Returns the holders: the first contender, or all readers before the first writer. */
 export function interopQueueHolders(queue: readonly InteropNode[]): InteropNode[] {
   const writer = queue.findIndex((node) => !node.isShared);
   return writer === 0 ? queue.slice(0, 1) : queue.slice(0, writer === -1 ? queue.length : writer);

@@ -1,7 +1,7 @@
 /**
- * Reads the holders and waiters of an interop lock, and breaks the lock. A baton holder is asked to release as for
- * baton's own locks. A Curator program is asked as Curator's Revoker does, and reacts if it made its lock revocable. A
- * kazoo program cannot be asked.
+ * Reads the holders and waiters of an interop lock, and breaks the lock. A baton is asked to release as for baton's own
+ * locks. A Curator program is asked as Curator's Revoker does, and reacts if it made its lock revocable. A kazoo
+ * program cannot be asked.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { printable } from "../../base/support/text.ts";
@@ -35,10 +35,7 @@ const dataCharsMax = 100;
 
 interface InteropStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
   readonly recipe: InteropRecipe;
-  /**
-   * Whether to throw CONFIG if the node has children but no contender of the recipe, so it is not a lock of this
-   * recipe.
-   */
+  /** Whether to throw CONFIG if the node has children but none is a contender of the recipe. */
   readonly refusesOthers?: boolean;
 }
 
@@ -77,10 +74,7 @@ export async function readInteropLockStatus(
   };
 }
 
-/**
- * Returns the description in the node, if a baton created it. For other nodes, returns the name and, if it is text, the
- * data.
- */
+/** Returns the description that baton wrote; for other nodes the name and, if it is text, the data. */
 function infoOf(node: InteropNode, data: Uint8Array): HolderNodeInfo {
   const info = parseHolderNodeInfo(data);
   if (info.host !== "" || info.user !== "") return info;

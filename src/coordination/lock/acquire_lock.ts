@@ -1,6 +1,6 @@
 /**
- * Acquires a lock: runs one contender under one deadline and one signal. If that fails, the error says who holds the
- * lock. docs/protocol/lock.md describes the protocol of baton's own locks; test/coordination/model checks it.
+ * Acquires a lock: runs one contender under one deadline and one signal. A failure says who holds the lock.
+ * docs/protocol/lock.md describes the protocol; test/coordination/model checks it.
  */
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -29,22 +29,19 @@ import { describeLock, type LockStatus, lockStatus } from "./lock_status.ts";
 import { type LockPath, lockPath } from "../nodes/node_paths.ts";
 import { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
-/** Options for acquiring a lock of any protocol. */
 export interface CommonAcquireLockOptions {
   /** "exclusive" when left out. */
   readonly mode?: LockMode;
   /**
-   * How long to wait for the lock, in milliseconds; "forever" when left out. With "none", acquires the lock only if the
-   * first response shows that it is free; that response must arrive within the session timeout.
+   * Maximum wait in milliseconds; "forever" when left out. "none" acquires the lock only if the first response shows
+   * that it is free; that response must arrive within the session timeout.
    */
   readonly wait?: "none" | "forever" | number;
   /** When the wait began, on the clock, if that was before this call. `wait` counts from there. */
   readonly sinceMs?: number;
-  /**
-   * Ends the wait. A signal of `startCallDeadline` limits the larger call that contains this call, and replaces `wait`.
-   */
+  /** Ends the wait. A signal of `startCallDeadline` limits the larger call, and replaces `wait`. */
   readonly signal?: AbortSignal;
-  /** Description of this process for others that read the lock. */
+  /** Describes this process to others that read the lock. */
   readonly info?: HolderInfo;
   /** Called when the wait begins, when the place in the queue changes, and every `progressMs`. */
   readonly onWaiting?: (status: WaitingStatus) => void;
@@ -52,30 +49,25 @@ export interface CommonAcquireLockOptions {
   readonly onQueued?: () => void;
   /** Milliseconds between two calls of `onWaiting`. With 0, the default, there are no periodic calls. */
   readonly progressMs?: number;
-  /** What messages call the lock: "lock" when left out. */
+  /** Word for the lock in messages: "lock" when left out. */
   readonly kind?: string;
   /** ACL of every node that is created; the client's default ACL when left out. */
   readonly acl?: Acl[];
-  /** Must be the same clock as the client's, because leases are compared with it. */
+  /** The client's own clock, because leases are compared with it. */
   readonly clock?: Clock;
 }
 
 export interface AcquireOptions extends CommonAcquireLockOptions {
-  /** Number of permits, for mode "permit". */
   readonly limit?: number;
-  /** From 0 (served first) to 999; 100 when left out. */
+  /** Place in the order of the queue, from 0 (served first) to 999; 100 when left out. */
   readonly priority?: number;
   /** Parent node of all objects: "/baton" when left out. */
   readonly root?: string;
-  /** Paths of the lock, instead of paths made from root and name. */
   readonly path?: LockPath;
   /** Format of the data of the lock's node. When left out, the data contains only the limit. */
   readonly state?: LockStateCodec;
-  /**
-   * True when the caller has seen that the lock does not exist. This saves a round trip, but a wrong guess costs one.
-   */
   readonly isNew?: boolean;
-  /** A claim that is made in the same transaction as the grant. `acquireLock` rejects with what the claim throws. */
+  /** Made in the same transaction as the grant. `acquireLock` rejects with what the claim throws. */
   readonly claim?: GrantClaim;
 }
 
@@ -89,7 +81,6 @@ export interface WaitingStatus {
 /** Maximum number of holders and waiters whose details are read for a message. */
 const detailsMax = 100;
 
-/** One contender for a lock. */
 export interface LockContender {
   /** The id in the name of the contender's node; empty while there is no node. */
   readonly guid: string;
@@ -142,7 +133,7 @@ export async function acquireLock(
   }, options);
 }
 
-/** Acquires a lock by the given protocol. Rejects as `acquireLock` does. */
+/** Rejects as `acquireLock` does. */
 export async function acquireLockByProtocol(
   zk: ZooKeeper,
   name: string,
@@ -224,8 +215,8 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
   }
 
   /**
-   * Throws LOCK_TIMEOUT only if a server has reported that the lock is busy. Otherwise throws UNREACHABLE, because the
-   * lock may have been granted without a response.
+   * Throws LOCK_TIMEOUT only if a server has reported a busy lock. Otherwise the lock may have been granted without a
+   * response.
    */
   async timeOut({ waitMs }: WaitTimeout): Promise<never> {
     if (this.#contender.isBusy) {
@@ -252,7 +243,7 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
     return this.#options.kind ?? "lock";
   }
 
-  /** The maximum wait in milliseconds. A call that waits only for a response gives up after the session timeout. */
+  /** Maximum wait in milliseconds. A call that waits only for a response gives up after the session timeout. */
   get #waitMs(): number | undefined {
     const { wait = "forever" } = this.#options;
     return wait === "forever" ? undefined : this.#isImpatient ? this.#zk.session.timeoutMs : wait as number;
@@ -325,6 +316,7 @@ class LockAcquisition implements AcquisitionSteps<LockContenderOutcome, ZooKeepe
       if (this.#isOver || mine === -1) return;
       onWaiting({ place: mine + 1, waitedMs: this.#clock.now() - this.#startedMs, status });
     } catch {
+      // the wait itself reports failures
     } finally {
       this.#isReporting = false;
     }

@@ -1,7 +1,4 @@
-/**
- * Breaks a lock: asks the holder to release the lock. With `force`, also deletes the holder's node after the session
- * timeout.
- */
+/** Breaks a lock: asks the holder to release it. With `force`, deletes the holder's node after the session timeout. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
@@ -20,10 +17,7 @@ import { type LockHolderStatus, type LockStatus, lockStatus } from "./lock_statu
 import { deleteNodeIfThere, isServerRefusal, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 
 export interface BreakLockOptions extends Pick<AcquireOptions, "root" | "path" | "signal" | "clock"> {
-  /**
-   * Whether to delete the holder's node if the holder has not released the lock within its session timeout. The
-   * holder's command may still run then.
-   */
+  /** Whether to delete the holder's node after its session timeout. The holder's command may still run then. */
   readonly force?: boolean;
   /** Time to wait for the release when `force` is false, in milliseconds; 0 when left out. */
   readonly waitMs?: number;
@@ -41,10 +35,7 @@ export interface BrokenLock {
   readonly outcome: "asked" | "released" | "deleted";
 }
 
-/**
- * Breaks the lock of one holder. `holderId` may be a unique beginning of an id. Throws NOT_FOUND if no holder has this
- * id.
- */
+/** `holderId` may be a unique beginning of an id. Throws NOT_FOUND if no holder has it. */
 export async function breakLock(
   zk: ZooKeeper,
   name: string,
@@ -64,7 +55,7 @@ export async function breakLock(
 }
 
 /**
- * Deletes the queue node of a holder that was granted in advance. Without the grant, this node would be in front of all
+ * Deletes the queue node of a holder that was granted in advance. Without the grant, it would be in front of all
  * others.
  */
 async function deletePlace(zk: ZooKeeper, path: LockPath, holderId: string): Promise<void> {

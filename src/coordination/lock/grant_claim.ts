@@ -33,6 +33,5 @@ export interface LockSeenByClaim {
   /** Ids of the grants. */
   readonly holders: readonly string[];
   readonly guid: string;
-  /** Path of this contender's own node in the queue. */
   readonly queueNode: string;
 }

@@ -1,7 +1,7 @@
 /**
  * One contender for a lock, step by step: create a node, read, decide, wait, request the grant. Each step begins with a
- * read, so that it can be repeated after any failure. A contender can be granted the lock in advance; it then waits
- * until the older grants are gone. queue_position.ts decides; test/coordination/model checks the protocol.
+ * read, so it can be repeated after any failure. A grant may be made in advance; the contender then waits until the
+ * older grants are gone. queue_position.ts decides; test/coordination/model checks the protocol.
  */
 import type { Acl, MultiRequest, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -41,7 +41,6 @@ import {
   type OutrankedLockGrants,
 } from "./queue_position.ts";
 
-/** Options of a contender of any protocol. */
 export interface CommonLockContenderOptions {
   readonly path: LockPath;
   readonly mode: LockMode;
@@ -54,21 +53,19 @@ export interface CommonLockContenderOptions {
 }
 
 interface ContenderOptions extends CommonLockContenderOptions {
-  /** Number of permits, for mode "permit". */
   readonly limit: number;
   readonly priority: number;
   /** Format of the data of the lock's node. When left out, the data contains only the limit. */
   readonly state?: LockStateCodec;
   /** True when the caller expects the lock's nodes to be missing. */
   readonly isNew?: boolean;
-  /** A claim that is made in the same transaction as the grant. With a claim, no grant is requested in advance. */
+  /** Made in the same transaction as the grant, which is then never requested in advance. */
   readonly claim?: GrantClaim | undefined;
 }
 
 export interface GrantedLockContender {
   readonly do: "granted";
   readonly guid: string;
-  /** Name of the holder's node. */
   readonly node: string;
   /** Path of this contender's queue node, if it still exists. The release also deletes this node. */
   readonly queueNode: string | null;
@@ -114,7 +111,6 @@ export class LockQueueContender {
   #guid = "";
   /** Name of this contender's queue node; null until a response has contained it. */
   #node: string | null = null;
-  /** Data of this contender's queue node. */
   #nodeData: Uint8Array = new Uint8Array(0);
   /** Name of the holder's node in the last request for a grant. */
   #requestedGrant: string | null = null;
@@ -255,10 +251,7 @@ export class LockQueueContender {
     return { do: "decide", view, armed: watch ? armed : null };
   }
 
-  /**
-   * Reads what the claim needs before the lock, so that this contender's claim fails if another claim comes between the
-   * two reads.
-   */
+  /** Reads what the claim needs first, so that this claim fails if another one is made between the two reads. */
   async #readLock(watch?: () => void): Promise<LockView | null> {
     const { claim, path } = this.#options;
     if (claim === undefined) return await readLockView(this.#zk, path, watch);
@@ -324,8 +317,8 @@ export class LockQueueContender {
 
   /**
    * Changes the version of the lock's node, to announce a contender of better priority. A contender that waits for the
-   * grants to change requests its grant without reading the queue again. With the changed version this request fails,
-   * and that contender reads the queue.
+   * grants to change requests its grant without reading the queue again. That request fails now, and the contender
+   * reads the queue.
    */
   async #changeVersion(view: LockView): Promise<ContenderStep> {
     const writing = this.#zk.setData(this.#options.path.lock, this.#state.unchanged(view), view.version);
@@ -336,7 +329,7 @@ export class LockQueueContender {
 
   async #awaitPredecessor(name: string): Promise<ContenderStep> {
     const armed = this.#waits.arm();
-    // getData is better than exists here, because exists leaves a watch even when the node is gone.
+    // Not exists, which leaves a watch even when the node is gone.
     const watch = armed.event.set;
     const found = await nullIfNoNode(this.#zk.getData(`${this.#options.path.queue}/${name}`, { watch }));
     if (found !== null) await this.#waits.waitFor(armed);
@@ -461,7 +454,7 @@ export class LockQueueContender {
       if (!grants.isOldest) {
         this.#isBusy = true;
         this.#options.onQueued();
-        // After a reconnect, the order of the events says nothing about the order of the changes.
+        // The order of events after a reconnect says nothing about the order of the changes.
         isCurrent = await this.#waits.waitFor(armed);
       }
       if (isCurrent && grants.isOldest) {
@@ -505,17 +498,13 @@ export class LockQueueContender {
 }
 
 interface GrantNames {
-  /** Path of the parent node of all grants. */
   readonly folder: string;
   readonly own: string;
   /** Grants that existed when this contender's grant was requested. They may be gone. */
   readonly others: readonly string[];
 }
 
-/**
- * Follows the grants that are older than this contender's grant. While an older grant exists, the oldest one holds the
- * lock.
- */
+/** Follows the grants older than this contender's grant. While an older one exists, the oldest holds the lock. */
 class OlderGrants {
   readonly #onChange: () => void;
   readonly #older = new Set<string>();
@@ -553,7 +542,7 @@ class OlderGrants {
     return grants;
   }
 
-  /** True when no older grant is left, and nothing else has changed since the grants were read. */
+  /** True when no older grant is left, and nothing else has changed since the read. */
   get isOldest(): boolean {
     return this.own !== null && this.#older.size === 0 && !this.#isStale;
   }

@@ -42,19 +42,13 @@ export function isLockLimit(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= lockLimitMax;
 }
 
-/** The state as it was read. */
 export type StoredLockState = Pick<LockView, "state" | "data" | "mzxid">;
 
-/**
- * Format of the data in the lock's node: a lock stores its limit, and an election also its history. Each write replaces
- * the state that was read with the same version.
- */
+/** Format of the data in the lock's node: a lock stores its limit, and an election also its history. */
 export interface LockStateCodec {
-  /** Returns the data of a new node. */
   initial(limit: number | null): Uint8Array;
   /** Returns the data for a write that only changes the version. */
   unchanged(read: StoredLockState): Uint8Array;
-  /** Returns the data that is written with a grant. */
   afterGrant(read: StoredLockState, grant: { readonly guid: string; readonly limit: number | null }): Uint8Array;
   /** True if the node must stay when it is no longer in use, because its data is still needed. */
   readonly permanent: boolean;
@@ -86,10 +80,9 @@ export interface LockView {
 }
 
 /**
- * Reads a lock. Returns null if the lock does not exist. `watch` is called when the grants change. A missing queue
- * counts as empty, because the server removes it when no process waits. All three requests go in one packet and are
- * executed in order. The version is read first: after a grant between the two reads, the version is stale, so a
- * decision from the lists fails.
+ * Reads a lock. Returns null if it does not exist. `watch` is called when the grants change. A missing queue counts as
+ * empty, because the server removes it when no process waits. All requests go in one packet and are executed in order.
+ * The version is read first, so that it is stale after a grant between the reads.
  */
 export async function readLockView(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LockView | null> {
   const [lock, grants, queue] = await Promise.all([

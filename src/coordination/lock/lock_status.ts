@@ -11,7 +11,7 @@ import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 
 export interface LockHolderStatus extends HolderNodeInfo {
-  /** Id for `break --holder`. */
+  /** The id that `break --holder` accepts. */
   readonly holderId: string;
   readonly mode: LockMode;
   /** Number of the permit; null for the other modes. */
@@ -34,14 +34,13 @@ export interface LockStatus {
   readonly path: string;
   /** Number of permits; null until the first request for a permit. */
   readonly limit: number | null;
-  /** In the order in which they were granted the lock. */
+  /** Sorted by the time of the grant, the oldest first. */
   readonly holders: readonly LockHolderStatus[];
-  /** In the order of the queue. */
+  /** Sorted as in the queue. */
   readonly waiters: readonly LockWaiterStatus[];
 }
 
 export interface LockStatusOptions {
-  /** "/baton" when left out. */
   readonly root?: string;
   readonly path?: LockPath;
   /** Maximum number of holders and waiters whose details are read; all when left out. */
@@ -94,7 +93,6 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
   };
 }
 
-/** Maximum number of holders in a message. */
 const holdersNamedMax = 3;
 
 /**

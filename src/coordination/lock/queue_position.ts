@@ -3,20 +3,18 @@
  * Safety depends on the grants alone; the queue provides order and fairness. Pure.
  *
  * A grant is a child of the node `h`. An exclusive grant may be made in advance, behind others. The oldest grant holds
- * the lock, and the next one holds the lock as soon as the older ones are gone. The contender of a grant in advance
- * stays in the queue until it releases the lock. Therefore it keeps its place when a contender of better priority
- * withdraws the grant.
+ * the lock, and the next one holds the lock as soon as the older ones are gone. Its contender stays in the queue until
+ * the release, so that it keeps its place if a better contender withdraws the grant.
  */
 import type { LockMode } from "../../base/process/lease.ts";
 import { type ContenderNode, parseContenderNode, parseHolderNode } from "./lock_nodes.ts";
 
-/** Maximum number of exclusive grants of one lock: the holder's grant, and one grant in advance. */
+/** Maximum number of exclusive grants of one lock: the holder's, and one in advance. */
 export const exclusiveLockGrantsMax = 2;
 
 export interface LockQueueView {
   /** Children of the node `h`; empty when the node does not exist. */
   readonly grants: readonly string[];
-  /** Children of the node `q`. */
   readonly queue: readonly string[];
   readonly guid: string;
   readonly mode: LockMode;
@@ -30,23 +28,23 @@ export interface LockQueueView {
 
 export interface OutrankedLockGrants {
   readonly grants: readonly string[];
-  /** The holder's grant. */
+  /** The oldest grant, which holds the lock. */
   readonly oldest: string;
 }
 
 export type LockQueuePosition =
   /** This contender has a grant. It holds the lock when no older grant is left. */
   | { readonly kind: "granted"; readonly grant: string }
-  /** This contender is neither granted nor queued, because its node was deleted. */
+  /** This contender's node was deleted. */
   | { readonly kind: "gone" }
   /**
-   * The grant may be requested, and the grant holds the lock at once. `passed` is true if an earlier contender is
+   * The grant may be requested, and the grant holds the lock immediately. `passed` is true if an earlier contender is
    * behind.
    */
   | { readonly kind: "eligible"; readonly passed: boolean }
   /** A grant in advance may be requested. */
   | { readonly kind: "next"; readonly passed: boolean }
-  /** Contenders behind this one have grants, and one of them may hold the lock. Read the ages of all grants. */
+  /** Contenders behind this one have grants, and one may hold the lock. Read the ages of all grants. */
   | { readonly kind: "unclear" }
   /** Contenders behind this one have grants in advance. Withdraw those grants. */
   | { readonly kind: "outranks" } & OutrankedLockGrants
@@ -92,9 +90,9 @@ export function lockQueuePosition(view: LockQueueView): LockQueuePosition {
 }
 
 /**
- * Returns true if a contender may act at once on what it reads after a lost response. Otherwise a write of its own must
- * settle the outcome first. A contender that has not asked for a grant may ask now, because that request checks the
- * version. A contender with the only grant holds the lock. Before a wait, the server must be known not to lag.
+ * Returns true if a contender may act on what it reads after a lost response, although the outcome is not settled. A
+ * contender that has not asked for a grant may ask, because that request checks the version. A contender with the only
+ * grant holds the lock. A wait needs a server that does not lag.
  */
 export function isSettledQueuePosition(
   position: LockQueuePosition,
@@ -109,8 +107,8 @@ export function isSettledQueuePosition(
 }
 
 /**
- * Returns true if one more process may hold the lock in `mode` beside `grants`. A grant with an unknown name is
- * compatible with no mode.
+ * Returns true if one more process may hold the lock in `mode` beside `grants`. An unknown name is compatible with no
+ * mode.
  */
 export function isCompatibleLockMode(mode: LockMode, grants: readonly string[], limit: number): boolean {
   if (mode === "exclusive") return grants.length === 0;
@@ -130,9 +128,9 @@ export function contenderComesBefore(left: ContenderNode, right: ContenderNode):
 
 /**
  * Returns the request that a blocked contender may send as soon as `grants` change, without reading them again; null if
- * the contender must read them. An unchanged version means that a grant was removed, because making or withdrawing a
- * grant changes the version. If the only grant is gone, the lock is free. If one of several exclusive grants is gone,
- * there is room for one in advance. Otherwise the number of remaining grants is unknown.
+ * it must read them. With an unchanged version a grant was removed, because making or withdrawing a grant changes the
+ * version. If the only grant is gone, the lock is free. If one of several exclusive grants is gone, there is room for
+ * one in advance. Otherwise it is unknown how many are left.
  */
 export function lockRequestAfterGrantChange(mode: LockMode, grants: readonly string[]): "eligible" | "next" | null {
   if (grants.length === 1) return "eligible";
@@ -140,8 +138,7 @@ export function lockRequestAfterGrantChange(mode: LockMode, grants: readonly str
 }
 
 /**
- * Returns the grants that hold the lock; of exclusive grants, this is only the oldest. `grants` must be sorted, the
- * oldest first.
+ * Returns the grants that hold the lock; of exclusive grants only the oldest. `grants` are sorted, the oldest first.
  */
 export function holdingLockGrants<G extends { readonly mode: LockMode }>(grants: readonly G[]): readonly G[] {
   return grants[0]?.mode === "exclusive" ? grants.slice(0, 1) : grants;

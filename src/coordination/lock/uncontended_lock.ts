@@ -1,8 +1,7 @@
 /**
  * Acquires a lock that does not exist yet, without waiting: one transaction creates the lock together with its holder.
- * This is safe because no contender can be queued for a missing lock or have read its version. A contender of a deleted
- * lock has lost its queue node, so its request for a grant fails. test/coordination/model checks this together with the
- * rest of the protocol.
+ * A missing lock has no queue, and no contender has read its version. A contender of a deleted lock has lost its queue
+ * node, so its request for a grant fails. test/coordination/model checks this together with the rest of the protocol.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
@@ -29,14 +28,12 @@ export interface UncontendedLockOptions {
   readonly info: HolderInfo;
   readonly acl: Acl[];
   readonly clock: Clock;
-  /** What messages call the lock, for example "lock". */
   readonly kind: string;
-  /** See ZooKeeperLeaseOptions. */
+  /** As in ZooKeeperLeaseOptions. */
   readonly watchDelayMs?: number;
   readonly bundled?: RequestsWithLockGrant;
 }
 
-/** Requests that are executed in the transaction of the grant. */
 export interface RequestsWithLockGrant {
   /** Returns the requests for the next try. `holder` is the name of the holder's node. */
   requests(holder: string): readonly MultiRequest[];
@@ -136,8 +133,8 @@ async function requestGrant(
 }
 
 /**
- * Deletes the holder's node that a request may still create. Otherwise the session might go on with a lock that no
- * process uses. Ends when the node is deleted or the session has ended.
+ * Deletes the holder's node that a request may still create, so that no lock stays without a process. Ends when the
+ * node is deleted or the session has ended.
  */
 async function deleteLater(zk: ZooKeeper, holder: string, clock: Clock): Promise<void> {
   const deleting = () => deleteNodeIfThere(zk, holder);

@@ -8,8 +8,8 @@ import { ancestorNodePaths } from "./node_paths.ts";
 import { isServerRefusal, nullIfRefused } from "./node_requests.ts";
 
 /**
- * Which nodes above the new node the caller believes to be missing: none, the inner container, both containers, or also
- * the nodes above both.
+ * The nodes above the new one that the caller believes to be missing: none, the inner container, both containers, or
+ * also the nodes above both.
  */
 export type MissingContainers = "nothing" | "inner" | "outer" | "parents";
 
@@ -26,8 +26,7 @@ export interface CreateMemberNodeOptions {
 /**
  * Creates an ephemeral node with a sequence, together with the missing containers, in one transaction. Returns the name
  * of the new node. If other nodes are missing than `missing` says, creates nothing and returns what is missing, for the
- * next try. A container is created together with its first child, because the server never removes a container that has
- * had no child.
+ * next try.
  */
 export async function createMemberNode(
   zk: ZooKeeper,
@@ -54,9 +53,8 @@ export async function createMemberNode(
 }
 
 /**
- * Returns the request that creates a container: a node that the server deletes some time after its last child is gone.
- * Put the request into the transaction that creates the first child, because the server never deletes a container that
- * has had no child.
+ * Returns the request that creates a container, which the server deletes some time after its last child is gone. Create
+ * it in one transaction with the first child, because the server never deletes a container that has had no child.
  */
 export function createContainerRequest(path: string, acl: Acl[], data: Uint8Array = new Uint8Array()): MultiRequest {
   return { type: "createContainer", path, data, acl, flags: createFlag.container };

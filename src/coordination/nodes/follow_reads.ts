@@ -9,7 +9,6 @@ import { isServerRefusal, nullIfNoNode } from "./node_requests.ts";
 import { replaceZooKeeperCalls } from "./replaced_calls.ts";
 
 interface FollowReadsOptions {
-  /** Ends the iteration. */
   readonly signal: AbortSignal;
   readonly clock?: Clock;
   /** The maximum time between two reads, in milliseconds. */

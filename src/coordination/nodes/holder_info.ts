@@ -1,7 +1,4 @@
-/**
- * Describes the process that created a node. Contenders and holders store this description in their nodes, for display
- * only.
- */
+/** Describes the process behind a contender's or holder's node, for display only. */
 import { hostname } from "node:os";
 import process from "node:process";
 import { encodeJson, isJsonObject, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
@@ -15,13 +12,13 @@ export interface HolderInfo {
   readonly user: string;
   /** First word of the command, because the rest may contain secrets. */
   readonly argv0: string;
-  /** Purpose, as given by the user. */
+  /** Why the user wants the lock, in the user's words. */
   readonly reason: string;
   /** Value that a candidate publishes in an election. */
   readonly value?: string;
-  /** Priority of a candidate of an election. A candidate of better priority may ask this candidate to step down. */
+  /** Priority of a candidate. A candidate of better priority may ask it to step down. */
   readonly priority?: number;
-  /** True for a pool call that is choosing its items. The call releases the component's lock as soon as it has some. */
+  /** True for a pool call that is choosing items. It releases the component's lock as soon as it has some. */
   readonly isChoosing?: boolean;
 }
 
@@ -32,7 +29,6 @@ export interface HolderNodeInfo extends HolderInfo {
   readonly sessionTimeoutMs: number;
   /** Warning for an operator: the holder's command cannot be stopped, or runs without a guard. */
   readonly warning?: string;
-  /** The request that the holder releases the lock, or null. */
   readonly revoke: HolderRevocation | null;
 }
 
@@ -60,8 +56,7 @@ export function describeThisHolder({ command, values, script }: {
 }
 
 /**
- * Maximum length of a published command, in characters. Every contender reads the command, and a node holds at most a
- * megabyte.
+ * Maximum length of a published command, in characters. Every contender reads it, and a node holds a megabyte at most.
  */
 const commandLengthMax = 1000;
 
@@ -73,7 +68,6 @@ export function formatHolderNodeInfo(info: HolderNodeInfo): Uint8Array {
   return encodeJson(info);
 }
 
-/** Formats the data of a new node of a contender or holder. */
 export function formatNewHolderNodeInfo(info: HolderInfo, session: { readonly timeoutMs: number }): Uint8Array {
   return formatHolderNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null });
 }

@@ -20,7 +20,6 @@ export interface InteropNode {
 }
 
 interface NodeNaming {
-  /** Name of the recipe in messages. */
   readonly title: string;
   /**
    * Returns the name of a node without the sequence that the server appends. `shared` is null if the recipe has no
@@ -97,8 +96,8 @@ export function isCuratorRevocation(data: Uint8Array): boolean {
 }
 
 /**
- * Returns the paths of a lock of another library: contenders and holders are children of the lock's node. Throws USAGE
- * if `name` is not a path, or is the root.
+ * Returns paths where contenders and holders are children of the lock's node. Throws USAGE if `name` is not a path, or
+ * is the root.
  */
 export function interopLockPath(name: string): LockPath {
   try {

@@ -1,7 +1,6 @@
 /**
- * Paths of the nodes of locks, elections, barriers, gates and pools. The path of the lock `db/nightly` is
- * `<root>/locks/db%2Fnightly`. A lock or an election keeps its contenders in the child `q` and its holders in the child
- * `h`.
+ * Paths of the objects: `<root>/<folder>/<name>`, for example `<root>/locks/db%2Fnightly` for the lock `db/nightly`. A
+ * lock or an election has its contenders in the child `q` and its holders in the child `h`.
  */
 import { BatonError } from "../../base/errors.ts";
 
@@ -14,7 +13,7 @@ export interface LockPath {
   readonly holders: string;
 }
 
-/** What messages call the objects of each folder. */
+/** Words for the objects of each folder in messages. */
 const kinds = { locks: "a lock", elections: "an election", barriers: "a barrier", gates: "a barrier" } as const;
 
 /**
@@ -29,17 +28,16 @@ export function lockPath(name: string, root?: string): LockPath {
   return lockPathAt(coordinationObjectPath("locks", name, root));
 }
 
-/** Returns the paths of an election, which has the same nodes as a lock. */
+/** An election has the same nodes as a lock. */
 export function electionPath(name: string, root?: string): LockPath {
   return lockPathAt(coordinationObjectPath("elections", name, root));
 }
 
-/** Returns the path of the parent node of all objects of a kind: a key of `kinds`, or "pools". */
+/** Returns the parent node of all objects of a kind: a key of `kinds`, or "pools". */
 export function coordinationFolderPath(kind: string, root: string = defaultRootNode): string {
   return `${root === "/" ? "" : root}/${kind}`;
 }
 
-/** Returns the paths of the lock in the node `lock`. */
 export function lockPathAt(lock: string): LockPath {
   return { lock, queue: `${lock}/q`, holders: `${lock}/h` };
 }
@@ -53,7 +51,7 @@ export function ancestorNodePaths(path: string): string[] {
 /** Maximum length of a name, in bytes of UTF-8. The path stays short even if every byte is encoded as %XX. */
 export const lockNameBytesMax = 255;
 
-/** Matches most names. These names are valid, and only their slashes are encoded. */
+/** Matches most names, which are valid. Only their slashes are encoded. */
 const plainName = /^[A-Za-z0-9_,:@+=-][A-Za-z0-9_,:@+=./-]{0,254}$/;
 
 const utf8 = new TextEncoder();
@@ -80,9 +78,8 @@ export function encodeLockName(name: string, kind = "a lock"): string {
 }
 
 /**
- * Returns the lock's name for a node name. Another program may have created a node with a name that `encodeLockName`
- * never returns. Such a name is shown as it is, with %XX for forbidden characters, so that the other objects can still
- * be listed.
+ * Returns the lock's name for a node name. Another program may have created a node that `encodeLockName` would not name
+ * so. That node is shown as it is, with %XX for forbidden characters, so that the list can still be read.
  */
 export function decodeLockName(encoded: string): string {
   if (plainName.test(encoded)) return encoded;

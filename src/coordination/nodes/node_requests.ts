@@ -1,6 +1,6 @@
 /**
- * Helpers for requests to ZooKeeper: which failures are transient, and how to retry. After a transient failure the
- * operation may or may not have been executed.
+ * Requests to ZooKeeper: which failures are transient, and how to retry. After a transient failure the operation may or
+ * may not have been executed.
  */
 import { requestBackoff, retryWithBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -25,7 +25,7 @@ export function isServerRefusal(thrown: unknown, ...reasons: ZooKeeperErrorName[
   return thrown instanceof ZooKeeperError && reasons.some((reason) => reason === thrown.reason);
 }
 
-/** Calls `read`, and calls it once more if the connection was lost before the response. */
+/** Reads, and reads once more if the connection was lost before the response. */
 export async function readTwiceAtMost<T>({ session }: Pick<ZooKeeper, "session">, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
@@ -36,8 +36,8 @@ export async function readTwiceAtMost<T>({ session }: Pick<ZooKeeper, "session">
 }
 
 /**
- * Runs `work` for all elements, at most `size` of them at the same time, because more requests would fill the buffers
- * of the client and the server.
+ * Runs `work` for all elements, `size` of them at a time, because more requests would fill the buffers of client and
+ * server.
  */
 export async function mapInBatches<T, R>(
   all: readonly T[],
@@ -110,19 +110,17 @@ export function readAfterSync<T>(zk: ZooKeeper, path: string, read: () => Promis
 }
 
 /**
- * Waits until each earlier write of this session has been executed or can no longer be, and the server has seen the
- * result. A sync is not enough: a replaced leader that does not know yet of its successor answers the sync from old
- * data. This function sends a write, even though the write changes nothing or is refused. A write needs a quorum, and
- * the writes of a session are executed in order.
+ * Waits until each earlier write of this session has been executed or can no longer be. A sync is not enough: a leader
+ * that was replaced without knowing it answers the sync from old data. A write needs a quorum, even if it is refused,
+ * and the writes of a session are executed in order.
  */
 export async function settleEarlierWrites(zk: ZooKeeper, path: string): Promise<void> {
   await nullIfRefused(zk.multi([{ type: "check", path, version: -1 }]), "NONODE", "NOAUTH");
 }
 
 /**
- * Reads the outcome of this session's own write after its response was lost. If `isThere` accepts the first read, that
- * is enough. Otherwise the write may still be executed, so a later write of this session settles the outcome before the
- * second read.
+ * Reads the outcome of this session's own write after its response was lost. If `isThere` rejects the first read, the
+ * write may still be executed, so a later write settles the outcome before the second read.
  */
 export async function readWriteOutcome<T>(
   zk: ZooKeeper,
@@ -134,12 +132,12 @@ export async function readWriteOutcome<T>(
   return isThere(found) ? found : await readAfterOwnWrites(zk, path, read);
 }
 
-/** Reads after a lost response. What is read includes every earlier write of this session. */
+/** Reads after every earlier write of this session. */
 export function readAfterOwnWrites<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
   return readAfter(settleEarlierWrites(zk, path), read);
 }
 
-/** Returns what `read` returns, after `sent` succeeded. Both requests go in one packet. */
+/** Reads after `sent` succeeded. Both requests go in one packet. */
 async function readAfter<T>(sent: Promise<unknown>, read: () => Promise<T>): Promise<T> {
   const reading = read();
   reading.catch(() => {}); // the failure of the first request is reported
@@ -159,9 +157,9 @@ export interface RetryRequestOptions {
 }
 
 /**
- * Calls `send`, and again after each transient failure, so the requests may be executed twice. Rejects with the last
- * failure when the session has ended, `isWanted` returns false, or no response arrived within the limit. Rejects with
- * the signal's reason when the signal aborts.
+ * Calls `send` again after a transient failure, so the requests may be executed twice. Rejects with the last failure
+ * when the session has ended, `isWanted` returns false, or the limit is over. Rejects with the signal's reason when it
+ * aborts.
  */
 export async function retryOnConnectionLoss<T>(
   { session }: Pick<ZooKeeper, "session">,

@@ -6,7 +6,6 @@ import { OneTimeEvent } from "../../base/support/event.ts";
 import { retryOnConnectionLoss } from "./node_requests.ts";
 
 export interface ReadNodesOnChangeOptions {
-  /** Ends the iteration. */
   readonly signal: AbortSignal | undefined;
   readonly clock: Clock;
   /**

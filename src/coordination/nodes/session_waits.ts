@@ -18,7 +18,7 @@ export interface ArmedNodeWatch {
   readonly connections: number;
 }
 
-/** The waits of one contender, for a watch to fire or for a pause to end. `stop` ends all of them. */
+/** The waits of one contender, for a watch or for a pause. `stop` ends all of them. */
 export class SessionWaits {
   readonly #session: ZooKeeperSession;
   readonly #clock: Clock;
@@ -70,7 +70,7 @@ export class SessionWaits {
     return { event: new OneTimeEvent(), connections: this.#session.connections };
   }
 
-  /** Waits for the watch. Returns true when the watch fired, and false when its connection is lost or after `stop`. */
+  /** Returns true when the watch fired, and false when its connection is lost or after `stop`. */
   async waitFor({ event, connections }: ArmedNodeWatch): Promise<boolean> {
     let changed = true;
     const giveUp = () => {
@@ -148,9 +148,8 @@ export async function waitForFreshSessionLease(session: ZooKeeperSession, { cloc
 /** Minimum session timeout in milliseconds. A shorter session leaves no time to reconnect and to stop a command. */
 export const sessionTimeoutMsMin = 2000;
 
-/** The steps of `runAcquisition` that differ between a lock and a barrier. */
+/** Steps in which acquiring a lock and entering a barrier differ. */
 export interface AcquisitionSteps<Outcome, Held> {
-  /** Returns the message for a session timeout below the minimum. */
   shortTimeoutMessage(timeoutMs: number): string;
   /** Runs the contender or participant until its outcome is known. */
   run(): Promise<Outcome>;
@@ -175,9 +174,9 @@ export async function runAcquisition<Outcome, Held>(
     readonly session: ZooKeeperSession;
     readonly clock: Clock;
     readonly signal: AbortSignal | undefined;
-    /** Start of the wait on the clock. */
+    /** When the wait started, on the clock. */
     readonly startedMs: number;
-    /** Undefined for a wait without a limit. */
+    /** Undefined if the wait has no limit. */
     readonly waitMs: number | undefined;
   },
 ): Promise<Held> {

@@ -1,6 +1,6 @@
 /**
- * Keeps the nodes that a client has read, and requests a node again only after a change. A change is reported by the
- * user of this class or by one watch for each existing node. Use this while following the same few nodes.
+ * Keeps what a client has read, and requests a node again only after a change. The user of this class reports changes,
+ * or one watch for each existing node does. For reading the same few nodes again and again.
  */
 import type { NodeData, Stat, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isServerRefusal } from "./node_requests.ts";
@@ -33,7 +33,7 @@ export class WatchedNodeReads {
   readonly #lists = new Map<string, { readonly names: Set<string>; readonly stat: Stat }>();
   /** Answers for missing nodes. They are kept while the list of the parent is watched or changes are reported. */
   readonly #missing = new Map<string, Promise<unknown>>();
-  /** One function for all reads of the same node, because the client keeps a set of functions. */
+  /** One function for each node, because the client keeps a set of functions. */
   readonly #watchers = new Map<string, Watcher>();
   #connections: number;
 
@@ -141,8 +141,7 @@ export class WatchedNodeReads {
   }
 
   /**
-   * Drops an answer. Without a watched list of the parent, a missing node may be created unnoticed, so those answers
-   * are dropped too.
+   * Drops an answer. Without a watched list, missing nodes may be created unnoticed, so those answers are dropped too.
    */
   #drop(key: string): void {
     this.#read.delete(key);

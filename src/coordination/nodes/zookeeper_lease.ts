@@ -22,22 +22,20 @@ import {
 
 export interface ZooKeeperLeaseOptions
   extends Pick<Lease, "name" | "path" | "holderId" | "mode" | "slot" | "limit" | "fencingToken" | "waitedMs"> {
-  /** What messages call the lock, for example "lock". */
   readonly kind: string;
-  /** Path of the holder's node. */
   readonly holderPath: string;
   /**
-   * Milliseconds from the creation of the holder's node to the start of the hold; 0 when left out. If this is over a
-   * second, the start of the hold is corrected in the node.
+   * Milliseconds from the creation of the holder's node to the hold; 0 when left out. After more than a second, the
+   * start of the hold is corrected in the node.
    */
   readonly aheadMs?: number | undefined;
   /** Path of the queue node that the release also deletes; null or left out when there is no such node. */
   readonly queueNode?: string | null | undefined;
-  /** Must be the same clock as the client's. */
+  /** The client's own clock. */
   readonly clock: Clock;
   /**
    * Delay before the holder's node is watched, in milliseconds; 50 when left out. A holder that releases sooner saves
-   * the watch. In return, a request to release the lock is detected later by at most this time.
+   * the watch, but a request to release the lock may be detected later by this time.
    */
   readonly watchDelayMs?: number | undefined;
   /** Returns the request to release the lock in the node's data, or null. By default parses baton's own format. */
@@ -85,7 +83,6 @@ export class ZooKeeperLease implements Lease {
   /** Start of the hold in Unix milliseconds, to be written into the node; null when the node already has it. */
   #sinceMs: number | null;
   #reportedEndMs: number;
-  /** Warnings to be written into the node's data. */
   readonly #warnings = { guard: "", processes: "" };
 
   constructor(zk: ZooKeeper, options: ZooKeeperLeaseOptions) {
@@ -135,8 +132,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Sets whether a command runs under the lock; at first, a command does. While no command runs, the session may wait
-   * for a slow server without limit, and only the end of the session or the deletion of the node loses the lock.
+   * Sets whether a command runs under the lock; true at first. While none runs, the session may wait for a slow server
+   * without limit. Then only the end of the session or the deletion of the node loses the lock.
    */
   setUsed(isUsed: boolean): void {
     if (isUsed === this.#isUsed || this.#isOver) return;
@@ -172,8 +169,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Releases the lock and executes `requests` in one transaction: all of it is done, or nothing. After a rejection
-   * without a response, the transaction may or may not have been executed, and the lease is unchanged.
+   * Releases the lock and executes `requests` in one transaction. After a rejection without a response, the transaction
+   * may have been executed, and the lease is unchanged.
    */
   async releaseWith(requests: readonly MultiRequest[]): Promise<void> {
     this.#isReleasing = true;
@@ -184,7 +181,7 @@ export class ZooKeeperLease implements Lease {
       throw thrown;
     }
     this.#released = Promise.resolve();
-    // This is not part of the transaction, because that must not fail when a user has deleted the queue node.
+    // Not in the transaction, which must not fail when a user has deleted the queue node.
     this.#deleteQueueNode();
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
@@ -224,18 +221,15 @@ export class ZooKeeperLease implements Lease {
     return done ?? await Promise.all(paths.map((path) => deleteNodeIfThere(this.#zk, path)));
   }
 
-  /**
-   * Deletes the queue node after the holder's node is gone. Otherwise the queue node would stay in front of all others
-   * without a grant.
-   */
+  /** Deletes the queue node, which would stay in front of all others without a grant. */
   #deleteQueueNode(): void {
     const path = this.#queueNode;
     if (path !== null) void this.#retryDeletion(() => deleteNodeIfThere(this.#zk, path)).catch(() => {});
   }
 
   /**
-   * Deletes nodes of the lease with retries. A missing node or an ended session counts as success, because the lock is
-   * released then.
+   * Deletes nodes of the lease. A missing node or an ended session counts as success, because the lock is then
+   * released.
    */
   async #retryDeletion(remove: () => Promise<unknown>): Promise<void> {
     try {
@@ -245,7 +239,7 @@ export class ZooKeeperLease implements Lease {
     }
   }
 
-  /** One function for all watches, so that a client that keeps a set of functions keeps only this one. */
+  /** One function, so that a client that keeps a set of functions keeps one. */
   readonly #onNodeEvent = (): void => void this.#watchNode();
 
   #onSession(change: "state" | "renewed"): void {

@@ -83,7 +83,6 @@ export const logSettings = {
 
 const sameInAllCalls = "must be the same in all calls, else exit 78";
 
-/** Settings of `baton pool`. */
 export const poolSettings = {
   poolComponentPath: setting(textType("template"), {
     key: "pool.component_path",

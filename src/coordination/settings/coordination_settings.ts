@@ -25,13 +25,14 @@ import {
 } from "../../base/config/value_types.ts";
 
 export const lockScopes = ["user", "machine", "cluster"] as const;
-/** Which processes share a lock: those of this user, of this machine, or of all machines with the same servers. */
+/**
+ * Tells which processes share a lock: those of this user, of this machine, or of all machines with the same servers.
+ */
 export type LockScope = (typeof lockScopes)[number];
 
 const topLevel = settingsInSection("");
 const lock = settingsInSection("lock.");
 
-/** Settings of all commands that use a coordination server. */
 export const connectionSettings = groupSettings("connection", {
   servers: topLevel("servers", textType("host:port,…[/chroot]"), {
     flag: "-z, --servers",
@@ -108,7 +109,6 @@ export const connectionSettings = groupSettings("connection", {
   }),
 }) satisfies SettingTable;
 
-/** Settings of `baton lock`. */
 export const lockSettings = {
   scope: topLevel("scope", choiceType(lockScopes), {
     help: "minimum scope of the lock; exit 78 if the servers do not provide it",

@@ -25,7 +25,7 @@ export class CountedMetricNames {
   readonly #namesMax: number;
   readonly #kinds = new Map<HistoryKind, KindNames>();
 
-  /** At most `namesMax` names of each kind get their own counters. */
+  /** Gives at most `namesMax` names of each kind their own counters. */
   constructor(namesMax: number) {
     this.#namesMax = namesMax;
   }

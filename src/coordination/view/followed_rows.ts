@@ -66,7 +66,7 @@ class FollowedPools {
   readonly #jobs = new Map<string, FollowedObjectRow>();
   #gone: RowChange[] = [];
 
-  /** Takes over a change. Returns true for the change of a pool, which `rows` then returns with its jobs. */
+  /** Returns true for the change of a pool, which `rows` then returns with its jobs. */
   take(change: RowChange): boolean {
     const { kind, key, row } = change;
     if (kind === "lock" && key.includes("/")) {
@@ -151,7 +151,7 @@ async function emptyIfUnknown(reading: Promise<readonly RowChange[]>): Promise<r
 
 const objectChange = (row: FollowedObjectRow): RowChange[] => [{ kind: row.kind, key: row.name, row }];
 
-/** Reads a lock or an election. Returns no row if it is free. */
+/** Returns no row if the lock or election is free. */
 async function readQueue(
   zk: ZooKeeper,
   { kind, name, root }: Omit<ObjectRequest<"lock" | "election">, "watch">,
@@ -178,7 +178,7 @@ async function readQueue(
   });
 }
 
-/** Reads a barrier or a gate. Returns no row if it is empty. */
+/** Returns no row if the barrier or gate is empty. */
 async function readNode(zk: ZooKeeper, request: ObjectRequest<"barrier" | "gate">): Promise<readonly RowChange[]> {
   const { kind, name, root, watch } = request;
   const path = coordinationObjectPath(kind === "gate" ? "gates" : "barriers", name, root);

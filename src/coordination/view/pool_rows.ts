@@ -8,9 +8,8 @@ import { type ItemResult, type ItemResultCounts, ItemResultStore } from "../pool
 import { poolPath } from "../pool/pool_path.ts";
 import type { PoolStatus } from "../pool/read_pool_status.ts";
 
-/** The maximum number of failed items that are read of a pool. */
+/** Maximum number of failed items that are read of a pool. */
 const failuresMax = 100;
-/** How many pools are read at the same time. */
 const batchSize = 10;
 
 /** Counts the results of a pool's items, and reads the newest failures. */
@@ -18,7 +17,6 @@ export function countPoolResults(zk: ZooKeeper, name: string, root: string): Pro
   return new ItemResultStore(zk, poolPath(name, { root }), []).countResults(failuresMax);
 }
 
-/** Adds the numbers of results to the rows of pools. */
 export async function readPoolRows(zk: ZooKeeper, pools: readonly ObjectRow[], root: string): Promise<PoolRow[]> {
   return await mapInBatches(pools, batchSize, async (pool) => {
     const { done, failed } = await countPoolResults(zk, pool.name, root);

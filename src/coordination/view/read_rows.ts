@@ -9,19 +9,19 @@ import { interopNodeNaming, type InteropRecipe } from "../nodes/interop_node_nam
 import { readPoolRows } from "./pool_rows.ts";
 import { listScheduleRows } from "./schedule_rows.ts";
 
-/** Returns true for a used object, and if an ACL hides the numbers. */
+/** Also returns true if an ACL hides the numbers. */
 const isInUse = ({ holders, waiters }: ObjectRow) => holders !== 0 || waiters !== 0;
 
 interface ReadRowsOptions {
   readonly root: string;
   readonly kinds: readonly RowKind[];
-  /** Whether to return unused objects, too. */
+  /** Whether to include unused objects. */
   readonly all: boolean;
-  /** Whether to also return the holders and waiters of objects in use. */
+  /** Whether to include the holders and waiters of objects in use. */
   readonly long: boolean;
 }
 
-/** Reads the rows of the given kinds. Ignores kinds that do not belong to coordination. */
+/** Reads rows. Ignores kinds that are not coordination's. */
 export async function readRows(zk: ZooKeeper, { root, kinds, all, long }: ReadRowsOptions): Promise<RowReading> {
   const objectKinds = kindsInUse.filter((kind) => kinds.includes(kind));
   const [existing, schedules] = await Promise.all([

@@ -54,7 +54,6 @@ export function runRow(record: HistoryRecord): RunRow {
   };
 }
 
-/** The number of locks whose schedules are read at the same time. */
 const batchSize = 100;
 
 /** Returns the schedules of all locks, sorted by name. Leaves out schedules that this client cannot read. */

@@ -32,7 +32,7 @@ const gaugesByKind = {
 export function buildUseMetrics(
   reading: UseMetricsReading,
   { namesMax, counted = new CountedMetricNames(namesMax) }: {
-    /** The maximum number of names of each kind that get their own label. The others share `_other`. */
+    /** How many names of each kind get their own label. The others share `_other`. */
     readonly namesMax: number;
     /** Remembers the names of earlier readings, so that no counter decreases. */
     readonly counted?: CountedMetricNames;
@@ -79,7 +79,7 @@ function groupOf(name: string, kind: KindInUse, { pool }: ObjectsInUse): string 
   return kind === "lock" && rest.length > 0 && pool.some((one) => one.name === component) ? component : name;
 }
 
-/** Returns a function that maps a name to its label. The most used names keep their own name. */
+/** Returns a function from a name to its label. The most used names keep their own. */
 function namesToKeep(used: readonly (readonly [name: string, count: number])[], namesMax: number) {
   const counts = new Map<string, number>();
   for (const [name, count] of used) counts.set(name, (counts.get(name) ?? 0) + count);

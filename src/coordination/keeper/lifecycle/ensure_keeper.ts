@@ -95,8 +95,7 @@ function startDetached(
       cwd: "/",
       // The keeper gets its own kernel session and process group, so that ending the command does not end the keeper.
       detached: true,
-      // The keeper must not be found as a process of the command, nor know the command's secrets. Therefore it inherits
-      // no other variables.
+      // Otherwise the keeper would be found as a process of the command, and would know the command's secrets.
       env: {
         PATH: process.env["PATH"] ?? "/usr/bin:/bin",
         HOME: process.env["HOME"] ?? "/",
@@ -171,8 +170,8 @@ function cannotWriteError(path: string, error: unknown): BatonError {
 
 /**
  * Returns whether a keeper serves at this socket. Accepting a connection is not enough, because a keeper that is ending
- * may still do that. A keeper that accepts but neither responds nor closes counts as serving. It is stopped or busy but
- * owns the data, so another keeper could not start.
+ * may still do that. A keeper that accepts but neither responds nor closes counts as serving. It owns the data, so
+ * another keeper could not start.
  */
 function keeperServes(path: string): Promise<boolean> {
   return new Promise((resolve) => {

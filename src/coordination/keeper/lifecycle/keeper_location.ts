@@ -31,10 +31,9 @@ export interface KeeperLocation {
 /** The name of the log file, in the data directory, of a keeper that was started on demand. */
 export const keeperLogFileName = "keeper.log";
 
-/** The path of the socket of the keeper that root has set up for all users. */
+/** Path of the socket of the keeper that root has set up for all users. */
 export const machineKeeperSocketPath = "/run/baton/keeper.sock";
 
-/** Paths that tests replace. */
 export interface KeeperLocationOptions {
   readonly machineKeeperSocketPath?: string;
   readonly userDatabase?: string;

@@ -42,7 +42,7 @@ export const keeperTimingDefaults = {
   containerCheckMs: 60_000,
 } as const;
 
-/** What a keeper uses of the system, apart from its clock: sockets, files, and the storage thread. */
+/** Parts of the system that a keeper uses, apart from its clock: sockets, files, and the storage thread. */
 export interface KeeperSystem {
   readonly listen: Listen;
   readonly files: KeeperDataFiles;
@@ -55,7 +55,6 @@ export const keeperSystem: KeeperSystem = {
   startStoreThread: startKeeperStoreThread,
 };
 
-/** A node as a client reads it. */
 export interface KeeperNodeView {
   readonly data: Uint8Array | null;
   readonly stat: Stat;
@@ -78,7 +77,7 @@ export interface KeeperOptions {
   readonly tickTimeMs?: number;
   readonly sessionTimeoutMinMs?: number;
   readonly sessionTimeoutMaxMs?: number;
-  /** The interval of checks for empty containers, in milliseconds. */
+  /** Interval of checks for empty containers, in milliseconds. */
   readonly containerCheckMs?: number;
   /** The keeper ends after this time without sessions and connections, in milliseconds; by default never. */
   readonly idleExitMs?: number;
@@ -90,9 +89,8 @@ export interface KeeperOptions {
   readonly clock?: Clock;
   /** Returns milliseconds since 1970, for TTL nodes and display; Date.now by default. */
   readonly wallClock?: () => number;
-  /** `keeperSystem` by default. */
   readonly system?: KeeperSystem;
-  /** Receives sentences for the operator. */
+  /** Called with sentences for the operator. */
   readonly log?: (sentence: string) => void;
 }
 
@@ -105,7 +103,7 @@ export interface KeeperServerOptions
 const checksPerTick = 5;
 /** The pause before the next attempt to store after the disk has failed, in milliseconds. */
 const diskRetryMs = 1_000;
-/** The maximum number of idle sessions that are ended together to make room for a new session. */
+/** Maximum number of idle sessions that are ended together to make room for a new session. */
 const sessionsReplacedMax = 100;
 
 export class KeeperServer implements KeeperConnectionHost {
@@ -175,7 +173,6 @@ export class KeeperServer implements KeeperConnectionHost {
     this.commitQueue = this.#newCommitQueue();
   }
 
-  /** Takes ownership of the data directory, reads it, and starts the timers. */
   static async open(options: KeeperServerOptions): Promise<KeeperServer> {
     try {
       options.system.files.makeFolder(options.dataDir);
@@ -359,7 +356,6 @@ export class KeeperServer implements KeeperConnectionHost {
     }
   }
 
-  /** Stops answering requests, and ends the keeper. */
   #fail(error: unknown): void {
     if (this.#closing !== null) return;
     this.#options.log(`${errorMessage(error)}. The keeper exits`);
@@ -444,7 +440,6 @@ export class KeeperServer implements KeeperConnectionHost {
   }
 }
 
-/** Returns true if another keeper has opened the same data meanwhile. */
 function isOwnedByAnother(error: unknown): boolean {
   return error instanceof BatonError && error.code === "LOCK_BUSY";
 }

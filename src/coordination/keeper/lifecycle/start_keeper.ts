@@ -22,7 +22,6 @@ export interface Keeper extends AsyncDisposable {
   /** The addresses on which the keeper listens, with the ports that the system chose. */
   readonly addresses: readonly Address[];
   readonly limits: KeeperLimits;
-  /** Returns current values, and totals since the start. */
   statistics(): KeeperStatistics;
   /** Reads a node as a client without credentials would. Throws KeeperOperationError with NONODE or NOAUTH. */
   readNode(path: string): KeeperNodeView;
@@ -85,7 +84,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   return server;
 }
 
-/** The number of descriptors reserved for data, listeners, the runtime, and connections that are being closed. */
+/** Number of descriptors reserved for data, listeners, the runtime, and connections that are being closed. */
 const otherDescriptors = 100;
 
 /**

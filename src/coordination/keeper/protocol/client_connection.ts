@@ -1,6 +1,6 @@
 /**
  * One client connection: its handshake, requests, replies and events. Owns the connection, its identities and its
- * entries in the group commit queue. The state belongs to the host, which is the keeper.
+ * entries in the group commit queue. The state belongs to the host.
  */
 import { BatonError } from "../../../base/errors.ts";
 import { ByteReader, type ByteWriter, protocolError } from "../../../base/wire/bytes.ts";
@@ -39,7 +39,6 @@ export interface KeeperConnectionHost {
   readonly ownsData: boolean;
   /** The digest ID that has all permissions; null if none is configured. */
   readonly superDigest: string | null;
-  /** Returns the time of the session clock, in milliseconds. */
   now(): number;
   negotiateTimeoutMs(timeoutMs: number): number;
   fourLetterResponse(word: string): string;
@@ -78,10 +77,10 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
   #requester: KeeperRequester<KeeperClientConnection> | null = null;
   #ended = false;
   #paused = false;
-  /** The number of requests whose replies wait for the disk. */
+  /** Number of requests whose replies wait for the disk. */
   outstandingCount = 0;
   #outstandingBytes = 0;
-  /** The length of the request that is being handled. */
+  /** Length of the request that is being handled. */
   #requestBytes = 0;
   /** The bytes of replies in the group commit queue. */
   #pendingBytes = 0;
@@ -216,8 +215,8 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     if (!this.#host.writable && state.isWrite(code)) return this.destroy();
     const result = state.apply(code, reader, requester);
     if (code === zooKeeperOperations.sync.code) {
-      // A sync confirms that earlier requests were handled, and reads after it wait for the disk themselves. Holders of
-      // locks renew their lease with a sync, which other clients' writes must not delay.
+      // A sync confirms that earlier requests were handled; reads after it wait for the disk themselves. Holders of
+      // locks renew their lease with it, which other clients' writes must not delay.
       const header = { xid, zxid: this.#zxidToReport, err: result.error };
       return this.#reply(commitQueue.enqueueUnconditional(this), header, result);
     }
@@ -313,9 +312,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     this.#ended = true;
   }
 
-  /**
-   * Pauses reading while too much output is unsent or input is left over. Schedules another slice when there is room.
-   */
+  /** Pauses reading while too much output is unsent or input is left over. */
   #applyBackpressure(): void {
     if (this.#ended) return;
     if (this.#connection.bufferedBytes > this.#host.limits.unsentBytesCloseMax) return this.destroy();

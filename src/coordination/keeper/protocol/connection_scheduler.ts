@@ -3,7 +3,6 @@
  * the others. The connections work in turn, each for a time slice. Between two rounds, the keeper polls its sockets.
  */
 
-/** The time slice of one connection, in milliseconds. */
 const sliceMs = 3;
 /** How long a round lasts before the sockets are polled, in milliseconds. */
 const roundMs = 6;

@@ -82,7 +82,7 @@ export class KeeperConnectionTable<Connection> {
   /**
    * Returns the connections to close at addresses that have too many: the oldest connections without a session. Call
    * this after reading the latest input, because a burst of connections can include good clients that open their
-   * sessions at once.
+   * sessions immediately.
    */
   takeExcess(): Connection[] {
     const gone: Connection[] = [];
@@ -166,10 +166,7 @@ class MemoryBudget<Owner> {
     this.#bytesMax = bytesMax;
   }
 
-  /**
-   * Sets the bytes that an owner holds. 0 means that it begins anew. Returns owners to close, which are no longer
-   * counted.
-   */
+  /** Sets the bytes that an owner holds; 0 resets its age. Returns owners to close, which are no longer counted. */
   set(owner: Owner, bytes: number): Owner[] {
     this.total += bytes - (this.#bytes.get(owner) ?? 0);
     if (bytes === 0) this.#bytes.delete(owner);

@@ -31,7 +31,7 @@ export interface KeeperReport {
     readonly timeoutMs: number;
     /** Paths of the ephemeral nodes that all clients may read. */
     readonly ephemerals: readonly string[];
-    /** The number of other ephemeral nodes. */
+    /** Number of other ephemeral nodes. */
     readonly ephemeralsHidden: number;
   }[];
 }

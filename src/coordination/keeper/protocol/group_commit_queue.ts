@@ -1,6 +1,6 @@
 /**
  * Group commit: decides when the keeper may send its replies. A reply that depends on unstored changes waits for their
- * commit. Changes that are made during a commit are stored together by the next one. Uses no disk and no socket.
+ * commit. The next commit stores all changes made during the current one. Uses no disk and no socket.
  */
 import { ByteWriter } from "../../../base/wire/bytes.ts";
 
@@ -11,7 +11,7 @@ export interface KeeperReplyRecipient {
 
 export interface PendingKeeperReply {
   readonly writer: ByteWriter;
-  /** The number of replies in `writer`. */
+  /** Number of replies in `writer`. */
   replies: number;
   /** Bytes of the requests to which these are the replies. */
   requestBytes: number;
@@ -26,7 +26,6 @@ export interface KeeperCommitQueueOptions {
   readonly hasChanges: () => boolean;
   /** Whether there are changes that must be on the disk before any client may see them. */
   readonly hasUrgentChanges: () => boolean;
-  /** Stores all changes made so far. */
   readonly commit: () => Promise<void>;
   /** Called when a commit failed. None of its changes are on the disk, and the queued replies are never sent. */
   readonly failed: (error: unknown) => void;
@@ -108,9 +107,9 @@ function pendingReplyIn(batch: ReplyBatch, recipient: KeeperReplyRecipient): Pen
 }
 
 /**
- * Sends replies to requests first, then events, and closing replies last. Each write wakes the client, which may then
- * compete with the keeper for the processor. Replies go first because a reply may start a command, whereas an event
- * only causes reads.
+ * Sends replies to requests first, then events, and closing replies last. Each write wakes a client, which may compete
+ * with the keeper for the processor. Replies go first because a reply may start a command, whereas an event only causes
+ * reads.
  */
 function deliver(batch: ReplyBatch): void {
   if (batch.size === 0) return;

@@ -21,7 +21,7 @@ export interface KeeperListenersOptions {
   readonly dataDir: string;
   /** Unix sockets that every user may connect to. */
   readonly openSocketPaths: readonly string[];
-  /** The maximum number of TLS handshakes at the same time. */
+  /** Maximum number of TLS handshakes at the same time. */
   readonly handshakesMax: number;
   /** Receives sentences for the operator. */
   readonly log: (sentence: string) => void;

@@ -22,7 +22,7 @@ export class KeeperConnections {
   readonly #connectionsBySession = new Map<bigint, KeeperClientConnection>();
   readonly #closingTimers = new Set<() => void>();
   #isClosingExcess = false;
-  /** The number of requests received on connections that have ended. */
+  /** Number of requests received on connections that have ended. */
   received = 0;
 
   constructor(options: KeeperConnectionsOptions) {

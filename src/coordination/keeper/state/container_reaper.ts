@@ -6,14 +6,13 @@ import type { Clock } from "../../../base/support/clock.ts";
 import type { KeeperState } from "./keeper_state.ts";
 import type { ZNode } from "./tree.ts";
 
-/** The maximum number of nodes that one batch deletes. */
+/** Maximum number of nodes that one batch deletes. */
 const reapedMax = 500;
 
 export interface ContainerNodeReaperOptions {
   readonly clock: Clock;
   /** Wall-clock milliseconds, for TTL nodes. */
   readonly wallClock: () => number;
-  /** Interval of the checks, in milliseconds. */
   readonly checkMs: number;
   /** The state to clean up; null while it cannot be changed. */
   readonly state: () => Pick<KeeperState<unknown>, "tree" | "reap"> | null;

@@ -23,7 +23,7 @@ export interface KeeperDataPiece {
   readonly sessions: readonly Omit<KeeperSession, "deadlineMs">[];
 }
 
-/** The result of one request. `write` appends the body of the response; a failed request has no body. */
+/** The result of one request. `write` appends the response's body, which a failed request does not have. */
 export interface KeeperOperationResult {
   readonly zxid: bigint;
   readonly error: number;
@@ -82,8 +82,8 @@ export class KeeperState<Watcher> {
   }
 
   /**
-   * True if one of these changes must be on the disk before any client may see it. A new session is not urgent: its
-   * later changes are stored after it, and a session that has done nothing loses nothing when it expires.
+   * True if one of these changes must be on the disk before any client may see it. A new session is not urgent, because
+   * it is stored before its later changes, and without changes nothing is lost with it.
    */
   get hasUrgentChanges(): boolean {
     return this.#zxid !== this.#zxidLogged || this.sessions.hasUrgentChanges || this.tree.hasChanges;
@@ -91,9 +91,9 @@ export class KeeperState<Watcher> {
 
   /**
    * Prepares for the first request. The next transaction gets a zxid above all that this directory has ever used, even
-   * before a backup was restored, as far as the wall clock can tell. The keeper does not show this zxid earlier,
-   * because the wall clock may be set back, and the next keeper must know each zxid that a client has seen. In a new
-   * directory, also creates the server's own nodes.
+   * before a backup was restored, as far as the wall clock can tell. The keeper does not show this zxid earlier: the
+   * wall clock may be set back, and the next keeper must know each zxid that a client has seen. In a new directory,
+   * also creates the server's own nodes.
    */
   initialize(): void {
     this.#zxidBefore = BigInt(Math.floor(this.#options.wallClock() / 1000)) << 24n;
@@ -135,7 +135,7 @@ export class KeeperState<Watcher> {
 
   /**
    * Opens a session. Its ID is random, so that no ID is used twice, even if a session was never stored. ZooKeeper makes
-   * the ID from a zxid. The keeper cannot, because no client may see a zxid before it is stored.
+   * it from a zxid, but no client of the keeper may see a zxid before it is stored.
    */
   openSession(timeoutMs: number, nowMs: number): KeeperSession {
     const [bits = 0n] = crypto.getRandomValues(new BigUint64Array(1));

@@ -28,7 +28,7 @@ export interface KeeperTransactionContext {
   readonly session: bigint;
   readonly identities: readonly ClientIdentity[];
   readonly limits: KeeperLimits;
-  /** The initial value of a new node's counter of created children; 0 except in tests of its upper limit. */
+  /** The initial count of a new node's created children; 0 except in tests of its upper limit. */
   readonly sequenceStart: number;
 }
 
@@ -65,7 +65,6 @@ export class KeeperTransaction {
     return this.#context.limits;
   }
 
-  /** Undoes all changes, the last one first. */
   rollback(): void {
     for (let undo = this.#undo.pop(); undo !== undefined; undo = this.#undo.pop()) undo();
     this.triggers.length = 0;
@@ -209,9 +208,7 @@ export class KeeperTransaction {
   }
 }
 
-/**
- * Returns the next version of a node. Versions wrap after 2^31-1 and skip -1, which means any version (ZOOKEEPER-4743).
- */
+/** Returns the next version. Versions wrap after 2^31-1 and skip -1, which means any version (ZOOKEEPER-4743). */
 export function nextNodeVersion(version: number): number {
   const next = (version + 1) | 0;
   return next === -1 ? 0 : next;

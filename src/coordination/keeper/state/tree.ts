@@ -32,7 +32,7 @@ export interface ZNode {
   mtime: number;
   version: number;
   aversion: number;
-  /** The number of children ever created, which is the next sequence suffix. Never decreases. */
+  /** Number of children ever created, which is the next sequence suffix. Never decreases. */
   creates: number;
   /** The names of the children; null if there are none, as in most nodes. */
   children: Set<string> | null;
@@ -49,7 +49,7 @@ export class NodeTree {
   #changed = new Map<number, ZNode | null>();
   #nextId = 1;
   #bytes = 0;
-  /** The maximum number of bytes that the nodes may have on the disk. */
+  /** Maximum number of bytes that the nodes may have on the disk. */
   #storedBytesMax = Infinity;
   #descendants: DescendantCounts | null = null;
 

@@ -1,7 +1,7 @@
 /**
- * The watches of all connections. As in ZooKeeper, one table has the watches for changes of a node, and the other those
- * for changes of its children. A watch for both is in both tables. `Watcher` is the type of the connection that
- * receives the events. Source: WatchManager, DataTree.
+ * The watches of all connections. As in ZooKeeper, one table is for changes of a node, the other for changes of its
+ * children. A watch for both is in both tables. `Watcher` is the connection that receives the events. Source:
+ * WatchManager, DataTree.
  */
 import { watchEventType } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 export const watchMode = { once: 1, persistent: 2, recursive: 4 } as const;

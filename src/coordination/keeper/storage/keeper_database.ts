@@ -59,7 +59,7 @@ const statements = {
 const damageRemedy = "Acknowledged data cannot be read; start from a backup (baton keeper backup), or " +
   "move the folder away while no lock is held";
 
-/** The approximate number of bytes in each part of the rows that is sent to the other thread. */
+/** The approximate size of the parts in which rows are sent to the other thread, in bytes. */
 const pieceBytes = 4 << 20;
 
 /** Returns the format of the database at `path`: the tables above, and their rows (keeper_rows.ts). */
@@ -111,8 +111,8 @@ export class KeeperDatabase {
   }
 
   /**
-   * Stores changes in one transaction. When this returns, all changes are on the disk. When it throws, none are; it
-   * throws as `confirmOwner` does, or for a failure of the disk.
+   * Stores changes in one transaction. When this returns, all are on the disk; when it throws, as `confirmOwner` does
+   * or otherwise, none is.
    */
   commit(changes: Uint8Array): void {
     const { zxid, nodes, sessions } = decodeKeeperRows(changes);
@@ -159,7 +159,7 @@ export class KeeperDatabase {
     });
   }
 
-  /** Raises the mark before the commit is acknowledged. If that fails, the next commit tries again. */
+  /** Raises the mark before the commit is acknowledged. After a failure, the next commit tries again. */
   #raiseMark(zxid: bigint): void {
     try {
       this.#mark.write(zxid, { flush: this.#logBegins });
@@ -171,8 +171,8 @@ export class KeeperDatabase {
 }
 
 /**
- * Creates the database file if there is none. Throws if SQLite would silently leave out data that it cannot read,
- * because locks that are held would then be free.
+ * Creates the file if there is none. Throws if SQLite would silently leave out unreadable data, because held locks
+ * would then be free.
  */
 function prepareFile(path: string, mark: CommittedMark): void {
   const damage = findWalDamage(path) ?? describeOutdatedKeeperData(path);
@@ -181,15 +181,15 @@ function prepareFile(path: string, mark: CommittedMark): void {
   if (found === undefined) {
     mark.remove(); // the mark belongs to removed data
     createDatabaseFile(path);
-  } // SQLite takes an empty file for a database without tables, but a keeper never leaves an empty file
+  } // SQLite takes an empty file for a database without tables; a keeper never leaves one
   else if (found.size === 0) throw new BatonError("CONFIG", truncatedMessage(path));
 }
 
 export const keeperBackupOwnerName = "a backup";
 
 /**
- * Returns a sentence if the rows are older than the mark beside them, otherwise null. Older rows mean that the log was
- * truncated or removed, or that an older file replaced this one. A backup may be older. Changes no file.
+ * Returns a sentence if the rows are older than the mark beside them, otherwise null. Then the log was truncated or
+ * removed, or an older file replaced this one. A backup may be older. Changes no file.
  */
 export function describeOutdatedKeeperData(path: string): string | null {
   const mark = readCommittedMark(join(dirname(path), zxidMarkFileName)); // first, because a running keeper raises both

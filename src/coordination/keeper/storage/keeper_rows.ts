@@ -19,7 +19,7 @@ export function describeKeeperData(dataDir: string): string {
   return `The keeper's data in ${dataDir}`;
 }
 
-/** A row of a node or a session. In a list of changes, a null body means that the row is deleted. */
+/** A row of a node or a session. In a list of changes, a null body deletes the row. */
 export interface KeeperRow {
   readonly id: bigint;
   readonly body: Uint8Array | null;
@@ -49,7 +49,6 @@ const checksumBytes = 4;
 /** A kind is stored as its index in this list, so new kinds must be appended. */
 const kinds: readonly NodeKind[] = ["persistent", "ephemeral", "container", "ttl"];
 
-/** Encodes all changes for one commit. */
 export function encodeKeeperChanges(changes: {
   zxid: bigint;
   nodes: ReadonlyMap<number, ZNode | null>;
@@ -182,7 +181,7 @@ function verifiedBody({ id, body }: KeeperRow): Uint8Array {
   throw protocolError(`Row ${id} is damaged: its checksum does not match`);
 }
 
-/** Returns the checksum of a row. It includes the row's ID, so that a body in the wrong row is found as damage. */
+/** Includes the row's ID, so that a body in the wrong row is found as damage. */
 function checksumOf(id: bigint, content: Uint8Array): number {
   return crc32(content, (Number(id & 0xffff_ffffn) ^ Number((id >> 32n) & 0xffff_ffffn)) >>> 0);
 }

@@ -10,7 +10,6 @@ import type { KeeperStoreCalls } from "./keeper_store_thread.ts";
 import { decodeKeeperNode, decodeKeeperRows, decodeKeeperSession, describeKeeperData } from "./keeper_rows.ts";
 import type { KeeperDataPiece } from "../state/keeper_state.ts";
 
-/** Starts a storage thread for a KeeperStore. */
 export function startKeeperStoreThread(): StorageWorker {
   return new Worker(new URL("./keeper_store_worker.ts", import.meta.url));
 }

@@ -16,7 +16,6 @@ import { keeperDatabaseFileName } from "./keeper_rows.ts";
  * keeper must not be answered.
  */
 const freshMs = 100;
-/** The interval of the periodic checks, in milliseconds. */
 const checkMs = 1_000;
 /**
  * How often the times of the files are updated, in milliseconds, because tools that clean /var/tmp delete old files.
