@@ -1,4 +1,4 @@
-/** The checks of coordination's settings for `baton config check`. */
+/** Checks coordination's settings for `baton config check`. */
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../../src/base/config/setting.ts";
@@ -25,7 +25,10 @@ export const coordinationChecks = defineChecks({
 });
 
 const tls = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsPassphrase", "tlsServerName"] as const;
-/** Settings that are checked together. All others have their default meanwhile, so that no mistake hides another. */
+/**
+ * Settings that are checked together. All other settings have their defaults meanwhile, so that no mistake hides
+ * another.
+ */
 const parts: readonly (readonly (keyof typeof connectionSettings)[])[] = [
   ["servers", "keeperDir"],
   ["root"],

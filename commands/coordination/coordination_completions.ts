@@ -1,4 +1,4 @@
-/** How a shell completes the names of locks, elections, barriers, gates and pools. */
+/** Lists the names of locks, elections, barriers, gates and pools for the completion of a shell. */
 import { configSectionNames } from "../../src/base/config/resolve_settings.ts";
 import { coordinationFolderPath, decodeLockName } from "../../src/coordination/nodes/node_paths.ts";
 import { poolComponentSettings } from "../../src/coordination/settings/command_settings.ts";

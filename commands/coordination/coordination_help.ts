@@ -50,7 +50,7 @@ function connectionTopic(): HelpPage {
   };
 }
 
-/** Returns the topic about durations, with all durations among the settings of a lock. */
+/** Returns the topic about durations, with all settings of a lock that are durations. */
 function timesTopic(): HelpPage {
   const durations = Object.entries<SettingTable[string]>(lockCommandSettings)
     .filter(([, { type }]) => type.placeholder === "duration");

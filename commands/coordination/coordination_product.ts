@@ -3,8 +3,8 @@ import type { Product } from "../product.ts";
 import { lockCommand } from "./lock/lock.ts";
 
 /**
- * `lock` runs most often, so it is loaded immediately. The other commands are loaded in a few groups that share code:
- * with one part per command, loading took a millisecond longer.
+ * `lock` is loaded immediately, because it runs most often. The other commands are loaded in a few groups that share
+ * code, because loading each command separately took a millisecond longer.
  */
 export const coordinationProduct: Product = {
   name: "coordination",

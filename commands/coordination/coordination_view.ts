@@ -1,4 +1,4 @@
-/** The rows of locks, elections, barriers, gates, pools and schedules. */
+/** Reads the rows of locks, elections, barriers, gates, pools and schedules. */
 import type { ProcessKind } from "../../src/base/rows/process_row.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { keeperSettings } from "../../src/coordination/settings/command_settings.ts";
@@ -32,7 +32,7 @@ export const coordinationView = defineView({
   },
 });
 
-/** Each function loads only the code that it needs. */
+/** Reads rows below a root. Each function loads only the code that it needs. */
 const rowsBelow = (root: string): RowSource => ({
   async read(zk, { interop, kinds, all, long }) {
     const { readInteropRows, readRows } = await import("../../src/coordination/view/read_rows.ts");

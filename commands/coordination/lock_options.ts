@@ -21,7 +21,6 @@ import { encodeLockName } from "../../src/coordination/nodes/node_paths.ts";
 import { type CommandCall, oneNameCommandSyntax, shellLineSettings } from "../command.ts";
 import { commandFlags, conflictExitCode } from "../../src/coordination/job/leased_command_flags.ts";
 
-/** Settings of this command only. */
 const flags = {
   try: toggleSetting("-n, --try", {
     aliases: "--nonblock, --nb",
@@ -139,35 +138,34 @@ export const lockCommandSyntax: CommandSyntax = {
 type LockValues = SettingValues<typeof lockCommandSettings>;
 
 export interface LockCommandOptions {
-  /** Sorted and unique, so that two calls with the same names cannot wait for each other. */
+  /** The names are sorted and unique, so that two calls with the same names cannot wait for each other. */
   readonly names: readonly string[];
   readonly command: readonly [string, ...string[]];
   readonly mode: LockMode;
-  /** Number of permits, for a semaphore only. */
+  /** The number of permits, for a semaphore only. */
   readonly limit: number | undefined;
-  /** Maximum wait in milliseconds; 0: do not wait, undefined: no limit. */
+  /** The maximum wait in milliseconds. With 0 the call does not wait; undefined means no limit. */
   readonly waitMs: number | undefined;
   readonly quiet: boolean;
   readonly verbose: boolean;
   readonly values: LockValues;
   readonly sources: ConfigSources;
-  /** The script's process for `baton hold`; if not set, this process holds the lock. */
+  /** The script's process for `baton hold`. If undefined, this process holds the lock. */
   readonly script?: { readonly pid: number };
 }
 
-/** A call of a command that has the settings of `baton lock`. */
 export type LockCommandCall = Pick<CommandCall<typeof lockCommandSettings>, "values" | "names" | "sources">;
 
 /** The default of --priority. */
 const foregroundPriority = 100;
-/** Calls with this priority or a higher number are background calls, which have their own default wait. */
+/** Calls with this priority number or a higher one are background calls, which have a different default wait. */
 const backgroundPriority = 200;
 
 /** Throws USAGE for missing or contradictory arguments. */
 export function readLockOptions(call: CommandCall<typeof lockCommandSettings>): LockCommandOptions {
   const example = "as in: baton lock NAME COMMAND";
   const terms = readCommonLockOptions(call, "lock", example);
-  // Twice -- after several names: see program_names.ts.
+  // program_names.ts explains why -- can be written twice after several names.
   const isTwice = call.names.length > 1 && call.command?.[0] === "--";
   const [program, ...args] = call.command?.slice(isTwice ? 1 : 0) ?? [];
   if (program === undefined) {
@@ -187,7 +185,7 @@ export function readCommonLockOptions(
 ): Omit<LockCommandOptions, "command"> {
   const { values, names, sources } = call;
   if (names.length === 0) throw new BatonError("USAGE", `baton ${command} needs the name of a lock, ${example}`);
-  // Both throw for an invalid name.
+  // Both functions throw for an invalid name.
   names.forEach((name) => values.recipe === undefined ? encodeLockName(name) : interopLockPath(name));
   refusePairs(values, sources.flags);
   return {

@@ -1,4 +1,4 @@
-/** The actions of the page on locks and elections. A request names the holder that the page showed. */
+/** Handles the actions of the page on locks and elections. A request names the holder that the page showed. */
 import type { JsonFields } from "../../src/base/support/json_fields.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { textIn } from "../../src/base/http/body_fields.ts";
@@ -12,7 +12,7 @@ import { electionPath, type LockPath, lockPath } from "../../src/coordination/no
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { PageAction, PageContext, PageRequests } from "../product.ts";
 
-/** How long to wait for a holder's release, in milliseconds. */
+/** How long to wait until a holder has released its lock, in milliseconds. */
 const releaseMsMax = 10_000;
 
 export function coordinationRequests(root: string): PageRequests {
@@ -56,7 +56,7 @@ function breakOptions(body: JsonFields, { by, clock, signal }: PageContext & { r
   return { clock, signal, waitMs: releaseMsMax, revocation: { by, reason } };
 }
 
-/** Throws NOT_FOUND if the lock was granted to another holder since the page was drawn. */
+/** Throws NOT_FOUND if another holder was granted the lock after the page was drawn. */
 async function demandHolder(
   zk: ZooKeeper,
   name: string,
@@ -78,7 +78,7 @@ function brokenText({ holder, outcome }: BrokenLock, what: string): string {
   return `${who} was asked, and has not released ${what} yet`;
 }
 
-/** Reads the holder's full id. A prefix could also match a later holder. */
+/** Reads the holder's whole ID, because a prefix could also match a later holder. */
 function holderIn(body: JsonFields): string {
   const id = textIn(body, "holder");
   if (/^[0-9a-z]{32}$/.test(id)) return id;

@@ -1,6 +1,6 @@
 /**
  * Runs a command or a script under locks, for `baton lock` and `baton hold`: takes the locks in the order of their
- * names, supervises, releases.
+ * names, supervises, and releases.
  */
 import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
 import { LeaseNote } from "../../src/base/process/supervise/lease_note.ts";
@@ -59,7 +59,7 @@ export function lockedJobDependencies(guard: CommandGuard): LockedJobDependencie
 
 /**
  * Runs the command and returns how it ended, without reporting it. Throws BatonError for a failure before the command
- * starts, and StoppedBySignal after a signal.
+ * starts, or StoppedBySignal after a signal.
  */
 export async function runLockedJob(
   options: LockCommandOptions,
@@ -89,7 +89,7 @@ export async function runLockedJob(
     if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
     const lease = taken.leases.length === 1 ? taken.leases[0] : await setOf(taken.leases);
     using note = LeaseNote.open(lease, { clock: deps.clock, libc: await loadLibc() });
-    guarded = true; // from now on supervision ends the guard
+    guarded = true; // from now on, supervision ends the guard process
     const outcome = await deps.supervise({
       ...toSuperviseOptions(options, io, deps),
       lease,
@@ -117,7 +117,7 @@ export async function runLockedJob(
       startHint: startHintOf(options.names),
     });
     if (ending === null) throw stop.signal.reason;
-    // A process that could not be killed may still run. So the session stays open until its timeout ends it.
+    // A process that could not be killed may still run, so the session stays open until its timeout.
     if (outcome.kind === "breach") zk = null;
     return ending;
   } finally {
@@ -128,8 +128,8 @@ export async function runLockedJob(
 }
 
 /**
- * Takes the locks. If the session expires during the wait, waits again with a new one, at the end of the queue. Calls
- * `opened` for each session; the caller closes the last one.
+ * Takes the locks. If the session expires during the wait, waits with a new session, at the end of the queue. Calls
+ * `opened` for each session; the caller closes the last session.
  */
 async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened }: {
   readonly deps: LockedJobDependencies;
@@ -158,7 +158,10 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
   }
 }
 
-/** Returns a hint for a command that contains --: without another -- before it, its first words count as lock names. */
+/**
+ * Returns a hint for a command that contains --. Without another -- before it, the command's first words count as lock
+ * names.
+ */
 function startHintOf(names: readonly string[]): string {
   return names.length === 1 ? "" : `; the words before -- are names of locks: ${quotedNames(names)}`;
 }
@@ -181,27 +184,27 @@ export interface TakeLocksContext {
   /** Aborts when the call is stopped or its wait limit is reached. */
   readonly signal: AbortSignal;
   readonly acl: Acl[] | undefined;
-  /** When the wait began, on the clock; possibly in an earlier session. */
+  /** The clock's time when the wait began, possibly in an earlier session. */
   readonly startMs: number;
 }
 
 export interface TakenLocks {
-  /** Leases in the order of the names. */
+  /** The leases in the order of the names. */
   readonly leases: readonly [Lease, ...Lease[]];
   readonly waitedMs: number;
-  /** When the last lock was granted, on the clock. */
+  /** The clock's time when the last lock was granted. */
   readonly grantedAtMs: number;
   /** The tick that was taken together with the lock, if any. */
   readonly tick?: HeldTick | undefined;
   /** The holds whose end must be recorded. */
   readonly recorded: readonly RecordedHold[];
-  /** Notices whose command may still run. */
+  /** The watches whose shell command may still run. */
   readonly notices: readonly BusyNoticeWatch[];
 }
 
 /**
- * Takes all locks of a call. Rejects as acquireLock does, and with USAGE for a lock that the command around this call
- * already holds. After a failure the caller closes the session, which releases the locks acquired so far.
+ * Takes all locks of a call. Rejects like acquireLock, or with USAGE if the command around this call already holds a
+ * lock. After a failure the caller closes the session, which releases the locks acquired so far.
  */
 export type TakeLocks = (zk: ZooKeeper, options: LockCommandOptions, context: TakeLocksContext) => Promise<TakenLocks>;
 
@@ -217,7 +220,7 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   const recorded = [taken.recorded];
   const notices = [taken.notice];
   for (const name of others) {
-    // The locks acquired so far can be lost or revoked during the wait for the next one. No command runs under them
+    // The locks acquired so far can be lost or revoked during the wait for the next lock. No command runs under them
     // yet.
     for (const lease of leases) lease.setUsed(false);
     const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);

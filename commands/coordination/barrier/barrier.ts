@@ -1,5 +1,6 @@
 /**
- * `baton barrier`: enters a barrier, runs the command, leaves with the others. Also closes, opens and waits for gates.
+ * `baton barrier`: enters a barrier, runs the command, and leaves with the others. Also closes, opens and waits for
+ * gates.
  */
 import { liftGate, setGate, waitGate } from "../../../src/coordination/barrier/barrier_gate.ts";
 import {
@@ -92,7 +93,7 @@ export const barrierCommand = defineCommand({
 async function barrier(call: CommandCall<typeof barrierCommandSettings>): Promise<ExitCode> {
   const options = readBarrierOptions(call);
   if ("do" in options) return await runGate(options, call);
-  // Starts in some milliseconds, in parallel with the following work.
+  // The guard process starts within milliseconds, in parallel with the following work.
   const guard = startGuard(stderrSentencePrinter(call.io));
   return await runBarrier(options, call.io, guard);
 }
@@ -138,7 +139,7 @@ interface BarrierRun {
 }
 
 /**
- * `guard` is the guard process, which is already started. Throws BatonError for a failure before the command,
+ * `guard` is the guard process, which is already started. Throws BatonError for a failure before the command, or
  * StoppedBySignal after a signal.
  */
 async function runBarrier(options: BarrierCommandOptions, io: Io, guard: CommandGuard): Promise<ExitCode> {
@@ -183,7 +184,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
       ...toSuperviseOptions({ ...options, command }, io, deps),
       lease: member,
       guard,
-      keepsGuard: true, // it may also be killed while it waits for the others
+      keepsGuard: true, // the guard process is also needed while this member waits for the others
       grantedAtMs,
       signal: stop.signal,
       env: commandEnvironment(io, job),
@@ -213,8 +214,8 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
 }
 
 /**
- * Ends a rendezvous when all have arrived. It does not wait for the others to leave: they only exit, and a dead one
- * would delay this call. When the caller closes the session, this member leaves.
+ * Ends a rendezvous when all have arrived. Does not wait for the others to leave, because they only exit, and a dead
+ * one would delay this call. This member leaves when the caller closes the session.
  */
 async function meet(
   entering: Promise<BarrierMembership>,
@@ -226,7 +227,7 @@ async function meet(
     facts.granted([member], member.waitedMs);
     if (verbose) io.err(startLine(member));
   } catch (thrown) {
-    // All have arrived. The loss of this member concerns no command.
+    // All have arrived, so the loss of this member concerns no command.
     if (!(thrown instanceof BatonError) || thrown.code !== "LOCK_LOST") throw thrown;
   }
   return { exitCode: exitCodes.SUCCESS, reason: "all_arrived", message: null };
@@ -245,7 +246,7 @@ async function leaveTogether(
 ): Promise<LockEnding> {
   // The signal has ended the command, so it also ends the wait for the others.
   if (before.aborted && asksForEnd(before.reason)) {
-    await member.release().catch(() => {}); // the session, which is closed next, does the same
+    await member.release().catch(() => {}); // closing the session next has the same effect
     return ending;
   }
   if (verbose) io.err(`baton: barrier "${member.name}": rank ${member.rank} has ended, waiting for the others\n`);
@@ -266,8 +267,8 @@ function asksForEnd(reason: unknown): boolean {
 }
 
 /**
- * Enters the barrier. With --on-member-lost wait, a new session replaces an expired one. Calls `opened` with each
- * session; the caller closes the last one.
+ * Enters the barrier. With --on-member-lost wait, a new session replaces an expired one. Calls `opened` for each
+ * session; the caller closes the last session.
  */
 async function enterInSession(options: BarrierCommandOptions, { io, deps }: BarrierRun, { place, limit, opened }: {
   readonly place: CoordinationServers;
@@ -307,7 +308,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
   }
 }
 
-/** Throws USAGE if this call runs inside a member of the same barrier, because it would wait for itself. */
+/** Throws USAGE if this call runs inside a member of the same barrier, because the call would wait for itself. */
 async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptions, io: Io): Promise<void> {
   const cookies = outerHolderIds(io.env);
   if (cookies.length === 0) return;
@@ -320,7 +321,8 @@ async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptio
 }
 
 /**
- * Shows how many participants have arrived: one updated line on a terminal, or with --verbose a line for each change.
+ * Shows how many participants have arrived: in one updated line on a terminal, or with --verbose a line for each
+ * change.
  */
 function showGathered(
   { name, parties, verbose, quiet }: BarrierCommandOptions,

@@ -51,13 +51,13 @@ export const barrierCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** Flags about the command. A rendezvous and gates reject them. */
+/** The flags that concern the command. A rendezvous and gates reject them. */
 const { onMemberLost, maxHold } = flags;
 const { scope: _scope, ...childSettings } = commandSettings;
 const { foreground, passAuth, ...reportFlags } = commandFlags;
 const flagsOfCommands = { maxHold, foreground, passAuth, ...childSettings } satisfies SettingTable;
 
-/** Flags of a barrier. Gates reject them. */
+/** The flags of a barrier. Gates reject them. */
 const flagsOfRuns = { onMemberLost, ...flagsOfCommands, ...reportFlags } satisfies SettingTable;
 
 export type BarrierSettingValues = SettingValues<typeof barrierCommandSettings>;
@@ -65,7 +65,7 @@ export type BarrierSettingValues = SettingValues<typeof barrierCommandSettings>;
 export interface BarrierCommandOptions {
   readonly name: string;
   readonly parties: number;
-  /** Null for a rendezvous, which runs nothing. */
+  /** Null for a rendezvous, which runs no command. */
   readonly command: readonly [string, ...string[]] | null;
   readonly quiet: boolean;
   readonly verbose: boolean;

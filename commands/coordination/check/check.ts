@@ -1,4 +1,4 @@
-/** `baton check`: tells a command whether its lock is still held, and for how much longer at least. */
+/** `baton check`: tells a command whether its lock is still held, and how long it will be held at least. */
 import { readLeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { isPidNamespaceInsideJob } from "../../../src/base/process/proc/process_table.ts";
@@ -85,11 +85,11 @@ async function remainingLeaseMs(note: string | undefined, holderId: string): Pro
     if (endMs === null) return isPidNamespaceInsideJob(holderId) ? "unknown" : 0;
     return endMs - libc.bootTimeMs();
   } catch {
-    return "unknown"; // the file of another user
+    return "unknown"; // another user owns the file
   }
 }
 
-/** Returns whether the server has a holder node of this command for each of its locks. */
+/** Returns whether the servers have a holder node of this command for each of its locks. */
 async function isOnServer(
   { values, sources }: CommandCall<typeof settings>,
   { locks, ids }: OuterLocks,

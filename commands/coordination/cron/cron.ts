@@ -1,6 +1,6 @@
 /**
- * `baton cron`: runs crontab files whose ticks several hosts share. `check` and `next` work without a server;
- * run_cron.ts runs the service.
+ * `baton cron`: runs crontab files whose ticks several hosts share. run_cron.ts runs the service. `check` and `next`
+ * need no server.
  */
 import { countWithNoun, printable } from "../../../src/base/support/text.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";

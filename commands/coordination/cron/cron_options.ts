@@ -1,4 +1,4 @@
-/** The settings of `baton cron`, and which operation takes which of them. Pure. */
+/** The settings of `baton cron`, and which operation uses which of them. Pure. */
 import { flagSetting, type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { logSettings } from "../../../src/coordination/settings/command_settings.ts";
 import { connectionSettings, historySettings } from "../../../src/coordination/settings/coordination_settings.ts";
@@ -13,7 +13,6 @@ const timezone = flagSetting("--timezone", textType("zone"), {
   unset: "CRON_TZ, TZ, or the host's",
 });
 
-/** Settings of `next` only. */
 const nextSettings = {
   number: flagSetting("-n, --number", integerType("count", { min: 1, max: 1000 }), {
     help: "for next: print this many ticks of each job",
@@ -26,7 +25,6 @@ const { historyKeep, historyMaxAge } = historySettings;
 
 const json = toggleSetting("--json", { help: "print one JSON object" });
 
-/** Settings of the service only. */
 const serviceSettings = {
   jobs: flagSetting("-j, --jobs", integerType("count", { min: 1, max: 1000 }), {
     help: "run at most this many jobs on this host at a time; other hosts take the rest",
@@ -67,7 +65,7 @@ export const cronSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** The type of a time with its offset from UTC. The value is in Unix milliseconds. */
+/** The type of a time with an offset from UTC. The value is in Unix milliseconds. */
 function instantTextType(): ValueType<number> {
   return {
     placeholder: "time",
@@ -94,7 +92,7 @@ export type CronSettingValues = CommandCall<typeof cronSettings>["values"];
 export type CronOperation = keyof typeof cronForms;
 const operations = ["check", "next", "reset", "forget"] as const satisfies readonly CronOperation[];
 
-/** Returns the operation, `run` if there is only a file, and its argument. Throws USAGE. */
+/** Returns the operation and its argument. The operation is `run` if there is only a file. Throws USAGE. */
 export function readCronOperation(
   { names, sources }: Pick<CommandCall<typeof cronSettings>, "names" | "sources">,
 ): { readonly operation: CronOperation | "run"; readonly subject: string } {

@@ -1,4 +1,4 @@
-/** `baton cron FILE`: reads the file, opens the log, chooses the servers, and runs the service. Loaded only for it. */
+/** `baton cron FILE`: reads the file, opens the log, chooses the servers, and runs the service. */
 import { JobOutputFolder } from "../../../src/coordination/cron/job_output.ts";
 import { readCrontab, requireValidCrontab } from "../../../src/coordination/cron/cron_file.ts";
 import { runCronService } from "../../../src/coordination/cron/cron_service.ts";
@@ -9,7 +9,7 @@ import type { CommandCall } from "../../command.ts";
 import { chooseCoordinationServers } from "../../coordination_session.ts";
 import type { cronSettings } from "./cron_options.ts";
 
-/** Runs the service. Throws as readCrontab does, and CONFIG for a file with mistakes or servers that cannot be used. */
+/** Throws like readCrontab, or CONFIG if the file has mistakes or the servers cannot be used. */
 export async function runCron(file: string, call: CommandCall<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const stderr = new StderrLineSink(io);

@@ -45,9 +45,7 @@ import { jobCookieEnvironment, jobCookieVariable } from "../../../src/base/proce
 import { ResignableLease } from "../../../src/base/process/resignable_lease.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 
-/**
- * Runs `baton elect`. Throws BatonError for a failure before the command starts, and StoppedBySignal after a signal.
- */
+/** Throws BatonError for a failure before the command starts, or StoppedBySignal after a signal. */
 async function runElect(options: ElectOptions, io: Io): Promise<ExitCode> {
   const facts = new StatusReportFacts();
   const about = { verb: "elect", names: [options.name], conflicts: [] };
@@ -68,7 +66,6 @@ class ElectionRun {
   readonly #place: CoordinationServers;
   readonly #candidate: CandidateSession;
   #file: LeaderFile | null = null;
-  /** The leadership of the current or last term. */
   #leadership: Leadership | null = null;
 
   constructor(
@@ -95,7 +92,6 @@ class ElectionRun {
     });
   }
 
-  /** Runs terms until `decideElectionNextStep` ends them. */
   async run(): Promise<LockEnding> {
     const { values } = this.#options;
     const { clock, signals } = this.#deps;
@@ -115,7 +111,7 @@ class ElectionRun {
         if (term.hasBreach) this.#candidate.abandon(); // a process that could not be killed may still run
         if (next.do === "end") return ending;
         shortTerms = next.shortTerms;
-        // The new one listens before the old one is disposed, so that no signal is missed.
+        // The new StopRequest listens before the old one is disposed, so that no signal is missed.
         const listening = new StopRequest(signals);
         stop[Symbol.dispose]();
         stop = listening;
@@ -133,7 +129,6 @@ class ElectionRun {
     }
   }
 
-  /** Stands for election and runs one term. */
   async #lead(stop: AbortSignal): Promise<{ readonly term: TermResult; readonly ending: LockEnding }> {
     const { clock } = this.#deps;
     const guard = startGuard(stderrSentencePrinter(this.#io));
@@ -171,7 +166,7 @@ class ElectionRun {
     }
   }
 
-  /** Waits until this candidate leads. If its session expires, waits again with a new one, at the end of the queue. */
+  /** Waits until this candidate leads. If its session expires, waits with a new session, at the end of the queue. */
   async #campaign(
     stop: AbortSignal,
     guard: CommandGuard,
@@ -227,7 +222,7 @@ class ElectionRun {
     throw new BatonError("USAGE", `"${name}" is already led by this command: it runs under baton elect ${name}`);
   }
 
-  /** Releases the leadership. If that fails, closes the session, so that its node does not block the next term. */
+  /** If this fails, closes the session, so that its node does not block the next term. */
   async #giveUp(stop: AbortSignal): Promise<void> {
     try {
       await this.#leadership?.release();
@@ -272,18 +267,18 @@ interface TermDependencies {
 
 interface TermResult {
   readonly outcome: ChildOutcome;
-  /** Aborts when leadership is lost, with the reason. */
+  /** Aborts with the reason when leadership is lost. */
   readonly lost: AbortSignal;
-  /** True if the --health check ended the term. */
+  /** Whether the --health check ended the term. */
   readonly isUnhealthy: boolean;
-  /** True if the command or a hook could not be killed. The guard then continues alone. */
+  /** Whether the command or a hook could not be killed. If so, the guard process continues alone. */
   readonly hasBreach: boolean;
 }
 
 /**
- * Runs one term of a leader: --on-elected, the command with its --health check, and --on-deposed, all under one guard.
- * Does not release the leadership and does not end the guard. `stop` aborts at the first signal: nothing is started
- * after it. Rejects only for a bug.
+ * Runs one term of a leader: --on-elected, the command with its --health check, and --on-deposed. All run under one
+ * guard process. Neither releases the leadership nor ends the guard process. `stop` aborts at the first signal; from
+ * then on nothing is started. Rejects only for a bug.
  */
 async function runTerm(
   options: ElectOptions,

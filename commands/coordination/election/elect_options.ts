@@ -1,4 +1,4 @@
-/** Options of `baton elect`. */
+/** The options of `baton elect`. */
 import { hostname } from "node:os";
 import type { ConfigSources } from "../../../src/base/config/resolve_settings.ts";
 import { flagSetting, type SettingTable, type SettingValues, toggleSetting } from "../../../src/base/config/setting.ts";
@@ -17,7 +17,6 @@ import { commandFlags } from "../../../src/coordination/job/leased_command_flags
 const restartModes = ["always", "on-loss", "never"] as const;
 export type ElectRestartMode = (typeof restartModes)[number];
 
-/** Settings of this command only. */
 const flags = {
   restart: flagSetting("--restart", choiceType(restartModes), {
     help: "when to rejoin the election: on-loss (after losing or giving up leadership), always (even after the " +

@@ -5,11 +5,11 @@ import type { ElectRestartMode } from "./elect_options.ts";
 export interface EndedElectionTerm {
   readonly restart: ElectRestartMode;
   readonly outcome: Pick<ChildOutcome, "kind" | "heldMs"> & { readonly isDead?: boolean };
-  /** Signals that baton received in this term. */
+  /** The signals that baton received in this term. */
   readonly signals: ReadonlySet<string>;
-  /** True if the --health check ended the term. */
+  /** Whether the --health check ended the term. */
   readonly isUnhealthy: boolean;
-  /** How many short terms in a row, each ended by the command, came before this one. */
+  /** How many consecutive short terms came before this term. The command ended each of them. */
   readonly shortTerms: number;
 }
 
@@ -20,10 +20,13 @@ export type ElectionNextStep =
 /** The shortest and longest pause between two terms, in milliseconds. */
 export const electionPauseMsMin = 1000;
 export const electionPauseMsMax = 30_000;
-/** A term shorter than this, in milliseconds, makes the next pause longer. */
+/** A term shorter than this many milliseconds makes the next pause longer. */
 export const longElectionTermMs = 30_000;
 
-/** Signals that stop baton. Others are only for the command; many services read their configuration again at SIGHUP. */
+/**
+ * The signals that stop baton. Other signals are only for the command; many services reload their configuration at
+ * SIGHUP.
+ */
 const askForEnd = ["SIGTERM", "SIGINT", "SIGQUIT"] as const;
 
 export function decideElectionNextStep(
@@ -33,15 +36,16 @@ export function decideElectionNextStep(
   if (askForEnd.some((signal) => signals.has(signal)) || restart === "never") return { do: "end" };
   const again = (pauseMs: number, short = 0): ElectionNextStep => ({ do: "campaign", pauseMs, shortTerms: short });
   const short = heldMs < longElectionTermMs ? shortTerms + 1 : 0;
-  // The pause doubles from one short term to the next; a long term resets it.
+  // The pause doubles with each further short term; a long term resets it.
   const backoffMs = Math.min(electionPauseMsMax, electionPauseMsMin * 2 ** Math.min(Math.max(0, short - 1), 10));
-  // `isDead`: the machine was suspended and the processes died too late, but they are dead, as after any other loss.
+  // `isDead`: the processes died too late, because the machine was suspended. They are dead, as after any other loss.
   switch (kind === "breach" && outcome.isDead ? "lost" : kind) {
     case "lost":
       // A term that was lost immediately may be lost again for the same reason.
       return heldMs < electionPauseMsMin ? again(backoffMs, short) : again(0);
     case "revoked":
-      // The pause lets another candidate lead: this one could be first in the queue again by its priority.
+      // The pause lets another candidate lead. Otherwise this candidate's priority could put it first in the queue
+      // again.
       return isUnhealthy ? again(backoffMs, short) : again(electionPauseMsMin);
     case "exited":
     case "signaled":

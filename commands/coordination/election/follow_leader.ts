@@ -1,4 +1,4 @@
-/** Follows an election across lost connections, expired sessions and unreachable servers. */
+/** Follows the leaders of an election across lost connections, expired sessions and unreachable servers. */
 import { electionPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type LeaderChange, LeaderChanges } from "../../../src/coordination/election/election_history.ts";
 import { watchLeader } from "../../../src/coordination/election/leader_status.ts";
@@ -8,7 +8,7 @@ import { followSessions } from "../../follow_sessions.ts";
 
 export interface FollowedLeaderChange {
   readonly change: LeaderChange;
-  /** Path of the election's node. */
+  /** The path of the election's node. */
   readonly path: string;
 }
 
@@ -18,7 +18,7 @@ export async function* followLeader(
   name: string,
   { signal = new AbortController().signal, waitsForServer = false }: {
     readonly signal?: AbortSignal;
-    /** If true, waits for the servers until the signal aborts, even for the first session. */
+    /** Whether to wait for the servers until the signal aborts, even for the first session. */
     readonly waitsForServer?: boolean;
   } = {},
 ): AsyncGenerator<FollowedLeaderChange, void, void> {

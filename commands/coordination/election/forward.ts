@@ -1,4 +1,4 @@
-/** `baton forward`: a local port whose connections go to the leader of an election. */
+/** `baton forward`: opens a local port and forwards its connections to the leader of an election. */
 import { rmSync } from "node:fs";
 import { raiseOwnOpenFilesLimit } from "../../../src/base/process/spawn/shell_start.ts";
 import { TcpForwarder } from "../../../src/base/sockets/tcp_forwarder.ts";
@@ -67,7 +67,7 @@ export const forwardCommand = defineCommand({
       connectionsMax: values.maxConnections,
       log: say,
     });
-    await raiseOwnOpenFilesLimit(); // each connection has two
+    await raiseOwnOpenFilesLimit(); // each forwarded connection has two sockets
     const listener = await takeListenAddress(at, () => listen(at, forwarder.accept, { halfOpen: true }));
     try {
       say(

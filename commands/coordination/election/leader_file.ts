@@ -1,6 +1,6 @@
 /**
- * Keeps a file with the value of the current leader. Each update renames a new file into place, so that no reader sees
- * a partial value.
+ * Keeps the value of the current leader in a file. Each update renames a new file into place, so that no reader sees a
+ * partial value.
  */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
@@ -16,7 +16,7 @@ export interface LeaderFileOptions {
   readonly name: string;
   readonly root: string;
   readonly clock: Clock;
-  /** Called when the file can no longer be written; not again until a write has succeeded. */
+  /** Called when the file can no longer be written, but not again until a write has succeeded. */
   readonly onProblem: (what: string) => void;
 }
 
@@ -25,10 +25,10 @@ export class LeaderFile {
   readonly #changes = new LeaderChanges();
   readonly #over = new AbortController();
   #hasComplained = false;
-  /** Id of the current leader; null if there is none or it is unknown. */
+  /** The ID of the current leader; null if there is no leader or it is unknown. */
   #leader: string | null = null;
 
-  /** Writes an empty file, because the leader is unknown so far. Throws CANNOT_CREATE. */
+  /** Writes an empty file, because the leader is not known yet. Throws CANNOT_CREATE. */
   constructor(options: LeaderFileOptions) {
     this.#options = options;
     const failure = this.#write("");
@@ -40,7 +40,9 @@ export class LeaderFile {
     void this.#follow(zk);
   }
 
-  /** Stops updating the file. Empties it if it contains `own`, the id of this process's leadership, which has ended. */
+  /**
+   * Stops updating the file. Empties the file if it shows `own`, the ID of this process's leadership, which has ended.
+   */
   close(own: string | null): void {
     this.#over.abort();
     const failure = own !== null && own === this.#leader ? this.#write("") : null;
@@ -72,7 +74,7 @@ export class LeaderFile {
     try {
       refuseLinksOfOthers(dirname(file));
       rmSync(draft, { force: true });
-      writeFileSync(draft, text, { flag: "wx" }); // never through a link that another user of the folder has made
+      writeFileSync(draft, text, { flag: "wx" }); // "wx" follows no link that another user has made
       renameSync(draft, file);
       return null;
     } catch (thrown) {

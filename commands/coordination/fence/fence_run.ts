@@ -1,4 +1,4 @@
-/** `baton fence run`: runs a command, unless the store has seen a higher fencing token. */
+/** `baton fence run`: runs a command, unless the store contains a higher fencing token. */
 import { hostname } from "node:os";
 import { processSignals, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
 import { type FencedCommandEnd, runFencedCommand } from "../../../src/coordination/fence/run_fenced.ts";

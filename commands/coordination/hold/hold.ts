@@ -74,7 +74,7 @@ export const holdCommand = defineCommand({
   run: hold,
 });
 
-/** How long a holder process may take to leave the queue after baton has told it to stop, in milliseconds. */
+/** How long the holder process may take to leave the queue after baton has told it to stop, in milliseconds. */
 const leaveMsMax = 950;
 
 async function hold(call: CommandCall<typeof holdSettings>): Promise<ExitCode> {
@@ -97,7 +97,7 @@ async function hold(call: CommandCall<typeof holdSettings>): Promise<ExitCode> {
   return await runWithStatusReport({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
 }
 
-/** Returns the message for `baton hold NAME` at a prompt, where the shell would hold the lock without the variables. */
+/** Returns the message for `baton hold NAME` at a prompt. There the shell would hold the lock without its variables. */
 function promptMessage(names: readonly string[]): string {
   const line = ["baton", ...process.argv.slice(2)].map(shellQuoteIfNeeded).join(" ");
   const all = names.map(shellQuoteIfNeeded).join(" ");
@@ -129,7 +129,7 @@ async function holdThroughHelper(options: HoldOptions, io: Io, facts: StatusRepo
   await helper.send(JSON.stringify(holderRequestOf(options, io)) + "\n");
   try {
     const ending = await abortable(outcome.promise, stop.signal);
-    if (facts.tokens === null) markHelperEnding(helper.pid); // the ending is its last message
+    if (facts.tokens === null) markHelperEnding(helper.pid); // the ending is the last message of the holder process
     return ending;
   } catch (thrown) {
     await stopHolder(helper);
@@ -187,8 +187,8 @@ async function stopHolder(helper: HelperProcess): Promise<void> {
 
 /**
  * Returns the descriptor to which the holder process writes after `baton hold` has ended, or undefined. It is stderr,
- * unless that is a pipe that the script does not have: `$(baton hold … 2>&1)` would read such a pipe for as long as the
- * lock is held. Then it is the script's own stderr.
+ * unless that is a pipe that the script does not have, because `$(baton hold … 2>&1)` would read such a pipe as long as
+ * the lock is held. Then it is the script's own stderr.
  */
 function holderStderr(scriptPid: number): number | undefined {
   try {
@@ -204,7 +204,7 @@ function holderStderr(scriptPid: number): number | undefined {
     const { O_WRONLY, O_APPEND, O_NOCTTY, O_NONBLOCK } = constants;
     return openSync(`/proc/${scriptPid}/fd/2`, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
   } catch {
-    return undefined; // closed, a socket, or another user's
+    return undefined; // closed, a socket, or owned by another user
   }
 }
 
@@ -221,14 +221,14 @@ async function runForEval(run: () => Promise<ExitCode>, io: Io): Promise<ExitCod
   return code;
 }
 
-/** Returns the exit code as a shell reports it; for a signal, 128 plus its number. */
+/** Returns the exit code as a shell reports it. For a signal, it is 128 plus the signal's number. */
 function codeOfThrown(thrown: unknown): ExitCode {
   if (thrown instanceof StoppedBySignal) return 128 + osConstants.signals[thrown.signal];
   return thrown instanceof BatonError ? toExitCode(thrown.code) : exitCodes.INTERNAL;
 }
 
 function printFailure(code: ExitCode, io: Io): void {
-  if (isTerminal(1)) return; // no shell reads it
+  if (isTerminal(1)) return; // no shell reads stdout
   try {
     io.out(failingShellLine(code));
   } catch {

@@ -1,6 +1,6 @@
 /**
- * The options of `baton hold`: those of `baton lock`, for a process that already runs. Also converts them to JSON and
- * back, for the holder process.
+ * The options of `baton hold`: those of `baton lock` that make sense for a running process. Also converts them to JSON
+ * and back, for the holder process.
  */
 import process from "node:process";
 import {
@@ -65,7 +65,7 @@ export interface HoldOptions extends LockCommandOptions {
   readonly script: ProcessIdentity;
 }
 
-/** Throws USAGE for options that exclude each other, CONFIG or REFUSED for a script that baton could not stop. */
+/** Throws USAGE for contradictory options. Throws CONFIG or REFUSED for a script that baton could not stop. */
 export function readHoldOptions(call: CommandCall<typeof holdSettings>): HoldOptions {
   const example = 'as in: held=$(baton hold NAME --pid $$) || exit; eval "$held"';
   if (call.command !== null) {
@@ -75,7 +75,7 @@ export function readHoldOptions(call: CommandCall<typeof holdSettings>): HoldOpt
     );
   }
   const defaults = resolveSettings(commandSettings, { flags: new Map(), env: {}, files: [] });
-  // The script keeps its environment, with its credentials.
+  // The script keeps its environment, including credentials.
   const values = { ...defaults, ...call.values, passAuth: true };
   const script = scriptOf(call.values.pid);
   return {
@@ -128,7 +128,7 @@ function scriptOf(pid: number | undefined): ProcessIdentity {
   return { pid: row.pid, startTicks: row.startTicks };
 }
 
-/** Returns whether this process may send signals to another. kill(2) with signal 0 only checks the permission. */
+/** Returns whether this process may send signals to another process. Signal 0 only checks the permission. */
 function mayKill(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,7 +1,7 @@
 /**
- * The holder process, which `baton hold` starts and leaves behind. It does what `baton lock` does, for a script that
- * already runs. It reports to `baton hold` until the script has received the variables, and after that to the script's
- * stderr.
+ * The holder process, which `baton hold` starts and leaves behind. It does for a running script what `baton lock` does
+ * for its command. It reports to `baton hold` until the script has received the variables, and after that to the
+ * script's stderr.
  */
 import process from "node:process";
 import { closeInheritedDescriptors } from "../../../src/base/process/spawn/inherited_descriptors.ts";
@@ -30,7 +30,7 @@ import { lockedJobDependencies, runLockedJob } from "../locked_job.ts";
 
 type LockHolderPipe = HolderPipe<LockEnding>;
 
-/** Runs the holder process. No process waits for its exit code, which is only for logs. */
+/** Runs the holder process. Its exit code is only for logs, because no process waits for it. */
 export async function runHolderProcess(io: Io): Promise<ExitCode> {
   const libc = await loadLibc();
   libc?.setProcessName(holderProcessName);
@@ -136,7 +136,7 @@ function holderIo(
 
 function failureOf(thrown: unknown): Pick<BatonError, "code" | "message"> {
   if (thrown instanceof BatonError) return thrown;
-  // No process reads this message: `baton hold` was stopped, or the holder process itself.
+  // No process reads this message, because `baton hold` or the holder process was stopped.
   if (thrown instanceof StoppedBySignal) {
     return { code: "NOT_HELD", message: "The script has ended: no longer waiting for the lock" };
   }

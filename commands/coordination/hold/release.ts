@@ -1,4 +1,6 @@
-/** `baton release`: asks the holder process to release a lock, and waits until the server has confirmed it. */
+/**
+ * `baton release`: asks the holder process to release a lock, and waits until the servers have confirmed the release.
+ */
 import process from "node:process";
 import { hasProcessTable, isPidNamespaceInsideJob, readProcess } from "../../../src/base/process/proc/process_table.ts";
 import { findLocksHeldByAncestors } from "../../../src/coordination/hold/find_holds.ts";
@@ -80,11 +82,11 @@ function knownHolds(names: readonly string[], held: readonly HeldLocks[]): reado
   const isMissing = names.some((name) => !held.some((one) => one.names.includes(name) && mayReleaseThrough(one.path)));
   if (!isMissing || !hasProcessTable()) return held;
   const found = findLocksHeldByAncestors(process.pid).filter(({ path }) => !held.some((one) => one.path === path));
-  // An ended hold stays in the list, before the others, because it tells how the lock was lost.
+  // An ended hold stays in the list, before the others, because it shows how the lock was lost.
   return [...held, ...found];
 }
 
-/** Returns the name of the lock whose holder id begins with this text, or else the text itself. */
+/** Returns the name of the lock whose holder ID begins with `text`; `text` itself if there is no such lock. */
 function nameOf(text: string, held: readonly HeldLocks[]): string {
   if (!/^[0-9a-f]{6,}$/.test(text) || held.some(({ names }) => names.includes(text))) return text;
   const [name, ...others] = held.flatMap(({ names, ids }) => names.filter((_, at) => ids[at]?.startsWith(text)));
@@ -92,7 +94,8 @@ function nameOf(text: string, held: readonly HeldLocks[]): string {
 }
 
 /**
- * Returns the latest hold of each name. Throws USAGE if the call names only some of the locks that one call acquired.
+ * Returns the latest hold of each name. Throws USAGE if several locks were acquired in one call, and only some are
+ * named.
  */
 function findHolds(names: readonly string[], held: readonly HeldLocks[]): { name: string; hold: HeldLocks | null }[] {
   if (names.length === 0) {
@@ -115,7 +118,7 @@ function findHolds(names: readonly string[], held: readonly HeldLocks[]): { name
   return found;
 }
 
-/** Reports that no holder process was found. Throws REFUSED if it may be alive outside this PID namespace. */
+/** Reports that no holder process was found. Throws REFUSED if one may be alive outside this PID namespace. */
 function reportNoHolder({ names, ids }: HeldLocks, call: CommandCall<typeof settings>): ExitCode {
   if (!isPidNamespaceInsideJob(ids[0])) return reportNotHeld(names.join(" "), call);
   throw new BatonError(

@@ -1,6 +1,6 @@
 /**
- * `baton keeper`: runs the keeper in the foreground, verifies its data, or backs it up. Other commands start a keeper
- * on demand.
+ * `baton keeper`: runs the keeper in the foreground, verifies its data, or backs up its data. Other commands can start
+ * a keeper on demand.
  */
 import { join, resolve } from "node:path";
 import { processSignals } from "../../../src/base/process/supervise/signal_source.ts";
@@ -113,19 +113,19 @@ export const keeperCommand = defineCommand({
 type KeeperValues = SettingValues<typeof settings>;
 
 /**
- * Checks options before the keeper starts. Throws USAGE for a wrong flag, CONFIG for a wrong value from a file or
+ * Checks options before the keeper starts. Throws USAGE for a wrong flag, or CONFIG for a wrong value from a file or
  * variable.
  */
 function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log): CheckedServeOptions {
   const listen = addOriginToErrors("listen", settings.listen, sources, () => values.listen?.map(parseListenFlag));
   const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
   const typed = (["tlsCert", "tlsKey", "tlsCa"] as const).find((name) => sources.flags.has(name));
-  // TLS settings in a file are for keepers that listen on TCP; TLS flags are for this keeper.
+  // TLS settings in a file are only for keepers that listen on TCP. TLS flags are for this keeper in any case.
   const tls = isTcp || typed !== undefined ? tlsOf(values, sources, log) : undefined;
   if (tls !== undefined && !isTcp) {
     throw new BatonError("USAGE", "--tls-cert is for TCP, but --listen has no host:port; unix sockets do not use TLS");
   }
-  // Only a keeper that a user started has a status page, because commands may start several keepers.
+  // Commands may start several keepers. Therefore only a keeper that a user started has a status page.
   const metricsListen = values.onDemand ? undefined : values.metricsListen;
   checkListenAddress("metricsListen", settings.metricsListen, metricsListen, sources);
   const protection = "--tls-cert and --tls-key";
@@ -197,7 +197,7 @@ async function serve(
   return exitCodes.SUCCESS;
 }
 
-/** Opens the status page. It is loaded only here, because keepers that commands start must be ready quickly. */
+/** Opens the status page. Its code is loaded only here, because keepers that commands start must be ready quickly. */
 async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): Promise<HttpService> {
   const [{ serveStatusPage }, { keeperStatusSource }] = await Promise.all([
     import("../../../src/base/terminal/status_page.ts"),
@@ -276,8 +276,8 @@ function dataDirOf({ dir, socketPath }: KeeperLocation): string {
 }
 
 /**
- * Warns if other users can write to a folder above the data. It is no error, because a container's volume often belongs
- * to all its users.
+ * Warns if other users can write to a folder above the data. This is not an error, because all users of a container
+ * often share its volume.
  */
 function warnOfFoldersAbove(dataDir: string, log: Log): void {
   for (const folder of safeFoldersAbove(dataDir)) {
@@ -290,7 +290,6 @@ function warnOfFoldersAbove(dataDir: string, log: Log): void {
   }
 }
 
-/** Returns the location of the keeper in a folder that the user named. */
 function locationOf(dir: string): KeeperLocation {
   return { dir, socketPath: join(dir, "keeper.sock"), scope: "user" };
 }
@@ -311,7 +310,7 @@ function tlsOf({ tlsCa: ca, tlsCert: cert, tlsKey: key }: KeeperValues, sources:
 
 const onDemandSentencesMax = 10_000;
 
-/** Opens the keeper's log. If `isOnDemand`, no user watches the log, so it is limited in order not to fill the disk. */
+/** Opens the keeper's log. With `isOnDemand`, no user watches the log, so its size is limited. */
 function keeperLog(io: Io, { format, isOnDemand }: {
   readonly format: "text" | "json";
   readonly isOnDemand: boolean;

@@ -1,4 +1,4 @@
-/** The keeper's /metrics and /healthz pages. */
+/** Provides the keeper's /metrics and /healthz pages. */
 import { statfsSync } from "node:fs";
 import { type Metric, metricFactory } from "../../../src/base/terminal/metrics_text.ts";
 import type { StatusPageSource } from "../../../src/base/terminal/status_page.ts";
@@ -11,7 +11,7 @@ import type { KeeperStatistics } from "../../../src/coordination/keeper/protocol
 
 const { gauge, counter, histogram } = metricFactory("baton_keeper");
 
-/** Less free space than this, in bytes, counts as a full disk. */
+/** The disk counts as full if less space than this is free, in bytes. */
 const freeBytesMin = 1 << 20;
 
 export function keeperStatusSource(
@@ -26,8 +26,8 @@ export function keeperStatusSource(
 }
 
 /**
- * Returns why the keeper is unhealthy, or null. Checks the files and the free space, because a keeper without writes
- * does not notice a full or read-only disk.
+ * Returns why the keeper is unhealthy; null if it is healthy. Checks the files and the free space, because a keeper
+ * without writes does not notice a full or read-only disk.
  */
 function healthOf({ writable }: KeeperStatistics, dataDir: string): string | null {
   if (!writable) return "the disk cannot store data: writes are refused";

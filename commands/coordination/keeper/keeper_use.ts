@@ -1,6 +1,6 @@
 /**
- * Adds the numbers of `baton metrics` to a keeper's own /metrics. Reads them from the nodes in memory, without a
- * session, as a client without credentials would see them.
+ * Adds the numbers of `baton metrics` to a keeper's own /metrics. Reads the nodes in memory without a session, and sees
+ * only what a client without credentials sees.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
@@ -14,7 +14,7 @@ import { readUseForMetrics } from "../../../src/coordination/view/read_use.ts";
 import { buildUseMetrics, type UseMetricsReading } from "../../../src/coordination/view/use_metrics.ts";
 
 const namesMax = 200;
-/** How long a reading is reused, in milliseconds, so that frequent requests do not slow the keeper. */
+/** How long a reading is reused, in milliseconds. Otherwise frequent requests would slow down the keeper. */
 const readingMs = 5000;
 /** How many nodes are read before the keeper handles clients' requests in between. */
 const readsAtOnce = 100;

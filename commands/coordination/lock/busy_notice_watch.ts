@@ -1,6 +1,6 @@
 /**
- * `baton lock --on-busy-for`: runs a shell line when another process has held the lock for a long time. Loaded only
- * with that option.
+ * `baton lock --on-busy-for`: runs a shell command when another process has held the lock for a long time. Loaded only
+ * with this option.
  */
 import type { Io } from "../../../src/base/terminal/io.ts";
 import {
@@ -22,18 +22,17 @@ import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 
 export interface BusyNoticeText {
   readonly afterMs: number;
-  /** The shell line to run. */
   readonly line: string;
 }
 
-/** How long the shell line may run, in milliseconds. */
+/** How long the shell command may run, in milliseconds. */
 const lineMsMax = 30_000;
-/** Time until the next check if no server has answered, in milliseconds. */
+/** The time until the next check if no server has responded, in milliseconds. */
 const retryMs = 1000;
-/** Added to each wait, in milliseconds, because the servers' clock is known only about this precisely. */
+/** Time that is added to each wait, in milliseconds, because the servers' clock is not known exactly. */
 const marginMs = 20;
 
-/** Parses `1h ./tell.sh`. Throws USAGE. */
+/** Parses a duration and a shell command, such as `1h ./tell.sh`. Throws USAGE. */
 export function parseBusyNotice(text: string): BusyNoticeText {
   const [, duration, line] = /^\s*(\S+)\s+(.*\S)\s*$/s.exec(text) ?? [];
   if (duration === undefined || line === undefined) {
@@ -47,7 +46,7 @@ export function parseBusyNotice(text: string): BusyNoticeText {
   return { afterMs: parseDuration(duration), line };
 }
 
-/** Throws as parseBusyNotice does. */
+/** Throws like parseBusyNotice. */
 export function openBusyNotice(zk: ZooKeeper, name: string, { line, root, context }: {
   readonly line: string;
   readonly root: string;
@@ -66,7 +65,7 @@ export class BusyNoticeWatch {
   readonly #stop = new AbortController();
   readonly #kill = new AbortController();
   #watching: Promise<void> | null = null;
-  /** The servers' time, and this process's clock time when it was read; null until it is known. */
+  /** The servers' time, and the time on this process's clock when it was read; null until it is known. */
   #time: { readonly ms: number; readonly atMs: number } | null = null;
 
   constructor(
@@ -81,7 +80,6 @@ export class BusyNoticeWatch {
     this.#options = options;
   }
 
-  /** Watches the holders while the call waits. */
   start(): void {
     this.#watching ??= this.#watch().catch((thrown) => {
       if (!this.#stop.signal.aborted) this.#tell(errorMessage(thrown)); // once stopped, the session may be closed
@@ -94,18 +92,18 @@ export class BusyNoticeWatch {
     await this.#check().catch((thrown) => this.#tell(errorMessage(thrown)));
   }
 
-  /** Ends the watch. A shell line that is running continues. */
+  /** Ends the watch. A running shell command continues. */
   stop(): void {
     this.#stop.abort();
   }
 
-  /** Ends the watch, and kills its shell line. */
+  /** Ends the watch, and kills its shell command. */
   async kill(): Promise<void> {
     this.#kill.abort();
     await this.end();
   }
 
-  /** Ends the watch. Resolves when its shell line, if one is running, has ended, which takes at most 30 s. */
+  /** Ends the watch. Resolves when a running shell command has ended, which takes at most 30 s. */
   async end(): Promise<void> {
     this.stop();
     await this.#watching;
@@ -123,8 +121,8 @@ export class BusyNoticeWatch {
   }
 
   /**
-   * Runs the line if a hold has lasted too long and no other call has run its line for it. Returns the time until the
-   * next check, in milliseconds.
+   * Runs the shell command if a hold has lasted too long and no other call has run a command for it. Returns the time
+   * until the next check, in milliseconds.
    */
   async #check(): Promise<number> {
     const { root } = this.#options;

@@ -7,10 +7,10 @@ import { runWithStatusReport, StatusReportFacts } from "../../../src/coordinatio
 import { type CommandCall, defineCommand } from "../../command.ts";
 import { type LockedJobDependencies, lockedJobDependencies, runLockedJob } from "../locked_job.ts";
 
-/** Expected failures: -E sets their exit code, and --skip turns them into successes. */
+/** Expected failures. -E sets their exit code, and --skip turns them into successes. */
 const lockConflicts = ["LOCK_BUSY", "LOCK_TIMEOUT", "TICK_DONE_ELSEWHERE", "TICK_NOT_DUE", "TICK_SKIPPED"] as const;
 
-/** Runs `baton lock`. Throws BatonError for a failure before the command starts, and StoppedBySignal after a signal. */
+/** Runs `baton lock`. Throws BatonError for a failure before the command starts, or StoppedBySignal after a signal. */
 export async function runLock(options: LockCommandOptions, io: Io, deps: LockedJobDependencies): Promise<ExitCode> {
   const facts = new StatusReportFacts();
   const about = { verb: "lock", conflicts: lockConflicts, skips: options.values.skip } as const;
@@ -83,10 +83,10 @@ async function lock(call: CommandCall<typeof lockCommandSettings>): Promise<Exit
     (await import("./tick_lock.ts")).checkTickOptions(options, call.io.env);
   }
   if (options.values.onBusyFor !== undefined) {
-    (await import("./busy_notice_watch.ts")).parseBusyNotice(options.values.onBusyFor); // throws for an invalid one
+    (await import("./busy_notice_watch.ts")).parseBusyNotice(options.values.onBusyFor); // throws for an invalid notice
   }
   if (call.names.length > 1) (await import("./program_names.ts")).refuseProgramsAsLockNames(call, call.io.env["PATH"]);
-  // Starts in some milliseconds, in parallel with the following work.
+  // The guard process starts within milliseconds, in parallel with the following work.
   const guard = startGuard(stderrSentencePrinter(call.io));
   return await runLock(options, call.io, lockedJobDependencies(guard));
 }

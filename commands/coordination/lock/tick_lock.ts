@@ -1,4 +1,4 @@
-/** `baton lock --tick`: takes a lock together with a tick of a schedule. Loaded only with that option. */
+/** `baton lock --tick`: takes a lock together with a tick of a schedule. Loaded only with this option. */
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { acquireTick } from "../../../src/coordination/tick/acquire_tick.ts";
 import { tickLateMsDefault } from "../../../src/coordination/tick/tick_claim.ts";
@@ -26,7 +26,7 @@ export function readTickSchedule(
   return new Schedule(tick ?? "", chooseScheduleZone(timezone, env)).spread(name, jitter);
 }
 
-/** Takes the lock together with a tick that is due. Rejects as acquireTick does. */
+/** Takes the lock together with a tick that is due. Rejects like acquireTick. */
 export async function takeLockWithTick(
   zk: ZooKeeper,
   name: string,
@@ -70,7 +70,7 @@ export async function takeLockWithTick(
   };
 }
 
-/** Throws USAGE for options that do not go with --tick, for missing ones, and for an invalid schedule. */
+/** Throws USAGE for options that --tick excludes, for missing options, and for an invalid schedule. */
 export function checkTickOptions(
   { names, values }: Pick<LockCommandOptions, "names" | "values">,
   env: Readonly<Record<string, string | undefined>>,

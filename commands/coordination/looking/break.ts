@@ -116,7 +116,7 @@ export const breakCommand = defineCommand({
   },
 });
 
-/** Throws USAGE if the id has so few characters that a later holder's id might begin with them, too. */
+/** Throws USAGE if the ID is so short that a later holder's ID might begin with it. */
 function refuseShortId(id: string): void {
   if (id.length >= idCharactersMin) return;
   throw new BatonError(
@@ -125,7 +125,7 @@ function refuseShortId(id: string): void {
   );
 }
 
-/** Returns the id of the only holder. Throws NOT_FOUND if there is none, USAGE if there are several. */
+/** Returns the ID of the only holder. Throws NOT_FOUND if there is no holder, or USAGE if there are several. */
 async function onlyHolderId(zk: ZooKeeper, lock: ObjectDetailsOptions & { readonly root: string }): Promise<string> {
   const { name, recipe, root } = lock;
   const { holders } = await readObjectDetails(zk, lock);

@@ -1,4 +1,4 @@
-/** `baton explain`: prints a time line of a lock, and why calls wait for it. */
+/** `baton explain`: prints a time line of a lock, and explains why calls wait for it. */
 import { printJson } from "../../../src/base/terminal/io.ts";
 import { type SettingTable, toggleSetting } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
@@ -84,7 +84,10 @@ async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<Exp
   };
 }
 
-/** Returns when each hold and each wait began, on the servers' clock. The key is `h` or `q` and the id. */
+/**
+ * Returns when each hold and each wait began, by the servers' clock. A key is `h` (hold) or `q` (wait), followed by the
+ * ID.
+ */
 async function readTimes(zk: ZooKeeper, name: string, root: string): Promise<ReadonlyMap<string, string>> {
   const path = lockPath(name, root);
   const holders = (await readChildNames(zk, path.holders)).map(parseHolderNode).filter((node) => node !== null);

@@ -1,4 +1,4 @@
-/** Explains the state of a lock: what happened, why calls wait, and what the servers cannot tell. Pure. */
+/** Explains the state of a lock: what happened, why calls wait, and what the servers do not know. Pure. */
 import type { HolderRow, WaiterRow } from "../../../src/base/rows/object_row.ts";
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
@@ -12,11 +12,11 @@ type ExplainedHolder = Pick<HolderRow, "host" | "pid" | "reason" | "since" | "se
 
 export interface ExplainedLockFacts {
   readonly name: string;
-  /** This host's wall clock, because the servers tell their time only to writers. */
+  /** The time of this host's wall clock, because the servers tell their time only to writers. */
   readonly nowMs: number;
-  /** The number of permits of a semaphore; else null. */
+  /** The number of permits of a semaphore; null for other locks. */
   readonly limit: number | null;
-  /** Holders and waiters since their start on the servers' clock; null if their node is gone. */
+  /** The holders and waiters, with their start on the servers' clock; null if their node is gone. */
   readonly holders: readonly ExplainedHolder[];
   readonly waiters: readonly Pick<WaiterRow, "host" | "pid" | "place" | "since">[];
   readonly history: Pick<HistoryReport, "records" | "refusals">;
@@ -24,7 +24,7 @@ export interface ExplainedLockFacts {
 }
 
 export interface LockTimelineEvent {
-  /** Time on the servers' clock. */
+  /** The time by the servers' clock. */
   readonly atMs: number;
   readonly what: "ended" | "left out" | "held" | "waits" | "refused" | "next";
   /** A line for people, without the time. */
@@ -33,7 +33,7 @@ export interface LockTimelineEvent {
 
 export interface LockExplanation {
   readonly state: "free" | "held" | "contended";
-  /** Oldest first. */
+  /** The oldest event is first. */
   readonly events: readonly LockTimelineEvent[];
   readonly sentence: string;
   readonly unknown: readonly string[];
@@ -41,7 +41,7 @@ export interface LockExplanation {
 
 /** How many records the time line shows. */
 const recordsShownMax = 8;
-/** How many holds are needed for the explanation to name their usual duration. */
+/** The explanation names the usual duration only if at least this many holds are known. */
 const usualMin = 3;
 
 export function explainLock(facts: ExplainedLockFacts): LockExplanation {
@@ -98,7 +98,6 @@ function eventOf(record: HistoryRecord): LockTimelineEvent {
   return { atMs: endedMs ?? beganMs ?? untilMs ?? 0, what: "ended", text };
 }
 
-/** Returns the sentence about the present state. */
 function stateOf(facts: ExplainedLockFacts): string {
   const { name, holders, waiters, nowMs, limit, history: { records } } = facts;
   const [oldest] = holders.toSorted((left, right) => startMs(left) - startMs(right));

@@ -1,4 +1,4 @@
-/** The lines and the JSON of `baton history`. Pure. */
+/** Formats the lines and the JSON of `baton history`. Pure. */
 import { type TableCell, tableHeadCells } from "../../../src/base/terminal/table.ts";
 import { durationBucketBoundsMs, type DurationBuckets } from "../../../src/coordination/history/history_counters.ts";
 import type { HistoryKind } from "../../../src/coordination/history/history_log.ts";
@@ -99,9 +99,9 @@ function scheduleLines({ schedule, zone, nextMs, open, isZoneKnown }: TickSchedu
   ];
 }
 
-/** `2026-11-24T02:00Z` */
+/** Formats a time as `2026-11-24T02:00Z`. */
 export const formatUtcMinute = (ms: number): string => formatIsoTime(ms).replace(/:\d\d\.\d{3}Z$/, "Z");
-/** `2026-11-24T02:00:00Z` */
+/** Shortens a time to `2026-11-24T02:00:00Z`. */
 export const trimIsoToSecond = (iso: string): string => iso.replace(/\.\d{3}Z$/, "Z");
 export const formatIsoTime = (ms: number): string => new Date(ms).toISOString();
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : formatIsoTime(ms));

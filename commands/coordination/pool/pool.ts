@@ -1,5 +1,5 @@
 /**
- * `baton pool`: its help and the choice of what to do. run_pool.ts runs items; pool_admin.ts has `status` and `clear`.
+ * `baton pool`: its help, and the choice of what to do. run_pool.ts runs items; pool_admin.ts has `status` and `clear`.
  */
 import { stderrSentencePrinter } from "../../../src/base/terminal/io.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
@@ -86,7 +86,7 @@ async function pool(call: CommandCall<typeof poolCommandSettings>): Promise<Exit
   }
   const options = readPoolOptions(call);
   if (options.items.kind === "file") requireInputFile(options.items.file);
-  // Starts in some milliseconds, in parallel with the following work.
+  // The guard process starts within milliseconds, in parallel with the following work.
   const guard = startGuard(stderrSentencePrinter(call.io));
   const { runPoolCommand } = await import("./run_pool.ts");
   return await runPoolCommand(options, call.io, guard);

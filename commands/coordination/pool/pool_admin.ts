@@ -1,4 +1,4 @@
-/** `baton pool status` and `baton pool clear`: print the items of a pool, or clear their results. They run no items. */
+/** `baton pool status` prints the items of a pool, and `baton pool clear` clears their results. Neither runs items. */
 import process from "node:process";
 import { spawnChild } from "../../../src/base/process/spawn/spawn_child.ts";
 import { sendSignal } from "../../../src/base/process/proc/process_table.ts";
@@ -65,8 +65,8 @@ export async function clearPool(
 }
 
 /**
- * Returns the items that the call names; null for all. If `path` is null, does not check their lock paths. Rejects as
- * `readPoolItems` does.
+ * Returns the items that the call names; null for all items. If `path` is null, does not check their lock paths.
+ * Rejects like `readPoolItems`.
  */
 async function namedItems(
   { component, items }: PoolStatusOptions,
@@ -82,8 +82,8 @@ async function namedItems(
 }
 
 /**
- * Runs the query without a lock and returns its output. Rejects with IO if it fails or runs longer than `timeoutMs`,
- * with BAD_DATA for invalid output.
+ * Runs the query without a lock and returns its output. Rejects with IO if the query fails or runs longer than
+ * `timeoutMs`, or with BAD_DATA for invalid output.
  */
 async function runQuery(line: string, timeoutMs: number): Promise<string> {
   using stop = new StopRequest();
@@ -114,7 +114,7 @@ async function runQuery(line: string, timeoutMs: number): Promise<string> {
   }
 }
 
-/** Prints the table on stdout, and everything else on stderr. `nowMs` is the wall clock. */
+/** Prints the table on stdout, and everything else on stderr. `nowMs` is the wall clock's time. */
 function printStatus(
   { component, componentHolder, items, conflictingRun }: PoolStatus,
   { io, quiet, nowMs, templates }: {
@@ -134,7 +134,8 @@ function printStatus(
   if (componentHolder !== null && !quiet) {
     const { sinceMs } = componentHolder;
     const since = sinceMs === 0 ? "" : ` (for ${formatDuration(Math.max(0, nowMs - sinceMs))})`;
-    // The holder may also be a program that does not choose items; the stored data does not tell them apart.
+    // The holder may also be a program that does not choose items, because the stored data does not distinguish the
+    // two.
     io.err(
       `baton: ${
         nameOfHolder(componentHolder)

@@ -17,7 +17,7 @@ import { commandSettings, statusReportFlags } from "../../../src/coordination/jo
 
 const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
 
-/** All flags, including those that a component's section can also set. The short help shows the first ones. */
+/** All flags, including those that a component's section can also set. The short help shows the first flags. */
 const flags = {
   items: flagSetting("--items", textType("-|@FILE|a,b,c"), {
     once: true,
@@ -109,9 +109,9 @@ export interface PoolCommandOptions {
   readonly path: PoolPath;
   readonly items: PoolItemSource;
   readonly command: readonly [string, ...string[]];
-  /** True if the last argument is a shell line, from -c or from a configuration file. */
+  /** Whether the last argument is a shell command, from -c or a configuration file. */
   readonly isLine: boolean;
-  /** True if the call runs all items, not only -j of them. */
+  /** Whether the call runs all items, not only as many as -j says. */
   readonly loop: boolean;
   /** The exit code if the component is busy. */
   readonly conflictExitCode: number;
@@ -149,7 +149,7 @@ export function readPoolOperation(
   if (flag !== null) {
     throw new BatonError("USAGE", `${flag} is for a call that runs items, not for baton pool ${operation}`);
   }
-  // A query from a file does not select results to clear, because it may omit completed items.
+  // A query from a file does not select the results to clear, because the query may omit completed items.
   const asked = operation === "clear" && !sources.flags.has("query") ? { ...values, query: undefined } : values;
   const isNamed = asked.items !== undefined || asked.query !== undefined;
   return {
@@ -162,7 +162,7 @@ export function readPoolOperation(
 
 const jsonIsForStatus = "--json is for baton pool status; use --status-file for the report of a run";
 
-/** Throws USAGE for an invalid combination of options, CONFIG for invalid templates. */
+/** Throws USAGE for an invalid combination of options, or CONFIG for invalid templates. */
 export function readPoolOptions(call: CommandCall<typeof poolCommandSettings>): PoolCommandOptions {
   const { values, names, command, sources } = call;
   const [component, ...more] = names;
@@ -206,8 +206,8 @@ type PathValues = SettingValues<typeof poolSettings & Pick<typeof connectionSett
 const wordyItem = "1 2 3 4 5 6 7 8 9";
 
 /**
- * Returns the lock paths of a component. Throws USAGE for an invalid component, and CONFIG with its place for an
- * invalid template.
+ * Returns the lock paths of a component. Throws USAGE for an invalid component, or CONFIG with the setting's place for
+ * an invalid template.
  */
 export function configuredPoolPath(
   component: string,
@@ -225,7 +225,7 @@ export function configuredPoolPath(
   return addOriginToErrors("poolItemPath", poolSettings.poolItemPath, sources, withItem(poolItemPath));
 }
 
-/** Throws USAGE for a mistyped operation such as `baton pool staus inbox`, which has no list of items. */
+/** Throws USAGE for a mistyped operation without a list of items, such as `baton pool staus inbox`. */
 function refuseMistypedOperation(
   component: string,
   { values, command }: Pick<CommandCall<typeof poolCommandSettings>, "values" | "command">,
@@ -236,7 +236,7 @@ function refuseMistypedOperation(
   throw new BatonError("USAGE", `There is no "baton pool ${component}", did you mean "${operation}"?`);
 }
 
-/** Returns the command of the command line, or else of the component's section; null if there is none. */
+/** Returns the command of the command line, otherwise of the component's section; null if there is no command. */
 function commandOf(
   typed: readonly string[] | null,
   { componentCommand: configured, shellLine: line }: Pick<PoolSettingValues, "componentCommand" | "shellLine">,
@@ -266,7 +266,7 @@ function itemSourceOf(
   return { kind: "file", file: items.slice(1) };
 }
 
-/** Returns the component, which names the section with the settings of a call. */
+/** Returns the component. Its section in the configuration files has settings of the call. */
 export function findPoolComponent(names: readonly string[], command: readonly string[] | null): string | undefined {
   const isOperation = command === null && poolOperations.some((operation) => operation === names[0]);
   return names[isOperation ? 1 : 0];

@@ -1,4 +1,4 @@
-/** Runs the items of a pool: connects, locks the component, reads the list, runs the items, reports. */
+/** Runs the items of a pool: connects, locks the component, reads the list, runs the items, and reports the result. */
 import { JobTable } from "../../../src/base/process/proc/job_table.ts";
 import { raiseOwnOpenFilesLimit } from "../../../src/base/process/spawn/shell_start.ts";
 import { PreparedChild } from "../../../src/base/process/supervise/supervise_child.ts";
@@ -46,7 +46,7 @@ interface PoolEnding extends LockEnding {
 
 /**
  * Runs a call that runs items. `guard` is the guard process, which is already started. Throws BatonError for a failure
- * before the first item, and StoppedBySignal after a signal.
+ * before the first item, or StoppedBySignal after a signal.
  */
 export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard: CommandGuard): Promise<ExitCode> {
   const facts = new StatusReportFacts();
@@ -71,7 +71,7 @@ function openJobLog({ values: { joblog } }: PoolCommandOptions, guard: CommandGu
   }
 }
 
-/** Ends the job log. An incomplete one makes the call fail, because programs read it. */
+/** Ends the job log. An incomplete log makes the call fail, because programs read the log. */
 async function withJobLog(ending: LockEnding, jobLog: PoolJobLog | null): Promise<LockEnding> {
   const message = await jobLog?.end() ?? null;
   if (message === null || ending.exitCode !== exitCodes.SUCCESS) return ending;
@@ -196,7 +196,7 @@ async function runItems(
   }
 }
 
-/** Records the run in the history, if it ran any items. */
+/** Records the run in the history, if the run processed any items. */
 async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, isStopped, place, clock, io, tookMs }: {
   readonly counts: PoolCounts;
   readonly isStopped: boolean;
@@ -219,11 +219,11 @@ async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, i
   if (problem !== null) io.err(`baton: ${problem}\n`);
 }
 
-/** Returns how long to wait while another call chooses items. That takes at most --query-timeout. */
+/** Returns how long to wait while another call chooses items. Choosing takes at most --query-timeout. */
 const poolWaitOf = ({ wait, queryTimeout }: PoolCommandOptions["values"]): PoolWait =>
   wait === undefined ? { whileChoosingMs: queryTimeout } : wait === 0 ? "none" : wait;
 
-/** Decides how the call ends, from the item counts. Pure. */
+/** Decides from the item counts how the call ends. Pure. */
 export function decidePoolEnding(
   component: string,
   counts: PoolCounts,
@@ -231,7 +231,7 @@ export function decidePoolEnding(
     readonly codeOfFailure: ExitCode;
     readonly total?: number | undefined;
     readonly loop: boolean;
-    /** True if a signal stopped the run, so that remaining items are expected. */
+    /** Whether a signal stopped the run, so that remaining items are expected. */
     readonly isStopped: boolean;
   },
 ): PoolEnding {

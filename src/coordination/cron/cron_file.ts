@@ -11,12 +11,12 @@ import { chooseScheduleZone } from "../../base/schedule/local_zone.ts";
 import { type Crontab, type CrontabProblem, parseCrontab } from "./crontab.ts";
 
 const fileBytesMax = 1024 * 1024;
-/** The PATH of commands if the file sets none, as in cron. */
+/** The PATH of commands if the file sets no PATH, as in cron. */
 export const cronSearchPath = "/usr/local/bin:/usr/bin:/bin";
 
 /**
  * Reads and parses a crontab file. With `waits`, the file may be a pipe, which is read until its writers have closed
- * it. Throws IO for a file that cannot be read, BAD_DATA if it is too long or not UTF-8, and USAGE for an invalid zone.
+ * it. Throws IO if the file cannot be read, BAD_DATA if it is too long or not UTF-8, or USAGE for an invalid time zone.
  */
 export function readCrontab(
   file: string,
@@ -51,7 +51,7 @@ export function readCrontab(
   });
 }
 
-/** Returns the file's base name without its extension. Throws USAGE for one that cannot begin a name. */
+/** Returns the file's base name without its extension. Throws USAGE if a lock name cannot begin with it. */
 function groupOf(file: string): string {
   const name = basename(file).replace(/(?<=.)\.[^.]*$/, "");
   encodeLockName(name);
@@ -66,14 +66,13 @@ function usersOfMachine(): ReadonlySet<string> {
   }
 }
 
-/** Prints the problems of a file, each with its line. */
 export function printCrontabProblems(io: Io, file: string, { mistakes, warnings }: Crontab, quiet: boolean): void {
   const print = ({ line, what }: CrontabProblem, kind: string) => io.err(`baton: ${file}:${line}: ${kind}${what}\n`);
   for (const mistake of mistakes) print(mistake, "");
   if (!quiet) { for (const warning of warnings) print(warning, "warning: "); }
 }
 
-/** Prints the mistakes of a file, and throws CONFIG if there are any. */
+/** Prints the problems of a file and throws CONFIG if the file has mistakes. */
 export function requireValidCrontab(io: Io, file: string, crontab: Crontab, quiet: boolean): void {
   if (crontab.mistakes.length === 0) return;
   printCrontabProblems(io, file, crontab, quiet);

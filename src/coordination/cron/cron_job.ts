@@ -1,4 +1,4 @@
-/** Runs the command of a cron job for one tick, under the tick's lease, and records how it ended. */
+/** Runs the command of a cron job for one tick, under the tick's lease, and records how the command ended. */
 import { closeSync, statSync } from "node:fs";
 import process from "node:process";
 import type { CoordinationServers } from "../connect/coordination_servers.ts";
@@ -34,7 +34,6 @@ import type { CronJob } from "./crontab.ts";
 import type { LogSink } from "../../base/terminal/log_sink.ts";
 import { JobOutputFolder, printJobOutput, readRestOfJobOutput } from "./job_output.ts";
 
-/** The options of the service that its jobs use. */
 export interface CronJobSettings extends Pick<CommandRunOptions["values"], "killAfter" | "signal" | "onDoubt"> {
   readonly quiet: boolean;
   readonly verbose: boolean;
@@ -51,14 +50,14 @@ export interface CronJobContext {
   readonly guard: CommandGuard;
   readonly beside: JobTable;
   readonly hangUpIgnored: boolean;
-  /** The folder for the output of jobs; null to print it. */
+  /** The folder for the output of jobs; null to print the output. */
   readonly folder: JobOutputFolder | null;
-  /** Aborts when running jobs must stop; the reason is a sentence. */
+  /** Aborts when running jobs must stop. The reason is a sentence. */
   readonly stopJobs: AbortSignal;
 }
 
 /**
- * How long the reader of the log may take nothing before the remaining output of a dead command is discarded, in
+ * How long the reader of the log may take nothing before the rest of a dead command's output is discarded, in
  * milliseconds.
  */
 const outputMsMax = 2000;
@@ -160,12 +159,12 @@ function logMissingRecord(
 }
 
 interface LoggedJob {
-  /** Name of the job and time of its tick. */
+  /** The name of the job and the time of its tick. */
   readonly sentence: string;
   readonly fields: Readonly<Record<string, string | number>>;
 }
 
-/** Logs what happens to a command besides its start and its end, such as processes that it has left running. */
+/** Logs events of a command between its start and its end, such as processes that it has left running. */
 function logEvent(log: Log, event: ChildEvent, { sentence, fields }: LoggedJob): void {
   if (event.kind === "unstoppable") {
     return log("error", event.kind, `${sentence}: ${unstoppableMessage(event.what, "command")}`, fields);
@@ -194,7 +193,7 @@ function shellCommand({ command }: CronJob, shell: string): [string, ...string[]
   return ["/bin/sh", "-c", 'exec 2>&1; exec "$0" -c "$1"', shell, command];
 }
 
-/** Returns the variables of cron, of the file, and of baton, and removes those of the service. */
+/** Returns the variables of cron, of the file, and of baton. Removes the variables of the service. */
 function jobVariables(
   io: Io,
   environment: CronEnvironment,

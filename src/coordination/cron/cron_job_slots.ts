@@ -9,13 +9,15 @@ export class CronJobSlots {
     this.#free = count;
   }
 
-  /** Waits for a slot, first come, first served. Rejects with the signal's reason. Dispose of the slot to free it. */
+  /** Waits for a slot in the order of the calls. Rejects with the signal's reason. Disposing of the slot frees it. */
   async take(signal: AbortSignal): Promise<CronJobSlot> {
     await this.#take(signal, { isFirst: false });
     return this.#slot(true);
   }
 
-  /** Returns a slot that is not taken yet, for a look that rarely takes a tick. `return` takes it if necessary. */
+  /**
+   * Returns a slot that is not taken yet, for a call that rarely takes a tick. `return` takes the slot if necessary.
+   */
   untaken(): CronJobSlot {
     return this.#slot(false);
   }
@@ -35,7 +37,7 @@ export class CronJobSlots {
         await abortable(turn.promise, signal);
       } catch (thrown) {
         const index = this.#waiting.indexOf(turn);
-        if (index === -1) this.#giveOn(); // it was given in the same moment
+        if (index === -1) this.#giveOn(); // the slot was given at the moment of the abort
         else this.#waiting.splice(index, 1);
         throw thrown;
       }
@@ -54,7 +56,7 @@ interface SlotOwner {
   readonly free: () => void;
 }
 
-/** A slot that can be left while a job waits for its lock, which may take hours. */
+/** A slot that a job can leave while it waits for its lock, which may take hours. */
 export class CronJobSlot implements Disposable {
   readonly #of: SlotOwner;
   #isTaken: boolean;
@@ -70,7 +72,8 @@ export class CronJobSlot implements Disposable {
   }
 
   /**
-   * Takes the slot again if it was left, ahead of jobs that wait for their first one. Rejects with the signal's reason.
+   * Takes the slot again if the job has left it, before jobs that wait for their first slot. Rejects with the signal's
+   * reason.
    */
   async return(signal: AbortSignal): Promise<void> {
     if (this.#isTaken) return;

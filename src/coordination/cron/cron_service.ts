@@ -1,5 +1,6 @@
 /**
- * The service of `baton cron FILE`, which runs the jobs of a crontab file together with the other hosts that have it.
+ * The service of `baton cron FILE`. It runs the jobs of a crontab file together with other hosts that have the same
+ * file.
  */
 import process from "node:process";
 import type { CoordinationServers } from "../connect/coordination_servers.ts";
@@ -32,7 +33,7 @@ import { CronJobSlots } from "./cron_job_slots.ts";
 /** The options that the service uses. Times are in milliseconds. */
 export interface CronServiceSettings extends CronJobSettings, CronScheduleSettings {
   readonly timezone?: string | undefined;
-  /** The most jobs that run on this host at the same time. */
+  /** How many jobs may run on this host at the same time. */
   readonly jobs: number;
   /** How long running jobs may take to finish when the service stops. */
   readonly drain: number;
@@ -45,14 +46,13 @@ export interface CronServiceContext {
   readonly io: Io;
   readonly stderr: LogSink;
   readonly log: Log;
-  /** The folder for the output of jobs; null to print it. */
   readonly folder: JobOutputFolder | null;
   readonly place: CoordinationServers;
 }
 
 /**
- * Runs until a signal stops it. Returns "breach" if a process of a job could not be killed. Throws for servers that
- * cannot be used.
+ * Runs until a signal stops the service. Returns "breach" if a process of a job could not be killed. Throws if the
+ * servers cannot be used.
  */
 export async function runCronService(crontab: Crontab, context: CronServiceContext): Promise<"stopped" | "breach"> {
   return await new CronService(crontab, context).run();
@@ -129,7 +129,7 @@ class CronService {
       if (!this.#stop.signal.aborted || thrown !== this.#stop.signal.reason) throw thrown;
     } finally {
       this.#stopJobs.abort(new BatonError("REVOKED", "the service ends"));
-      // A process that could not be killed may still run: its session ends by its timeout.
+      // A process that could not be killed may still run. Therefore the session is kept until its timeout.
       if (this.#hasBreach) candidate.abandon();
       else await candidate.close(this.#stop.signal);
     }
@@ -137,7 +137,7 @@ class CronService {
     return this.#hasBreach ? "breach" : "stopped";
   }
 
-  /** Follows all schedules until the session ends or the service stops, and until every job has ended. */
+  /** Follows all schedules until the session ends or the service stops, and then until every job has ended. */
   async #serve(zk: ZooKeeper): Promise<void> {
     const { clock } = this.#deps;
     const guard = startGuard((sentence) => this.#log("error", "guard", sentence));
@@ -150,7 +150,7 @@ class CronService {
     const bug = new AbortController();
     const over = AbortSignal.any([this.#stop.signal, zk.session.ended, bug.signal]);
     const followers = new Map<string, RunningSchedule>();
-    /** Schedules of jobs that are no longer in the file, until their last run has ended. */
+    /** The schedules of jobs that are no longer in the file, until their last run has ended. */
     const retired = new Set<Promise<void>>();
     const context = { ...this.#jobContext(guard), zk };
     const apply = () => {
@@ -169,7 +169,7 @@ class CronService {
         followers.set(key, { retire, ended: following.catch((thrown: unknown) => bug.abort(thrown)) });
       }
     };
-    await abortable(this.#askClock(zk), over).catch(() => {}); // each schedule asks, too
+    await abortable(this.#askClock(zk), over).catch(() => {}); // after a failure, each schedule asks the servers
     using _reloads = new TaskScope(this.#reloaded.subscribe(apply));
     apply();
     await whenAborted(over);
@@ -181,7 +181,7 @@ class CronService {
     }
   }
 
-  /** Asks the servers for their time once, before all schedules ask at the same time and wait for each other. */
+  /** Asks the servers for their time once. Otherwise all schedules would ask at the same time. */
   async #askClock(zk: ZooKeeper): Promise<void> {
     const { root, skew } = this.#settings;
     const sentWallMs = Date.now();
@@ -234,7 +234,7 @@ class CronService {
     });
   }
 
-  /** Reads the file again. If it has mistakes, the jobs stay as they are. */
+  /** Reads the file again. If the file has mistakes, the jobs do not change. */
   #reload(): void {
     const { timezone, quiet } = this.#settings;
     try {
@@ -262,13 +262,13 @@ class CronService {
   }
 }
 
-/** Listens to SIGHUP, even under nohup, because it means "reload" for a service. Returns the function that stops it. */
+/** Listens to SIGHUP, even under nohup, because it means "reload" for a service. Returns a function that stops this. */
 function onHangUp(listener: () => void): () => void {
   process.on("SIGHUP", listener);
   return () => process.off("SIGHUP", listener);
 }
 
-/** Returns a key that is equal for the same job in two versions of a file. */
+/** Returns a key of a job. The same job in two versions of a file has the same key. */
 function keyOf({ name, schedule, command, input, variables, options }: CronJob): string {
   return JSON.stringify([name, schedule.text, schedule.zone, command, input, [...variables], options]);
 }

@@ -21,25 +21,24 @@ export interface CronJobOptions {
   readonly retriesMax: number;
   /** The pause before a failed tick is tried again. */
   readonly retryDelayMs: number;
-  /** Decides what a tick does that finds the lock busy. */
+  /** Whether a tick that finds the lock busy is skipped or waits. */
   readonly overlap: "skip" | "wait";
   readonly maxHoldMs: number | undefined;
-  /** The limits of the job's history; if undefined, those of the service. */
+  /** The limits of the job's history; if undefined, the service's limits. */
   readonly historyKeep: number | undefined;
   readonly historyMaxAge: number | undefined;
 }
 
 export interface CronJob {
-  /** Number of its line, from 1. */
   readonly line: number;
-  /** Name of the lock. */
+  /** The name of the lock. */
   readonly name: string;
   readonly schedule: Schedule;
-  /** Line for the shell. */
+  /** The command line for the shell. */
   readonly command: string;
   /** The command's standard input: the text after the first %. Null if there is no %. */
   readonly input: string | null;
-  /** The variables of the lines before it. */
+  /** The variables that the lines before the job set. */
   readonly variables: ReadonlyMap<string, string>;
   readonly options: CronJobOptions;
 }
@@ -52,7 +51,7 @@ export interface CrontabProblem {
 export interface Crontab {
   readonly jobs: readonly CronJob[];
   readonly mistakes: readonly CrontabProblem[];
-  /** Lines that are valid, but do something else than in cron. */
+  /** Lines that are valid, but mean something else in cron. */
   readonly warnings: readonly CrontabProblem[];
 }
 
@@ -61,15 +60,14 @@ export interface CrontabContext {
   readonly group: string;
   /** The time zone of lines to which no CRON_TZ applies. */
   readonly zone: string;
-  /** True if the word is the name of a user. */
   isUser(word: string): boolean;
-  /** True if the word is a program in `path`, the PATH of the command; if it is undefined, in cron's PATH. */
+  /** Returns true if the word is a program in `path`, the PATH of the command; if undefined, in cron's PATH. */
   isProgram(word: string, path: string | undefined): boolean;
 }
 
 const jobsMax = 1000;
 const variablesMax = 1000;
-/** The maximum length of a line in bytes. On Linux, the command, as one argument of a shell, may have 128 KiB. */
+/** The maximum length of a line in bytes. Linux allows 128 KiB for a command that is one argument of a shell. */
 const lineBytesMax = 64 * 1024;
 
 export function parseCrontab(text: string, context: CrontabContext): Crontab {
@@ -78,10 +76,10 @@ export function parseCrontab(text: string, context: CrontabContext): Crontab {
 
 const utf8 = new TextEncoder();
 
-/** A job whose name may follow from other lines. */
+/** A job whose name may depend on other lines. */
 interface ReadJob extends Omit<CronJob, "name"> {
   readonly givenName: string | undefined;
-  /** The longest delay of its ticks, in milliseconds; its name decides which one it is. */
+  /** The longest delay of the job's ticks, in milliseconds. The job's name decides the actual delay. */
   readonly jitterMs: number;
 }
 const variableLine = /^("[^"]*"|'[^']*'|[A-Za-z_]\w*)\s*=\s*(.*)$/;
@@ -95,10 +93,10 @@ class CrontabReader {
   /** The line of the first job above the maximum, and the number of such jobs, which are not read. */
   #excess: { readonly line: number; readonly count: number } | null = null;
   #variables = new Map<string, string>();
-  /** Whether a job uses this map of variables, so that it must be copied before a change. */
+  /** Whether a job uses these variables, so that they must be copied before a change. */
   #areVariablesUsed = false;
   #zone: string;
-  /** The options for the next job, and their line. */
+  /** The options for the next job, and the line of these options. */
   #pending: { readonly line: number; readonly values: ReadonlyMap<string, string> } | null = null;
 
   constructor(context: CrontabContext) {
@@ -174,7 +172,7 @@ class CrontabReader {
       if (values.has(key)) throw wrong(`the option ${key} is given twice`);
       values.set(key, value);
     }
-    jobOptionsOf(values); // throws here, with the line of the options
+    jobOptionsOf(values); // throws here for an invalid option, with the line of the options
   }
 
   #refuseUnusedOptions(): void {
@@ -219,7 +217,7 @@ class CrontabReader {
   }
 
   /**
-   * Refuses a command that begins as in files for other programs: with another field of the schedule, or with a user.
+   * Refuses a command that begins with a sixth field of the schedule or with a user, as in files for other programs.
    */
   #refuseWords(command: string): void {
     const [first = "", ...more] = command.split(/\s+/);
@@ -242,9 +240,9 @@ class CrontabReader {
   }
 
   /**
-   * Returns the jobs with their names. A job without a name is named after its schedule, and also after its command if
-   * several have the same schedule, because cron runs each of them. If two jobs have the same name and schedule, the
-   * second one is a mistake.
+   * Returns the jobs with their names. A job without a name is named after its schedule. If several jobs have this
+   * schedule, the command is also a part of the name, because cron runs each of these jobs. Two jobs with the same name
+   * and schedule are a mistake.
    */
   #named(): CronJob[] {
     const unnamed = Map.groupBy(
@@ -342,7 +340,10 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
   };
 }
 
-/** Returns an ID of the job's command among jobs with the same schedule. It does not depend on the host's time zone. */
+/**
+ * Returns an ID of the job's command, unique among jobs with the same schedule. The ID does not depend on the host's
+ * time zone.
+ */
 function commandId({ command, input, variables }: Pick<CronJob, "command" | "input" | "variables">): string {
   const written = JSON.stringify([command, input, variables.get("CRON_TZ") ?? ""]);
   return createHash("sha256").update(written).digest("hex").slice(0, 12);

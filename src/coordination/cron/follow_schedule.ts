@@ -17,10 +17,10 @@ import type { CronJobContext, CronJobSettings } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";
 import type { CronJobSlot, CronJobSlots } from "./cron_job_slots.ts";
 
-/** The options of the service that concern all of its schedules. Times are in milliseconds. */
+/** The options of the service that concern all its schedules. Times are in milliseconds. */
 export interface CronScheduleSettings {
   readonly root: string;
-  /** The first requests of all hosts for a tick are spread over this time. */
+  /** Hosts send their first requests for a tick at different times within this duration. */
   readonly splay: number;
   /** The largest expected difference between the clocks of this host and of the servers. */
   readonly skew: number;
@@ -34,33 +34,36 @@ export interface FollowScheduleContext extends CronJobContext {
   readonly zk: ZooKeeper;
   readonly slots: CronJobSlots;
   readonly serversClock: TickServersClock;
-  /** Describes this host and its user to others, with the first word of a command, or all of it. */
+  /** Describes this host and its user to other hosts, with the first word of a command or all of it. */
   readonly describe: (command: string) => HolderInfo;
-  /** Runs the command of a tick. Returns true if a process could not be killed. */
+  /** Returns true if a process could not be killed. */
   readonly runJob: (job: CronJob, tick: LockLeaseWithTick, context: CronJobContext) => Promise<boolean>;
   /** Called when a process of a job could not be killed. */
   readonly onBreach: () => void;
 }
 
 /**
- * The longest sleep, in milliseconds. After it, the service notices that the machine was suspended, that the clock was
- * set, or that another host's try has failed and may be repeated.
+ * The longest sleep, in milliseconds. After it, the service notices that the machine was suspended, the clock was set,
+ * or a try on another host has failed.
  */
 const sleepMsMax = 30_000;
 /** The pause after a call that failed because no server responded, in milliseconds. */
 const failedMs = 2000;
 
 type Step =
-  /** `isOpen`: a try of the tick runs, or has failed, and this host may have to take over, from `againMs` if known. */
+  /** `isOpen`: a try runs or has failed, so this host may have to take over, from `againMs` on if that is known. */
   | { readonly kind: "started" | "settled"; readonly isOpen: boolean; readonly againMs?: number | null }
-  /** Nothing is due yet: the next tick is near, by the servers' clock. */
+  /** The next tick is near, but not due by the servers' clock. */
   | { readonly kind: "early"; readonly waitMs: number; readonly nextTickMs: number }
   /** No server responded, so try again soon. */
   | { readonly kind: "failed" }
-  /** Something has to be corrected first. */
+  /** An operator has to correct something first. */
   | { readonly kind: "refused" };
 
-/** Follows the schedule until the signal aborts or the session ends, and the job has ended. Rejects only for a bug. */
+/**
+ * Follows the schedule until the signal aborts or the session ends, and until the job has ended. Rejects only for a
+ * bug.
+ */
 export async function followSchedule(job: CronJob, context: FollowScheduleContext, signal: AbortSignal): Promise<void> {
   const follower = new ScheduleFollower(job, context, signal);
   try {
@@ -73,7 +76,8 @@ export async function followSchedule(job: CronJob, context: FollowScheduleContex
 }
 
 /**
- * Returns how long after a tick a session looks at it, in milliseconds. It uses no host name: containers may share one.
+ * Returns how long after a tick's time a session asks for the tick, in milliseconds. Host names are not used, because
+ * containers may share a name.
  */
 export function tickTurnDelayMs(
   sessionId: bigint,
@@ -87,16 +91,15 @@ class ScheduleFollower {
   readonly #job: CronJob;
   readonly #context: FollowScheduleContext;
   readonly #signal: AbortSignal;
-  /** This host no longer has to look at ticks up to this one. */
+  /** This host no longer has to ask for ticks up to this time. */
   #settledMs = -Infinity;
-  /** The last tick and the next one by the servers' clock. */
+  /** The last and the next tick by the servers' clock. */
   #due = -Infinity;
   #next = -Infinity;
-  /** The refusal that was logged last, so that it is not repeated every 30 s. */
+  /** The last logged refusal, so that it is not repeated every 30 s. */
   #refusal = "";
   /** True if the servers are known to have the schedule. */
   #isRegistered = false;
-  /** The job that runs on this host, with its end. */
   #running: Promise<void> | null = null;
 
   constructor(job: CronJob, context: FollowScheduleContext, signal: AbortSignal) {
@@ -105,14 +108,14 @@ class ScheduleFollower {
     this.#signal = signal;
   }
 
-  /** Resolves when the running job ends; null if none runs. */
+  /** Resolves when the running job ends; null if no job runs. */
   get running(): Promise<void> | null {
     return this.#running;
   }
 
   async run(): Promise<void> {
     const { retriesMax, overlap } = this.#job.options;
-    // The first look registers a new schedule, and finds ticks of the time in which this host was away.
+    // The first call registers a new schedule, and finds ticks that were due while this host was away.
     let isOpen = true;
     let runsElsewhere = false;
     for (;;) {
@@ -122,10 +125,10 @@ class ScheduleFollower {
       if (runsElsewhere && !isBusy && !isDue) {
         const state = await this.#readState().catch(() => undefined);
         if (state !== undefined) runsElsewhere = state !== null && state.open !== null;
-        isOpen ||= state?.retry?.attempt === 1; // it was given back
+        isOpen ||= state?.retry?.attempt === 1; // the tick was given back
       }
       let pauseMs = sleepMsMax;
-      // A tick that comes while the job runs here is skipped, as by any other host; with overlap=wait it waits for the
+      // A tick that comes while the job runs here is recorded as skipped. With overlap=wait, it waits for the job's
       // end.
       if (isBusy ? isDue && overlap === "skip" : isOpen || isDue) {
         const due = this.#due;
@@ -146,7 +149,7 @@ class ScheduleFollower {
     }
   }
 
-  /** Reads the clock, and the calendar if it has to. Returns true if it is time to look at a tick. */
+  /** Reads the clock, and the calendar if necessary. Returns true if it is time to ask for a tick. */
   #isDue(): boolean {
     const { schedule } = this.#job;
     const nowMs = this.#context.serversClock.nowMs();
@@ -157,7 +160,7 @@ class ScheduleFollower {
     return this.#due > this.#settledMs && nowMs >= this.#startOf(this.#due);
   }
 
-  /** Returns the pause until a further try may begin; hosts look at it one after the other. */
+  /** Returns the pause until a further try may begin. Hosts ask for this try one after the other. */
   #pauseUntil(againMs: number | null): number {
     const waitMs = againMs === null ? 0 : this.#startOf(againMs) - this.#context.serversClock.nowMs();
     return waitMs > 0 ? Math.min(waitMs, sleepMsMax) : sleepMsMax;
@@ -178,7 +181,10 @@ class ScheduleFollower {
     return await readTickState(zk, this.#job.name, { id: this.#job.schedule.id, root });
   }
 
-  /** Hosts look at a tick in turn, in a new order for each tick. The first one takes it, the others only read. */
+  /**
+   * Hosts ask for a tick one after the other, in a new order for each tick. The first takes it, and the others only
+   * read.
+   */
   #startOf(tickMs: number): number {
     return tickMs + this.#turnOf(tickMs);
   }
@@ -188,7 +194,7 @@ class ScheduleFollower {
     return tickTurnDelayMs(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
   }
 
-  /** Looks at the tick. `isDue` is true if its time has come, as far as this host knows the servers' clock. */
+  /** Tries to take the tick. `isDue`: the tick is due, as far as this host knows the servers' clock. */
   async #try(isDue: boolean): Promise<Step> {
     const { zk, log } = this.#context;
     const { name, line } = this.#job;
@@ -199,7 +205,7 @@ class ScheduleFollower {
       const tick = await this.#acquire(isDue, slot);
       this.#refusal = "";
       this.#isRegistered = true;
-      await this.#running; // its lock is free, so that it has ended
+      await this.#running; // its lock is free, so the running job has ended
       await this.#start(tick, slot);
       slot = null;
       return { kind: "started", isOpen: true };
@@ -211,7 +217,7 @@ class ScheduleFollower {
       const fields = { name, line, code };
       if (thrown instanceof TickSettled || code === "TICK_SKIPPED" || code === "LOCK_BUSY") {
         const isSkipped = !(thrown instanceof TickSettled);
-        // Nothing else says so before the next tick: all hosts were away, or had no place for the job.
+        // Nothing else reports this tick before the next one: all hosts were away, or had no slot for the job.
         if (isDue && code === "TICK_NOT_DUE") log("warning", "tick_missed", message, fields);
         else log(isSkipped ? "info" : "detail", isSkipped ? "tick_skipped" : "tick_settled", message, fields);
         this.#refusal = "";
@@ -229,8 +235,8 @@ class ScheduleFollower {
   }
 
   /**
-   * A job that runs here has the slot, and its ticks are skipped. A tick that comes before its schedule is registered
-   * has no record.
+   * Returns a slot. The slot is not taken yet if the job already runs here with its own slot, so that this tick is
+   * skipped, or if the call only registers the schedule.
    */
   async #takeSlot({ registers }: { readonly registers: boolean }): Promise<CronJobSlot> {
     const { slots } = this.#context;
@@ -238,7 +244,7 @@ class ScheduleFollower {
   }
 
   /**
-   * Starts the job of a tick, and returns while it runs. Gives the tick back if the job may not start; then rejects
+   * Starts the job of a tick, and returns while the job runs. If the job may not start, gives the tick back and rejects
    * with the signal's reason.
    */
   async #start(tick: LockLeaseWithTick, slot: CronJobSlot): Promise<void> {
@@ -251,7 +257,7 @@ class ScheduleFollower {
       throw thrown;
     }
     const running = this.#run(tick, slot).then(() => void (this.#running = null));
-    running.catch(() => {}); // the next wait for it rejects
+    running.catch(() => {}); // the next wait for the job rejects
     this.#running = running;
   }
 
@@ -274,15 +280,13 @@ class ScheduleFollower {
     }
   }
 
-  /** Releases the lock, even if the lease is lost: its session may live on, and would keep the lock. */
+  /** Releases the lock even if the lease is lost, because the session may continue and keep the lock. */
   async #release({ lease }: LockLeaseWithTick): Promise<void> {
     const onFailure = (thrown: unknown) => this.#context.log("warning", "release_unconfirmed", errorMessage(thrown));
     await lease.release().catch(onFailure);
   }
 
-  /**
-   * Acquires the tick. A job that waits for its lock leaves its slot, so that the host can run other jobs meanwhile.
-   */
+  /** Acquires the tick. A job that waits for its lock leaves its slot, so that the host can run other jobs. */
   async #acquire(isDue: boolean, slot: CronJobSlot) {
     const { zk, clock, settings, place, serversClock } = this.#context;
     const { name, schedule, command, options } = this.#job;

@@ -1,4 +1,4 @@
-/** Writes the output of cron jobs: to stderr, each line with the job's name, or to files for each run. */
+/** Writes the output of cron jobs to stderr, each line with the job's name, or to files for each run. */
 import { accessSync, closeSync, constants, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BatonError, errnoName, errorReason } from "../../base/errors.ts";
@@ -12,11 +12,14 @@ import { outputPieceBytesMax } from "../../base/terminal/output_writer.ts";
 import type { LogSink } from "../../base/terminal/log_sink.ts";
 import { escapeJsonControls } from "../../base/terminal/process_log.ts";
 
-/** Longer lines are divided, because a line is kept in memory until its end. In UTF-16 units. */
+/**
+ * The maximum length of a line, in UTF-16 units. Longer lines are divided, because they are kept in memory until their
+ * end.
+ */
 export const jobOutputLineLengthMax = 16 * 1024 * 1024;
 /** Lines of up to this length are written together, in UTF-16 units. */
 const shortLengthMax = 1000;
-/** A run whose output is longer than this many bytes has several files. */
+/** The maximum size of an output file in bytes. A longer output has several files. */
 export const jobOutputFileBytesMax = 10 * 1024 * 1024;
 
 export interface JobOutputRun {
@@ -33,8 +36,8 @@ export interface PrintedJobRun extends JobOutputRun {
 }
 
 /**
- * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Lets other work of the
- * process go first: the session must not wait for a command that prints without end, or for a reader of the log.
+ * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Lets other work go first,
+ * because the session must not wait for endless output or a slow reader of the log.
  */
 export async function printJobOutput(
   sink: Pick<LogSink, "write">,
@@ -43,9 +46,8 @@ export async function printJobOutput(
   signal: AbortSignal,
 ): Promise<void> {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  /** Short lines that are written together. */
   let short = { text: "", bytes: 0 };
-  /** The line that has no end yet, in parts. */
+  /** The parts of the line that has not ended yet. */
   let open = { parts: [] as string[], length: 0 };
   const flush = async () => {
     if (short.bytes > 0) await sink.write([short.text], signal);
@@ -62,7 +64,7 @@ export async function printJobOutput(
   };
   const add = (text: string) => {
     const last = open.parts.pop() ?? "";
-    // Parts are neither many nor long.
+    // There are neither many parts nor long ones.
     open.parts.push(...last.length < outputPieceBytesMax ? [last + text] : [last, text]);
     open.length += text.length;
   };
@@ -101,19 +103,19 @@ function* lineOf(
   yield `${object.slice(at)}\n`;
 }
 
-/** Replaces control characters, which a terminal would obey. */
+/** Replaces control characters, because a terminal would obey them. */
 function shown(text: string): string {
   return text.split("\t").map(printable).join("\t");
 }
 
-/** Returns the text as it stands inside a JSON string. */
+/** Returns the text as it appears inside a JSON string. */
 function escaped(text: string): string {
   return escapeJsonControls(JSON.stringify(text).slice(1, -1));
 }
 
 /**
- * Resolves when the output of a dead command has been read, or when the reader of the log has taken nothing, also of
- * other jobs, for `waitMs`.
+ * Resolves when the output of a dead command has been read, or when the reader of the log has taken nothing of any job
+ * for `waitMs`.
  */
 export async function readRestOfJobOutput(
   sink: Pick<LogSink, "taken">,
@@ -127,7 +129,7 @@ export async function readRestOfJobOutput(
   }
 }
 
-/** The folder of --output-dir. It has a folder for each job, with files like `2026-11-24T0300Z-1.log` for each run. */
+/** The folder of --output-dir, with a folder for each job and files like `2026-11-24T0300Z-1.log` for each run. */
 export class JobOutputFolder {
   readonly #folder: string;
   readonly #filesMax: number;
@@ -148,7 +150,7 @@ export class JobOutputFolder {
   }
 
   /**
-   * Copies the output to the run's files. Reads it to its end even after a failure, because a command must not wait for
+   * Writes the output to the run's files. Reads it to its end even after a failure, because a command must not wait for
    * a full disk. Rejects with the first failure.
    */
   async write({ name, tickMs, attempt }: JobOutputRun, output: AsyncIterable<Uint8Array>): Promise<void> {
@@ -170,7 +172,7 @@ export class JobOutputFolder {
     if ((failure ?? removalFailure) !== null) throw failure ?? removalFailure;
   }
 
-  /** Removes the oldest files. Returns the first failure, or null. */
+  /** Removes the oldest files. Returns the first failure; null if there is none. */
   #removeOld(folder: string): unknown {
     const files = readdirSync(folder).flatMap((file) => {
       const [, time, attempt, number = "1"] = /^(\S+Z)-(\d+)(?:\.(\d+))?\.log$/.exec(file) ?? [];
@@ -206,7 +208,7 @@ class RunFiles implements Disposable {
     this.#onOpened = onOpened;
   }
 
-  /** Opens the first file that is not full, in a folder that may have been removed since. */
+  /** Opens the first file that is not full. Creates the folder again if it was removed. */
   open(): void {
     mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
     do {

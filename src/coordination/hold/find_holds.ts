@@ -1,20 +1,23 @@
 /**
- * The locks that an ancestor of a process holds through `baton hold`, found without the variables that it printed.
- * Reads /proc.
+ * Finds the locks that ancestors of a process hold through `baton hold`, without the variables that it printed. Reads
+ * /proc.
  */
 import { readAncestry, readProcessArguments } from "../../base/process/proc/process_table.ts";
 import type { HeldLocks } from "./hold_list.ts";
 import { listReleaseSockets, mayReleaseThrough, parseReleaseSocketPath } from "./release_socket.ts";
 
-/** The name of a holder process, 15 bytes at most. Without "baton" in it, so that `pkill baton` does not end it. */
+/**
+ * The name of a holder process, 15 bytes at most. It does not contain "baton", so that `pkill baton` does not end the
+ * process.
+ */
 export const holderProcessName = "lock-holder";
 
-/** The argument after which a holder process has the names of its locks. */
+/** The argument before the names of the locks of a holder process. */
 export const holderProcessCommand = "__holder";
 
 interface FoundHold {
   readonly hold: HeldLocks;
-  /** The number of generations from the process to the script. */
+  /** The number of generations from the process up to the script. */
   readonly distance: number;
   readonly startTicks: number;
 }

@@ -1,9 +1,10 @@
 /**
- * BATON_HOLD: the locks that a script holds, one word for each `baton hold`, the latest one last. Pure.
+ * Parses and formats BATON_HOLD, which lists the locks that a script holds. It has one word for each `baton hold`, the
+ * latest word last. Pure.
  *
  *   NAME[+NAME…]=ID[.ID…]@PATH
  *
- * The names are as in a URL, the holder ids in the order of the names; the path is that of the release socket.
+ * Names are URL-encoded. The holder IDs have the order of the names. PATH is the path of the release socket.
  */
 
 /** The locks that one `baton hold` has acquired. */
@@ -13,7 +14,7 @@ export interface HeldLocks {
   readonly path: string;
 }
 
-/** Words of another form are left out: another program's variable of that name holds no lock. */
+/** Ignores words of another form, because another program may use a variable of this name. */
 export function parseHeldLocks(text: string | undefined): HeldLocks[] {
   return (text ?? "").split(" ").flatMap((word) => {
     const [, names = "", ids = "", path = ""] = /^([^=@]+)=([0-9a-f.]+)@(\/\S+)$/.exec(word) ?? [];
@@ -33,7 +34,10 @@ export function formatHeldLocks(holds: readonly HeldLocks[]): string {
     .join(" ");
 }
 
-/** Removes the marks of `ended` from the list in `text`: a script that takes a lock repeatedly keeps a short list. */
+/**
+ * Removes the holder IDs of `ended` holds from `text` (BATON_LOCK_COOKIE), so that the list stays short in a script
+ * that takes a lock repeatedly.
+ */
 export function removeEndedHoldMarks(ended: readonly HeldLocks[], text: string | undefined): string {
   const removed = new Set(ended.flatMap(({ ids }) => ids));
   return (text ?? "").split(":").filter((cookie) => cookie !== "" && !removed.has(cookie)).join(":");

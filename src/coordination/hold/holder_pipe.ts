@@ -1,7 +1,8 @@
 /**
- * The two pipes between `baton hold` and its holder process, which runs on when `baton hold` has ended: lines of JSON.
- * `baton hold` sends a HolderRequest first, and last `holderConfirmedLine` when the script has received the variables,
- * or `holderStopLine` when the lock is no longer wanted. The end of its pipe before the confirmation means "stop", too.
+ * The two pipes between `baton hold` and its holder process, which continues when `baton hold` has ended. Both send
+ * lines of JSON. `baton hold` first sends a HolderRequest. Later it sends `holderConfirmedLine` when the script has
+ * received the variables, or `holderStopLine` when the lock is no longer wanted. The end of its pipe before the
+ * confirmation also means "stop".
  */
 import process from "node:process";
 import type { ErrorCode } from "../../base/errors.ts";
@@ -11,24 +12,24 @@ export const holderConfirmedLine = "confirmed\n";
 export const holderStopLine = "stop\n";
 
 export interface HolderRequest<Options> {
-  /** The command line, resolved. */
+  /** The parsed command line. */
   readonly options: Options;
   readonly script: ProcessIdentity;
   /**
-   * Variables that the holder process does not have in its own environment: a mark there would make it one of the
-   * command's processes.
+   * Variables that the holder process must not have in its own environment. With BATON_LOCK_COOKIE, it would count as
+   * one of the command's processes.
    */
   readonly env: Readonly<Record<string, string>>;
-  /** Width of the terminal on which the wait is shown; null when there is none. */
+  /** The width of the terminal that shows the wait; null if there is no terminal. */
   readonly columns: number | null;
 }
 
 export type HolderMessage<Ending> =
-  /** Text for the stderr of `baton hold`. */
+  /** A text for the stderr of `baton hold`. */
   | { readonly kind: "stderr"; readonly text: string; readonly form?: "message" | "display" | undefined }
   /** The same for text that the next frame replaces, such as a line that shows the wait. */
   | { readonly kind: "frame"; readonly text: string }
-  /** The lock is held and the guard watches: the variables may be printed. */
+  /** The lock is held and the guard process watches, so `baton hold` may print the variables. */
   | {
     readonly kind: "held";
     readonly variables: Readonly<Record<string, string | null>>;
@@ -39,27 +40,27 @@ export type HolderMessage<Ending> =
   | { readonly kind: "failed"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "ended"; readonly ending: Ending };
 
-/** A request is a command line with its settings; a longer line is no request. */
+/** A request is a command line with its settings, so a longer line is not a request. */
 const requestCharsMax = 1 << 20;
 
-/** How the holder writes to `baton hold`, without waiting for it. */
+/** Writes to `baton hold` without waiting for it. */
 export interface HolderOutput {
   out(text: string): void;
   frame(stream: "stdout", text: string): boolean;
 }
 
-/** The holder process's side of the pipes. After the confirmation neither side sends anything. */
+/** The holder process's end of the pipes. After the confirmation, neither side sends anything. */
 export class HolderPipe<Ending> {
   readonly #request = Promise.withResolvers<string>();
   readonly #abandoned = new AbortController();
-  /** The first line. Never resolves when there is none; `abandoned` aborts then. */
+  /** The first line. If there is none, this promise never resolves, but `abandoned` aborts. */
   readonly request = this.#request.promise;
-  /** Aborts when `baton hold` has ended, or says that the lock is no longer wanted. Never after the confirmation. */
+  /** Aborts when `baton hold` has ended or no longer wants the lock, but not after the confirmation. */
   readonly abandoned = this.#abandoned.signal;
   readonly #output: HolderOutput;
   #text = "";
   #isRequested = false;
-  /** The script has received the variables. */
+  /** Whether the script has received the variables. */
   isConfirmed = false;
 
   constructor(output: HolderOutput, input: NodeJS.ReadStream = process.stdin) {
@@ -73,11 +74,11 @@ export class HolderPipe<Ending> {
     try {
       this.#output.out(JSON.stringify(message) + "\n");
     } catch {
-      // `baton hold` has ended: `abandoned` aborts
+      // `baton hold` has ended, so `abandoned` aborts
     }
   }
 
-  /** Sends what the next frame replaces. False: `baton hold` does not read now. */
+  /** Returns false if `baton hold` is not reading now. */
   sendFrame(text: string): boolean {
     const message: HolderMessage<Ending> = { kind: "frame", text };
     try {

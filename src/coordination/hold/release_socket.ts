@@ -1,11 +1,11 @@
 /**
- * The Unix socket through which a holder process is asked to release its lock. It is in a folder of mode 0700, and its
- * name says whose it is:
+ * The Unix socket through which a holder process is asked to release its lock. The socket is in a folder of mode 0700,
+ * and its name tells its owner:
  *
- *   /tmp/baton-hold-UID/HOLDER.TICKS-SCRIPT.TICKS-ID      pids with start times as in /proc/PID/stat, and the holder id
+ *   /tmp/baton-hold-UID/HOLDER.TICKS-SCRIPT.TICKS-ID      pids with start times as in /proc/PID/stat, and the holder ID
  *
- * A requester sends one line of JSON and gets one. A holder process that is killed leaves the file behind, which the
- * next one removes.
+ * A requester sends one line of JSON and receives one. A killed holder process leaves the file behind, and the next
+ * holder process removes it.
  */
 import { lstatSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { basename } from "node:path";
@@ -21,15 +21,15 @@ import { processSystem } from "../../base/support/own_process.ts";
 
 export interface HolderReleaseRequest {
   readonly requester: ProcessIdentity;
-  /** Stop the processes first that were started under the lock and still run. */
+  /** Whether to stop first the processes that were started under the lock and still run. */
   readonly stopsProcesses: boolean;
 }
 
 export interface HolderReleaseResponse {
   /**
-   * `released`: durably. `unknown`: no server has responded. `not_stopped`: a process could not be stopped, and the
-   * lock is still held. Otherwise the hold had ended before (lost, revoked, time limit), and the script is being
-   * stopped.
+   * `released`: the servers have confirmed the release. `unknown`: no server has responded. `not_stopped`: a process
+   * could not be stopped, and the lock is still held. The other values tell how the hold had already ended; the script
+   * is being stopped.
    */
   readonly result: "released" | "unknown" | "not_stopped" | "lost" | "revoked" | "time_limit";
   /** Processes that were started under the lock and still run, and the number of those that are not listed. */
@@ -37,12 +37,12 @@ export interface HolderReleaseResponse {
   readonly more: number;
 }
 
-/** A request to a holder process, which responds to it once. */
+/** A request to a holder process, which responds once. */
 export interface ReceivedReleaseRequest extends HolderReleaseRequest {
   respond(response: HolderReleaseResponse): void;
 }
 
-/** The holder's side. Disposing of it closes the socket and removes the file. */
+/** The holder process's socket. Disposing of it also removes the file. */
 export interface OwnReleaseSocket extends Disposable {
   readonly path: string;
 }
@@ -52,16 +52,16 @@ export type OpenReleaseSocket = (
   onRequest: (request: ReceivedReleaseRequest) => void,
 ) => Promise<OwnReleaseSocket>;
 
-/** Where the folder may be. Other places are cleared when the user logs out. */
+/** The possible parents of the folder. Other places are cleared when the user logs out. */
 const places = ["/tmp", "/var/tmp"];
 
-/** The longest line of either side, in bytes: far more than 20 command lines. */
+/** The maximum length of a line, in bytes: far more than 20 command lines. */
 const lineBytesMax = 64 * 1024;
 
-/** The most requesters at the same time. */
+/** The maximum number of simultaneous requesters. */
 const connectionsMax = 100;
 
-/** Listens for requests. Removes the files of holders that were killed. Throws CANNOT_CREATE. */
+/** Listens for requests, and removes the files of killed holder processes. Throws CANNOT_CREATE. */
 export const openReleaseSocket: OpenReleaseSocket = async ({ holderId, script }, onRequest) => {
   const folder = makeFolder();
   const { pid } = processSystem;
@@ -92,14 +92,14 @@ export const openReleaseSocket: OpenReleaseSocket = async ({ holderId, script },
   }
 };
 
-/** The owner of a socket, from its path. */
+/** The owner of a socket, as its path tells. */
 export interface ReleaseSocketOwner {
   readonly holder: ProcessIdentity;
   readonly script: ProcessIdentity;
   readonly id: string;
 }
 
-/** Null for another path. */
+/** Returns null for other paths. */
 export function parseReleaseSocketPath(path: string): ReleaseSocketOwner | null {
   const [, pid, ticks, scriptPid, scriptTicks, id] = /^(\d+)\.(\d+)-(\d+)\.(\d+)-([0-9a-f]+)$/.exec(basename(path)) ??
     [];
@@ -111,14 +111,14 @@ export function parseReleaseSocketPath(path: string): ReleaseSocketOwner | null 
   };
 }
 
-/** Returns whether the holder process of a socket may be alive, and has not released its lock. */
+/** Returns whether the holder process of a socket may be alive and has not released its lock. */
 export function mayReleaseThrough(path: string): boolean {
   const owner = parseReleaseSocketPath(path);
   if (owner === null || !isSameProcessAlive(owner.holder)) return false;
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch {
-    return true; // another user's
+    return true; // another user owns the socket
   }
 }
 
@@ -130,8 +130,8 @@ export function listReleaseSockets(): string[] {
 }
 
 /**
- * Asks a holder process for the release of its lock. Resolves with null if it has ended or released before, "killed" if
- * it ended without a response, and "late" if none came in time. Throws REFUSED when it is another user's.
+ * Asks a holder process to release its lock. Resolves with null if it has ended or released the lock before, "killed"
+ * if it ended without a response, or "late" if no response came in time. Throws REFUSED if it belongs to another user.
  */
 export async function requestRelease(
   path: string,
@@ -140,7 +140,7 @@ export async function requestRelease(
 ): Promise<HolderReleaseResponse | "killed" | "late" | null> {
   const response = Promise.withResolvers<HolderReleaseResponse | "killed" | "late" | null>();
   const onLine = (line: string) => response.resolve(parseLine<HolderReleaseResponse>(line) ?? "killed");
-  // A holder that ends in order removes its file first.
+  // A holder process that ends normally removes its file first.
   const onClosed = () => response.resolve(lstatSync(path, { throwIfNoEntry: false }) === undefined ? null : "killed");
   using deadline = deadlineAfter(clock, waitMs, { reason: () => new Error("late") });
   deadline.signal.addEventListener("abort", () => response.resolve("late"));
@@ -164,7 +164,7 @@ function makeFolder(): string {
     try {
       mkdirSync(folder, { mode: 0o700 });
     } catch {
-      // it exists, or cannot be made
+      // the folder exists, or cannot be created
     }
     if (isOwnFolder(folder)) return folder;
   }
@@ -180,7 +180,9 @@ function folderIn(place: string): string {
   return `${place}/baton-hold-${process.geteuid?.() ?? 0}`;
 }
 
-/** Another user may have made a folder of this name, or a link. */
+/**
+ * Returns whether the folder belongs to this user alone. Another user may have created a folder or link of this name.
+ */
 function isOwnFolder(folder: string): boolean {
   try {
     const stat = lstatSync(folder);
@@ -190,12 +192,15 @@ function isOwnFolder(folder: string): boolean {
   }
 }
 
-/** Removes the files of holder processes that were killed. One of another PID namespace may be alive, and responds. */
+/**
+ * Removes the files of killed holder processes. If one in another PID namespace is alive, it responds, and its file
+ * stays.
+ */
 async function removeLeftFiles(folder: string): Promise<void> {
   for (const name of readdirSync(folder)) {
     const owner = parseReleaseSocketPath(name);
     if (owner === null || isSameProcessAlive(owner.holder)) continue;
-    const { clearSocketPath } = await import("../../base/sockets/clear_socket_path.ts"); // few calls need it
+    const { clearSocketPath } = await import("../../base/sockets/clear_socket_path.ts"); // few calls need this module
     await clearSocketPath(`${folder}/${name}`).catch(() => {}); // a process listens there
   }
 }
@@ -208,7 +213,7 @@ function sendLine(connection: Connection, message: unknown): void {
   connection.write(new TextEncoder().encode(JSON.stringify(message) + "\n"));
 }
 
-/** Returns a receiver of bytes that calls `onLine` for the first line, and `onTooLong` for one that does not end. */
+/** Returns a receiver of bytes. It calls `onLine` for the first line, or `onTooLong` if the first line is too long. */
 function lineReader(onLine: (line: string) => void, onTooLong: () => void): (chunk: Uint8Array) => void {
   const decoder = new TextDecoder();
   let text = "";
@@ -223,7 +228,7 @@ function lineReader(onLine: (line: string) => void, onTooLong: () => void): (chu
   };
 }
 
-/** Null for text that is no message. */
+/** Returns null for text that is no message. */
 function parseLine<T extends object>(line: string): T | null {
   try {
     const value: unknown = JSON.parse(line);

@@ -1,7 +1,4 @@
-/**
- * The script's process that a hold is tied to: its identity, whether it is alive, its command line. Linux only: reads
- * /proc.
- */
+/** Finds and watches the process of a script that holds a lock. Linux only, because it reads /proc. */
 import { basename } from "node:path";
 import {
   isSameProcessAlive,
@@ -14,14 +11,17 @@ import {
 } from "../../base/process/proc/process_table.ts";
 import type { Clock } from "../../base/support/clock.ts";
 
-/** The script that has started `pid`, also from a subshell: `$(…)`, `(…)` and a pipe run in a copy of the shell. */
+/**
+ * Returns the script that has started `pid`, even if a subshell started it. `$(…)`, `(…)` and pipes run in a copy of
+ * the shell.
+ */
 export function findEnclosingScript(pid: number): ProcessRow | null {
   let row = readProcess(pid);
   while (row?.isCopy && runsSameProgram(row.pid, row.parent)) row = readProcess(row.parent);
   return row;
 }
 
-/** Returns whether two processes run one program with the same arguments; false if they cannot be read. */
+/** Returns whether two processes run the same program with the same arguments; false if they cannot be read. */
 function runsSameProgram(one: number, other: number): boolean {
   const program = readProgramPath(one);
   return program !== "" && program === readProgramPath(other) &&
@@ -30,28 +30,31 @@ function runsSameProgram(one: number, other: number): boolean {
 
 const shells = ["sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "lksh", "yash", "posh", "busybox"];
 
-/** Returns false for a process whose program cannot be read. */
+/** Returns false if the program cannot be read. */
 export function isShellProcess(pid: number): boolean {
   return shells.includes(basename(readProgramPath(pid)).replace(/^rbash$/, "bash"));
 }
 
 /**
- * The process's arguments from the program's name on. For a script that the kernel has passed to the interpreter of its
- * first line, the first one is the script itself.
+ * Returns the process's arguments from the program's name on. If the kernel has started the interpreter of a script's
+ * first line, the first returned argument is the script itself.
  */
 export function readScriptCommand(pid: number): [string, ...string[]] {
   const args = readProcessArguments(pid);
-  // The kernel names a process by the file that was started, and keeps 15 bytes of it.
+  // The kernel names a process after the started file, and keeps 15 bytes of this name.
   const name = processName(pid);
   const start = args.findIndex((arg) => Buffer.from(basename(arg)).subarray(0, 15).toString() === name);
   const [first = `process ${pid}`, ...others] = args.slice(Math.max(0, start));
   return [first, ...others];
 }
 
-/** Milliseconds between checks, and so the longest delay of the release. To read a file of /proc costs microseconds. */
+/**
+ * The time between checks, and so the longest delay of the release, in milliseconds. Reading a file of /proc takes
+ * microseconds.
+ */
 const checkIntervalMs = 100;
 
-/** The interval after a stop signal. */
+/** The time between checks after a stop signal, in milliseconds. */
 const fastCheckIntervalMs = 10;
 
 /** How long after the death of the script its end is reported, in milliseconds. */
@@ -59,7 +62,10 @@ const settleMs = 10;
 
 export class ScriptWatch implements Disposable {
   readonly #end = Promise.withResolvers<void>();
-  /** Resolves when the process has ended, after a moment in which the programs that it started last get their mark. */
+  /**
+   * Resolves a moment after the process has ended, so that its last programs have the environment by which baton finds
+   * them.
+   */
   readonly ended = this.#end.promise;
   readonly #script: ProcessIdentity;
   readonly #clock: Clock;
@@ -68,7 +74,7 @@ export class ScriptWatch implements Disposable {
   #isDead = false;
   #cancel: () => void = () => {};
 
-  /** `onCheck` is called with every check that finds the process alive. */
+  /** Calls `onCheck` at every check that finds the process alive. */
   constructor(script: ProcessIdentity, clock: Clock, onCheck: () => void = () => {}) {
     this.#script = script;
     this.#clock = clock;

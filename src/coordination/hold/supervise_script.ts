@@ -1,7 +1,8 @@
 /**
- * Supervises a script that already runs as superviseChild supervises a command: its processes are dead before the
- * server can grant the lock again. The order: guard, variables for the script, end of the script; or a release request,
- * after which no process belongs to the lock. Releases the lease only on such a request.
+ * Supervises a running script like superviseChild supervises a command: its processes are dead before the servers can
+ * grant the lock again. First the guard process watches, then the script gets the variables. Supervision ends with the
+ * script, or with a release request, after which no process belongs to the lock. Only such a request releases the
+ * lease.
  */
 import { basename } from "node:path";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
@@ -41,8 +42,8 @@ import { KnownProcesses } from "../../base/process/proc/known_processes.ts";
 import { isGuardProcess } from "../../base/process/guard/guard.ts";
 
 /**
- * The signals of a holder process. It obeys none: the life of the script decides, and users signal the script. To the
- * code that waits for the lock, `stop` is a SIGTERM.
+ * Returns the signals of a holder process. It ignores real signals, because users signal the script, with which the
+ * hold ends. For the code that waits for the lock, `stop` is a SIGTERM.
  */
 export function holderSignals(real: SignalSource, stop: AbortSignal): SignalSource & Disposable {
   const unlisten = real.listen([...stopSignals, "SIGTSTP"], () => {});
@@ -56,22 +57,21 @@ export function holderSignals(real: SignalSource, stop: AbortSignal): SignalSour
 export interface ScriptHold {
   readonly script: ProcessIdentity;
   readonly names: readonly string[];
-  /** Holder ids, in the order of the names. */
+  /** The holder IDs, in the order of the names. */
   readonly ids: readonly [string, ...string[]];
   /** The locks that the script already holds. */
   readonly otherHolds: readonly HeldLocks[];
-  /** Sends the variables to the script; undefined unsets one. */
+  /** Sends the variables to the script; undefined unsets a variable. */
   onHeld(variables: Readonly<Record<string, string | undefined>>): void;
   /** Aborts when `baton hold` has ended before the script has received the variables. */
   readonly abandoned: AbortSignal;
-  /** Default: openReleaseSocket. */
   readonly openSocket?: OpenReleaseSocket;
 }
 
-/** The number of processes that a response lists; the others are counted. */
+/** A response lists at most this many processes, and counts the others. */
 const listedProcessesMax = 20;
 
-/** Resolves as `superviseChild` does, for the script. */
+/** Resolves like `superviseChild`. */
 export async function superviseScript(options: SuperviseOptions, hold: ScriptHold): Promise<ChildOutcome> {
   const { clock, guard, lease } = options;
   const { script } = hold;
@@ -84,7 +84,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
   const releases = new ReleaseHandler(options);
-  // Opened before the guard watches: a failure here must not kill the script.
+  // The socket is opened before the guard process watches, because a failure here must not kill the script.
   const openSocket = hold.openSocket ?? openReleaseSocket;
   using socket = await openSocket({ holderId: cookie, script }, (request) => releases.receive(request));
   const lockTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
@@ -123,21 +123,20 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   return outcome;
 }
 
-/** Handles one request for the release after the other. A request that is accepted is answered after the release. */
+/** Handles release requests one after the other. An accepted request gets its response after the release. */
 class ReleaseHandler {
   readonly #options: SuperviseOptions;
   readonly #waiting: ReceivedReleaseRequest[] = [];
   #processes: ProcessesOfScript | null = null;
   #release = () => {};
-  /** Why the script is being stopped. */
   #stopReason: StopReason | null = null;
   #isBusy = false;
-  /** The processes are stopped until the servers respond. */
+  /** Whether the processes are paused until the servers respond. */
   #isFrozen = false;
-  /** The request that was accepted, and its response without the result, which follows from the release. */
+  /** The accepted request, and its response without the result, which follows from the release. */
   #accepted: { readonly request: ReceivedReleaseRequest; readonly left: Omit<HolderReleaseResponse, "result"> } | null =
     null;
-  /** The result for requests that come after the end. */
+  /** The result for requests after the end. */
   #final: HolderReleaseResponse["result"] | null = null;
 
   constructor(options: SuperviseOptions) {
@@ -151,7 +150,7 @@ class ReleaseHandler {
     this.#options.onEvent?.(event);
   }
 
-  /** The supervision has begun; `release` lets the lock go. */
+  /** Must be called when supervision has begun. `release` ends supervision, so that the lock can be released. */
   start(processes: ProcessesOfScript, release: () => void): void {
     this.#processes = processes;
     this.#release = release;
@@ -164,12 +163,12 @@ class ReleaseHandler {
     void this.#handleNext();
   }
 
-  /** The supervision has ended: releases the lease if a request was accepted, and responds to all requests. */
+  /** Must be called after supervision. Releases the lease if a request was accepted, and responds to all requests. */
   async close(ending: ChildEnding): Promise<void> {
     const accepted = this.#accepted;
     let result = resultOf(ending);
     if (accepted !== null && ending.kind === "exited") {
-      // The outcome is unknown after any failure: the lock is free when the session has ended, which it will do now.
+      // The outcome is unknown after any failure. The lock becomes free when the session ends, which happens next.
       result = await this.#options.lease.release().then(() => "released" as const, () => "unknown" as const);
     }
     accepted?.request.respond({ ...accepted.left, result });
@@ -195,19 +194,18 @@ class ReleaseHandler {
     const left = request.stopsProcesses ? await stopProcesses(find, options) : find().alive;
     const { clock, lease } = options;
     clock.noticeSuspend();
-    // When the lease is over, its processes have to die, also if that is noticed later.
+    // When the lease is over, its processes must die, even if the end is noticed late.
     const stopReason = this.#stopReason ?? (lease.isHeld() ? null : "lost");
     if (stopReason !== null) return respond(request, stopReason === "leftovers" ? "lost" : stopReason);
     const running = left.slice(0, listedProcessesMax).map((pid) => ({ pid, command: commandLine(pid) }));
     const response = { running, more: left.length - running.length };
     if (request.stopsProcesses && left.length > 0) return request.respond({ ...response, result: "not_stopped" });
     this.#accepted = { request, left: response };
-    if (this.#isFrozen) processes.signalAll("SIGCONT"); // no process wakes them after the release
+    if (this.#isFrozen) processes.signalAll("SIGCONT"); // no process resumes them after the release
     this.#release();
   }
 }
 
-/** Responds that the lock is not held any longer. */
 function respond(request: ReceivedReleaseRequest, result: HolderReleaseResponse["result"]): void {
   request.respond({ result, running: [], more: 0 });
 }
@@ -216,7 +214,7 @@ function resultOf(ending: ChildEnding): HolderReleaseResponse["result"] {
   return ending.kind === "revoked" || ending.kind === "time_limit" ? ending.kind : "lost";
 }
 
-/** The command line for messages, cut to 60 characters; empty if the process has ended. */
+/** Returns the command line for messages, cut to 60 characters; empty if the process has ended. */
 function commandLine(pid: number): string {
   const [program = "", ...args] = readProcessArguments(pid);
   const line = printable([basename(program), ...args].join(" "));
@@ -230,13 +228,13 @@ interface ScriptProcessesOptions {
   readonly lockTicks: number;
 }
 
-/** The largest part of the time that is spent on looking for the script's descendants. */
+/** The largest share of time that is spent on looking for the script's descendants. */
 const lookPartMax = 1 / 20;
 
 /**
- * The processes of a script that holds a lock: finds them, signals them, reports which are alive. baton is not their
- * parent, and the script shares its process group with other programs (a terminal's, cron's), so that no group is
- * signalled. Processes are found by descent from the script, and by the mark in their environment.
+ * The processes of a script that holds a lock: finds and signals them, and reports which are alive. baton is not their
+ * parent. The script shares its process group with other programs (a terminal's or cron's), so no group is signaled.
+ * Processes are found by descent from the script, or by the holder ID in their environment.
  */
 export class ProcessesOfScript extends CommandProcesses {
   readonly #script: ProcessIdentity;
@@ -244,7 +242,6 @@ export class ProcessesOfScript extends CommandProcesses {
   #isStopped = false;
   #isReleased = false;
   #nextLookMs = 0;
-  /** Called when the script is told to end. */
   onStop: () => void = () => {};
 
   constructor({ script, cookie, lockTicks }: ScriptProcessesOptions) {
@@ -253,12 +250,12 @@ export class ProcessesOfScript extends CommandProcesses {
     this.#known = new KnownProcesses(cookie, script, lockTicks);
   }
 
-  /** The lock is being released: no process belongs to it any longer. */
+  /** Must be called when the lock is being released, so that no process belongs to it any longer. */
   release(): void {
     this.#isReleased = true;
   }
 
-  /** Passes no signals on: users send them to the script. */
+  /** Passes no signals on, because users send them to the script. */
   override signalCommand(): void {}
 
   override signalAll(signal: NodeJS.Signals, options?: { readonly isRepeated?: boolean }): void {
@@ -269,7 +266,10 @@ export class ProcessesOfScript extends CommandProcesses {
     super.signalAll(signal, options);
   }
 
-  /** Remembers the descendants: those that lose their parents later have no mark if they are subshells. */
+  /**
+   * Remembers the descendants. Otherwise subshells that lose their parents later would not be found, because the holder
+   * ID is not in their environment.
+   */
   look(): void {
     const startMs = performance.now();
     if (startMs < this.#nextLookMs) return;
@@ -278,16 +278,19 @@ export class ProcessesOfScript extends CommandProcesses {
     this.#nextLookMs = endMs + (endMs - startMs) / lookPartMax;
   }
 
-  /** Returns the known processes that have lost their parents. None of them is baton's child to reap. */
+  /**
+   * Returns the known processes that have lost their parents. baton cannot reap them, because they are not its
+   * children.
+   */
   reapOrphans(): readonly number[] {
     this.#known.rememberDescendants();
     return this.#isReleased ? [] : this.#known.orphans();
   }
 
   /**
-   * Finds the running processes that the script has started under the lock. Left out: the script, `requester` and its
-   * ancestors (subshells, a baton lock with its guard), and what these have started since (the other end of its pipe).
-   * Null: the requester has ended, so that its ancestors are not known.
+   * Returns a function that finds the running processes that the script has started under the lock. It leaves out the
+   * script, `requester` with its ancestors (such as subshells), and processes that these have started since (the other
+   * end of a pipe). Returns null if the requester has ended, because its ancestors are unknown then.
    */
   finderFor(requester: ProcessIdentity): (() => FoundProcesses) | null {
     const ancestors = new Map([[this.#script.pid, this.#script.startTicks]]);
@@ -312,7 +315,7 @@ export class ProcessesOfScript extends CommandProcesses {
     return () => this.#known.findCertain(null, isWanted);
   }
 
-  /** The processes that have to be dead before the lock can be granted again. None after `release()`. */
+  /** Returns the processes that must be dead before the lock can be granted again. Finds none after `release()`. */
   protected find(): FoundProcesses {
     if (this.#isReleased) return { alive: [], isCertain: true };
     const isWanted = (pid: number) => !this.hasEnded || this.#isStopped || !this.#known.isOlder(pid);
@@ -323,24 +326,24 @@ export class ProcessesOfScript extends CommandProcesses {
 
 interface FoundProcesses {
   readonly alive: readonly number[];
-  /** If `alive` is empty, no process is alive. */
+  /** Whether an empty `alive` proves that no process is alive. */
   readonly isCertain: boolean;
 }
 
-/** Compares pids within a tick of 10 ms: the kernel counts them up. */
+/** Compares start times. Within a tick of 10 ms, compares pids, because the kernel increases them. */
 function startedBefore(one: ProcessIdentity, other: ProcessIdentity): boolean {
   return one.startTicks === other.startTicks ? one.pid < other.pid : one.startTicks < other.startTicks;
 }
 
-/** Milliseconds between checks of processes that were told to stop. */
+/** The time between checks of processes that were told to stop, in milliseconds. */
 const stopCheckIntervalMs = 20;
 
-/** How long processes have to end after SIGKILL. */
+/** How long processes have to end after SIGKILL, in milliseconds. */
 const killGraceMs = 1000;
 
 /**
- * Sends the stop signal to each process that `find` returns, once, and SIGKILL after `killAfterMs` to those that are
- * left. Resolves with the processes that could not be stopped: none, as a rule.
+ * Sends the stop signal once to each process that `find` returns, and SIGKILL after `killAfterMs` to those that are
+ * left. Resolves with the processes that could not be stopped.
  */
 async function stopProcesses(
   find: () => FoundProcesses,

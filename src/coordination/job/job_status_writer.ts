@@ -1,9 +1,11 @@
-/** Writes the status report of a verb that runs a command. Loaded only with --status-fd or --status-file. */
+/**
+ * Writes the status report of a baton command that runs a user's command. Loaded only with --status-fd or
+ * --status-file.
+ */
 import type { ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import { type CommandStatusReport, StatusReportWriter } from "../../base/terminal/status_report.ts";
 import type { Io } from "../../base/terminal/io.ts";
 
-/** The end of a call as the status report shows it. */
 export type ReportedJobEnd = Pick<CommandStatusReport, "reason" | "exit_code" | "signal" | "message">;
 
 interface ReportedJob {
@@ -61,7 +63,6 @@ function statusReportOf(
   };
 }
 
-/** Returns the exit status of the command. */
 function commandStatusOf(outcome: ChildEnding): CommandStatusReport["command_status"] {
   switch (outcome.kind) {
     case "exited":

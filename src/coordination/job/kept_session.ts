@@ -1,7 +1,7 @@
 /**
- * Keeps the session of a dead baton alive while its guard cannot stop the command's processes, so that its locks stay
- * held. Shows the reason in the holders' records. Stops when the session has ended, or when an operator has broken the
- * locks (`baton break --force`).
+ * Keeps the session of a dead baton alive while its guard process cannot stop the command's processes, so that its
+ * locks stay held. Shows the reason in the holders' records. Stops when the session has ended, or an operator has
+ * broken the locks (`baton break --force`).
  */
 import type { GuardKeptJob, GuardKeptSession, GuardSessions } from "../../base/process/guard/guard_main.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -12,7 +12,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { formatHolderNodeInfo, parseHolderNodeInfo } from "../nodes/holder_info.ts";
 import { nullIfNoNode } from "../nodes/node_requests.ts";
 
-/** The interval between two looks at the records, in milliseconds. */
+/** The time between two reads of the records, in milliseconds. */
 const showEveryMs = 1000;
 
 /** The time limit for ending a session that no server has resumed, in milliseconds. */
@@ -20,7 +20,7 @@ const endMsMax = 5000;
 
 type KeepOptions = Pick<ZooKeeperConnectOptions, "dial" | "resolve"> & { readonly clock: Clock };
 
-/** Resumes the session of a dead baton. `handle` is the one of `GuardSessions`. */
+/** Resumes the session of a dead baton. `handle` is as in `GuardSessions`. */
 export function keepDeadBatonSession(
   handle: Parameters<GuardSessions["keep"]>[0],
   options: KeepOptions,
@@ -68,7 +68,7 @@ class ResumedSession implements GuardKeptSession {
     if (this.#zk === null || this.#isShowing || nowMs < this.#shownAtMs + showEveryMs) return;
     this.#shownAtMs = nowMs;
     this.#isShowing = true;
-    // A failure is met by the session, too.
+    // A failure is ignored, because the session notices it, too.
     void this.#show(this.#zk, jobs).catch(() => {}).finally(() => this.#isShowing = false);
   }
 
@@ -80,7 +80,7 @@ class ResumedSession implements GuardKeptSession {
     this.#isTaken = found.length > 0 && !found.includes(true);
   }
 
-  /** Shows the warning in a holder's node. Returns false if the node is gone. */
+  /** Shows the warning in a holder's node. Returns false if this session does not own the node. */
   async #showIn(zk: ZooKeeper, node: string, warning: string): Promise<boolean> {
     const found = await nullIfNoNode(zk.getData(node));
     if (found === null || found.stat.ephemeralOwner !== zk.session.id) return false;

@@ -1,4 +1,4 @@
-/** Common parts of the verbs that run a command under a lease: supervision and the command's environment. */
+/** Prepares the supervision and the environment of a command that runs under a lease. */
 import { processSignals, type SignalSource } from "../../base/process/supervise/signal_source.ts";
 import type { LeaseNote } from "../../base/process/supervise/lease_note.ts";
 import type { SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
@@ -18,7 +18,7 @@ export interface CommandRunOptions {
   readonly command: readonly [string, ...string[]];
   readonly quiet: boolean;
   readonly verbose: boolean;
-  /** The script that already runs, if there is no command to start. */
+  /** The running script, if there is no command to start. */
   readonly script?: { readonly pid: number };
   /** The item of a pool that the command processes, if any. */
   readonly item?: string | undefined;
@@ -69,18 +69,16 @@ export interface CommandRunFacts {
   readonly note: LeaseNote | null;
   /** Whether the command inherits the credentials in baton's environment. */
   readonly passAuth: boolean;
-  /** The election that the command leads, if any. */
   readonly election?: { readonly name: string; readonly value: string };
-  /** The started barrier of which the command is a member, if any. */
+  /** The started barrier that has the command as a member, if any. */
   readonly barrier?: Pick<BarrierMembership, "name" | "rank" | "size" | "generation">;
   readonly pool?: { readonly name: string; readonly item: string } | undefined;
-  /** The tick for which the command runs, if any. */
   readonly tick?: { readonly tickMs: number; readonly attempt: number } | undefined;
 }
 
 /**
- * Returns the command's variables; undefined removes the value of an outer call. Supervision appends the first lease's
- * holder ID to BATON_LOCK_COOKIE.
+ * Returns the command's variables. The value undefined removes the variable of an outer call. Supervision later appends
+ * the first lease's holder ID to BATON_LOCK_COOKIE.
  */
 export function commandEnvironment({ env }: Io, facts: CommandRunFacts): Record<string, string | undefined> {
   const { leases, place, election, barrier, pool, tick } = facts;
@@ -117,8 +115,8 @@ export function commandEnvironment({ env }: Io, facts: CommandRunFacts): Record<
     BATON_ROOT: place.root,
     BATON_LEASE: facts.note?.path ?? "",
   };
-  // A command inside a barrier or a pool keeps its rank or item when it takes another lock, and a script may release
-  // its locks.
+  // A command inside a barrier, a pool or a tick keeps its rank, item or tick when it takes another lock. BATON_HOLD
+  // also stays, so that a script can release its locks.
   const outer = [
     "BATON_HOLD",
     ...(barrier === undefined ? ["BATON_BARRIER_NAME", "BATON_BARRIER_GENERATION", "BATON_RANK", "BATON_SIZE"] : []),

@@ -1,4 +1,4 @@
-/** The flags of all verbs that run the user's command under a lease. */
+/** The flags of all baton commands that run the user's command under a lease. */
 import { flagSetting, groupSettings, type SettingTable, toggleSetting } from "../../base/config/setting.ts";
 import { lockSettings } from "../settings/coordination_settings.ts";
 import { integerType, textType } from "../../base/config/value_types.ts";
@@ -23,7 +23,7 @@ export const commandFlags = {
   ...statusReportFlags,
 } satisfies SettingTable;
 
-/** Replaces the exit code 75 of a lock that was not acquired in time. */
+/** Replaces the exit code 75, which means that the lock was not acquired in time. */
 export const conflictExitCode = flagSetting("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
   group: "waiting",
   basic: true,

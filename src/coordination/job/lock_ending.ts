@@ -1,6 +1,4 @@
-/**
- * Decides how a call ends after its command: the exit code, the reason in the status report, and the message. Pure.
- */
+/** Decides how a call ends after its command: the exit code, the reason in the status report, and the message. Pure. */
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { type ErrorCode, errorMessage } from "../../base/errors.ts";
@@ -12,18 +10,19 @@ export interface LockEnding {
   readonly reason: string;
   /** The message for stderr; null if the command ended by itself. */
   readonly message: string | null;
-  /** The signal by which baton ends itself, instead of exiting with the code. */
+  /** The signal by which baton ends itself instead of exiting with the code. */
   readonly signal?: NodeJS.Signals | null;
 }
 
 /**
- * The signals with which users and supervisors end a program. If one of them has ended the command, baton ends itself
- * by the same signal. Only then does a shell end its loop after Ctrl-C, and systemd count the end as clean. After other
- * signals (KILL, SEGV) baton exits with 128 + n, because its own death by them would look like a defect of baton.
+ * The signals with which users and supervisors end a program. If such a signal has ended the command, baton ends itself
+ * by the same signal, because only then does a shell end its loop after Ctrl-C, and systemd count the end as clean.
+ * After other signals (KILL, SEGV) baton exits with 128 + N for signal N, because its own death by such a signal would
+ * look like a defect of baton.
  */
 export const mirroredSignals: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
 
-/** Returns the signal by which baton must end itself, or null if it exits with a code. */
+/** Returns the signal by which baton must end itself; null if baton exits with a code. */
 export function signalToMirror(end: ChildEnding): NodeJS.Signals | null {
   return end.kind === "signaled" && mirroredSignals.includes(end.signal) ? end.signal as NodeJS.Signals : null;
 }
@@ -34,12 +33,12 @@ export interface LockEndingFacts {
   readonly kind?: string | undefined;
   /** Aborts with the reason of the loss. */
   readonly lost: AbortSignal;
-  /** Why no server responds, in parentheses; empty or undefined if one does. */
+  /** Why no server responds, in parentheses; empty or undefined if a server responds. */
   readonly outage?: string | undefined;
   readonly maxHoldMs: number | undefined;
   /** Added to the message for a command that could not be started. */
   readonly startHint?: string;
-  /** Whether this is a script that baton did not start, so that its exit status is unknown. */
+  /** Whether baton did not start this script, so that the script's exit status is unknown. */
   readonly isScript?: boolean;
 }
 

@@ -7,11 +7,11 @@ export interface OuterLocks {
     readonly name: string;
     readonly path: string;
   }[];
-  /** The IDs of the holders, including those of locks further out. */
+  /** The holder IDs of these locks and of all locks further out. */
   readonly ids: readonly string[];
 }
 
-/** Returns the locks of the innermost outer call; null outside a lock. */
+/** Returns the locks of the innermost outer call; null if this call does not run under a lock. */
 function findOuterLocks(env: Io["env"]): OuterLocks | null {
   const names = env["BATON_LOCK_NAME"]?.split("\n") ?? [];
   const paths = env["BATON_LOCK_PATH"]?.split("\n").filter(Boolean) ?? [];
@@ -25,7 +25,7 @@ export function outerHolderIds(env: Io["env"]): string[] {
   return (env["BATON_LOCK_COOKIE"] ?? "").split(":").filter(Boolean);
 }
 
-/** Returns the locks under which this call runs. Throws USAGE outside a lock. */
+/** Returns the locks under which this call runs. Throws USAGE if there are none. */
 export function requireOuterLocks(env: Io["env"]): OuterLocks {
   const job = findOuterLocks(env);
   if (job !== null) return job;

@@ -55,7 +55,6 @@ export class HoldRecorder {
     };
   }
 
-  /** Begins the record of a hold. */
   begin(lease: ZooKeeperLease): RecordedHold {
     const history = new HoldHistory(this.#zk, lease, this.#options);
     return {
@@ -79,7 +78,7 @@ export class HoldRecorder {
   }
 }
 
-/** Records a run of a pool. Returns a message if it was not recorded. */
+/** Returns a message if the run was not recorded. */
 export async function recordPoolRun(
   zk: ZooKeeper,
   run: PoolRunEnd,
@@ -127,7 +126,10 @@ export function toRecordedEnd(ending: ChildEnding): RecordedHoldEnd | null {
   }
 }
 
-/** Converts the end of a tick's command. Returns null if the lock is lost, which the next call records. */
+/**
+ * Converts the end of a tick's command. Returns null if it may still run, or if the lock is lost, which the next call
+ * records.
+ */
 export function toTickEnd(ending: ChildEnding): TickEnd | null {
   const end = toRecordedEnd(ending);
   return end === null || end.result === "lost" ? null : { ...end, result: end.result };

@@ -1,4 +1,4 @@
-/** Runs the body of a verb, prints its message, writes the status report, and returns the exit code. */
+/** Runs the main part of a baton command, prints its message, writes the status report, and returns the exit code. */
 import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import type { Io } from "../../base/terminal/io.ts";
@@ -18,7 +18,7 @@ export class StatusReportFacts {
   waitedMs: number | null = null;
   items: CommandStatusReport["items"] | null = null;
 
-  /** Notes that the locks were granted. No command has run under them yet. */
+  /** Notes that the locks were granted. No command has run under these locks yet. */
   granted(leases: readonly Lease[], waitedMs: number): void {
     this.outcome = null;
     this.leases = leases;
@@ -38,9 +38,9 @@ export interface StatusReportRunOptions {
     readonly statusFile?: string | undefined;
     readonly conflictExitCode?: number | undefined;
   };
-  /** The expected failures. They use --conflict-exit-code, and --quiet suppresses their message. */
+  /** The expected failures. --conflict-exit-code applies to them, and --quiet suppresses their message. */
   readonly conflicts: readonly ErrorCode[];
-  /** Whether an expected failure counts as success, and its message is printed only with --verbose. */
+  /** Whether an expected failure counts as success, with a message only with --verbose. */
   readonly skips?: boolean;
   /** Whether --quiet also suppresses the message of an ending. */
   readonly hasQuietEndings?: boolean;
@@ -48,8 +48,8 @@ export interface StatusReportRunOptions {
 }
 
 /**
- * Runs the verb and reports its end. Afterwards throws BatonError for a failure before the command was started, and
- * StoppedBySignal for a signal that ended the wait or the command.
+ * Calls `run` and reports its end. Then throws BatonError for a failure before the command was started, or
+ * StoppedBySignal if a signal ended the wait or the command.
  */
 export async function runWithStatusReport(
   options: StatusReportRunOptions,

@@ -1,4 +1,4 @@
-/** Shows that a call waits for a lock: as a line that is updated on a terminal, otherwise as a message. */
+/** Shows that a call waits for a lock: as an updated line on a terminal, otherwise as a message. */
 import type { Io } from "../../base/terminal/io.ts";
 import { ErasableLine } from "../../base/terminal/progress_line.ts";
 import type { AcquireOptions, WaitingStatus } from "../lock/acquire_lock.ts";
@@ -10,10 +10,9 @@ export interface LockWaitDisplayOptions {
   readonly verbose: boolean;
 }
 
-/** How often the line on a terminal is updated, in milliseconds. */
 const progressMs = 1000;
 
-/** Shows a line on a terminal. Elsewhere, with --verbose, prints one message at the start of the wait. */
+/** Updates a line on a terminal. Elsewhere, prints one message, with --verbose only. */
 export function showLockWait(
   name: string,
   { quiet, verbose }: LockWaitDisplayOptions,

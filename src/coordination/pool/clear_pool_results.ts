@@ -1,4 +1,4 @@
-/** Clears the results of a pool, and deletes its nodes if no run uses it. */
+/** Clears the results of a pool, and deletes the pool's nodes if no run uses them. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { PoolItemRecords } from "./item_records.ts";
@@ -7,7 +7,7 @@ import type { PoolPath } from "./pool_path.ts";
 import { nullIfRefused, readAfterSync, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 
 /**
- * Clears the results of the `named` items, or of all items if it is null, so that completed items may run again.
+ * Clears the results of the `named` items, or of all items if `named` is null, so that completed items may run again.
  * Running items are not affected, and may store their results meanwhile. Returns the number of cleared results.
  */
 export async function clearPoolResults(
@@ -19,14 +19,13 @@ export async function clearPoolResults(
   let count = 0;
   const again = (work: () => Promise<number>) =>
     retryOnConnectionLoss(zk, async () => void (count += await work()), { clock });
-  // A server that is behind may still show the items of a run that has ended as running ones.
+  // A server that lags behind may still show items as running although their run has ended.
   const clearEnded = () => readAfterSync(zk, path.own, () => records.clearEnded(named));
   await retryOnConnectionLoss(zk, clearEnded, { clock });
   if (named !== null) await again(() => memory.clearItems(named));
   else {
     await again(() => memory.clearAll());
-    // Nodes in use are not empty and stay. The server would also remove the nodes of --total later; a new run creates
-    // them again.
+    // Nodes in use stay, because they are not empty. A new run creates the nodes of --total again.
     const { queue, holders, lock } = path.total;
     const nodes = [
       ...records.nodePaths(),

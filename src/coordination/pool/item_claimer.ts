@@ -1,7 +1,7 @@
 /**
- * Claims the next free item of a work list, by acquiring its lock. Where the lock does not exist yet, one transaction
- * is enough, without reading the item's state. If other runs claim the same items, the claimer continues at a random
- * place in the list.
+ * Claims the next free item of a work list by acquiring its lock. If the lock has no node yet, one transaction is
+ * enough, without reading the item's state. If other runs claim the same items, the claimer continues at a random
+ * place.
  */
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -19,7 +19,7 @@ import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 export interface ClaimedPoolItem {
   readonly item: string;
   readonly lease: ZooKeeperLease;
-  /** The request that undoes the item's record, for the transaction that releases an item that was not started. */
+  /** Undoes the item's record, in the transaction that releases an item that was not started. */
   readonly undo: MultiRequest;
 }
 
@@ -28,28 +28,33 @@ interface PoolItemClaimerOptions extends PoolContext {
   /** Null if results are not kept. */
   readonly resultStore: ItemResultStore | null;
   readonly records: PoolItemRecords;
-  /** How long results are kept, in milliseconds. During this time, no result of this run's time expires. */
+  /**
+   * How long results are kept, in milliseconds. During this time, no result that was stored after the start of this run
+   * expires.
+   */
   readonly rememberMs: number;
 }
 
-/** Why an item is not claimed. "ended_since": another run has processed it since the list was requested. */
+/** Why an item is not claimed. "ended_since": another run has processed the item since the list was requested. */
 type ClaimFailure = "completed" | "busy" | "ended_since";
 
-/** The number of next items among which a run continues when other runs claim the same ones. */
+/** If other runs claim the same items, a run continues at a random place among this many next items. */
 const placesMax = 512;
-/** The number of results, and of items that other runs may have, that are read at the same time. */
 const readsAtOnce = { results: 64, items: 16 };
-/** How long to wait before watching a lock, in milliseconds, because a watch does not pay off for short jobs. */
+/** The delay before a lock is watched, in milliseconds. A watch does not pay off for short jobs. */
 const watchDelayMs = 250;
 /**
- * The pause before completed items are listed again: at least `ms` milliseconds, and `times` as long as a list takes.
+ * The pause before completed items are listed again: at least `ms` milliseconds, and at least `times` as long as the
+ * last list took.
  */
 const relist = { ms: 200, times: 20 };
 
 const holderNodeOf = ({ holderId: guid }: ZooKeeperLease): string =>
   holderNodeName({ mode: "exclusive", slot: null, guid });
 
-/** Releases an item that was not started, and undoes its record. If that fails, the record says that the item ended. */
+/**
+ * Releases an item that was not started, and undoes its record. If the undo fails, the record says that the item ended.
+ */
 export async function releaseUnstartedItem(
   { lease, undo }: { readonly lease: ZooKeeperLease; readonly undo: MultiRequest | null },
 ) {
@@ -64,9 +69,9 @@ export class PoolItemClaimer {
   readonly #zk: ZooKeeper;
   readonly #options: PoolItemClaimerOptions;
   readonly #startedMs: number;
-  /** How many items in a row other runs had. */
+  /** How many items in a row could not be claimed, because other runs had them. */
   #misses = 0;
-  /** Items that were completed when this run began; their results may expire meanwhile. Null before the first list. */
+  /** The items that were completed when this run began; their results may expire. Null before the first list. */
   #completedAtStart: Set<string> | null = null;
   #nextListMs = 0;
   #listing: Promise<void> | null = null;
@@ -79,7 +84,7 @@ export class PoolItemClaimer {
   }
 
   /**
-   * Claims the next free item, or returns null if none is left to try. Rejects if a request fails or the session has
+   * Claims the next free item. Returns null if no item is left to try. Rejects if a request fails or the session has
    * ended.
    */
   async claim(isStopping: () => boolean): Promise<ClaimedPoolItem | null> {
@@ -102,14 +107,14 @@ export class PoolItemClaimer {
     return null;
   }
 
-  /** Notes that other runs are claiming items of the same list, and have completed some. */
+  /** Tells the claimer that other runs use the same list and have completed items. */
   expectContention(): void {
     this.#misses = 1;
     this.#nextListMs = 0;
     this.#continueElsewhere();
   }
 
-  /** Continues at a random place, because other runs are claiming items of the same list. */
+  /** Continues at a random place, because other runs claim the same items. */
   #continueElsewhere(): void {
     const next = this.#options.workList.nextWaitingItems(placesMax);
     this.#options.workList.defer(next.slice(0, Math.floor(Math.random() * next.length)));
@@ -122,7 +127,7 @@ export class PoolItemClaimer {
     else workList.markEndedSince(item);
   }
 
-  /** Looks at the next items together, until one is free. Reads cost less than refused transactions. */
+  /** Reads the states of several items at a time until one is free. Reads cost less than refused transactions. */
   async #skipTaken(): Promise<void> {
     for (let isFree = false; !isFree;) {
       const items = this.#options.workList.nextWaitingItems(readsAtOnce.items);
@@ -135,7 +140,7 @@ export class PoolItemClaimer {
     }
   }
 
-  /** Skips the next items whose result is still kept, if they were completed when this run began. */
+  /** Skips the next items that were completed when this run began and have a result that has not expired. */
   async #skipCompletedAtStart(): Promise<void> {
     const { workList, clock } = this.#options;
     const completed = this.#completedAtStart;
@@ -156,7 +161,7 @@ export class PoolItemClaimer {
     }
   }
 
-  /** Reads the state of an item. It may be outdated; the lock decides. */
+  /** Reads the state of an item. The state may be outdated, so only the lock is decisive. */
   #look(item: string): Promise<ClaimFailure | "free"> {
     const { path, records, clock } = this.#options;
     return retryOnConnectionLoss(this.#zk, async () => {
@@ -180,7 +185,7 @@ export class PoolItemClaimer {
       canRetry: (refusal, request) => records.correctCache(refusal, request),
     };
     const granting = acquireUncontendedLock(this.#zk, name, { ...options, bundled });
-    // Sent after the request for the lock: if the lock is granted directly, this is read under the lock.
+    // Sent after the request for the lock. If the lock is granted directly, this read happens under the lock.
     const looking = this.#isCompleted(item);
     looking.catch(() => {}); // handled below
     const created = await granting;
@@ -196,7 +201,7 @@ export class PoolItemClaimer {
       const claiming = created === null
         ? records.recordRunning(item, holderNodeOf(lease))
         : records.deleteRequest(item);
-      // The previous holder wrote the result before it released the lock, so the answer is final now.
+      // The previous holder wrote the result before it released the lock, so this answer is final.
       const direct = created?.isDirect === true ? await looking.catch(() => null) : null;
       const checking = direct ?? retryOnConnectionLoss(this.#zk, () => this.#isCompletedAfterSync(item), { clock });
       const [undo, isDone] = await Promise.all([claiming, checking]);
@@ -223,7 +228,6 @@ export class PoolItemClaimer {
     return resultStore !== null && await resultStore.findResult(item, Date.now(), isLikely) !== null;
   }
 
-  /** Reads after a sync, because the server may lag behind. */
   async #isCompletedAfterSync(item: string): Promise<boolean> {
     const { resultStore, path } = this.#options;
     if (resultStore === null) return false;
@@ -231,8 +235,8 @@ export class PoolItemClaimer {
   }
 
   /**
-   * Lists the items that other runs completed, which is cheaper than looking at each item. Items whose result was kept
-   * at the start are tried last, because their results may expire.
+   * Lists the completed items, which is cheaper than reading each item. Items that were completed when this run began
+   * are tried last, because their results may expire.
    */
   async refreshCompleted(): Promise<void> {
     if (this.#listing === null && this.#options.clock.now() < this.#nextListMs) return;
@@ -243,7 +247,7 @@ export class PoolItemClaimer {
   async #listCompleted(): Promise<void> {
     const { clock, workList, records, resultStore } = this.#options;
     const fromMs = clock.now();
-    // If the list fails, each item is looked at.
+    // If the list fails, each item is read instead.
     if (resultStore !== null) {
       await resultStore.listCompletedItems().then((done) => this.#skipCompleted(done), () => {});
     } else {

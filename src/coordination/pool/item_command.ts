@@ -1,14 +1,15 @@
 /**
- * Inserts an item of a pool into its command. In a command for /bin/sh, the item becomes one literal text wherever `{}`
- * stands. Inside quotation marks, quotes of the item would end the line's quotes, and `"{}"` would run `$(…)` of an
- * item. Therefore the line's quotes are closed before the item and opened again after it. Pure.
+ * Inserts an item of a pool into its command. In a shell command, each `{}` becomes the quoted item. Inside quotation
+ * marks, a quote of the item would end them, and the shell would run a `$(…)` of the item. Therefore the quotes are
+ * closed before the item and opened again after it. Pure.
  */
 import { BatonError } from "../../base/errors.ts";
 import { shellQuote } from "../../base/terminal/shell_quote.ts";
 
 /**
- * Returns the command for one item. If the command has no `{}` and does not use BATON_ITEM, the item becomes its last
- * argument. In a shell command (`isLine`) it is $1 instead, because text after a command could be another command.
+ * Returns the command for one item. If the command neither has a `{}` nor uses BATON_ITEM, the item becomes the last
+ * argument. In a shell command (`isLine`) the item is always $1, because text after the command could be another
+ * command.
  */
 export function commandForItem(
   command: readonly [string, ...string[]],
@@ -22,12 +23,12 @@ export function commandForItem(
   return [program ?? "", ...args, ...(isLine ? ["sh", item] : isUsed ? [] : [item])];
 }
 
-/** Whether the program depends on the item. Then a missing program affects only its own item. */
+/** Returns whether the program's name contains the item. If so, a missing program affects only its own item. */
 export function namesProgramByItem([program]: readonly [string, ...string[]]): boolean {
   return /\{(item)?\}/.test(program);
 }
 
-/** Inserts the item into a shell command. Throws USAGE for a place in which no quoting is safe in every shell. */
+/** Inserts the item into a shell command. Throws USAGE if a `{}` stands where no quoting is safe in every shell. */
 export function insertItemIntoCommand(line: string, item: string): string {
   const refusal = placesOf(line).length === 0 ? undefined : unsafe.find(([pattern]) => pattern.test(line));
   if (refusal !== undefined) throw placeError(refusal[1]);
@@ -49,14 +50,14 @@ const unsafe: readonly (readonly [pattern: RegExp, what: string])[] = [
 interface Place {
   readonly index: number;
   readonly length: number;
-  /** The quotation mark around the place; empty if there is none. */
+  /** The quotation mark around the place; empty if the place is not quoted. */
   readonly quote: string;
 }
 
-/** A part of the line that has to be closed: its closing character, and whether quotes and comments can begin in it. */
+/** The closing character of each part of a shell command that has to be closed. */
 const closers: Readonly<Record<string, string>> = { "'": "'", '"': '"', "`": "`", "(": ")" };
 
-/** The places of the item outside comments, in their order. `\{}` is none. */
+/** Returns the places of the item in a shell command, in order. A `{}` in a comment and `\{}` are not such places. */
 function placesOf(line: string): Place[] {
   const places: Place[] = [];
   const open: string[] = [];
@@ -69,7 +70,7 @@ function placesOf(line: string): Place[] {
     const scan = inside === "'" ? literal : token;
     scan.lastIndex = at;
     let [text = ""] = scan.exec(line) ?? [];
-    if (text.startsWith("#") && !(inside === "(" && /^[\s;&|()]?$|^\$\($/.test(before))) text = "#"; // no comment
+    if (text.startsWith("#") && !(inside === "(" && /^[\s;&|()]?$|^\$\($/.test(before))) text = "#"; // not a comment
     before = text;
     if (/^\{(item)?\}$/.test(text)) {
       if (open.includes("`")) throw placeError("`…`");

@@ -1,8 +1,8 @@
 /**
- * Writes and deletes the records of running items, and announces the lists of --query that need them. The transaction
- * that acquires an item's lock creates its record. After the item has ended, the record tells so to runs whose list is
- * older than the end, and to those that share a list. It is deleted when no such list is left. item_record.ts makes the
- * decisions; the protocol is in docs/protocol/pool.md.
+ * Keeps the records of running items, and announces the lists of --query that need them. The transaction that acquires
+ * an item's lock creates its record. After the item's end, the record reports this end to runs with an older list or
+ * the same shared list. The record is deleted when no such list is left. item_record.ts decides; docs/protocol/pool.md
+ * describes the protocol.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
@@ -34,7 +34,9 @@ import type { PoolPath } from "./pool_path.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { withinLeaveTime } from "../nodes/session_waits.ts";
 
-/** How often a transaction is tried, because the server and other runs create and remove nodes meanwhile. */
+/**
+ * How often a transaction is tried. It can fail because the server and other runs create and remove nodes meanwhile.
+ */
 const triesMax = 8;
 
 export class PoolItemRecords {
@@ -43,14 +45,11 @@ export class PoolItemRecords {
   readonly #acl: Acl[];
   readonly #clock: Clock;
   readonly #tree: PoolItemTree;
-  /** The lists of queries of this run and of others. */
   readonly lists: PoolLists;
-  /** The list that this run shares with others. */
   readonly shared: SharedPoolList;
-  /** The shards that exist, as far as this run knows. */
+  /** The shards that this run knows to exist. */
   #shards = new Set<string>();
   #hasTree = false;
-  /** Whether a record was kept because a list was in use. */
   #keptRecords = false;
   #hasCleared = false;
 
@@ -64,22 +63,22 @@ export class PoolItemRecords {
     this.lists = new PoolLists(zk, { ...options, shared: this.shared });
   }
 
-  /** Must be called before a list is requested. From now on, no item of the previous list may be claimed. */
+  /** Must be called before a list is requested. Afterwards, no item of the previous list may be claimed. */
   async beginList(): Promise<void> {
     await Promise.all([this.lists.begin(), this.#listShards()]);
   }
 
-  /** Must be called instead of `beginList` for a list that does not change: other runs share it. */
+  /** Must be called instead of `beginList` for a list that does not change, which this run shares with other runs. */
   async joinSharedList(): Promise<void> {
     await Promise.all([this.shared.join(), this.#listShards()]);
   }
 
-  /** Returns the requests to create a record, for the transaction that creates the node `holder` of the item's lock. */
+  /** Returns the requests that create a record together with the lock's holder node `holder`. */
   createRequests(item: string, holder: string): MultiRequest[] {
     return this.#createWithParents(item, formatRunningItemRecord(holder));
   }
 
-  /** Call this when a record and its parents were created. */
+  /** Must be called when a record and its parents were created. */
   onRecordCreated(item: string): void {
     this.#hasTree = true;
     this.#shards.add(this.#tree.shardOf(item));
@@ -90,14 +89,14 @@ export class PoolItemRecords {
     return { type: "delete", path: this.#tree.nodeOf(item), version: -1 };
   }
 
-  /** Updates the cached state after a failed request. Returns true if the cached state was wrong. */
+  /** Corrects the cached state after a refused request. Returns true if the cached state was wrong. */
   correctCache({ reason }: Pick<ZooKeeperError, "reason">, request: MultiRequest): boolean {
     const isContainer = request.type === "createContainer";
     const isRoot = request.path === this.#tree.root;
     if (reason === "NODEEXISTS" && isContainer) {
       if (isRoot) this.#hasTree = true;
       else this.#shards.add(request.path);
-      void this.#listShards().catch(() => {}); // other runs create more of them
+      void this.#listShards().catch(() => {}); // another run may have created more shards
       return true;
     }
     if (reason !== "NONODE" || isRoot) return false;
@@ -107,15 +106,15 @@ export class PoolItemRecords {
   }
 
   /**
-   * Writes that the item runs, under its lock, which `holder` holds. Returns the request that undoes this if the item
-   * is not started; null if the item ended, or may have ended, since the list was requested, or was done since the
+   * Records that the item runs, under its lock, which `holder` holds. Returns the request that undoes the record if the
+   * item is not started. Returns null if the item may have ended since the list was requested, or was done since the
    * shared list began.
    */
   async recordRunning(item: string, holder: string): Promise<MultiRequest | null> {
     return await retryOnConnectionLoss(this.#zk, () => this.#tryRecordRunning(item, holder), { clock: this.#clock });
   }
 
-  /** Whether the item ended after the list was requested, or was done after the shared list began. */
+  /** Returns whether the item ended since the list was requested, or was done since the shared list began. */
   async hasEndedSince(item: string): Promise<boolean> {
     const path = this.#tree.nodeOf(item);
     if (await this.#zk.exists(path) === null) return false;
@@ -124,14 +123,14 @@ export class PoolItemRecords {
     return record?.state === "ended" && !this.#mayRun(record);
   }
 
-  /** Returns the wanted items that were done since the shared list began. */
+  /** Returns those wanted items that were done since the shared list began. */
   async listDone(isWanted: (item: string) => boolean): Promise<string[]> {
     const shards = this.shared.startedAt === null ? [] : await this.#tree.listUsedShards() ?? [];
     const rows = (await Promise.all(shards.map((shard) => this.#tree.readRows(shard, isWanted)))).flat();
     return rows.filter((row) => !this.#mayRun(itemRecordOf(row))).map(({ item }) => item);
   }
 
-  /** Whether this run may run the item of the record, whose lock it holds: the holder in the record is gone. */
+  /** Returns whether this run, which holds the item's lock, may run the item. */
   #mayRun(record: PoolItemRecord): boolean {
     const { startedAt } = this.shared;
     if (startedAt !== null) return !isDoneInSharedList(record, startedAt);
@@ -140,8 +139,8 @@ export class PoolItemRecords {
   }
 
   /**
-   * Returns the requests for the transaction that releases the lock. They record the end, or, if no list needs it,
-   * delete the record.
+   * Returns requests for the transaction that releases the lock. They record the end, or delete the record if no list
+   * needs it.
    */
   endRequests(
     item: string,
@@ -155,12 +154,12 @@ export class PoolItemRecords {
     return isMissing ? this.#createWithParents(item, data) : [{ type: "setData", path, data, version: -1 }];
   }
 
-  /** Clears one shard; the first time, all if this run has begun a list. `random` is a number below 1. */
+  /** Clears one shard, or all shards the first time in a shared list. `random` is a number below 1. */
   async clearPart(random: number): Promise<void> {
     const shards = [...this.#shards];
     const isFirst = !this.#hasCleared;
     this.#hasCleared = true;
-    // The last run of the list before may not have had the time.
+    // The last run of the previous list may have had no time to clear.
     if (isFirst && this.shared.startedAt !== null && !this.shared.hasOthers) {
       return await this.#clear(shards, { isOwnOver: false });
     }
@@ -176,7 +175,7 @@ export class PoolItemRecords {
     await this.#clear(shards, { isOwnOver: true });
   }
 
-  /** Deletes the records of all items, or of `named`, except running ones. */
+  /** Deletes the records of the `named` items, or of all items if `named` is null, except running ones. */
   async clearEnded(named: readonly string[] | null): Promise<void> {
     const items = named === null ? null : new Set(named);
     const shards = named === null
@@ -225,15 +224,15 @@ export class PoolItemRecords {
       }
       const claimed = await this.#updateRecord(this.#tree.nodeOf(item), holder).catch((thrown: unknown) => {
         if (tries === triesMax || !isServerRefusal(thrown, "BADVERSION", "NONODE")) throw thrown;
-        return undefined; // another run deleted it, or recorded the end for a killed run
+        return undefined; // another run deleted the record, or recorded the end for a killed run
       });
       if (claimed !== undefined) return claimed;
     }
   }
 
-  /** Claims an item that has a record; undefined if the record is gone. */
+  /** Claims an item that has a record. Returns undefined if the record no longer exists. */
   async #updateRecord(path: string, holder: string): Promise<MultiRequest | null | undefined> {
-    // The record may be from this run, whose request got no response.
+    // A request of this run whose response was lost may have written the record.
     const found = await readAfterOwnWrites(this.#zk, path, () => nullIfNoNode(this.#zk.getData(path)));
     if (found === null) return undefined;
     const { version, mzxid } = found.stat;
@@ -246,7 +245,7 @@ export class PoolItemRecords {
       await this.#zk.setData(path, formatRunningItemRecord(holder), version);
       return undo;
     }
-    // A killed run has not recorded the end; the item has ended by now.
+    // A killed run has not recorded the end, although the item has ended by now.
     if (record.state === "running") await this.#zk.setData(path, data, version);
     return null;
   }
@@ -256,11 +255,11 @@ export class PoolItemRecords {
     await Promise.all(shards.map(async (shard) => {
       const rows = await this.#tree.readRows(shard);
       if (rows.length === 0) return;
-      // Read after the records: a list that is requested from now on is newer than all these ends.
+      // The lists are read after the records, so a list that is requested from now on is newer than all these ends.
       const oldest = await this.lists.oldestListStart(own);
       const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
       await this.#tree.delete(rows.filter((row) => !isItemRecordNeeded(itemRecordOf(row), oldest)));
-      // Records of killed runs: mark them as ended; the next cleanup deletes them.
+      // Marks the records of killed runs as ended, so that the next cleanup can delete them.
       const killed = rows.filter((row, index) => itemRecordOf(row).state === "running" && isRunning[index] === false);
       await this.#tree.forEachInBatches(
         killed,
@@ -279,8 +278,8 @@ export class PoolItemRecords {
 const itemRecordOf = ({ data, stat }: PoolItemNode): PoolItemRecord => parseItemRecord(data, stat.mzxid);
 
 /**
- * Announces this run's list and knows those of other runs, so that the end of an item is recorded while an older list
- * is in use. Each new list increases the version of `runs`; an unchanged version proves that there is no new list.
+ * Announces this run's list and finds those of other runs, so that the end of an item is recorded while an older list
+ * is in use. Each new list increases the version of `runs`, so an unchanged version proves that no list was added.
  */
 class PoolLists {
   readonly #zk: ZooKeeper;
@@ -290,7 +289,7 @@ class PoolLists {
   readonly #shared: SharedPoolList;
   readonly #guid = newGuid();
   #listedAt: bigint | null = null;
-  /** The version of `runs` at which no other list was in use; null if one was, or if it is unknown. */
+  /** The version of `runs` at which no other list was in use; null if there was one, or if this is unknown. */
   #noOtherListVersion: number | null = null;
 
   constructor(zk: ZooKeeper, { path, acl, clock, shared }: {
@@ -306,12 +305,12 @@ class PoolLists {
     this.#clock = clock;
   }
 
-  /** The transaction at which the list was requested; null if this run has none. */
+  /** The transaction at which this run's list was requested; null if this run has no list. */
   get listedAt(): bigint | null {
     return this.#listedAt;
   }
 
-  /** Must be called before the list is requested. From now on, no item of the previous list may be claimed. */
+  /** See `PoolItemRecords.beginList`. */
   async begin(): Promise<void> {
     this.#noOtherListVersion = null;
     await retryOnConnectionLoss(this.#zk, async () => {
@@ -321,19 +320,19 @@ class PoolLists {
     }, { clock: this.#clock });
   }
 
-  /** A check that succeeds only while no other list is in use; null if one is. */
+  /** Returns a check that succeeds only while no other list is in use; null if one may be in use. */
   noOtherListCheck(): MultiRequest | null {
     return this.#noOtherListVersion === null
       ? null
       : { type: "check", path: this.#runs, version: this.#noOtherListVersion };
   }
 
-  /** The check failed: another run has begun a list. */
+  /** Must be called when the check has failed, because another run has begun a list. */
   onOtherListBegun(failed: MultiRequest): void {
     if (failed.type === "check" && failed.version === this.#noOtherListVersion) this.#noOtherListVersion = null;
   }
 
-  /** Returns the start of the oldest list, including this run's own list unless it is over; null if there is none. */
+  /** Returns the start of the oldest list in use, without this run's own list if `isOwnOver`; null if there is none. */
   async oldestListStart({ isOwnOver }: { readonly isOwnOver: boolean }): Promise<bigint | null> {
     const [names, shared] = await Promise.all([this.#otherLists(), this.#shared.readStart()]);
     const stats = await Promise.all(names.map((name) => this.#zk.exists(`${this.#runs}/${name}`)));
@@ -351,7 +350,7 @@ class PoolLists {
       clock: this.#clock,
     });
     const within = { session: this.#zk.session, clock: this.#clock, why: "responded" } as const;
-    await withinLeaveTime(within, deleting.catch(() => {})); // otherwise it ends with the session
+    await withinLeaveTime(within, deleting.catch(() => {})); // otherwise the list ends with the session
   }
 
   async #otherLists(): Promise<string[]> {
@@ -387,7 +386,7 @@ class PoolLists {
           hasRuns = true;
         } else if (isThere) isThere = false;
         else {
-          // The node with the shared settings was deleted, and the server removed the empty parents.
+          // The node with the shared settings was deleted, so the server removed the empty parents.
           if (!hasRuns) await createParentNodes(this.#zk, this.#runs, this.#acl);
           hasRuns = false;
         }

@@ -1,7 +1,7 @@
 /**
- * Stores the results of a pool's items for --done-ttl, in a node `<shard>/<item>` that the next result overwrites.
- * Completed and failed items have separate trees, so that the completed items can be listed by name alone. Later runs
- * delete expired results, one shard at a time.
+ * Stores the results of a pool's items for --done-ttl, in a node `<shard>/<item>` that the item's next result
+ * overwrites. Completed and failed items have separate trees, so that completed items can be listed by name alone.
+ * Later runs delete expired results, one shard at a time.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isUnixTimeMs, latestUnixTimeMs } from "../../base/support/instant.ts";
@@ -14,24 +14,23 @@ import type { PoolPath } from "./pool_path.ts";
 
 export interface ItemResult {
   readonly result: "done" | "failed";
-  /** The end of the command, for people: `exited with 3`. */
+  /** How the command ended, as a text: `exited with 3`. */
   readonly what: string;
-  /** The process that ran the item, for people. */
+  /** The process that ran the item, as a text. */
   readonly by: string;
-  /** The time of the result by the wall clock, in Unix milliseconds. */
+  /** The wall clock's time of the result, in Unix milliseconds. */
   readonly atMs: number;
-  /** The time at which the result expires. */
+  /** The time at which the result expires, in Unix milliseconds. */
   readonly untilMs: number;
 }
 
 export interface ItemResultCounts {
   readonly done: number;
   readonly failed: number;
-  /** The failed items that were read, the newest first. */
+  /** The failed items whose results were read, the newest first. */
   readonly failures: readonly { readonly item: string; readonly failure: ItemResult }[];
 }
 
-/** The number of results that are read at the same time. */
 const batchSize = 50;
 
 export class ItemResultStore {
@@ -46,8 +45,9 @@ export class ItemResultStore {
   }
 
   /**
-   * Returns the result of a completed item; null if it failed, has no result, or the result expired before `nowMs`.
-   * Unless a result is likely, first checks that the node exists, because an error costs more than a response.
+   * Returns the result of a completed item. Returns null if the item failed, has no result, or its result expired
+   * before `nowMs`. Unless `isLikely`, first checks whether the node exists, because an error costs more than a
+   * response.
    */
   async findResult(item: string, nowMs: number, isLikely = false): Promise<ItemResult | null> {
     const node = this.#trees.done.nodeOf(item);
@@ -57,14 +57,14 @@ export class ItemResultStore {
     return ended === null || ended.untilMs <= nowMs ? null : ended;
   }
 
-  /** Returns the completed items, including those whose result has expired. */
+  /** Returns all completed items, including those with expired results. */
   listCompletedItems(): Promise<Set<string>> {
     return listAll(this.#trees.done);
   }
 
   /**
-   * Counts the results, including expired ones, by the names of their nodes, which is cheap even for 100,000 items.
-   * Reads the results of up to `failuresMax` failed items.
+   * Counts the results, including expired ones, by their nodes' names, which is cheap even for 100,000 items. Reads the
+   * results of up to `failuresMax` failed items.
    */
   async countResults(failuresMax: number): Promise<ItemResultCounts> {
     const [completed, failed] = await Promise.all([this.listCompletedItems(), listAll(this.#trees.failed)]);
@@ -72,7 +72,7 @@ export class ItemResultStore {
     const read = await mapInBatches(names.slice(0, failuresMax), batchSize, async (item) => {
       const found = await nullIfNoNode(this.#zk.getData(this.#trees.failed.nodeOf(item)));
       const failure = found === null ? null : parseResult(found.data);
-      // An item may have failed and completed: the newer result counts.
+      // If an item has both failed and completed, the newer result counts.
       const done = failure !== null && completed.has(item) ? await this.findResult(item, 0, true) : null;
       return failure === null || (done !== null && done.atMs >= failure.atMs) ? null : { item, failure };
     });
@@ -82,7 +82,7 @@ export class ItemResultStore {
     return { done: completed.size - isAgain, failed: failures.length + unread, failures };
   }
 
-  /** Returns the request that stores a result. It fails if a parent is missing or the node exists. */
+  /** Returns the request that stores a result. The request fails if a parent is missing or the node exists. */
   createRequest(item: string, ended: ItemResult): MultiRequest {
     const path = this.#trees[ended.result].nodeOf(item);
     return { type: "create", path, data: formatResult(ended), acl: this.#acl, flags: createFlag.persistent };
@@ -124,14 +124,14 @@ export class ItemResultStore {
     return found;
   }
 
-  /** Deletes the expired results of one shard, which `turn`, any number, selects. */
+  /** Deletes the expired results of one shard. `turn` selects the shard and may be any number. */
   async clearExpired(turn: number, nowMs: number): Promise<void> {
     for (const tree of Object.values(this.#trees)) {
       await this.#delete(tree, tree.shardPath(turn), (ended) => ended === null || ended.untilMs <= nowMs);
     }
   }
 
-  /** Deletes all results. Returns their number. */
+  /** Returns the number of deleted results. */
   async clearAll(): Promise<number> {
     let count = 0;
     for (const tree of Object.values(this.#trees)) {
@@ -140,14 +140,13 @@ export class ItemResultStore {
     return count;
   }
 
-  /** Deletes the results of these items. Returns their number. */
+  /** Returns the number of deleted results. */
   async clearItems(items: readonly string[]): Promise<number> {
     const { done, failed } = this.#trees;
     const nodes = items.flatMap((item) => [done.nodeOf(item), failed.nodeOf(item)]);
     return await done.forEachInBatches(nodes, (node) => this.#zk.delete(node, -1));
   }
 
-  /** Returns the parent nodes of the results. */
   shardPaths(): string[] {
     return Object.values(this.#trees).flatMap((tree) => tree.shardPaths());
   }
@@ -164,7 +163,6 @@ async function listAll(tree: PoolItemTree): Promise<Set<string>> {
 
 const formatResult = (ended: ItemResult): Uint8Array => encodeJson(ended);
 
-/** Parses a result; null for other data. */
 function parseResult(data: Uint8Array): ItemResult | null {
   const { result, what, by, atMs, untilMs } = parseJsonFields(data);
   if (result !== "done" && result !== "failed") return null;

@@ -1,6 +1,4 @@
-/**
- * A tree with a node for each item, `<shard>/<item>`. Shards keep the lists of names short, even with 100,000 items.
- */
+/** A tree with a node `<shard>/<item>` for each item. Shards keep the lists of names short, even with 100,000 items. */
 import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { decodeLockName, encodeLockName } from "../nodes/node_paths.ts";
 import { mapInBatches, nullIfNoNode, nullIfRefused, readChildNames } from "../nodes/node_requests.ts";
@@ -13,7 +11,6 @@ export interface PoolItemNode {
 }
 
 const shards = "0123456789abcdef";
-/** The number of requests that are sent at the same time. */
 const batchSize = 100;
 
 export class PoolItemTree {
@@ -25,7 +22,7 @@ export class PoolItemTree {
     this.root = root;
   }
 
-  /** Returns the path of a shard, which `turn`, any number, selects. */
+  /** Returns the path of the shard that `turn` selects. `turn` may be any number. */
   shardPath(turn: number): string {
     return `${this.root}/${shards[turn % shards.length] ?? "0"}`;
   }
@@ -42,7 +39,7 @@ export class PoolItemTree {
     return `${this.shardOf(item)}/${encodeLockName(item, "an item")}`;
   }
 
-  /** Returns the shards that exist, or null if the tree does not. With few items, most shards do not exist. */
+  /** Returns the shards that exist; null if the tree does not exist. With few items, most shards do not exist. */
   async listUsedShards(): Promise<string[] | null> {
     const found = await nullIfNoNode(this.#zk.getChildren(this.root));
     return found?.children.map((shard) => `${this.root}/${shard}`) ?? null;
@@ -52,7 +49,7 @@ export class PoolItemTree {
     return (await readChildNames(this.#zk, shard)).map(decodeLockName);
   }
 
-  /** Reads the nodes of a shard, or of its wanted items. */
+  /** Reads the nodes of the wanted items of a shard; by default, of all its items. */
   async readRows(shard: string, isWanted: (item: string) => boolean = () => true): Promise<PoolItemNode[]> {
     const items = (await this.listItems(shard)).filter(isWanted);
     const rows = await mapInBatches(items, batchSize, async (item): Promise<PoolItemNode | null> => {
@@ -63,12 +60,12 @@ export class PoolItemTree {
     return rows.filter((row) => row !== null);
   }
 
-  /** Deletes nodes that have not changed since they were read. Returns the number of deleted nodes. */
+  /** Deletes those nodes that have not changed since they were read. Returns the number of deleted nodes. */
   async delete(rows: readonly Pick<PoolItemNode, "path" | "stat">[]): Promise<number> {
     return await this.forEachInBatches(rows, ({ path, stat }) => this.#zk.delete(path, stat.version));
   }
 
-  /** Runs `work` for each element. Returns how many of them succeeded because the node still existed unchanged. */
+  /** Returns for how many elements `work` succeeded. Ignores nodes that were deleted or changed. */
   async forEachInBatches<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<number> {
     let count = 0;
     await mapInBatches(all, batchSize, async (one) => {
@@ -78,7 +75,7 @@ export class PoolItemTree {
   }
 }
 
-/** Hashes UTF-16 code units with FNV-1a. The hash only has to be the same on all machines. */
+/** Hashes UTF-16 code units with FNV-1a, so that all machines compute the same hash. */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) {

@@ -1,13 +1,12 @@
 /**
- * Decides, from the names of the children of `runs`, whether a run may run alongside those that have announced their
- * settings. A run announces its settings before it reads the names. Therefore the later one of two runs sees the
- * earlier one, and withdraws if their settings differ. Pure.
+ * Decides whether a run may run beside the runs that have announced their settings. Each run announces its settings in
+ * a child of `runs` before it reads the names of the children. Therefore the later of two runs sees the earlier one,
+ * and withdraws if their settings differ. Pure.
  */
 
-/** A node name: `<settings hash>-<guid>-<sequence>`. */
+/** A run, as its node's name describes it: `<settings hash>-<guid>-<sequence>`. */
 interface AnnouncedRun {
   readonly name: string;
-  /** Equal for equal settings. */
   readonly settingsHash: string;
   readonly guid: string;
   /** Null after the counter of the server has overflowed. */
@@ -16,28 +15,27 @@ interface AnnouncedRun {
 
 export type PoolAdmission =
   | { readonly kind: "admitted" }
-  /** `by` is the node of an earlier run with other settings. */
+  /** This run must not start. `by` is the node of an earlier run with other settings. */
   | { readonly kind: "refused"; readonly by: string }
-  /** All conflicting runs must withdraw themselves, because of an even earlier run. `by` is one of them. */
+  /** This run waits, because all conflicting runs must withdraw for even earlier runs. `by` is a conflicting run. */
   | { readonly kind: "waiting"; readonly by: string }
   /** This run's own node does not exist. */
   | { readonly kind: "gone" };
 
-/** The server's counter stops here, or becomes negative before ZooKeeper 3.6. Then the names have no order. */
+/** The server's counter stops here; before ZooKeeper 3.6, it becomes negative. From then on the names have no order. */
 const sequenceMax = 2 ** 31 - 1;
 const pattern = /^([0-9a-f]{16})-([0-9a-f]{32})-(-?\d{10})$/;
 
-/** Returns the node name of a run up to the sequence number that the server appends. */
+/** Returns the node name of a run without the sequence number, which the server appends. */
 export function poolRunNodePrefix(settingsHash: string, guid: string): string {
   return `${settingsHash}-${guid}-`;
 }
 
-/** Returns null for a name that no pool has created. */
 export function parseRunSettingsHash(name: string): string | null {
   return parseRun(name)?.settingsHash ?? null;
 }
 
-/** Decides for the run with this `guid`. */
+/** Decides for the run with this `guid`. `names` are the children of `runs`. */
 export function decidePoolAdmission(names: readonly string[], guid: string): PoolAdmission {
   const runs = names.map(parseRun).filter((run) => run !== null);
   const own = runs.find((run) => run.guid === guid);
@@ -49,17 +47,17 @@ export function decidePoolAdmission(names: readonly string[], guid: string): Poo
   return firm === undefined ? { kind: "waiting", by: first.name } : { kind: "refused", by: firm.name };
 }
 
-/** Returns the earlier runs with other settings. */
+/** Returns the runs that have other settings and may be earlier. */
 function earlierConflicts(run: AnnouncedRun, runs: readonly AnnouncedRun[]): AnnouncedRun[] {
   return runs.filter((other) => other.settingsHash !== run.settingsHash && mayBeBefore(other, run));
 }
 
-/** Two runs without a known order both count as later. */
+/** Runs without a known order count as earlier than each other. */
 function mayBeBefore(other: AnnouncedRun, run: AnnouncedRun): boolean {
   return other.sequence === null || run.sequence === null || other.sequence < run.sequence;
 }
 
-/** Null for names that no pool created. */
+/** Returns null for a name that no pool has created. */
 function parseRun(name: string): AnnouncedRun | null {
   const [, settingsHash, guid, digits] = pattern.exec(name) ?? [];
   if (settingsHash === undefined || guid === undefined || digits === undefined) return null;

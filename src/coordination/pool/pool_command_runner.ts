@@ -1,4 +1,4 @@
-/** Runs the command of an item, and the query, each under a lease. Several can run at the same time. */
+/** Runs the commands of items, and the query, under leases, several at the same time. */
 import { setImmediate } from "node:timers";
 import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import type { JobTable } from "../../base/process/proc/job_table.ts";
@@ -20,7 +20,7 @@ import type { PoolReport } from "./pool_report.ts";
 import type { PoolSignals } from "./pool_signals.ts";
 import { itemQueryError, itemQueryTimeoutMessage, readPoolItemText } from "./pool_source.ts";
 
-/** The options of a run that matter for the commands of its items. Times are in milliseconds. */
+/** The options of a run that concern the commands of its items. Times are in milliseconds. */
 export interface PoolCommandRunnerOptions {
   readonly component: string;
   readonly command: readonly [string, ...string[]];
@@ -47,7 +47,7 @@ export interface PoolCommandRunnerContext {
   prepare(options: SuperviseOptions): Pick<PreparedChild, "run" | "drop">;
 }
 
-/** Exit codes that are more specific than "an item failed"; the most severe first. */
+/** Exit codes that are more specific than "an item failed"; the most severe code is first. */
 const severeCodes: readonly ExitCode[] = [
   exitCodes.FENCE_BREACH,
   exitCodes.LOST,
@@ -58,7 +58,7 @@ const severeCodes: readonly ExitCode[] = [
   exitCodes.COMMAND_NOT_FOUND,
 ];
 
-/** The command of an item, or the query, to run under a lease. */
+/** The command of an item, or the query, which runs under a lease. */
 interface LeasedCommand {
   readonly lease: Lease;
   readonly itemLease: Lease;
@@ -98,7 +98,6 @@ export class PoolCommandRunner {
     return this.#hasBreach;
   }
 
-  /** Returns the exit code of a run with failed jobs. */
   exitCode(): ExitCode {
     return severeCodes.find((code) => this.#severe.has(code)) ?? exitCodes.ITEM_FAILED;
   }
@@ -107,7 +106,7 @@ export class PoolCommandRunner {
     return this.prepare(job).run();
   }
 
-  /** Prepares the command of an item, so that it can start without delay. */
+  /** Prepares the command of an item, so that the command can start without delay. */
   prepare({ item, itemLease, lease, attempt }: PoolJob): PreparedPoolJob {
     const { component, isLine, values, verbose } = this.#options;
     const { io, jobLog } = this.#context.report;
@@ -147,8 +146,8 @@ export class PoolCommandRunner {
   }
 
   /**
-   * Runs the query and returns its output. Rejects IO if it fails, BAD_DATA for too much output, and LOCK_LOST or
-   * REVOKED if the component's lock is lost or revoked.
+   * Runs the query and returns its output. Rejects with IO if the query fails, or BAD_DATA if the output is too long.
+   * Rejects with LOCK_LOST or REVOKED if the component's lock is lost or revoked.
    */
   async runQuery(line: string, component: Lease): Promise<string> {
     const { values, component: componentName } = this.#options;
@@ -174,11 +173,11 @@ export class PoolCommandRunner {
     const isWell = ending?.exitCode === exitCodes.SUCCESS;
     if (outcome.kind === "breach") throw new BatonError("FENCE_BREACH", ending?.message ?? "");
     if (stop.aborted && !isWell) throw stop.reason;
-    // All processes of the query are dead. If another process has the pipe open, the wait ends by a signal.
+    // All processes of the query are dead. If another process keeps the pipe open, a signal ends this wait.
     const text = await abortable(reading, stop);
     if (isWell) return text;
     if (component.lost.aborted) throw component.lost.reason;
-    // The query is stopped before the end of the lease, so the lease has not reported the loss.
+    // The query is stopped before the lease ends, so the lease has not yet reported the loss.
     if (outcome.kind === "lost") throw new BatonError("LOCK_LOST", ending?.message ?? "");
     if (outcome.kind === "revoked") throw new BatonError("REVOKED", ending?.message ?? "");
     throw itemQueryError(

@@ -1,6 +1,6 @@
 /**
- * The lock of the component, which a call holds while it lists and chooses items. Other calls wait, because this takes
- * only a moment. They do not wait for other programs, which may hold the lock for hours.
+ * Acquires the lock of the component, which a call holds while it lists and chooses items. Other calls wait, because
+ * this takes only a moment. They do not wait for other programs, which may hold the lock for hours.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -15,13 +15,13 @@ import type { PoolContext, PoolRunOptions } from "./pool_run_options.ts";
 
 interface LockPoolComponentOptions extends PoolContext, Pick<PoolRunOptions, "wait"> {
   readonly signal: AbortSignal;
-  /** Aborts when no server responded in time, and at the end of a `wait` in milliseconds. */
+  /** Aborts if no server responded in time, and at the end of a `wait` in milliseconds. */
   readonly limit: AbortSignal;
-  /** Called each time the call finds that it has to wait for another holder. */
+  /** Called whenever the call finds that it has to wait for another holder. */
   readonly onQueued: () => void;
 }
 
-/** Acquires the component's lock. Rejects like acquireLock, and with the reason of the signal. */
+/** Rejects like acquireLock, or with the reason of the signal. */
 export async function lockPoolComponent(
   zk: ZooKeeper,
   { component, path, wait, signal, limit, onQueued, ...options }: LockPoolComponentOptions,
@@ -75,12 +75,15 @@ function describePoolBusy(component: string, status: LockStatus): string {
   return `pool "${component}" is busy: ${holders}`;
 }
 
-/** Whether all holders are calls that choose items. If the lock has just been released, the holder was one, too. */
+/**
+ * Returns whether all holders are calls that choose items. Without holders, returns true, because such a call has just
+ * released the lock.
+ */
 function isChoosingItems({ holders }: LockStatus): boolean {
   return holders.every(({ isChoosing }) => isChoosing === true);
 }
 
-/** Whether the error says that the component, or a permit, was busy. */
+/** Returns whether the error says that the component or a permit was busy. */
 export function isPoolBusyError(thrown: unknown): thrown is BatonError {
   return thrown instanceof BatonError && (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT");
 }

@@ -1,6 +1,6 @@
 /**
- * The job log of `baton pool --joblog`: a tab-separated line for each item that was run, in the format of GNU parallel,
- * whose --retry-failed reads it. A line is written when the last try of an item has ended.
+ * Writes the job log of `baton pool --joblog`: a tab-separated line for each item, after its last try. GNU parallel can
+ * read the format with --retry-failed.
  */
 import { closeSync, fstatSync } from "node:fs";
 import { hostname } from "node:os";
@@ -12,12 +12,12 @@ import { OutputChannel } from "../../base/terminal/io.ts";
 const columns = ["Seq", "Host", "Starttime", "JobRuntime", "Send", "Receive", "Exitval", "Signal", "Command"];
 
 export interface LoggedItemTry {
-  /** The start by the wall clock, in Unix milliseconds. */
+  /** The wall clock's time, in Unix milliseconds. */
   readonly startedMs: number;
   readonly tookMs: number;
-  /** The exit code as a shell reports it: 128 + N for signal N. */
+  /** The exit code as a shell reports it: 128 + N if signal N ended the command. */
   readonly exitCode: number;
-  /** 0 without a signal. */
+  /** The number of the signal; 0 if no signal ended the command. */
   readonly signal: number;
   readonly command: readonly string[];
 }
@@ -27,11 +27,11 @@ export class PoolJobLog implements Disposable {
   readonly #fd: number;
   readonly #output: OutputChannel;
   readonly #host = hostname();
-  /** The numbers of the items that run, in the order of their starts, and their last tries. */
+  /** The running items, with their numbers in the order of the starts and their last ended tries. */
   readonly #running = new Map<string, { readonly sequence: number; last: LoggedItemTry | null }>();
   #started = 0;
 
-  /** `named` is the file, or `+` and the file to append to it. Throws CANNOT_CREATE. */
+  /** `named` is a file to replace, or `+` and a file to append to. Throws CANNOT_CREATE. */
   constructor(named: string) {
     const appends = named.startsWith("+");
     this.#file = appends ? named.slice(1) : named;
@@ -58,7 +58,7 @@ export class PoolJobLog implements Disposable {
     if (!this.#running.has(item)) this.#running.set(item, { sequence: ++this.#started, last: null });
   }
 
-  /** Notes a try that has ended; `write` writes the last one. */
+  /** Notes an ended try; `write` writes an item's last try. */
   endTry(item: string, last: LoggedItemTry): void {
     const running = this.#running.get(item);
     if (running !== undefined) running.last = last;
@@ -71,7 +71,7 @@ export class PoolJobLog implements Disposable {
     try {
       this.#output.write(formatJobLogLine(sequence, this.#host, last));
     } catch {
-      // `end` reports it
+      // `end` reports the failure
     }
   }
 
@@ -80,11 +80,11 @@ export class PoolJobLog implements Disposable {
   }
 }
 
-/** Formats a line of the log. Send and Receive are 0: they count bytes that GNU parallel copies to other machines. */
+/** Formats a line of the log. Send and Receive are 0, because baton copies no files between machines. */
 export function formatJobLogLine(sequence: number, host: string, last: LoggedItemTry): string {
   const { startedMs, tookMs, exitCode, signal, command } = last;
   const seconds = (ms: number) => (ms / 1000).toFixed(3);
-  // parallel writes a NUL for a line feed, and reads it back so.
+  // GNU parallel writes a NUL for a line feed, and reads it back as a line feed.
   const written = command.map(shellQuoteIfNeeded).join(" ").replaceAll("\n", "\0");
   return `${
     [sequence, host, seconds(startedMs), seconds(tookMs).padStart(10), 0, 0, exitCode, signal, written].join("\t")

@@ -1,7 +1,7 @@
 /**
- * Announces the shared settings of a run in an ephemeral child of `runs`, and compares them with other runs' settings.
- * An earlier run with other settings prevents the admission (pool_admission.ts). The session that holds the locks of
- * the items owns the node. docs/protocol/pool.md proves that this is sufficient.
+ * Announces the shared settings of a run in an ephemeral child of `runs`. An earlier run with other settings prevents
+ * the admission (pool_admission.ts). The session that holds the items' locks owns the node. docs/protocol/pool.md
+ * proves that this is sufficient.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { abortable, throwIfAborted } from "../../base/support/abort.ts";
@@ -36,9 +36,9 @@ import {
 
 type PoolMembershipOptions = PoolContext & Pick<PoolRunOptions, "total">;
 
-/** How often creating parents is tried without a pause, because other runs and the server create and remove them. */
+/** How often parents are created without a pause, although other runs and the server remove them. */
 const triesWithoutPause = 5;
-/** How long to wait for refused runs to withdraw, in milliseconds. */
+/** How long to wait until refused runs withdraw, in milliseconds. */
 const withdrawMsMax = 2000;
 
 export class PoolMembership {
@@ -49,9 +49,8 @@ export class PoolMembership {
   #signal: AbortSignal | undefined;
   /** Null before the shared settings are announced. */
   #admitted: Promise<void> | null = null;
-  /** The GUID in the name of this run's own node. */
   #guid = "";
-  /** The name of this run's own node; null until a list contains it. */
+  /** The name of this run's own node; null until a list of nodes contains it. */
   #name: string | null = null;
 
   constructor(zk: ZooKeeper, options: PoolMembershipOptions) {
@@ -62,9 +61,9 @@ export class PoolMembership {
 
   /**
    * Returns the lease from `acquire` when the run is admitted; before that, no item may be listed. The first call also
-   * announces the shared settings, at the same time. Rejects immediately with CONFIG or LIMIT_MISMATCH, without a
-   * lease, if an earlier run has other settings. Otherwise rejects with an error of `acquire` or of the servers, or
-   * with the reason of the signal.
+   * announces the shared settings, in parallel. Rejects immediately with CONFIG or LIMIT_MISMATCH, without a lease, if
+   * an earlier run has other settings. Otherwise rejects with an error of `acquire` or of the servers, or with the
+   * reason of the signal.
    */
   async joinDuring<L extends Lease>(acquire: (refused: AbortSignal) => Promise<L>, signal: AbortSignal): Promise<L> {
     const acquiring = acquire(this.#refused.signal);
@@ -74,10 +73,10 @@ export class PoolMembership {
       if (lease.status === "fulfilled") return lease.value;
       throw lease.reason;
     }
-    // If the release fails, the lease ends with the session.
+    // If this release fails, the lease ends with the session.
     if (lease.status === "fulfilled") await lease.value.release().catch(() => {});
-    // Other settings are more specific than a busy component. For an ended session or a timeout, the error of the lock
-    // is more specific.
+    // Different settings are a more specific reason than a busy component. For an ended session or a timeout, the error
+    // of the lock is more specific.
     const usesLockError = this.#zk.session.ended.aborted || entered.reason === signal.reason;
     throw lease.status === "rejected" && usesLockError ? lease.reason : entered.reason;
   }
@@ -109,7 +108,7 @@ export class PoolMembership {
       const admission = decidePoolAdmission(names, this.#guid);
       if (admission.kind === "admitted") return;
       if (admission.kind === "gone") {
-        await this.#retryPatiently(() => this.#deleteOwnNode()); // if the servers differ, others may still have it
+        await this.#retryPatiently(() => this.#deleteOwnNode()); // another server may still show the node to other runs
         names = await this.#announce();
         continue;
       }
@@ -136,7 +135,7 @@ export class PoolMembership {
     if (found !== null) throw poolSettingsMismatchError(component, this.#settings, parsePoolRunInfo(found.data));
   }
 
-  /** Announces the shared settings. Returns the names of all announced runs, including this one. */
+  /** Announces the shared settings. Returns the names of all announced runs, including this run. */
   async #announce(): Promise<readonly string[]> {
     const { path, acl } = this.#options;
     for (let missing: MissingContainers = "nothing", tries = 0;; tries++) {
@@ -144,7 +143,7 @@ export class PoolMembership {
       if (missing === "parents") await this.#retryPatiently(() => createParentNodes(this.#zk, path.own, acl));
       this.#guid = newGuid();
       this.#name = null;
-      // The requests are processed in this order, so the list contains the own node and all earlier ones.
+      // The server processes these requests in order, so the list contains this run's node and all earlier nodes.
       const creating = this.#create(missing);
       const looking = this.#listRuns();
       looking.catch(() => {}); // handled below
@@ -191,7 +190,7 @@ export class PoolMembership {
     return readWriteOutcome(this.#zk, this.#options.path.runs, () => this.#listRuns(), isThere);
   }
 
-  /** Retries without a time limit, like the wait for the component. */
+  /** Retries until the signal aborts, without a time limit. */
   #retryPatiently<T>(ask: () => Promise<T>): Promise<T> {
     const { clock } = this.#options;
     return retryOnConnectionLoss(this.#zk, ask, { clock, signal: this.#signal, limitMs: Infinity });

@@ -1,7 +1,7 @@
 /**
- * The paths of a pool in the coordination service, and the parser of its items. The locks of a pool are ordinary locks;
- * templates give their paths. By default, the component is the lock COMPONENT and an item is the lock COMPONENT/ITEM,
- * so who, ls, break and lock accept these names.
+ * Computes the paths of a pool's nodes, and parses items. A pool's locks are ordinary locks with paths from templates.
+ * By default, the component is the lock COMPONENT and an item is the lock COMPONENT/ITEM, so that who, ls, break and
+ * lock accept these names.
  */
 import { validateNodePath } from "../../protocols/zookeeper/node_path.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -14,9 +14,9 @@ import {
 } from "../nodes/node_paths.ts";
 
 export interface PoolTemplates {
-  /** The template of the component, with `{root}` and `{component}`. */
+  /** The template of the component's path, with `{root}` and `{component}`. */
   readonly component: string;
-  /** The template of an item, which may also contain `{item}`, and `{1}` to `{9}` for the words of the item. */
+  /** The template of an item's path. It may also contain `{item}`, and `{1}` to `{9}` for the words of the item. */
   readonly item: string;
 }
 
@@ -29,17 +29,16 @@ export interface PoolPath {
   readonly component: LockPath;
   /** The semaphore of --total. */
   readonly total: LockPath;
-  /** The parent of everything in this pool except its locks. */
+  /** The parent of all nodes of this pool except the locks. */
   readonly own: string;
-  /** The parent of the nodes with which runs announce their shared settings and their lists. */
+  /** The parent of the nodes with which runs announce their settings and lists. */
   readonly runs: string;
   /** The container of the runs that share a list. */
   readonly shared: string;
   /** The tree of records of items that run, or that ended while a list was in use. */
   readonly records: string;
-  /** The templates as given. */
   readonly templates: PoolTemplates;
-  /** The templates with everything replaced except the item and the root. They are equal for equal paths. */
+  /** The templates after replacing everything except the item and the root. Equal paths give equal texts. */
   readonly places: PoolTemplates;
   /** The tree of results of completed items. */
   readonly ended: string;
@@ -48,8 +47,8 @@ export interface PoolPath {
   /** Returns the path of an item's lock. Throws BAD_DATA if the item lacks a word that the template needs. */
   item(item: string): LockPath;
   /**
-   * The parent of all item locks, and the item of each child; null if the template is too complex to derive an item
-   * from a path.
+   * The parent of all item locks, and the item of each child. Null if the template is too complex to derive items from
+   * paths.
    */
   readonly items: { readonly parent: string; itemOf(child: string): string | null } | null;
 }
@@ -59,7 +58,7 @@ export function itemLockName(component: string, item: string): string {
   return `${component}/${item}`;
 }
 
-/** Returns the paths of a pool. Throws USAGE for an invalid component, and CONFIG for an invalid template. */
+/** Returns the paths of a pool. Throws USAGE for an invalid component, or CONFIG for an invalid template. */
 export function poolPath(
   component: string,
   { root = defaultRootNode, templates = defaultPoolTemplates }: {
@@ -101,14 +100,14 @@ export function poolPath(
 }
 
 /**
- * Throws BAD_DATA for an item that lacks a word of the template, and CONFIG for an item whose lock would be the
- * component's lock or one of its nodes.
+ * Throws BAD_DATA if an item lacks a word that the template needs. Throws CONFIG if an item's lock would be the
+ * component's lock or a node of that lock.
  */
 export function checkPoolItems(path: PoolPath, items: readonly string[]): void {
   const { lock, queue, holders } = path.component;
   const own = [lock, queue, holders];
   const { items: place } = path;
-  // If the item can be derived from a path, three paths are checked instead of all items.
+  // If items can be derived from paths, it is enough to check three paths instead of all items.
   const named = place === null ? items : own.flatMap((node) => {
     const at = node.lastIndexOf("/");
     const item = (node.slice(0, at) || "/") === place.parent ? place.itemOf(node.slice(at + 1)) : null;
@@ -165,7 +164,7 @@ function itemsAt(template: string): PoolPath["items"] {
       try {
         return decodeURIComponent(child.slice(prefix.length, child.length - after.length));
       } catch {
-        return null; // the node is not from a pool
+        return null; // no pool has created this node
       }
     },
   };
@@ -185,14 +184,14 @@ function templateError(which: TemplateKind, template: string, why: string, cause
   return new BatonError("CONFIG", `Invalid template "${template}" for ${whose} path: ${why}`, { cause });
 }
 
-/** The maximum number of items in a list. For more, use a query that prints only the next items. */
+/** A longer list needs a query that prints only the next items. */
 export const poolItemsMax = 100_000;
 /** The maximum size of a list in bytes, enough for the maximum number of the longest items. */
 export const poolItemsBytesMax = 32 * 1024 * 1024;
 
 interface ParsePoolItemsOptions {
   readonly component: string;
-  /** The lock paths, to check that each item fits the template; null to skip this check. */
+  /** The lock paths, to check that items fit the template; null to skip this check. */
   readonly path: Pick<PoolPath, "item" | "items"> | null;
   /** The name of the text in messages. */
   readonly source: string;
@@ -201,9 +200,9 @@ interface ParsePoolItemsOptions {
 }
 
 /**
- * Returns the items in their order, without duplicates and empty lines. Throws BAD_DATA for too many items, and, with
- * the line number, for an invalid item: longer than 255 bytes with its component, control characters, or without a word
- * that the template needs.
+ * Returns the items in order, without duplicates and empty lines. Throws BAD_DATA for too many items, or, with the line
+ * number, for an invalid item: with its component over 255 bytes, with control characters, or without a word that the
+ * template needs.
  */
 export function parsePoolItems(
   text: string,

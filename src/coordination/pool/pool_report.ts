@@ -1,4 +1,4 @@
-/** Prints what a run of a pool does: progress on a terminal, the summary at the end, the job log. */
+/** Prints what a run of a pool does: progress on a terminal, a summary at the end, and the job log. */
 import type { Io } from "../../base/terminal/io.ts";
 import type { PoolItemEnd } from "./pool_run_options.ts";
 import type { PoolCounts } from "./work_list.ts";
@@ -8,15 +8,17 @@ import { printable } from "../../base/support/text.ts";
 import { ProgressLine } from "../../base/terminal/progress.ts";
 import type { PoolJobLog } from "./pool_job_log.ts";
 
-/** When progress appears, and how often it changes, in milliseconds. Rarely, because commands use the same terminal. */
+/**
+ * When progress appears, and how often it changes, in milliseconds. Changes are rare, because commands use the same
+ * terminal.
+ */
 const progressMs = { after: 2000, every: 1000 };
-/** The maximum number of failed items in the summary. */
+/** The maximum number of failed items that the summary names. */
 const namedMax = 3;
 
-/** The options of a run that matter for its report. */
 export interface PoolReportOptions {
   readonly component: string;
-  /** Whether the run processes all items, not only -j of them. */
+  /** Whether the run processes all items, not only as many as -j says. */
   readonly loop: boolean;
   readonly quiet: boolean;
   readonly verbose: boolean;
@@ -27,7 +29,7 @@ export interface PoolReportOptions {
 }
 
 export class PoolReport implements Disposable {
-  /** The output of the call, which erases the progress line before each message. */
+  /** The output of the call. It erases the progress line before each message. */
   readonly io: Io;
   readonly jobLog: PoolJobLog | null;
   readonly #options: PoolReportOptions;
@@ -64,7 +66,6 @@ export class PoolReport implements Disposable {
     this.io = Object.create(io, { err: { value: err } }) as Io; // a copy would read the size of the terminal now
   }
 
-  /** Notes that the last try of an item has ended. */
   itemEnded({ item, result, counts, left }: PoolItemEnd): void {
     this.jobLog?.write(item);
     if (result === "failed" && this.#failed.length < namedMax) this.#failed.push(item);
@@ -75,8 +76,8 @@ export class PoolReport implements Disposable {
   }
 
   /**
-   * Prints the summary once, by default with the counts when the last item ended. A call of cron runs one round,
-   * and prints nothing if all is well.
+   * Prints the summary once, by default with the counts after the last ended item. Prints nothing for a successful run
+   * without `loop` and without a terminal, because cron may have called it.
    */
   summarize(counts = this.#counts): void {
     const { quiet, verbose, loop, component } = this.#options;
@@ -93,7 +94,7 @@ export class PoolReport implements Disposable {
   }
 }
 
-/** Returns the summary of a run. `failed` are the names of the first failed items. */
+/** `failed` are the names of the first failed items. */
 export function poolSummaryText(
   component: string,
   { done, failed: failures, skipped, busy, remaining }: PoolCounts,

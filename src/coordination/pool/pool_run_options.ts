@@ -8,41 +8,41 @@ import type { PoolPath } from "./pool_path.ts";
 import type { PoolCounts } from "./work_list.ts";
 
 /**
- * How long a run waits for the component's lock, and with `loop` for a permit. With `whileChoosingMs`, it waits for the
- * component only while another call chooses items, and at most this long; it waits for a permit without a limit.
+ * How long a run waits for the component's lock, and with `loop` for a permit. With `whileChoosingMs`, the run waits
+ * for the lock at most this long, and only while another call chooses items. It waits for a permit without a limit.
  */
 export type PoolWait = NonNullable<AcquireOptions["wait"]> | { readonly whileChoosingMs: number };
 
 export interface PoolRunOptions {
   readonly path: PoolPath;
-  /** The number of items that this run processes at the same time. */
+  /** How many items this run processes at the same time. */
   readonly jobs: number;
-  /** The most items of the pool that may run at the same time on all machines; null if there is no limit. */
+  /** How many items of the pool may run at the same time on all machines; null if there is no limit. */
   readonly total: number | null;
-  /** Claim another item when one has ended, and request a new list when no item is left. */
+  /** Claim another item when an item has ended, and request a new list when no item is left. */
   readonly loop: boolean;
   /** How often a failed item is run again, immediately and under the same lock. */
   readonly retries: number;
   /**
-   * How long results are kept and completed items not run again, in milliseconds; null if results are not kept longer
-   * than runs share the list.
+   * How long results are kept and completed items are not run again, in milliseconds. Null if results are kept only
+   * while runs share the list.
    */
   readonly rememberMs: number | null;
   readonly wait: PoolWait;
-  /** Returns the items in their order. Called under the component's lock. */
+  /** Returns the items in order. Called under the component's lock. */
   list(component: Lease): Promise<readonly string[]>;
   /**
-   * Whether `list` may return other items later. A list that does not change is shared with the other runs that have
-   * one at the same time: an item that one of them has done is not run again.
+   * Whether `list` may return other items later. Otherwise the list is shared with other runs at the same time, so that
+   * an item that one of these runs has done is not run again.
    */
   readonly listsAgain: boolean;
   run(job: PoolJob): Promise<PoolJobEnd>;
-  /** Prepares a job; used instead of `run` for an item that is claimed ahead and may be released without being run. */
+  /** Prepares a job. Used instead of `run` for an item that is claimed ahead and may be released without being run. */
   prepare?(job: PoolJob): PreparedPoolJob;
-  /** When aborted, the run claims no further items; running items continue to their end. */
+  /** The run claims no further items after this aborts. */
   readonly stop: AbortSignal;
   /**
-   * Aborts with `stop` and at the end of the wait for the component, if the wait began before the run: a signal of
+   * Aborts with `stop`, or at the end of a wait for the component that began before the run. It is a signal of
    * `startCallDeadline`.
    */
   readonly limit?: AbortSignal;
@@ -66,15 +66,15 @@ export interface PoolItemEnd {
   readonly item: string;
   readonly result: "done" | "failed";
   readonly counts: PoolCounts;
-  /** The number of items that this run still has to run. */
+  /** How many items this run still has to process. */
   readonly left: number;
 }
 
 export interface PoolJob {
   readonly item: string;
-  /** The lock of the item; its ID and token identify the job. */
+  /** The lock of the item. Its ID and token identify the job. */
   readonly itemLease: Lease;
-  /** The lease of the job: the item's lock, and with `total` a permit. */
+  /** The lease of the job: the item's lock, together with a permit if `total` is set. */
   readonly lease: Lease;
   /** The number of the try, from 1. */
   readonly attempt: number;
@@ -82,16 +82,16 @@ export interface PoolJob {
 
 export interface PreparedPoolJob {
   run(): Promise<PoolJobEnd>;
-  /** Undoes the preparation: the item is released without being run. */
+  /** Undoes the preparation of an item that is released without being run. */
   drop(): void;
 }
 
 export interface PoolJobEnd {
   /** The value "not_started" means that the run was stopped before the job started. */
   readonly result: "done" | "failed" | "not_started";
-  /** The end for people: `exited with 3`. */
+  /** How the job ended, as a text: `exited with 3`. */
   readonly what: string;
-  /** Whether a retry may succeed. */
+  /** Whether another try may succeed. */
   readonly mayRetry: boolean;
   /** Whether the run must end, because no item can be run. */
   readonly stopsPool: boolean;

@@ -1,6 +1,6 @@
 /**
- * Distributes the signals of `baton pool` to its jobs. The first stop signal also ends the claiming of items; with
- * --drain it is not forwarded to running commands. Handlers stay installed until the end of the pool.
+ * Distributes the signals of `baton pool` to its jobs. The first stop signal also ends the claiming of items. With
+ * --drain, running commands do not get this first signal. Handlers stay installed until the end of the pool.
  */
 import type { SignalSource } from "../../base/process/supervise/signal_source.ts";
 import { TwoStageStop } from "../../base/process/supervise/two_stage_stop.ts";
@@ -29,7 +29,7 @@ export class PoolSignals implements SignalSource, Disposable {
   constructor(source: SignalSource, { drains, clock }: { readonly drains: boolean; readonly clock: Clock }) {
     this.#source = source;
     this.#drains = drains;
-    this.#stop = new TwoStageStop({ source, clock, signals: stopSignals }); // hears a signal before #onSignal does
+    this.#stop = new TwoStageStop({ source, clock, signals: stopSignals }); // gets each signal before #onSignal
     this.hangUpIgnored = source.hangUpIgnored;
     this.#subscribe(stopSignals);
   }

@@ -18,11 +18,10 @@ export interface ReadPoolItemsOptions {
   readonly component: string;
   readonly path: PoolPath | null;
   readonly signal: AbortSignal;
-  /** Runs the query and returns its output. */
   readonly query: (line: string) => Promise<string>;
 }
 
-/** Reads the items. Rejects BAD_DATA for invalid ones, IO for a read error, and with the reason of the signal. */
+/** Reads the items. Rejects with BAD_DATA for invalid items, IO for a read error, or with the reason of the signal. */
 export async function readPoolItems(
   source: PoolItemSource,
   { component, path, signal, query }: ReadPoolItemsOptions,
@@ -59,14 +58,14 @@ function readRegularFile(file: string): string | null {
   }
 }
 
-/** Decodes UTF-8. Throws BAD_DATA for other bytes: replacing them would give different items the same lock. */
+/** Decodes UTF-8. Throws BAD_DATA for other bytes, because replacing them would give different items the same lock. */
 export function decodePoolItemText(bytes: Uint8Array, name: string): string {
   const line = firstNonUtf8Line(bytes);
   if (line === null) return new TextDecoder().decode(bytes);
   throw new BatonError("BAD_DATA", `${name}, line ${line}: item names must be UTF-8, and this line is not`);
 }
 
-/** Reads all of the text. Rejects BAD_DATA as soon as it is longer than the limit. */
+/** Reads the whole text. Rejects with BAD_DATA as soon as the text is longer than the limit. */
 export async function readPoolItemText(chunks: AsyncIterable<Uint8Array>, name: string): Promise<string> {
   const read: Uint8Array[] = [];
   let length = 0;

@@ -1,4 +1,4 @@
-/** Reads the status of a pool: its running items and the results of items. Changes nothing. */
+/** Reads the running items of a pool and the results of items. Changes nothing. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type LockHolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
@@ -11,9 +11,9 @@ import { parsePoolRunInfo, type PoolRunInfo, poolSettingsHash } from "./shared_p
 export interface PoolItemStatus {
   readonly item: string;
   readonly state: "free" | "running" | "done" | "failed";
-  /** The call that processes the item. */
+  /** The call that processes the item; null if no call does. */
   readonly holder: LockHolderStatus | null;
-  /** The result of the last run, if it is still stored. */
+  /** The result of the last run; null if no result is stored. */
   readonly lastResult: ItemResult | null;
 }
 
@@ -22,14 +22,13 @@ export interface PoolStatus {
   /** The holder of the component's lock: a call that chooses items, or another program. */
   readonly componentHolder: LockHolderStatus | null;
   readonly items: readonly PoolItemStatus[];
-  /** A run that uses other lock paths; its items are not in `items`. */
+  /** A run that uses other lock paths. Its items are not in `items`. */
   readonly conflictingRun: PoolRunInfo | null;
 }
 
-/** The number of locks that are read at the same time. */
 const batchSize = 100;
 
-/** Reads the status of the `named` items. If it is null, of all items that run or have a stored result. */
+/** If `named` is null, reads all items that run or have a stored result. */
 export async function readPoolStatus(
   zk: ZooKeeper,
   component: string,
@@ -52,7 +51,7 @@ export async function readPoolStatus(
     const lastResult = results.get(item) ?? null;
     return { item, holder, lastResult, state: holder === null ? lastResult?.result ?? "free" : "running" };
   });
-  // A free lock exists until the server removes it. Without a list of items it has no meaning.
+  // A free lock exists until the server removes it, so it is shown only if the caller named its item.
   const shown = named === null ? rows.filter(({ state }) => state !== "free") : rows;
   return { component, componentHolder: componentLock.holders[0] ?? null, items: shown, conflictingRun: conflicting };
 }
@@ -66,7 +65,7 @@ async function readItemHolders(
   return new Map(await mapInBatches(await listing, batchSize, async (item) => [item, await holder(item)] as const));
 }
 
-/** Reads the holder of an item. Most items are not locked, which one request shows. */
+/** Reads the holder of an item. Most items are not locked, and one request is enough to find this out. */
 async function readItemHolder(zk: ZooKeeper, name: string, path: LockPath): Promise<LockHolderStatus | null> {
   const holders = await zk.exists(path.holders);
   if (holders === null || holders.numChildren === 0) return null;
@@ -89,17 +88,17 @@ async function lockedItems(zk: ZooKeeper, items: NonNullable<PoolPath["items"]>)
   return children.map((child) => items.itemOf(child)).filter((item) => item !== null);
 }
 
-/** The maximum number of announced runs to compare. Normally all runs have the same settings. */
+/** The maximum number of different settings to compare. Normally all runs have the same settings. */
 const termsMax = 16;
 
-/** Returns the data of a run that uses other lock paths, or null. */
+/** Returns null if there is no run with other lock paths. */
 async function findConflictingRun(zk: ZooKeeper, path: PoolPath): Promise<PoolRunInfo | null> {
   const names = await readChildNames(zk, path.runs);
   const runs = new Map(names.map((name) => [parseRunSettingsHash(name), name]));
   for (const [hash, name] of [...runs].slice(0, termsMax)) {
     const found = hash === null ? null : await nullIfNoNode(zk.getData(`${path.runs}/${name}`));
     const other = found === null ? null : parsePoolRunInfo(found.data);
-    // The hash covers the lock paths and --total. A difference in --total alone is no conflict here.
+    // The hash covers the lock paths and --total. A different --total alone is no conflict here.
     if (other !== null && poolSettingsHash(path, other.total) !== hash) return other;
   }
   return null;

@@ -1,7 +1,7 @@
 /**
- * A run of a pool: lock the component, read the items, lock up to N free items, unlock the component, run the N items,
- * each under its own lock, store their results, and clean up. Owns the order of the steps, and the permits of --total.
- * work_list.ts decides which item is next; the caller runs an item. The protocol is in docs/protocol/pool.md.
+ * A run of a pool: locks the component, reads the items, locks up to N (-j) free items, and unlocks the component. Then
+ * it runs each item under the item's lock, stores the results, and cleans up. Decides the order of the steps, and owns
+ * the permits of --total. The protocol is in docs/protocol/pool.md.
  */
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -26,9 +26,9 @@ import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 
 /** How long to hold an item that was claimed ahead, in milliseconds. Claiming ahead pays off only for short jobs. */
 const aheadMsMax = 1000;
-/** The pause before a new list after one without new items, while jobs run, in milliseconds. */
+/** While jobs run, the pause before a new list after a list without new items, in milliseconds. */
 const listAgainMs = 1000;
-/** The run ends after this many consecutive lists without an item for it. */
+/** The run ends after this many consecutive lists without an item for this run. */
 const listsInVainMax = 2;
 
 interface ClaimedAhead {
@@ -38,9 +38,9 @@ interface ClaimedAhead {
 }
 
 /**
- * Runs the pool once. Rejects CONFIG or LIMIT_MISMATCH if other runs have other settings, LOCK_BUSY or LOCK_TIMEOUT if
- * the component is locked, and with the reason of `stop` if it aborted before an item was started. After an error while
- * listing or claiming, rejects when the running items have ended.
+ * Runs the pool once. Rejects with CONFIG or LIMIT_MISMATCH if other runs have other settings. Rejects with LOCK_BUSY
+ * or LOCK_TIMEOUT if the component is locked, or with the reason of `stop` if it aborted before an item was started.
+ * After an error while listing or claiming, rejects when the running items have ended.
  */
 export async function runPool(zk: ZooKeeper, component: string, options: PoolRunOptions): Promise<PoolCounts> {
   const run = new PoolRun(zk, component, options);
@@ -58,14 +58,13 @@ class PoolRun {
   readonly #claimer: PoolItemClaimer;
   readonly #membership: PoolMembership;
   readonly #running = new Set<string>();
-  /** Items that are claimed but not started. */
   readonly #claimedAhead: ClaimedAhead[] = [];
   readonly #permits: PoolPermits;
-  /** Pending releases and stored results. */
+  /** Releases and stored results that are not finished. */
   readonly #closing = new Set<Promise<void>>();
   #hasShortJobs = false;
   #ends = 0;
-  /** The last list. `again`: the number of consecutive lists without an ended item between them. */
+  /** Facts about the last list. `again` is the number of consecutive lists without an ended item between them. */
   #listed = { ends: -1, ms: 0, again: 0 };
   #isListed = false;
   #isStopping = false;
@@ -116,14 +115,15 @@ class PoolRun {
       while (this.#closing.size > 0) await Promise.all(this.#closing);
       if (!this.#mayRunOn && await this.#records.shared.leave()) await this.#cleanup.cleanRest(this.#zk);
       if (this.#options.closesSession !== true) await this.#records.lists.end();
-      // The last step: a run with other settings then finds no running job, and all results stored.
+      // The last step, so that a run with other settings starts only after all jobs have ended and all results are
+      // stored.
       if (this.#options.closesSession !== true && !this.#mayRunOn) await this.#membership.leave();
     }
     if (this.#failure !== null) throw this.#failure.thrown;
     return this.#workList.counts();
   }
 
-  /** One step of the run; false if there is nothing left to do. */
+  /** Returns false if nothing is left to do. */
   async #step(): Promise<boolean> {
     const ends = this.#ends;
     if (this.#options.loop) await this.#refill();
@@ -141,7 +141,7 @@ class PoolRun {
     return true;
   }
 
-  /** Waits for a permit if one is needed. Returns false if none is needed, or none was free in time. */
+  /** Returns false if no permit is needed, or none became free in time. */
   async #awaitPermit(): Promise<boolean> {
     this.#releaseClaimed(0);
     if (!this.#isAtTotal || this.#workList.isEmpty()) return false;
@@ -153,7 +153,6 @@ class PoolRun {
     return !this.#isAtTotal && !this.#isStopping;
   }
 
-  /** Locks the component, reads the list, and claims items. */
   async #listAndClaim(): Promise<void> {
     const { path, clock, stop, limit = stop } = this.#options;
     const signals = { stop, limit: this.#isListed ? stop : limit };
@@ -172,13 +171,13 @@ class PoolRun {
       this.#isAtTotal = false;
       if (!this.#listsOnly) await this.#claim(() => this.#claimableCount() > 0);
     } finally {
-      // Sent before an item is started, and not awaited: the next call can choose items.
+      // The release is sent before an item is started, but not awaited, so that the next call can choose items.
       this.#runInBackground(() => component.release());
     }
     if (this.#listsOnly) await this.#claim(() => this.#claimableCount() > 0);
   }
 
-  /** Reads the list. The list of a query may be older than the end of an item on it. */
+  /** Reads the list. If a query made the list, it may be older than the end of an item on it. */
   async #readList(component: Lease): Promise<readonly string[]> {
     const { list, listsAgain } = this.#options;
     if (!listsAgain) return (await Promise.all([list(component), this.#records.joinSharedList()]))[0];
@@ -187,7 +186,7 @@ class PoolRun {
     return await list(component);
   }
 
-  /** Whether other runs have processed items since the list was requested, so that a newer list is needed for them. */
+  /** Whether a newer list is needed for items that other runs have processed since the list was requested. */
   get #isListOld(): boolean {
     return this.#workList.isStale() && this.#listed.again < listsInVainMax;
   }
@@ -202,22 +201,22 @@ class PoolRun {
   }
 
   /**
-   * Whether the component is unlocked before items are claimed. With stored results, and with a shared list, a run
-   * reads under the lock of an item whether another run completed it. Otherwise the lock of the component prevents
-   * other runs from claiming the same items.
+   * Whether the component is unlocked before items are claimed. With stored results or a shared list, a run reads under
+   * an item's lock whether another run completed it. Otherwise the component's lock keeps other runs from claiming the
+   * same items.
    */
   get #listsOnly(): boolean {
     const { loop, rememberMs, listsAgain } = this.#options;
     return loop && (rememberMs !== null || !listsAgain);
   }
 
-  /** The number of items that may still be claimed. Without `loop`, ended items count, too. */
+  /** How many items may still be claimed. Without `loop`, ended items count, too. */
   #claimableCount(): number {
     const { jobs, loop } = this.#options;
     return jobs - (loop ? this.#running.size : this.#workList.counts().claimed) - this.#claimedAhead.length;
   }
 
-  /** Claims items, one of them ahead if jobs are short. Requests a new list if no item is left. */
+  /** Claims items, and one more item ahead if jobs are short. Requests a new list if no item is left. */
   async #refill(): Promise<void> {
     const { listsAgain, clock, stop } = this.#options;
     const isWanted = () => this.#claimableCount() > 0 || (this.#hasShortJobs && this.#claimableCount() === 0);
@@ -231,7 +230,7 @@ class PoolRun {
       if (listsAgain && this.#running.size > 0 && clock.now() < this.#listed.ms + listAgainMs) return;
       if (listsAgain) return await this.#listAgain();
       this.#listed = { ends: this.#ends, ms: clock.now(), again: 0 };
-      // A busy item may have the same lock as an item of this run.
+      // A busy item may have the same lock as an item of this run that is being released.
       if (this.#running.size === 0) await Promise.all(this.#closing);
       this.#workList.retryBusy();
       await this.#claim(isWanted);
@@ -240,7 +239,7 @@ class PoolRun {
     }
   }
 
-  /** Requests a new list. If the component is busy for too long, the other call processes the items. */
+  /** If the component is busy for too long, does nothing, because another call processes the items. */
   async #listAgain(): Promise<void> {
     await this.#listAndClaim().catch((thrown: unknown) => {
       if (!isPoolBusyError(thrown)) throw thrown;
@@ -280,7 +279,9 @@ class PoolRun {
     }
   }
 
-  /** Prepares claimed items, except if they need a permit: which one is known only at the start. */
+  /**
+   * Prepares claimed items. If items need a permit, nothing is prepared, because the permit is known only at the start.
+   */
   #prepareClaimed(): void {
     const { total, prepare } = this.#options;
     if (total !== null || prepare === undefined) return;
@@ -324,8 +325,7 @@ class PoolRun {
   }
 
   /**
-   * Stops claiming, because no server responds and locks cannot be kept. With `loop`, items that are left are a
-   * failure.
+   * Stops claiming, because no server responds and locks cannot be kept. With `loop`, it is an error if items are left.
    */
   #stopWithoutSession(): void {
     const left = this.#workList.counts().remaining + this.#claimedAhead.length;
@@ -350,7 +350,6 @@ class PoolRun {
     }
   }
 
-  /** Starts a part of the cleanup, in parallel. */
   #cleanUpIfDue(): void {
     if (!this.#isStopping && this.#cleanup.isDue(this.#ends)) this.#runInBackground(() => this.#cleanup.cleanPart());
   }
@@ -375,8 +374,8 @@ class PoolRun {
   }
 
   /**
-   * Waits for the end of a job, the stop, or the time `atMs`; returns immediately if one of them has happened since the
-   * last call.
+   * Waits for the end of a job, the stop, or the time `atMs`. Returns immediately if a job ended or the run was stopped
+   * since the last call.
    */
   async #waitForEvent(atMs: number | null): Promise<void> {
     const { clock } = this.#options;
@@ -409,7 +408,9 @@ function unreachableError(component: string, left: number): BatonError {
 /** A cleanup is due after this many ended items, or after this time. */
 const cleanupInterval = { ends: 500, ms: 60_000 };
 
-/** Deletes records and results that are no longer needed: a part from time to time, and the rest by the last run. */
+/**
+ * Deletes records and results that are no longer needed. Each run deletes parts of them; the last run deletes the rest.
+ */
 class PoolCleanup {
   readonly #records: PoolItemRecords;
   readonly #resultStore: ItemResultStore | null;
@@ -418,7 +419,6 @@ class PoolCleanup {
 
   constructor({ records, resultStore, clock }: {
     readonly records: PoolItemRecords;
-    /** Null if results are not kept. */
     readonly resultStore: ItemResultStore | null;
     readonly clock: Clock;
   }) {
@@ -428,7 +428,7 @@ class PoolCleanup {
     this.#cleared = { ends: 0, ms: clock.now() };
   }
 
-  /** Whether a cleanup is due. `ends` is the number of items that have ended in this run. */
+  /** Returns whether a cleanup is due. `ends` is the number of items that have ended in this run. */
   isDue(ends: number): boolean {
     const now = this.#clock.now();
     const { ends: clearedEnds, ms: clearedMs } = this.#cleared;
@@ -437,7 +437,7 @@ class PoolCleanup {
     return true;
   }
 
-  /** Cleans up a part. Another run deletes what cannot be deleted now. */
+  /** Deletes a part. If the connection fails, another run deletes this part later. */
   async cleanPart(): Promise<void> {
     try {
       await this.#records.clearPart(Math.random());
@@ -447,11 +447,11 @@ class PoolCleanup {
     }
   }
 
-  /** Cleans up the rest, if this is the last run. The time is limited. */
+  /** Deletes the rest, if this is the last run. The time is limited. */
   async cleanRest({ session }: Pick<ZooKeeper, "session">): Promise<void> {
     const clock = this.#clock;
     const clearing = retryOnConnectionLoss({ session }, () => this.#records.clearAllIfLast(), { clock });
-    // Another run cleans up the rest.
+    // If the time is over, another run deletes the rest.
     await withinLeaveTime({ session, clock, why: "responded" }, clearing.catch(() => {}));
   }
 }
@@ -461,7 +461,7 @@ type ItemResultsOptions = Pick<PoolRunOptions, "rememberMs" | "clock" | "info" |
 /** How often a release is tried again after correcting the cached state of the item's record. */
 const correctionsMax = 4;
 
-/** Stores the result of an item and releases its lock, in one transaction if possible. */
+/** Stores the result of an item and releases the item's lock, in one transaction if possible. */
 class ItemResults {
   readonly #zk: ZooKeeper;
   readonly #resultStore: ItemResultStore;
@@ -505,7 +505,8 @@ class ItemResults {
       await lease.releaseWith([...ending, this.#resultStore.createRequest(item, ended)]);
       return true;
     } catch {
-      // The node exists, a parent is missing, or no response arrived: store first, with retries, and release later.
+      // The node exists, a parent is missing, or no response arrived. Store the result with retries now, and release
+      // the lock later.
     }
     const { clock, onProblem } = this.#options;
     await retryOnConnectionLoss(this.#zk, () => this.#resultStore.write(item, ended), {
@@ -530,7 +531,7 @@ class ItemResults {
       } catch (thrown) {
         const isRefused = isServerRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
         const refused = isRefused ? endRequests[(thrown.index ?? 0) - 1] : undefined;
-        if (!isRefused || refused === undefined) break; // the lock is released already, or cannot be released now
+        if (!isRefused || refused === undefined) break; // the lock is already released, or cannot be released now
         if (refused.type === "check") this.#records.lists.onOtherListBegun(refused);
         else if (isMissing) this.#records.correctCache(thrown, refused);
         else isMissing = true; // the record was deleted
@@ -553,7 +554,7 @@ export class PoolPermits {
   readonly #component: string;
   readonly #options: PoolPermitsOptions;
   #free: readonly Lease[] = [];
-  /** Lost permits. While the session continues, they count on the server until they are released. */
+  /** Lost permits. While the session continues, the servers count them until they are released. */
   #lost: readonly Lease[] = [];
 
   constructor(zk: ZooKeeper, component: string, options: PoolPermitsOptions) {
@@ -563,8 +564,8 @@ export class PoolPermits {
   }
 
   /**
-   * Returns whether there are `count` free permits; acquires one if necessary. Rejects LIMIT_MISMATCH for another
-   * --total that pool_membership.ts did not detect.
+   * Acquires a permit if fewer than `count` are free. Returns whether `count` are free now. Rejects with LIMIT_MISMATCH
+   * for another --total that pool_membership.ts did not detect.
    */
   async tryEnsureFree(count: number): Promise<boolean> {
     const { total } = this.#options;
@@ -572,7 +573,7 @@ export class PoolPermits {
     return await this.#acquire(total, "none") || this.#freeHeld().length >= count;
   }
 
-  /** Waits for a permit and acquires it. Returns false if the wait timed out. */
+  /** Returns false if the wait timed out. */
   async waitForPermit(): Promise<boolean> {
     const { total, wait } = this.#options;
     return total === null || await this.#acquire(total, typeof wait === "object" ? "forever" : wait);
@@ -601,29 +602,26 @@ export class PoolPermits {
     }
   }
 
-  /** Returns the permit for the next job: null if none is needed, undefined if none is free. */
+  /** Returns the permit for the next job; null if no permit is needed, undefined if no permit is free. */
   freePermit(): Lease | null | undefined {
     return this.#options.total === null ? null : this.#freeHeld()[0];
   }
 
-  /** Notes that a job uses the permit from now on. */
   markUsed(permit: Lease | null): void {
     this.#free = this.#free.filter((one) => one !== permit);
   }
 
-  /** Takes back a permit that a job no longer uses. */
   putBack(permit: Lease | null): void {
     if (permit !== null) this.#free = [...this.#free, permit];
   }
 
-  /** Removes lost permits and all but `count` free ones. The caller must release them. */
+  /** Removes lost permits, and free permits beyond `count`. The caller must release the removed permits. */
   takeSpare(count: number): readonly Lease[] {
     const spare = this.#freeHeld().slice(count);
     this.#free = this.#free.slice(0, count);
     return [...spare, ...this.#takeLost()];
   }
 
-  /** Returns the free permits, without lost ones. */
   #freeHeld(): readonly Lease[] {
     const free: Lease[] = [];
     const lost: Lease[] = [];

@@ -1,7 +1,7 @@
 /**
- * The list that calls with --items share while they run at the same time. Each call is a member, an ephemeral node in a
- * container. The first member creates the container: its creation is the start of the list. The list ends with its last
- * member. The protocol is in docs/protocol/pool.md; test/coordination/model checks it.
+ * The list that calls with --items share while they run at the same time. Each call is a member with an ephemeral node
+ * in a container. The list starts when the first member creates the container, and ends with its last member. The
+ * protocol is in docs/protocol/pool.md; test/coordination/model checks it.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -31,7 +31,7 @@ export class SharedPoolList {
   #startedAt: bigint | null = null;
   #hasOthers = false;
   #hasRuns = true;
-  /** A request to join was sent. */
+  /** Whether a request to join was sent, so that this run may be a member. */
   #mayBeMember = false;
 
   constructor(zk: ZooKeeper, { path, acl, clock }: {
@@ -45,7 +45,7 @@ export class SharedPoolList {
     this.#clock = clock;
   }
 
-  /** The transaction with which the list began; null if this run is no member. */
+  /** The transaction with which the list began; null if this run is not a member. */
   get startedAt(): bigint | null {
     return this.#startedAt;
   }
@@ -70,8 +70,8 @@ export class SharedPoolList {
   }
 
   /**
-   * Leaves the list; the session continues. No job of this run may be running. Returns false if no server confirms it
-   * in time: then the node ends with the session.
+   * Leaves the list; the session continues. No job of this run may be running. Returns false if no server confirms this
+   * in time; then the node ends with the session.
    */
   async leave(): Promise<boolean> {
     this.#startedAt = null;
@@ -82,7 +82,7 @@ export class SharedPoolList {
     return await withinLeaveTime(within, leaving.then(() => true, () => false)) ?? false;
   }
 
-  /** Returns the start of the list that calls share now; null if there is none. */
+  /** Returns the start of the list that calls share now; null if there is no list. */
   async readStart(): Promise<bigint | null> {
     const found = await nullIfNoNode(this.#zk.getChildren(this.#path.shared));
     return found === null || found.children.length === 0 ? null : found.stat.czxid;
@@ -96,7 +96,7 @@ export class SharedPoolList {
   async #tryJoin(isLast: boolean): Promise<bigint | null> {
     const { shared } = this.#path;
     const read = () => nullIfNoNode(this.#zk.getChildren(shared));
-    // Other calls were faster, or the outcome of the last request is unknown.
+    // The outcome of an earlier try may be unknown.
     const found = await (this.#mayBeMember ? readAfterOwnWrites(this.#zk, shared, read) : read());
     if (found?.children.includes(this.#guid) === true) return found.stat.czxid; // the response was lost
     const members = found?.children ?? null;
@@ -120,8 +120,8 @@ export class SharedPoolList {
   }
 
   /**
-   * A list that has members is joined while one of them is there. An empty container is deleted with the transaction
-   * that creates the next one, so it had no member until then. A raised version of `runs` tells queries about the list.
+   * Joins a list while one of its members is there. Otherwise replaces the empty container in one transaction, which
+   * proves that the old list had no member until then. A raised version of `runs` tells queries about the list.
    */
   #joinRequests(members: readonly string[] | null): MultiRequest[] {
     const { shared, runs } = this.#path;
@@ -142,7 +142,7 @@ export class SharedPoolList {
     ];
   }
 
-  /** The node with the shared settings was deleted, and the server may have removed the empty parents. */
+  /** Corrects `#hasRuns`, because the server may have removed the empty parents of a run that left. */
   async #correctRuns(isThere: boolean): Promise<void> {
     if (!isThere && !this.#hasRuns) await createParentNodes(this.#zk, this.#path.runs, this.#acl);
     this.#hasRuns = isThere;

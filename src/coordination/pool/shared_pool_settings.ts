@@ -1,6 +1,6 @@
 /**
  * The settings that all runs of a component must share: the lock paths and --total. Otherwise an item could run twice
- * at the same time, or more items than --total. pool_membership.ts announces and compares them.
+ * at the same time, or more items than --total. pool_membership.ts announces and compares the settings.
  */
 import { BatonError } from "../../base/errors.ts";
 import { encodeJson, parseJsonFields, stringOrEmpty } from "../../base/support/json_fields.ts";
@@ -11,23 +11,23 @@ import type { PoolPath, PoolTemplates } from "./pool_path.ts";
 export interface SharedPoolSettings {
   /** The templates as configured, for messages. */
   readonly templates: PoolTemplates;
-  /** Null without a limit. */
+  /** Null if there is no limit. */
   readonly total: number | null;
 }
 
-/** The data of the node of a run: its shared settings and its process. */
+/** The data of a run's node: its shared settings and its process. */
 export interface PoolRunInfo extends SharedPoolSettings {
   readonly info: HolderInfo;
 }
 
 const utf8 = new TextEncoder();
 
-/** Returns a hash that is equal for runs with the same lock paths and --total, however the templates are written. */
+/** Returns equal hashes for equal lock paths and --total, however the templates are written. */
 export function poolSettingsHash({ places }: Pick<PoolPath, "places">, total: number | null): string {
   return fingerprint(JSON.stringify([places.component, places.item, total]));
 }
 
-/** Formats the data of a run's node. `sinceMs` is the start of the run in Unix milliseconds, for people. */
+/** Formats the data of a run's node. `sinceMs` is the start of the run in Unix milliseconds, for display. */
 export function formatPoolRunInfo({ templates, total, info }: PoolRunInfo, sinceMs: number): Uint8Array {
   const { component, item } = templates;
   return encodeJson({ ...info, sinceMs, componentPath: component, itemPath: item, total });
@@ -60,7 +60,6 @@ export function poolSettingsMismatchError(component: string, own: SharedPoolSett
   return new BatonError(isPlace ? "CONFIG" : "LIMIT_MISMATCH", message);
 }
 
-/** Describes the differences between the templates, for messages. */
 export function describePoolPathDifferences(own: PoolTemplates, shown: PoolTemplates): readonly string[] {
   return (["item", "component"] as const)
     .filter((which) => own[which] !== shown[which])
@@ -76,7 +75,10 @@ const describeTotal = (
 const prime = 0x100000001b3n;
 const offset = 0xcbf29ce484222325n;
 
-/** FNV-1a of the UTF-8, as 16 hexadecimal digits. Not safe against forgery; node:crypto costs 3 ms of a start. */
+/**
+ * Returns the FNV-1a hash of UTF-8 as 16 hexadecimal digits. It is not safe against forgery, but node:crypto costs 3 ms
+ * of a start.
+ */
 function fingerprint(text: string): string {
   let hash = offset;
   for (const byte of utf8.encode(text)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * prime);

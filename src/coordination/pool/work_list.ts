@@ -1,31 +1,32 @@
-/** Knows the states of the items of one run of a pool, and decides which item is tried next. Pure. */
+/** Keeps the states of the items of one run of a pool, and decides which item is tried next. Pure. */
 
 export interface PoolCounts {
-  /** Items whose lock this run acquired and used. */
+  /** Items that this run has locked and started. */
   readonly claimed: number;
   readonly done: number;
   readonly failed: number;
   /** Items that another run held when they were last tried, or has processed since the list was requested. */
   readonly busy: number;
-  /** Items that other runs of the shared list have done, or whose result is still kept. */
+  /** Items that other runs of the shared list have done, or that have a kept result. */
   readonly skipped: number;
   /** Items that were not tried, because the run had no room or was stopped. */
   readonly remaining: number;
 }
 
 export class PoolWorkList {
-  /** Items to try, in this order. */
+  /** The items to try, in this order. */
   readonly #waiting = new Set<string>();
   readonly #busy = new Set<string>();
-  /** Items that other runs processed after the list was requested; the list does not say whether to run them again. */
+  /**
+   * Items that other runs processed after the list was requested. Only a newer list says whether they should run again.
+   */
   readonly #endedSince = new Set<string>();
   readonly #skipped = new Set<string>();
   readonly #running = new Set<string>();
-  /** Items that this run has processed. */
   readonly #finished = new Set<string>();
   #counts = { claimed: 0, done: 0, failed: 0 };
 
-  /** Replaces the list. Items that are no longer listed are removed, so that memory does not grow during a long run. */
+  /** Removes items that are no longer listed, so that memory does not grow during a long run. */
   update(items: readonly string[]): void {
     const named = new Set(items);
     for (const set of [this.#waiting, this.#busy, this.#skipped, this.#finished]) {
@@ -37,12 +38,11 @@ export class PoolWorkList {
     for (const item of items) if (!this.#running.has(item) && !this.#finished.has(item)) this.#waiting.add(item);
   }
 
-  /** Removes waiting items before a new list is requested. */
+  /** Removes all waiting items. Must be called before a new list is requested. */
   clearWaiting(): void {
     this.#waiting.clear();
   }
 
-  /** Returns the next `count` items to try. */
   nextWaitingItems(count: number): string[] {
     const items: string[] = [];
     for (const item of this.#waiting) {
@@ -65,22 +65,21 @@ export class PoolWorkList {
     for (const item of items) if (this.#waiting.delete(item)) this.#waiting.add(item);
   }
 
-  /** Notes that another run holds the item. */
   markBusy(item: string): void {
     if (this.#waiting.delete(item)) this.#busy.add(item);
   }
 
-  /** Notes that another run held the item when the list was requested, or later. */
+  /** Notes that another run has processed the item since the list was requested. */
   markEndedSince(item: string): void {
     if (this.#waiting.delete(item)) this.#endedSince.add(item);
   }
 
-  /** Whether a new list could say more about some items. */
+  /** Returns whether a newer list is needed for some items. */
   isStale(): boolean {
     return this.#endedSince.size > 0;
   }
 
-  /** Notes that another run of the shared list has done the item, or that its result is still kept. */
+  /** Notes that another run of the shared list has done the item, or that the item has a kept result. */
   markSkipped(item: string): void {
     if (this.#waiting.delete(item)) this.#skipped.add(item);
   }
@@ -90,7 +89,7 @@ export class PoolWorkList {
     this.#running.add(item);
   }
 
-  /** Puts back a claimed item that was not started; it is the next one to try. */
+  /** Puts back a claimed item that was not started. It is the next item to try. */
   putBack(item: string): void {
     this.#running.delete(item);
     const waiting = [...this.#waiting];
@@ -113,7 +112,7 @@ export class PoolWorkList {
     this.#counts[result]++;
   }
 
-  /** Moves busy items to the end of the waiting ones, to be tried again. */
+  /** Moves busy items to the end of the waiting items, so that they are tried again. */
   retryBusy(): void {
     for (const item of this.#busy) this.#waiting.add(item);
     this.#busy.clear();

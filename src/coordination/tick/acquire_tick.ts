@@ -15,32 +15,32 @@ export interface LockLeaseWithTick {
   readonly lease: ZooKeeperLease;
   readonly run: TickAttempt;
   /**
-   * Records the end and releases the lock; null: the command was not started, and the same try is left to another call.
-   * Returns the reason if that could not be written; then the lock is still held.
+   * Records the end of the command and releases the lock. With null, the command was not started, and another call can
+   * take the same try. Returns the reason if the end could not be written; then the lock is still held.
    */
   end(end: TickEnd | null): Promise<string | null>;
-  /** Returns why the history has no record of this tick; null if it has one, or will have one. */
+  /** Returns why the history has no record of this tick; null if the history has a record or will have one. */
   unrecorded(): string | null;
 }
 
-/** Added to the time until the next tick, in milliseconds: the servers' clock is known to about this. */
+/** Added to the wait for a tick, in milliseconds, because the servers' clock is not known exactly. */
 const marginMs = 5;
-/** Maximum number of waits for the same tick: one is enough, unless the clock of the servers is set back. */
+/** Maximum number of waits for the same tick. One wait is enough, unless the clock of the servers is set back. */
 const earlyTriesMax = 3;
-/** Time between two looks at a try that may fail while a call waits for the next tick, in milliseconds. */
+/** How often a waiting call checks whether an earlier tick can be tried again, in milliseconds. */
 const lookMs = 1000;
 
 /**
- * Rejects as acquireLock does; with TICK_DONE_ELSEWHERE, TICK_NOT_DUE or TICK_SKIPPED if another call has the tick,
- * none is due, or an earlier tick still runs; with CLOCK_DISAGREES if the clocks differ too much; and with CONFIG if
- * the schedule is stored with another time zone, or with a mark in the future.
+ * Rejects like acquireLock. Rejects with TICK_DONE_ELSEWHERE if another call has the tick, TICK_NOT_DUE if no tick is
+ * due, or TICK_SKIPPED if an earlier tick still runs. Rejects with CLOCK_DISAGREES if the clocks differ too much, or
+ * CONFIG if the schedule is stored with another time zone or is settled up to a future time.
  */
 export async function acquireTick(
   zk: ZooKeeper,
   name: string,
   { tick, leavesEarly = false, ...options }: Omit<AcquireOptions, "claim" | "mode" | "limit"> & {
     readonly tick: TickOptions;
-    /** True: reject with TickIsNear instead of waiting for a tick that is near. */
+    /** True: reject with TickIsNear instead of waiting for a tick that begins soon. */
     readonly leavesEarly?: boolean;
   },
 ): Promise<LockLeaseWithTick> {
@@ -49,10 +49,10 @@ export async function acquireTick(
   for (let tries = 0;; tries++) {
     const claim = new TickClaim(zk, name, tick);
     try {
-      await abortable(claim.checkDue(), signal); // it only reads
+      await abortable(claim.checkDue(), signal); // safe to abort, because checkDue only reads
       const lease = await acquireLock(zk, name, {
         ...options,
-        ...(tries === 0 ? {} : { sinceMs: tick.clock.now() }), // the wait for the tick is no wait for a response
+        ...(tries === 0 ? {} : { sinceMs: tick.clock.now() }), // the time before the tick is not a wait for the servers
         wait: tick.waits ? options.wait ?? "forever" : "none",
         claim,
       });
@@ -68,7 +68,9 @@ export async function acquireTick(
   }
 }
 
-/** Returns true at the time of the tick; false if a further try of an earlier one can begin before it. */
+/**
+ * Waits for the tick. Returns true at the time of the tick; false if an earlier tick can be tried again before that.
+ */
 async function waitForTick(
   claim: TickClaim,
   { waitMs }: TickIsNear,
@@ -80,7 +82,7 @@ async function waitForTick(
     const leftMs = untilMs - clock.now();
     await sleep(clock, Math.min(leftMs, lookMs), signal);
     if (leftMs <= lookMs) return true;
-    // While no server responds the call only waits for its tick.
+    // If no server responds, the call only waits for its tick.
     if (await abortable(claim.mayRetry(), signal).catch(() => false)) return false;
   }
 }

@@ -1,4 +1,7 @@
-/** Checks the schedules of all locks below a root: their time zones' rules, and marks in the future. */
+/**
+ * Checks the schedules of all locks below a root: the rules of their time zones, and whether they are settled up to a
+ * future time.
+ */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { matchesTimeZoneFingerprint } from "../../base/schedule/zone_print.ts";
@@ -7,18 +10,20 @@ import { coordinationFolderPath, decodeLockName } from "../nodes/node_paths.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readChildNames } from "../nodes/node_requests.ts";
 import { parseTickState, type TickState } from "./tick_state.ts";
 
-/** A finding of `baton doctor`. */
+/** A problem of a schedule that `baton doctor` shows. */
 export interface TickScheduleFinding {
-  /** warning: it works, but may stop working. problem: it does not work correctly. */
+  /** warning: the schedule works now, but may stop working. problem: the schedule does not work correctly. */
   readonly kind: "warning" | "problem";
   readonly where: string;
-  /** Sentence without a full stop. */
+  /** A sentence without a full stop. */
   readonly what: string;
 }
 
-/** A mark that is ahead of this machine's clock by more than this is a finding. Two machines' clocks are compared. */
+/**
+ * How far a schedule may be settled ahead of this machine's clock, in milliseconds. Some difference is normal, because
+ * two machines' clocks are compared.
+ */
 const aheadMsMax = 5 * 60_000;
-/** Number of locks that are read at the same time. */
 const batchSize = 200;
 
 export async function diagnoseTickSchedules(
@@ -53,7 +58,10 @@ export async function diagnoseTickSchedules(
   return findings.flat();
 }
 
-/** Returns the findings for one schedule; `nowMs`: the wall clock. Throws USAGE for a zone unknown to this machine. */
+/**
+ * Returns the findings for one schedule. `nowMs` is the wall clock. Throws USAGE if this machine does not know the
+ * zone.
+ */
 export function diagnoseTickSchedule(
   lock: string,
   { schedule, zone, zonePrint, uptoMs }: TickState,

@@ -1,4 +1,4 @@
-/** Deletes unused schedules of a lock, so that they no longer show as overdue. */
+/** Deletes unused schedules of a lock, so that status output no longer shows them as overdue. */
 import { isKnownTimeZone } from "../../base/schedule/civil_time.ts";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { appendRecordsRequests, historyNodePath, historyShardOfPath, readHistoryHead } from "../history/history_log.ts";
@@ -12,13 +12,14 @@ import { firstStoredTickAfter } from "./tick_report.ts";
 import { parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
 
 export interface ForgottenTickSchedule {
-  /** Canonical text. */
   readonly schedule: string;
   readonly zone: string;
   readonly uptoMs: number;
-  /** The first tick that is not settled; null if there is none, or this machine does not know the time zone. */
+  /**
+   * The first tick that is not settled. Null if there is no such tick, or if this machine does not know the time zone.
+   */
   readonly nextMs: number | null;
-  /** Why it was not deleted, as a clause; null if it was deleted. */
+  /** A clause that says why the schedule was not deleted; null if it was deleted. */
   readonly stays: string | null;
 }
 
@@ -27,12 +28,12 @@ interface ForgetOptions {
   readonly acl: Acl[];
 }
 
-/** Number of tries of a schedule that other calls change at the same time. */
+/** How often a change of a schedule is tried, because other calls may change it at the same time. */
 const triesMax = 20;
 
 /**
- * Returns all schedules of a lock. One that is used stays: its next tick is not overdue, or its command runs. Throws
- * CONFIG for another layout.
+ * Deletes the unused schedules of a lock, and returns all. A schedule is in use if its next tick is not overdue or its
+ * command runs. Throws CONFIG for an unknown layout.
  */
 export async function forgetTickSchedules(
   zk: ZooKeeper,
@@ -52,7 +53,7 @@ export async function forgetTickSchedules(
   return results;
 }
 
-/** Null: the node is gone. */
+/** Returns null if the schedule's node does not exist. */
 async function forgetSchedule(
   zk: ZooKeeper,
   name: string,
@@ -66,7 +67,7 @@ async function forgetSchedule(
     const { schedule, zone, uptoMs } = state;
     const nextMs = firstStoredTickAfter(state, uptoMs);
     known = { schedule, zone, uptoMs, nextMs };
-    // The time of an unchanged write is the servers' time.
+    // A write of the same data gives the servers' time.
     const touched = await nullIfRefused(zk.setData(path, found.data, found.stat.version), "BADVERSION", "NONODE");
     if (touched === null) continue;
     const stays = await reasonToStay(zk, state, {
@@ -87,7 +88,10 @@ async function forgetSchedule(
   return known === null ? null : { ...known, stays: "other calls change it at the same time" };
 }
 
-/** Null: no host has called for it in time, so that a call that does later finds a tick that was not run. */
+/**
+ * Returns why the schedule stays. Returns null if its tick is overdue and no command runs, because then no host uses
+ * the schedule.
+ */
 async function reasonToStay(
   zk: ZooKeeper,
   { open, zone }: TickState,
@@ -100,7 +104,7 @@ async function reasonToStay(
   return granted.includes(open.guid) ? `its command runs on ${open.host || "an unknown host"}` : null;
 }
 
-/** Returns the records that the next call would have written. */
+/** Returns the records that the next call for a tick would have written. */
 function recordsOf({ open, retry }: TickState, id: string): HistoryRecord[] {
   if (open !== null) {
     const { tickMs, attempt, host, pid, beganMs } = open;

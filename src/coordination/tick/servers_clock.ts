@@ -1,13 +1,16 @@
-/** The servers' clock as a host knows it, so that it looks at ticks by that clock, however much its own one differs. */
+/** Estimates the servers' clock, so that a host finds due ticks by that clock even if the host's own clock is wrong. */
 import type { Clock } from "../../base/support/clock.ts";
 
-/** If this host's clock was set or has drifted by this many milliseconds, the known difference is forgotten. */
+/**
+ * If the host's clock changed by more than this many milliseconds, the known difference to the servers' clock is
+ * forgotten.
+ */
 const setMsMin = 500;
-/** The servers are asked again after this time, because the clocks drift. Milliseconds. */
+/** How long a known difference is used, in milliseconds. Then the servers are asked again, because the clocks drift. */
 const keptMs = 3_600_000;
-/** One of the schedules of a host asks, and the others wait this long for the answer. Milliseconds. */
+/** How long other schedules of this host wait after one schedule has asked the servers, in milliseconds. */
 const askedMs = 10_000;
-/** The servers are asked again soon if the error is larger. Milliseconds. */
+/** If the known difference may be wrong by more than this many milliseconds, the servers are asked again soon. */
 const errorMsMax = 100;
 
 export class TickServersClock {
@@ -23,15 +26,15 @@ export class TickServersClock {
     this.wallMs = wallMs;
   }
 
-  /** Returns the time of the servers in Unix milliseconds; that of this host while theirs is not known. */
+  /** Returns the servers' time in Unix milliseconds; the host's time if the servers' time is not known. */
   nowMs(): number {
     return this.wallMs() + (this.#current()?.aheadMs ?? 0);
   }
 
   /**
-   * The servers have told their time: it was `serversMs` between `sentWallMs` on this host's clock and now. What is
-   * known is never ahead of it; of several answers the highest bound counts, as long as the later ones do not rule it
-   * out.
+   * Notes that the servers' clock showed `serversMs` at some time between `sentWallMs` on this host's clock and now.
+   * The estimate is never ahead of the servers' clock. Of several answers, the highest estimate is kept, unless a later
+   * answer contradicts it.
    */
   learn(serversMs: number, sentWallMs: number): void {
     const wallMs = this.wallMs();
@@ -44,7 +47,7 @@ export class TickServersClock {
     this.#known = { aheadMs, errorMs: wallMs - sentWallMs, gapMs: wallMs - atMs, atMs };
   }
 
-  /** Returns true if the servers are to be asked, and the caller has to do it. */
+  /** Returns true if the caller has to ask the servers for their time. */
   takeQuestion(): boolean {
     const known = this.#current();
     const nowMs = this.#clock.now();

@@ -1,7 +1,7 @@
 /**
- * One call's part in a schedule: reads its node and its history beside each read of the lock, decides, writes, and
- * clears schedules that are no longer used. No two runs at the same time is the lock's; no tick twice is the mark
- * `uptoMs`, moved in the grant's transaction. See docs/protocol/tick.md.
+ * Claims a tick for one call: reads the schedule's node and history, decides, and writes. The lock prevents two runs at
+ * the same time. `uptoMs`, the last settled time, prevents a second run of a tick, because the grant's transaction also
+ * sets it. See docs/protocol/tick.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -59,55 +59,53 @@ import { formatTickTime, TickFoundBusy, TickIsNear, type TickSettled, tickSettle
 import { formatTickState, parseTickState, tickSchedulesFolder, type TickState } from "./tick_state.ts";
 import { firstStoredTickAfter } from "./tick_report.ts";
 
-/** A tick without a limit of its own begins at most this long after its time and the clock skew, in milliseconds. */
+/** How long after its time a tick may begin if no limit is set, in milliseconds. The clock skew is added to this. */
 export const tickLateMsDefault = 60_000;
 
-/** `Schedule` is one. */
+/** The ticks and the identity of a schedule. The class `Schedule` implements it. */
 export interface TickSchedule extends TickCalendar {
-  /** Canonical text. */
+  /** The schedule in canonical form. */
   readonly text: string;
   readonly id: string;
-  /** IANA name. */
   readonly zone: string;
 }
 
 export interface TickOptions {
   readonly schedule: TickSchedule;
-  /** A tick may begin this long after its time, in milliseconds. */
+  /** How long after its time a tick may begin, in milliseconds. */
   readonly lateMsMax: number;
-  /** Number of further tries of a tick that failed or whose host died. */
+  /** Maximum number of further tries of a tick that failed or whose host died. */
   readonly retriesMax: number;
-  /** A further try waits for this time, in milliseconds; it waits for the next call only when left out. */
+  /** The pause before a further try, in milliseconds. Without a value, the next call can begin the further try. */
   readonly retryDelayMs?: number;
   /** Maximum difference between the clocks of this host and of the servers, in milliseconds. */
   readonly skewMs: number;
-  /** A call that is this early waits for its tick; `skewMs` when left out. */
+  /** How long before a tick a call waits for the tick instead of leaving, in milliseconds; `skewMs` by default. */
   readonly earlyMs?: number;
-  /** True: wait for a busy lock. */
+  /** True: wait for a busy lock. False: skip the tick. */
   readonly waits: boolean;
-  /** True: take over a schedule whose time zone differs, or whose mark is in the future. */
+  /** True: take over a schedule that has another time zone or is settled up to a time in the future. */
   readonly replaces: boolean;
-  /** True: the first call ever begins the schedule, and takes no tick of the time before it. */
+  /** True: the first call ever only begins the schedule, and takes no tick of the time before this call. */
   readonly registers?: boolean;
   readonly info: HolderInfo;
-  /** Limits of the history. */
   readonly limits?: HistoryLimits | undefined;
   readonly root?: string | undefined;
   readonly acl: Acl[];
   readonly clock: Clock;
-  /** The wall clock of this host, in Unix milliseconds. */
+  /** This host's wall clock, in Unix milliseconds. */
   readonly wallMs: () => number;
-  /** The servers' clock as this host knows it; each call that asks them updates it. */
+  /** This host's estimate of the servers' clock. Each call that asks the servers updates it. */
   readonly serversClock?: TickServersClock;
   /** Returns a number below 1. */
   readonly random: () => number;
 }
 
-/** How the command of a tick ended. The next call records that it was lost. */
+/** How the command of a tick ended. A lost command is missing here, because only the next call records it. */
 export type TickEnd = RecordedHoldEnd & { readonly result: "done" | "failed" | "stopped" };
 
 interface ReadNodes {
-  /** Null: the node does not exist. */
+  /** Null if the node does not exist. */
   readonly state: TickState | null;
   readonly version: number;
   readonly head: HistoryHead;
@@ -116,11 +114,11 @@ interface ReadNodes {
 }
 
 /**
- * Number of refused writes to an unchanged schedule and history after which the history is left out: it must not stop
- * the ticks.
+ * The history is left out after this many refused writes to an unchanged schedule and history, because the history must
+ * not stop the ticks.
  */
 const refusalsMax = 8;
-/** Maximum time to clear old nodes at the end of a call, in milliseconds. */
+/** Maximum time for deleting old nodes at the end of a call, in milliseconds. */
 const clearMsMax = 1000;
 
 export class TickClaim implements GrantClaim {
@@ -132,7 +130,9 @@ export class TickClaim implements GrantClaim {
   readonly #history: string;
   #read: ReadNodes | null = null;
   #queuedAtWallMs = 0;
-  /** Time of the servers, and the time on the own clock when it was known; null before the own node is first read. */
+  /**
+   * The time of the servers, and the time on the own clock at which it was known; null before the queue node is read.
+   */
   #serverTime: { readonly guid: string; readonly ms: number; readonly atMs: number } | null = null;
   #claimed: { readonly run: TickAttempt; readonly beganMs: number } | null = null;
   #refusals = { of: "", count: 0 };
@@ -147,17 +147,17 @@ export class TickClaim implements GrantClaim {
     this.#history = historyNodePath(name, { root: options.root });
   }
 
-  /** The tick of the last request for a grant. */
+  /** The tick that this call requested together with the lock. */
   get run(): TickAttempt | null {
     return this.#claimed?.run ?? null;
   }
 
-  /** The reason why nothing is written to the history: the servers refuse it. Null: they do not. */
+  /** The reason why the servers refuse writes to the history; null if they do not. */
   get unrecorded(): string | null {
     return this.#unrecorded;
   }
 
-  /** Throws TICK_DONE_ELSEWHERE if the schedule shows, without a place in the queue, that nothing is due. */
+  /** Throws TICK_DONE_ELSEWHERE if the schedule shows that no tick is due. This needs no node in the lock's queue. */
   async checkDue(): Promise<void> {
     const { schedule, wallMs, skewMs, serversClock } = this.#options;
     await retryOnConnectionLoss(this.#zk, () => this.read(), { clock: this.#options.clock });
@@ -166,7 +166,7 @@ export class TickClaim implements GrantClaim {
     this.#checkZone(state);
     const isWaiting = state.retry !== null && state.retry.fromMs > wallMs() + skewMs;
     if ((state.retry !== null && !isWaiting) || serversClock?.takeQuestion() === true) return;
-    // One of the clocks was wrong, or this one is: only the servers' clock can tell which.
+    // The schedule is ahead, so a clock was or is wrong. Only the servers' clock can show which one.
     if (state.uptoMs > wallMs() + skewMs) return;
     const next = schedule.next(state.uptoMs);
     if (next === null || next > wallMs() + skewMs) throw this.#settledError(state.uptoMs, {});
@@ -231,7 +231,10 @@ export class TickClaim implements GrantClaim {
     }
   }
 
-  /** The history decides nothing: what an ACL or a quota refuses is left out from now on; it does not stop the tick. */
+  /**
+   * Notes a refusal of the history by an ACL or a quota. From then on the history is left out, because it must not stop
+   * the tick.
+   */
   isRefusedHistory(thrown: unknown): boolean {
     if (!isServerRefusal(thrown, "NOAUTH", "QUOTAEXCEEDED", "INVALIDACL")) return false;
     if (!thrown.path.startsWith(coordinationFolderPath("history", this.#options.root))) return false;
@@ -240,8 +243,8 @@ export class TickClaim implements GrantClaim {
   }
 
   /**
-   * The command of the tick never starts: the same try is left to another call. Another call may have taken it for lost
-   * before.
+   * Leaves the try to another call, because its command never starts. Does nothing if another call has taken it for
+   * lost.
    */
   async giveBack({ guid, holderPath }: { readonly guid: string; readonly holderPath: string }): Promise<void> {
     for (let tries = 0; tries < refusalsMax; tries++) {
@@ -256,14 +259,14 @@ export class TickClaim implements GrantClaim {
   }
 
   /**
-   * Records the end and releases the lock in one transaction; null: see giveBack. Returns the reason if that could not
-   * be written.
+   * Records the end and releases the lock in one transaction. With null, another call can take the try, as after
+   * giveBack. Returns why that could not be written.
    */
   async end(lease: ZooKeeperLease, end: TickEnd | null): Promise<string | null> {
     const { clock } = this.#options;
     for (let tries = 0, refusals = 0; tries < refusalsMax && lease.isHeld(); tries++) {
       try {
-        // Another server may not have seen the claim yet, until a write of the own session.
+        // Another server may not show the claim before a write of this session.
         const reading = () => tries === 0 ? this.read() : readAfterOwnWrites(this.#zk, this.#path, () => this.read());
         await retryOnConnectionLoss(this.#zk, reading, { clock, isWanted: () => lease.isHeld() });
         const requests = this.#endRequests(lease, end, refusals < refusalsMax - 1);
@@ -286,7 +289,7 @@ export class TickClaim implements GrantClaim {
     return "the lock is lost, or other calls changed the schedule at the same time";
   }
 
-  /** Clears what is over the limits; after most ends nothing is. */
+  /** Deletes history that is over the limits. After most ends there is none. */
   async #clear(written: readonly MultiRequest[]): Promise<void> {
     const { root, clock, random, limits = defaultHistoryLimits } = this.#options;
     const nowMs = this.#nowMs();
@@ -300,7 +303,7 @@ export class TickClaim implements GrantClaim {
     await resultWithin(clock, clearMsMax, clearing());
   }
 
-  /** Returns true, after a lost response, if the transaction of the end was executed. */
+  /** Returns true if the transaction of the end was executed although its response was lost. */
   async #hasEnded(lease: ZooKeeperLease): Promise<boolean> {
     const { clock } = this.#options;
     try {
@@ -377,7 +380,7 @@ export class TickClaim implements GrantClaim {
     throw new BatonError("TICK_SKIPPED", `${this.#subject} is skipped: ${why}`);
   }
 
-  /** Returns false if the write was refused: another call was faster. */
+  /** Returns false if the servers refused the write, because another call was faster. */
   async #write(state: TickState, records: readonly HistoryRecord[]): Promise<boolean> {
     await this.#createMissingParents();
     try {
@@ -397,7 +400,7 @@ export class TickClaim implements GrantClaim {
       ...(hasFolder ? [] : [createContainerRequest(this.#folder, acl)]),
       { type: "create", path: this.#path, data, acl, flags: createFlag.persistent },
     ];
-    const of = `${version} ${head.version}`; // a write of another call is no sign that the history cannot be written
+    const of = `${version} ${head.version}`; // a write of another call does not show that the history cannot be written
     this.#refusals = { of, count: this.#refusals.of === of ? this.#refusals.count + 1 : 0 };
     const isHistoryWritten = records.length > 0 && this.#refusals.count < refusalsMax && this.#unrecorded === null;
     return isHistoryWritten
@@ -405,7 +408,7 @@ export class TickClaim implements GrantClaim {
       : ticks;
   }
 
-  /** The nodes above the containers stay forever, so that they may be created in requests of their own. */
+  /** Creates the nodes above the containers. They are never removed, so they can be created in separate requests. */
   async #createMissingParents(): Promise<void> {
     const { hasFolder, hasShard } = this.#read as ReadNodes;
     const { acl } = this.#options;
@@ -432,8 +435,8 @@ export class TickClaim implements GrantClaim {
   }
 
   /**
-   * Returns the time of the servers, which is never ahead of it: the time of the own node, and what has passed since it
-   * was known. Null: the node is gone. Throws CLOCK_DISAGREES.
+   * Returns a time that is never ahead of the servers' clock: the creation time of this call's queue node plus the time
+   * since then. Returns null if the node is gone. Throws CLOCK_DISAGREES.
    */
   async #serverNow({ guid, queueNode }: LockSeenByClaim): Promise<number | null> {
     const { clock, skewMs, wallMs } = this.#options;
@@ -441,10 +444,10 @@ export class TickClaim implements GrantClaim {
       const stat = await this.#zk.exists(queueNode);
       if (stat === null) return null;
       const ms = Number(stat.ctime);
-      clock.noticeSuspend(); // later it would count as time that has passed since
+      clock.noticeSuspend(); // otherwise the suspended time would count later as passed since then
       this.#serverTime = { guid, ms, atMs: clock.now() };
       if (Math.abs(ms - wallMs()) <= skewMs) this.#options.serversClock?.learn(ms, this.#queuedAtWallMs);
-      // The node was created between the request and now, so that the difference is between these two.
+      // The node was created between the request and now, so the clocks differ by a value between these two.
       const low = ms - wallMs();
       const high = ms - this.#queuedAtWallMs;
       const difference = low > 0 ? low : high < 0 ? high : 0;
@@ -483,7 +486,7 @@ export class TickClaim implements GrantClaim {
     return { calendar: schedule, retriesMax, retryDelayMs, lateMsMax };
   }
 
-  /** Whether, before the tick that the call waits for, a further try of an earlier one can be claimed. */
+  /** Returns whether an earlier tick can be tried again before the tick that this call waits for. */
   async mayRetry(): Promise<boolean> {
     const { retriesMax, root } = this.#options;
     if (retriesMax === 0) return false;
@@ -528,10 +531,10 @@ export class TickClaim implements GrantClaim {
   }
 }
 
-/** An unused schedule is kept this long after the tick that was not run, in milliseconds. */
+/** How long an unused schedule is kept after its first tick that was not run, in milliseconds. */
 const keptMs = 90 * 24 * 3_600_000;
 
-/** Returns what clears the schedules of a lock whose history is old; it returns false if one of them is in use. */
+/** Returns a function that deletes the schedules of a lock with an old history, or returns false if one is in use. */
 export function createTickSchedulesCleaner(
   zk: ZooKeeper,
   { root, nowMs }: { readonly root?: string | undefined; readonly nowMs: number },
@@ -539,7 +542,7 @@ export function createTickSchedulesCleaner(
   return (encodedName) => clearSchedules(zk, `${coordinationFolderPath("ticks", root)}/${encodedName}`, nowMs);
 }
 
-/** Deletes the schedules of a lock if all of them are old. Returns false if one is in use. */
+/** Deletes the schedules of a lock, up to the first one in use. Returns false if a schedule is in use. */
 async function clearSchedules(zk: ZooKeeper, folder: string, nowMs: number): Promise<boolean> {
   for (const id of await readChildNames(zk, folder)) {
     const path = `${folder}/${id}`;
@@ -553,7 +556,7 @@ async function clearSchedules(zk: ZooKeeper, folder: string, nowMs: number): Pro
   return true;
 }
 
-/** The records of ticks that are settled together with a decision. `why`: the reason of a skip. */
+/** Returns the records of the ticks that a decision settles. `why` is the reason of a skip. */
 function settledRecords(
   settled: readonly SettledTickRecord[],
   { id, nowMs, why = "" }: { readonly id: string; readonly nowMs: number; readonly why?: string },

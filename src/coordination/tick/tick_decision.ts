@@ -1,24 +1,23 @@
 /**
- * Decides what a call for a tick does, from one read of the schedule's node and one of its lock. Pure;
+ * Decides what a call for a tick does, from one read of the schedule's node and one read of its lock. Pure;
  * test/coordination/model checks it. Times are Unix milliseconds on the servers' clock.
  */
 
-/** One try of one tick. */
 export interface TickAttempt {
   readonly tickMs: number;
-  /** 1 for the first try. */
+  /** The number of the try, from 1. */
   readonly attempt: number;
 }
 
 /** A try that has not begun. */
 export interface NextTickAttempt extends TickAttempt {
-  /** The earliest time of its begin; 0: any call takes it. */
+  /** The earliest time at which the try may begin. With 0, any call can take the try now. */
   readonly fromMs: number;
 }
 
-/** A try that was claimed and whose end is not recorded. */
+/** A try that was claimed and has no recorded end. */
 export interface OpenTickAttempt extends TickAttempt {
-  /** Id of its holder: its command may run as long as the lock has a grant with this id. */
+  /** The ID of the try's holder. While the lock has a grant with this ID, the command may run. */
   readonly guid: string;
   readonly host: string;
   readonly pid: number;
@@ -26,20 +25,22 @@ export interface OpenTickAttempt extends TickAttempt {
 }
 
 export interface TickProgress {
-  /** Every tick up to this one is settled: it was claimed, skipped, or missed. */
+  /** Every tick up to this time is settled: it was claimed, skipped, or missed. */
   readonly uptoMs: number;
   readonly open: OpenTickAttempt | null;
-  /** The next try of a tick that failed; its first try, if the call that had claimed it ended before it began. */
+  /**
+   * The next try of a tick that failed, or the first try if the call that claimed it ended before the command began.
+   */
   readonly retry: NextTickAttempt | null;
 }
 
-/** The times of a schedule; `Schedule` is one. */
+/** The times of a schedule, as the class `Schedule` computes them. */
 export interface TickCalendar {
-  /** The last tick at or before a time. */
+  /** Returns the last tick at or before a time. */
   last(atMs: number): number | null;
-  /** The first tick after a time. */
+  /** Returns the first tick after a time. */
   next(afterMs: number): number | null;
-  /** The number of ticks after `fromMs`, up to and including `toMs`. */
+  /** Returns the number of ticks in the time after `fromMs`, up to and including `toMs`. */
   count(fromMs: number, toMs: number): number;
 }
 
@@ -48,25 +49,25 @@ export interface TickRetryRules {
   readonly calendar: TickCalendar;
   /** Maximum number of further tries of a tick. */
   readonly retriesMax: number;
-  /** A further try waits for this time, in milliseconds. */
+  /** The pause before a further try, in milliseconds. */
   readonly retryDelayMs: number;
-  /** A tick may begin this long after its time, in milliseconds. */
+  /** How long after its time a tick may begin, in milliseconds. */
   readonly lateMsMax: number;
 }
 
 export interface TickDecisionFacts extends TickRetryRules {
-  /** Null if the schedule was never used or its node was cleared. Read before the lock. */
+  /** Read before the lock. Null if the schedule was never used or its node was deleted. */
   readonly progress: TickProgress | null;
   readonly nowMs: number;
-  /** Ids of the grants of the lock. */
+  /** The IDs of the lock's grants. */
   readonly holders: readonly string[];
   /** True if this call can be granted the lock now. */
   readonly isFree: boolean;
-  /** True: wait for a busy lock. False: a tick that finds it busy is skipped. */
+  /** True: wait for a busy lock. False: skip the tick if the lock is busy. */
   readonly waits: boolean;
 }
 
-/** Ticks that are settled together with a decision. */
+/** Ticks that a decision settles. */
 export type SettledTickRecord =
   | { readonly result: "missed"; readonly tickMs: number; readonly untilMs: number; readonly count: number }
   | { readonly result: "skipped"; readonly tickMs: number }
@@ -74,8 +75,8 @@ export type SettledTickRecord =
 
 export type TickDecision =
   /**
-   * Nothing is due: every tick up to now is settled, or too late. `isRunning`: one of them still runs. `againMs`: one
-   * of them is tried again from this time on.
+   * Nothing is due: every tick up to now is settled, or too late. `isRunning`: a settled tick still runs. `againMs`: a
+   * settled tick can be tried again from this time on.
    */
   | { readonly do: "leave"; readonly isRunning: boolean; readonly againMs: number | null }
   | { readonly do: "wait" }
@@ -89,8 +90,8 @@ export type TickDecision =
     readonly settled: readonly SettledTickRecord[];
   }
   /**
-   * Record that a claimed try has ended without a record, or that a tick was given back and not run in time. `retry`:
-   * the next try.
+   * Record that a claimed try ended without a record, or that a tick was given back and not run in time. `retry` is the
+   * next try.
    */
   | { readonly do: "settle"; readonly settled: readonly SettledTickRecord[]; readonly retry: NextTickAttempt | null };
 
@@ -105,21 +106,21 @@ export function decideTick(facts: TickDecisionFacts): TickDecision {
     if (due === null && facts.holders.length === 0 && (open ?? retry) !== null && retriesMax > 0) return { do: "wait" };
     const isRunning = open !== null && facts.holders.includes(open.guid);
     if (due === null) return { do: "leave", isRunning, againMs: null };
-    // No grant, only contenders ahead: one of them takes the lock, or it becomes free. A skip would leave the tick out.
+    // The lock has no grant, only contenders ahead. It may become free, so the tick is not skipped.
     if (waits || facts.holders.length === 0) return { do: "wait" };
     return { do: "skip", uptoMs: due, settled: [...missed, { result: "skipped", tickMs: due }] };
   }
-  // The lock is free, so that a command under it has ended; its end was not recorded.
+  // The lock is free, so the command of the open try has ended without a record.
   const lost: SettledTickRecord[] = open === null ? [] : [{ result: "lost", run: open }];
   const unused: SettledTickRecord[] = retry?.attempt === 1
     ? [{ result: "missed", tickMs: retry.tickMs, untilMs: retry.tickMs, count: 1 }]
     : [];
-  // A newer tick goes before another try of an older one, which would leave the newer one unaccounted for.
+  // A newer tick is claimed before a further try of an older one. Otherwise the newer tick would have no record.
   if (due !== null) {
     return { do: "claim", run: { tickMs: due, attempt: 1 }, uptoMs: due, settled: [...lost, ...unused, ...missed] };
   }
   const again = open === null ? retry : attemptAfter(open, nowMs, facts);
-  // The servers' clock was set back since: neither another try nor the settlement may come before the tick.
+  // The servers' clock was set back after the claim. The tick must be neither tried nor settled before its time.
   const isEarly = (open ?? retry ?? { tickMs: nowMs }).tickMs > nowMs;
   if (isEarly) return { do: "leave", isRunning: false, againMs: null };
   if (again !== null && again.attempt <= retriesMax + 1 && isInTime(again.tickMs)) {
@@ -134,8 +135,8 @@ export function decideTick(facts: TickDecisionFacts): TickDecision {
 }
 
 /**
- * Returns the try after one that has ended without success; null: there is none. It waits, but begins before it would
- * be too late, and leaves a part of the time to the next tick, which goes before it.
+ * Returns the try after a failed or lost one; null if none is left. The try waits, but begins before it is too late,
+ * and early enough before the next tick, which goes first.
  */
 function attemptAfter(
   { tickMs, attempt }: TickAttempt,
@@ -149,8 +150,8 @@ function attemptAfter(
 }
 
 /**
- * The ticks between the last settled one and the one that is settled now: no host called in their time. They may be
- * those of years.
+ * Returns one record for all ticks between the last settled one and the due one, possibly of years. No host called in
+ * time.
  */
 function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): SettledTickRecord[] {
   const count = calendar.count(uptoMs, dueMs - 1);
@@ -160,10 +161,10 @@ function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): Set
   return [{ result: "missed", tickMs: first ?? uptoMs, untilMs: last ?? dueMs, count }];
 }
 
-/** How a command ended: its tick is settled with it. */
+/** How the command of a tick ended. Either result settles the tick. */
 export type TickResult = "done" | "failed";
 
-/** Returns the progress after the record of an end. A skip may have moved `progress` since the claim, and stays. */
+/** Returns the progress after the end of a try. `uptoMs` stays, because a skip may have changed it since the claim. */
 export function tickProgressAfterEnd(
   progress: TickProgress,
   { run, guid, result, nowMs, rules }: {
@@ -174,7 +175,7 @@ export function tickProgressAfterEnd(
     readonly rules: TickRetryRules;
   },
 ): TickProgress {
-  if (progress.open?.guid !== guid) return progress; // another call took it for lost
+  if (progress.open?.guid !== guid) return progress; // another call has taken the try for lost
   return {
     uptoMs: progress.uptoMs,
     open: null,

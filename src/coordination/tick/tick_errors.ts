@@ -3,7 +3,7 @@ import { BatonError } from "../../base/errors.ts";
 import type { HistoryRecord } from "../history/history_record.ts";
 import type { TickCalendar, TickProgress } from "./tick_decision.ts";
 
-/** Thrown by a call that is a little early: the next tick, or a further try of the last one, begins after this time. */
+/** Thrown if a call is a little early: the next tick, or a further try of the last one, begins after `waitMs`. */
 export class TickIsNear extends Error {
   readonly waitMs: number;
   readonly nextTickMs: number;
@@ -15,11 +15,11 @@ export class TickIsNear extends Error {
   }
 }
 
-/** No tick is for this call: TICK_DONE_ELSEWHERE or TICK_NOT_DUE. */
+/** Thrown if there is no tick for this call, with TICK_DONE_ELSEWHERE or TICK_NOT_DUE. */
 export class TickSettled extends BatonError {
-  /** A try runs, or failed and may be tried again: a later call may have to take it. */
+  /** True if a try runs or may be repeated, so that a later call may have to take it. */
   readonly isOpen: boolean;
-  /** The time of the servers from which on a try may begin; null: it is not known. */
+  /** The servers' time from which on a further try may begin; null if it is not known. */
   readonly againMs: number | null;
 
   constructor(
@@ -33,7 +33,7 @@ export class TickSettled extends BatonError {
   }
 }
 
-/** The lock was busy when a tick was due; the tick is recorded as skipped. */
+/** Thrown if the lock was busy when a tick was due, so that the tick is recorded as skipped. */
 export class TickFoundBusy extends Error {
   readonly tick: string;
 
@@ -43,12 +43,12 @@ export class TickFoundBusy extends Error {
   }
 }
 
-/** Returns the time of a tick, in UTC and without seconds. */
+/** Formats the time of a tick in UTC, without seconds. */
 export function formatTickTime(ms: number): string {
   return new Date(ms).toISOString().replace(/:\d\d\.\d{3}Z$/, "Z");
 }
 
-/** Says that nothing is due now, and what became of the last tick. `subject`: the schedule and its lock. */
+/** Returns an error that says that nothing is due, and how the last tick ended. */
 export function tickSettledError(
   subject: string,
   { calendar, state, records, nowMs, isRunning = false, againMs }: {

@@ -1,4 +1,4 @@
-/** State of the schedules of a lock, for display. */
+/** Reads the state of the schedules of a lock, for display. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { isKnownTimeZone } from "../../base/schedule/civil_time.ts";
@@ -11,19 +11,18 @@ import { parseTickState, tickSchedulesFolder, type TickState } from "./tick_stat
 
 export interface TickScheduleReport {
   readonly id: string;
-  /** Canonical text. */
   readonly schedule: string;
   readonly zone: string;
   readonly uptoMs: number;
-  /** The first tick that is not settled. Null: there is none, or this machine cannot know it. */
+  /** The first tick that is not settled. Null if there is none, or this machine does not know the time zone. */
   readonly nextMs: number | null;
-  /** False: this machine does not know the time zone. */
+  /** Whether this machine knows the time zone. */
   readonly isZoneKnown: boolean;
-  /** The try that is claimed and whose end is not recorded; `isHeld`: its holder still has the lock. */
+  /** The try that is claimed and has no recorded end. `isHeld` tells whether its holder still has the lock. */
   readonly open: (OpenTickAttempt & { readonly isHeld: boolean }) | null;
 }
 
-/** Reads again if the connection is lost. Throws CONFIG for nodes of another layout. */
+/** Reads again if the connection is lost. Throws CONFIG for an unknown layout. */
 export async function readTickSchedules(
   zk: ZooKeeper,
   name: string,
@@ -36,7 +35,7 @@ export async function readTickSchedules(
       const read = await nullIfNoNode(zk.getData(`${folder}/${id}`));
       return read === null ? [] : [{ id, ...parseTickState(read.data, `${folder}/${id}`) }];
     }));
-    // The grants are read after the schedules: a claim that was read, and has no grant now, has ended.
+    // The grants are read after the schedules, so a claim without a grant has ended.
     const grants = await readChildNames(zk, lockPath(name, root).holders);
     const holders = grants.map((grant) => parseHolderNode(grant)?.guid);
     return found.flat().map(({ id, schedule, zone, uptoMs, open }) => ({
@@ -50,7 +49,7 @@ export async function readTickSchedules(
   });
 }
 
-/** Returns what a server knows of one schedule, with one request; null: it is new. Throws CONFIG for another layout. */
+/** Reads one schedule with one request. Returns null for a new schedule. Throws CONFIG for an unknown layout. */
 export async function readTickState(
   zk: Pick<ZooKeeper, "getData">,
   name: string,
@@ -61,14 +60,14 @@ export async function readTickState(
   return read === null ? null : parseTickState(read.data, path);
 }
 
-/** A host with another tz database may have written the zone. */
+/** A host with another tz database may have written the zone, so this machine may not know it. */
 function nextOf(schedule: string, zone: string, uptoMs: number): Pick<TickScheduleReport, "nextMs" | "isZoneKnown"> {
   return { nextMs: firstStoredTickAfter({ schedule, zone }, uptoMs), isZoneKnown: isKnownTimeZone(zone) };
 }
 
 /**
- * Returns the first tick of a stored schedule after a time; null: there is none, or this machine does not know the
- * zone. Throws CONFIG.
+ * Returns the first tick of a stored schedule after a time. Null if there is none, or this machine does not know the
+ * zone. Throws CONFIG for a schedule of an unknown form.
  */
 export function firstStoredTickAfter(
   { schedule, zone }: Pick<TickState, "schedule" | "zone">,

@@ -1,4 +1,4 @@
-/** The node of one schedule of a lock, `<root>/ticks/<name>/<id>`: which ticks are settled, and which one runs. */
+/** The data of the node of one schedule, `<root>/ticks/<name>/<id>`: which ticks are settled, and which one runs. */
 import { BatonError } from "../../base/errors.ts";
 import { isUnixTimeMs } from "../../base/support/instant.ts";
 import {
@@ -12,20 +12,19 @@ import { coordinationFolderPath, encodeLockName } from "../nodes/node_paths.ts";
 import type { NextTickAttempt, OpenTickAttempt, TickAttempt, TickProgress } from "./tick_decision.ts";
 
 export interface TickState extends TickProgress {
-  /** Canonical text. */
   readonly schedule: string;
-  /** IANA name. Not a part of the id: hosts with different zones would run every tick twice. */
+  /** The IANA name. It is not a part of the ID, because hosts with different zones would then run every tick twice. */
   readonly zone: string;
-  /** Host that wrote the zone. */
+  /** The host that wrote the zone. */
   readonly zoneHost: string;
-  /** Rules of the zone on the host that ran the last tick; see timeZoneFingerprint. Empty: unknown. */
+  /** The rules of the zone on the host that ran the last tick; see timeZoneFingerprint. Empty if they are unknown. */
   readonly zonePrint: string;
 }
 
-/** Number of this layout of the data. */
+/** The version of the data's layout. */
 const layout = 1;
 
-/** Returns the container of the schedules of a lock. Throws USAGE for an invalid name. */
+/** Returns the path of the container of a lock's schedules. Throws USAGE for an invalid lock name. */
 export function tickSchedulesFolder(name: string, root?: string): string {
   return `${coordinationFolderPath("ticks", root)}/${encodeLockName(name)}`;
 }
@@ -34,7 +33,7 @@ export function formatTickState(state: TickState): Uint8Array {
   return encodeJson({ layout, ...state });
 }
 
-/** Throws CONFIG for data that no baton of this layout has written. */
+/** Throws CONFIG for data in an unknown layout. */
 export function parseTickState(data: Uint8Array, path: string): TickState {
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not a schedule of this version of baton: ${what}`, { cause });
