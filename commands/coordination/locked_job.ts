@@ -1,5 +1,5 @@
 /**
- * Runs a command or a script under locks, for `baton lock` and `baton hold`: takes the locks in the order of their
+ * Runs a command or a script under locks, for `baton lock` and `baton hold`. Takes the locks in the order of their
  * names, supervises, and releases.
  */
 import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
@@ -196,9 +196,9 @@ export interface TakenLocks {
   readonly grantedAtMs: number;
   /** The tick that was taken together with the lock, if any. */
   readonly tick?: HeldTick | undefined;
-  /** The holds whose end must be recorded. */
+  /** The holds that need a record of their end. */
   readonly recorded: readonly RecordedHold[];
-  /** The watches whose shell command may still run. */
+  /** The watches with a shell command that may still run. */
   readonly notices: readonly BusyNoticeWatch[];
 }
 

@@ -186,9 +186,9 @@ async function stopHolder(helper: HelperProcess): Promise<void> {
 }
 
 /**
- * Returns the descriptor to which the holder process writes after `baton hold` has ended, or undefined. It is stderr,
- * unless that is a pipe that the script does not have, because `$(baton hold … 2>&1)` would read such a pipe as long as
- * the lock is held. Then it is the script's own stderr.
+ * Returns the descriptor to which the holder process writes after `baton hold` has ended, or undefined. It is normally
+ * stderr. But if stderr is a pipe that the script does not have, the descriptor is the script's own stderr. Otherwise
+ * `$(baton hold … 2>&1)` would read the pipe as long as the lock is held.
  */
 function holderStderr(scriptPid: number): number | undefined {
   try {

@@ -76,7 +76,7 @@ export function parseCrontab(text: string, context: CrontabContext): Crontab {
 
 const utf8 = new TextEncoder();
 
-/** A job whose name may depend on other lines. */
+/** A job. Its name may depend on other lines. */
 interface ReadJob extends Omit<CronJob, "name"> {
   readonly givenName: string | undefined;
   /** The longest delay of the job's ticks, in milliseconds. The job's name decides the actual delay. */

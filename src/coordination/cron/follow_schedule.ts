@@ -235,8 +235,8 @@ class ScheduleFollower {
   }
 
   /**
-   * Returns a slot. The slot is not taken yet if the job already runs here with its own slot, so that this tick is
-   * skipped, or if the call only registers the schedule.
+   * Returns a slot. The slot is not taken yet if the job already runs here with its own slot, because this tick is then
+   * skipped. It is also not taken yet if the call only registers the schedule.
    */
   async #takeSlot({ registers }: { readonly registers: boolean }): Promise<CronJobSlot> {
     const { slots } = this.#context;

@@ -114,8 +114,8 @@ function escaped(text: string): string {
 }
 
 /**
- * Resolves when the output of a dead command has been read, or when the reader of the log has taken nothing of any job
- * for `waitMs`.
+ * Resolves when the output of a dead command has been read. Also resolves when the reader of the log has taken no job's
+ * output for `waitMs`.
  */
 export async function readRestOfJobOutput(
   sink: Pick<LogSink, "taken">,

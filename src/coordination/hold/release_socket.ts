@@ -130,8 +130,9 @@ export function listReleaseSockets(): string[] {
 }
 
 /**
- * Asks a holder process to release its lock. Resolves with null if it has ended or released the lock before, "killed"
- * if it ended without a response, or "late" if no response came in time. Throws REFUSED if it belongs to another user.
+ * Asks a holder process to release its lock. Resolves with null if the process has already ended or released the lock,
+ * "killed" if it ended without a response, or "late" if no response came in time. Throws REFUSED if it belongs to
+ * another user.
  */
 export async function requestRelease(
   path: string,

@@ -16,9 +16,9 @@ export interface LockEnding {
 
 /**
  * The signals with which users and supervisors end a program. If such a signal has ended the command, baton ends itself
- * by the same signal, because only then does a shell end its loop after Ctrl-C, and systemd count the end as clean.
- * After other signals (KILL, SEGV) baton exits with 128 + N for signal N, because its own death by such a signal would
- * look like a defect of baton.
+ * by the same signal. Only then does a shell end its loop after Ctrl-C, and systemd count the end as clean. After other
+ * signals (KILL, SEGV) baton exits with 128 + N for signal N. Otherwise its own death would look like a defect of
+ * baton.
  */
 export const mirroredSignals: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
 

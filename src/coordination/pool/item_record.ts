@@ -39,7 +39,7 @@ export function isItemListValid(record: PoolItemRecord, listedAt: bigint): boole
 
 /**
  * Returns whether an item was done since the shared list began at `startedAt`. Other calls may run an item that failed
- * or whose run was killed.
+ * or belonged to a killed run.
  */
 export function isDoneInSharedList(record: PoolItemRecord, startedAt: bigint): boolean {
   return record.state === "ended" && record.isDone && record.zxid > startedAt;

@@ -232,7 +232,7 @@ export class PoolItemRecords {
 
   /** Claims an item that has a record. Returns undefined if the record no longer exists. */
   async #updateRecord(path: string, holder: string): Promise<MultiRequest | null | undefined> {
-    // A request of this run whose response was lost may have written the record.
+    // A request of this run may have written the record, although its response was lost.
     const found = await readAfterOwnWrites(this.#zk, path, () => nullIfNoNode(this.#zk.getData(path)));
     if (found === null) return undefined;
     const { version, mzxid } = found.stat;
@@ -278,7 +278,7 @@ export class PoolItemRecords {
 const itemRecordOf = ({ data, stat }: PoolItemNode): PoolItemRecord => parseItemRecord(data, stat.mzxid);
 
 /**
- * Announces this run's list and finds those of other runs, so that the end of an item is recorded while an older list
+ * Announces this run's list and finds the lists of other runs. The end of an item must be recorded while an older list
  * is in use. Each new list increases the version of `runs`, so an unchanged version proves that no list was added.
  */
 class PoolLists {

@@ -200,9 +200,9 @@ interface ParsePoolItemsOptions {
 }
 
 /**
- * Returns the items in order, without duplicates and empty lines. Throws BAD_DATA for too many items, or, with the line
- * number, for an invalid item: with its component over 255 bytes, with control characters, or without a word that the
- * template needs.
+ * Returns the items in order, without duplicates and empty lines. Throws BAD_DATA for too many items, or for an invalid
+ * item, with its line number. An invalid item has over 255 bytes with its component, has control characters, or lacks a
+ * word that the template needs.
  */
 export function parsePoolItems(
   text: string,

@@ -32,8 +32,8 @@ export interface PoolRunOptions {
   /** Returns the items in order. Called under the component's lock. */
   list(component: Lease): Promise<readonly string[]>;
   /**
-   * Whether `list` may return other items later. Otherwise the list is shared with other runs at the same time, so that
-   * an item that one of these runs has done is not run again.
+   * Whether `list` may return other items later. Otherwise the list is shared with other runs at the same time. Then an
+   * item that one of these runs has done is not run again.
    */
   readonly listsAgain: boolean;
   run(job: PoolJob): Promise<PoolJobEnd>;

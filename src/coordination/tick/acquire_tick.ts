@@ -32,8 +32,8 @@ const lookMs = 1000;
 
 /**
  * Rejects like acquireLock. Rejects with TICK_DONE_ELSEWHERE if another call has the tick, TICK_NOT_DUE if no tick is
- * due, or TICK_SKIPPED if an earlier tick still runs. Rejects with CLOCK_DISAGREES if the clocks differ too much, or
- * CONFIG if the schedule is stored with another time zone or is settled up to a future time.
+ * due, or TICK_SKIPPED if an earlier tick still runs. Rejects with CLOCK_DISAGREES if the clocks differ too much.
+ * Rejects with CONFIG if the schedule is stored with another time zone or is settled up to a future time.
  */
 export async function acquireTick(
   zk: ZooKeeper,
