@@ -17,23 +17,19 @@ export type ManageTopicAction = "show" | "forget-client" | "repair" | "delete";
 export interface ManageTopicRequest {
   readonly topic: string;
   readonly action: ManageTopicAction;
-  /** ID of the client, for forget-client. */
   readonly client?: string;
-  /** The operator accepts that data is lost. */
   readonly acceptsLoss?: boolean;
 }
 
 export interface ManageTopicResult {
-  /** The server that owns the topic. */
   readonly owner: string;
-  /** The result of the action. */
   readonly value: unknown;
 }
 
 /**
  * Rejects with NOT_FOUND if the topic or client does not exist, and UNREACHABLE if the owner is offline or does not
- * serve the topic now. Rejects with USAGE if data would be lost and the request does not accept that, IO if data is
- * damaged, OUTCOME_UNKNOWN, or INTERNAL.
+ * serve the topic now. Rejects with USAGE if data would be lost and the request does not accept the loss. Rejects with
+ * IO if data is damaged, or with OUTCOME_UNKNOWN or INTERNAL.
  */
 export async function manageTopic(
   zk: ZooKeeper,

@@ -1,6 +1,6 @@
 /**
- * Moves topics between servers, for operators: asks the owner of a topic to hand it off and returns the outcome, moves
- * many topics, and drains a server.
+ * Moves topics between servers, for operators. Asks the owner of a topic to hand the topic off, moves many topics, or
+ * drains a server.
  */
 import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -28,11 +28,14 @@ export interface TopicMoveResult {
   readonly from: string | null;
   readonly to: string;
   readonly outcome: TopicMoveOutcome["kind"] | "planned";
-  /** Reason for people; null if it was moved. */
+  /** Why the topic has not or may not have moved; otherwise null. */
   readonly why: string | null;
 }
 
-/** The most milliseconds that one move may take: a failed handoff takes 30 s, and a topic may wait for its turn. */
+/**
+ * The longest time that one move may take, in milliseconds. A failed handoff takes 30 s, and the owner may start it
+ * late.
+ */
 const moveMsMax = 60_000;
 const movesAtOnce = 4;
 
@@ -74,19 +77,20 @@ function previousOwnerOf({ from }: RequestedTopicMove, outcome: TopicMoveOutcome
 }
 
 interface DrainOptions {
-  /** The server that gets all topics, whatever its store is. Default: the servers that have the same kind of store. */
+  /**
+   * The server that gets all topics, whatever its store is. By default, the servers with the same kind of store get
+   * them.
+   */
   readonly to?: string | undefined;
-  /** Moves the topics, and returns how many were moved. */
   readonly move: (moves: readonly RequestedTopicMove[]) => Promise<number>;
   /** Plans the moves without executing them. */
   readonly isDryRun?: boolean;
-  /** Called when the server has been marked as draining. */
   readonly onDraining?: () => void;
 }
 
 /**
- * Moves all topics of a server to others. The server stops taking new topics first; otherwise proxies would assign some
- * to it during the drain. Throws NOT_FOUND, UNREACHABLE, and USAGE if the target is the drained server itself.
+ * Moves all topics of a server to other servers. Marks the server as draining first, because otherwise proxies would
+ * assign new topics to it. Throws NOT_FOUND or UNREACHABLE, or USAGE if the target is the drained server itself.
  */
 export async function drainServer(
   zk: ZooKeeper,
@@ -99,7 +103,8 @@ export async function drainServer(
     await setServerDraining(zk, path, id, true);
     onDraining?.();
   }
-  // A proxy with an old list may assign one more topic. If the session has just ended, the draining mark is gone.
+  // A proxy with an old list of servers may still assign a topic. The draining mark is set again, because it ends with
+  // the server's session.
   const plan = async () => {
     const servers = await readServerOverview(zk, path);
     if (to === undefined) return planServerDrain(topicsByServer(servers, id), id);
@@ -148,8 +153,8 @@ function checkDrain(servers: readonly ServerOverview[], id: string, to: string |
 }
 
 /**
- * Lists topics by server, as input for a plan. Includes the servers that take topics and have the same kind of store,
- * and the drained server, which only gives topics away.
+ * Lists the topics of each server, as input for a plan. Includes the servers that take topics and have the same kind of
+ * store, and the drained server, which only gives topics away.
  */
 export function topicsByServer(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
   const from = servers.find(({ id }) => id === drained);
@@ -159,16 +164,14 @@ export function topicsByServer(servers: readonly ServerOverview[], drained?: str
   return new Map(there.map(({ id, topics }) => [id, topics.map(({ topic }) => topic)]));
 }
 
-/** The outcome of moving one topic. */
 export type TopicMoveOutcome =
   | { readonly kind: "moved"; readonly from: string; readonly epoch: number }
   /** The topic was already at that server. */
   | { readonly kind: "there" }
-  /** The topic does not exist. */
   | { readonly kind: "no topic" }
   /** The topic has definitely not moved. */
   | { readonly kind: "kept"; readonly owner: string; readonly why: string }
-  /** No response arrived, and the topic's node does not say that it has moved; it may still move. */
+  /** No response arrived, and the topic's node still names the old owner. The topic may still move. */
   | { readonly kind: "unknown"; readonly owner: string; readonly why: string };
 
 export interface MoveTopicRequest {
@@ -185,13 +188,12 @@ interface MoveInProgress {
   readonly endpoint: string;
 }
 
-/** Milliseconds between two checks of the owner while the response is awaited. */
 const checkEveryMs = 250;
 
 /**
- * Moves one topic. The request goes to the owner even if the owner is also the target: a handoff to another server may
- * be in progress there, which this function awaits and then reverses. Stops early when no response can arrive, because
- * the owner is lost or another server has the topic. A failed handoff takes 30 s.
+ * Moves one topic. Sends the request even to an owner that is already the target, because this owner may be handing the
+ * topic off. Such a handoff is awaited and then reversed. Stops early if no response can arrive because the owner is
+ * lost or another server has the topic.
  */
 export async function moveTopic(
   zk: ZooKeeper,
@@ -216,7 +218,7 @@ export async function moveTopic(
   const endMs = options.clock.now() + options.withinMs;
   const over = new AbortController();
   const off = onAbort(options.signal, (reason) => over.abort(reason));
-  // If a check fails, only the response is awaited.
+  // If a check fails, the checks end, and only the response is awaited.
   void watchMove(zk, path, { topic, to, owner, endpoint }, { clock: options.clock, over }).catch(() => {});
   try {
     const merge = { name: "MERGE", sender: "operator", topic, address: to, headers: { version: 1, epoch } } as const;
@@ -250,7 +252,9 @@ export async function moveTopic(
   return { kind: "unknown", owner, why: `${why}; server ls --topics shows where it is` };
 }
 
-/** Watches, while the owner's response is awaited, whether it can still arrive. If not, aborts `over`. */
+/**
+ * Checks repeatedly whether the owner's response can still arrive. If it cannot, aborts `over`, which ends the wait.
+ */
 async function watchMove(
   zk: ZooKeeper,
   path: PubsubPath,

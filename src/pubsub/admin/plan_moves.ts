@@ -7,11 +7,11 @@ export interface PlannedTopicMove {
   readonly to: string;
 }
 
-/** The names of the topics of each announced server, by server ID. */
 export type TopicsByServer = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Plans to move each topic of a server to the server with the fewest topics then. Empty if there is no other server.
+ * Plans to move each topic of a server to the server with the fewest topics so far. The plan is empty if there is no
+ * other server.
  */
 export function planServerDrain(load: TopicsByServer, from: string): PlannedTopicMove[] {
   const counts = new Map([...load].filter(([id]) => id !== from).map(([id, topics]) => [id, topics.length]));

@@ -22,8 +22,8 @@ export class RequestNotSentError extends Error {}
 
 const nothing = new Uint8Array(0);
 /**
- * How long to wait after the connection is lost, in milliseconds. No response can arrive, but the caller may find out
- * meanwhile what has happened.
+ * How long the request still waits after the connection is lost, in milliseconds. Meanwhile the caller may find out
+ * whether the server has executed the request.
  */
 const lostGraceMs = 3000;
 
@@ -49,7 +49,7 @@ export async function requestFromServer(
       const reason = event.reason?.message ?? "it ended the connection";
       const why = `the server "${id}" at ${endpoint} ${wasConnected ? "was lost" : "cannot be reached"}: ${reason}`;
       const error = wasConnected ? new BatonError("OUTCOME_UNKNOWN", why) : new RequestNotSentError(why);
-      // The socket has to finish its event handler first.
+      // The timer lets the socket finish its event handler first.
       cancelLost = clock.startTimer(wasConnected ? lostGraceMs : 0, () => lost.abort(error));
     },
   });
@@ -68,7 +68,7 @@ export async function requestFromServer(
   }
 }
 
-/** Returns the sentence in the response's body, or its status if there is none. */
+/** Returns the sentence in the response's body, or the response's status if the body is empty. */
 export function serverResponseReason({ status, body }: PubsubMessageOf<"STATUS">): string {
   return new TextDecoder().decode(body ?? nothing) || status;
 }

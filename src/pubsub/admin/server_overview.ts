@@ -1,4 +1,4 @@
-/** Servers and the topics that each owns, for operators. */
+/** Lists all servers with the topics that they own, for operators. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { readAnnouncements } from "../ownership/announcements.ts";
 import { type ListedTopic, readTopicList } from "../ownership/topic_nodes.ts";
@@ -8,13 +8,16 @@ export interface ServerOverview {
   readonly id: string;
   /** Null if the server is offline. */
   readonly endpoint: string | null;
-  /** The id of the database that it shares with other servers; null if it keeps its topics in its own folder. */
+  /**
+   * The ID of the database that the server shares with other servers. Null if the server stores its topics in its own
+   * folder.
+   */
   readonly store: string | null;
-  /** Whether its topics can be served: it is online, or another server can take them over. */
+  /** Whether the server's topics can be served, by this server or by another server of the same database. */
   readonly isAvailable: boolean;
   /** Whether the server is being emptied, so that it gets no new topics. */
   readonly isDraining: boolean;
-  /** Sorted by name. */
+  /** The server's topics, sorted by name. */
   readonly topics: readonly ListedTopic[];
 }
 

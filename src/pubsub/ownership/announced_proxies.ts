@@ -1,11 +1,12 @@
-/** Finds proxies for clients, in the coordination service. */
+/** Finds the running proxies in the coordination service, for clients. */
 import { abortable } from "../../base/support/abort.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { readAnnouncements } from "./announcements.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
 /**
- * Returns the announced endpoints in random order, so that clients spread over them. Rejects with the signal's reason.
+ * Returns the endpoints of all announced proxies in random order, so that clients spread over the proxies. Rejects with
+ * the signal's reason.
  */
 export async function findAnnouncedProxies(zk: ZooKeeper, path: PubsubPath, signal: AbortSignal): Promise<string[]> {
   const endpoints = (await abortable(readAnnouncements(zk, path.proxies), signal)).map(({ endpoint }) => endpoint);

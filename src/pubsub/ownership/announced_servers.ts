@@ -1,6 +1,6 @@
 /**
- * A current list of the announced servers, or of the announced proxies. Watches the list of nodes and each node, and
- * reads all of them after every change. They are few and change rarely.
+ * A current list of the announced servers, or of the announced proxies. Watches the list of nodes and every node in it,
+ * and reads all nodes again after every change. The nodes are few and change rarely.
  */
 import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
@@ -15,15 +15,18 @@ export class AnnouncedServers implements Disposable {
   readonly #path: string;
   readonly #clock: Clock;
   readonly #changes = new ListenerSet();
-  /** The announcements by id, as last read. */
+  /** The announcements by the id of the process, as last read. */
   servers: ReadonlyMap<string, ProcessAnnouncement> = new Map();
-  /** Identifies the tree of nodes; a tree that was created after a loss of data has another id. */
+  /** Identifies the tree of nodes. A tree that was created again after a loss of data has another id. */
   treeId = "";
   #reading: Promise<void> | null = null;
   #isStale = false;
   #isClosed = false;
 
-  /** Reads the list, and resolves after the first read. `path` is the parent node. The list ends with the session. */
+  /**
+   * Reads the children of the node `path`, and resolves after the first read. The list is kept current until the
+   * session ends.
+   */
   static async read(zk: ZooKeeper, path: string, clock: Clock): Promise<AnnouncedServers> {
     const list = new AnnouncedServers(zk, path, clock);
     const { ended } = zk.session;
@@ -37,7 +40,7 @@ export class AnnouncedServers implements Disposable {
     this.#clock = clock;
   }
 
-  /** Calls the listener after every change. Returns a function that removes it. */
+  /** Calls the listener after every change. Returns a function that removes the listener. */
   subscribe(listener: () => void): () => void {
     return this.#changes.subscribe(listener);
   }
@@ -86,7 +89,9 @@ export class AnnouncedServers implements Disposable {
     this.#changes.notify();
   }
 
-  /** Creates the parent node if it is missing; a missing node has no list to watch. */
+  /**
+   * Lists the names of the nodes. Creates a missing parent node, because only an existing node has children to watch.
+   */
   async #listNames(): Promise<{ readonly children: string[]; readonly stat: Stat }> {
     for (;;) {
       try {

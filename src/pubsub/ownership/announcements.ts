@@ -1,4 +1,4 @@
-/** Announcements of running servers and proxies: each one has an ephemeral node with its endpoint. */
+/** Announces running servers and proxies. Every running process has an ephemeral node with its endpoint. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { sleep } from "../../base/support/deadline.ts";
@@ -10,28 +10,27 @@ import type { PubsubPath } from "./pubsub_path.ts";
 
 export interface ProcessAnnouncement {
   readonly id: string;
-  /** The endpoint for clients and other servers. */
   readonly endpoint: string;
   /**
-   * Identifies what only one process can use at a time. For a server, this is its store and where the store is locked,
-   * so a copied store differs. For a proxy, it is the proxy's address.
+   * Identifies a resource that only one process can use at a time. For a server, this is its store at its location, so
+   * that a copied store differs. For a proxy, it is the proxy's address.
    */
   readonly storeId: string;
-  /** The server is being emptied: it receives no new topics and no topics of other servers. Default: false. */
+  /** True while the server is being emptied, so that it gets no topics. Default: false. */
   readonly isDraining?: boolean;
-  /** The id of the store that this server shares with others; without one, only this server has its store. */
+  /** The id of the store that this server shares with other servers. Omitted if only this server uses its store. */
   readonly store?: string;
 }
 
-/** How many session timeouts to wait until the old node of this id disappears. */
+/** How long to wait until the old node of this id disappears, as a number of session timeouts. */
 const sessionsWaited = 1.5;
 const checkEveryMs = 500;
 
 /**
- * Announces a process: creates its node, and resolves when the node belongs to this session. If the id is in use,
- * waits. Deletes a node that an earlier process of the same store left, because only this process owns the store.
- * Rejects with CONFIG if another store keeps using the id, and with the signal's reason. Calls `onProblem` once with
- * the reason for the wait and its limit.
+ * Announces a process. Creates the node of the process, and resolves when the node belongs to this session. Waits if
+ * the id is in use. Deletes a node that an earlier process of the same store has left, because now only this process
+ * uses the store. Rejects with CONFIG if another store keeps using the id, or with the signal's reason. Calls
+ * `onProblem` once with the reason for the wait and its limit.
  */
 export async function announceProcess(
   zk: ZooKeeper,
@@ -57,7 +56,7 @@ export async function announceProcess(
       await attemptNodeWrite(() => zk.delete(path, existing.stat.version));
       continue;
     }
-    // An operator's command (forget, restore) may take long, but its node disappears afterwards.
+    // There is no limit for an operator's command (forget, restore), because its node disappears in the end.
     if (!isReported) onProblem?.(waitingForName(announcement.id, other, waitMsMax));
     isReported = true;
     if (other !== null && waitedMs > waitMsMax) {
@@ -72,7 +71,9 @@ export async function announceProcess(
   }
 }
 
-/** Explains the wait for a name. `other` is null if an operator's command holds the name. */
+/**
+ * Returns an error that explains the wait for a server's name. `other` is null if an operator's command holds the name.
+ */
 function waitingForName(id: string, other: ProcessAnnouncement | null, waitMsMax: number): BatonError {
   const what = other === null
     ? "an operator's forget or restore is running for it; waiting until it ends"
@@ -104,7 +105,7 @@ export function parseAnnouncement(data: Uint8Array): ProcessAnnouncement | null 
   };
 }
 
-/** Reads the announcement at this path. Returns null if there is no node, or if its format is unknown. */
+/** Reads the announcement at this path. Returns null if there is no node or the node has an unknown format. */
 export async function readAnnouncement(zk: ZooKeeper, path: string): Promise<ProcessAnnouncement | null> {
   const found = await nullIfNoNode(zk.getData(path));
   return found === null ? null : parseAnnouncement(found.data);
@@ -117,7 +118,7 @@ export async function readAnnouncements(zk: ZooKeeper, parent: string): Promise<
   return found.filter((announcement) => announcement !== null);
 }
 
-/** Returns false if a node exists, or may exist because the response was lost. */
+/** Creates the node. Returns false if a node exists, or may exist because the response was lost. */
 async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
   const outcome = await attemptNodeWrite(() => createNodeWithParents(zk, path, data, { mode: "ephemeral" }));
   if (outcome === "unknown") await settleEarlierWrites(zk, path);
@@ -125,7 +126,8 @@ async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise
 }
 
 /**
- * Sets or removes a server's draining mark, which ends with its process. Returns false if the server is not running.
+ * Sets or removes a server's draining mark, which is lost when the server's session ends. Returns false if the server
+ * is not running.
  */
 export async function setServerDraining(
   zk: ZooKeeper,

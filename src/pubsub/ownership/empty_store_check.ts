@@ -1,7 +1,7 @@
 /**
  * Protects against an empty data directory, which is usually a mistyped path or an unmounted disk. A server that owns
- * topics must not start with an empty store: messages stored there would be lost as soon as the right folder is back. A
- * restore from an empty store would give up all topics.
+ * topics must not start with an empty store, because messages in this store would be lost when the right folder is
+ * back. A restore from an empty store would give up all topics.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -11,7 +11,7 @@ import type { OwnedStore } from "../store/operations/owned_store.ts";
 import { readTopicList } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
-/** Rejects with CONFIG if the store of server `id` is empty but topics belong to this server. */
+/** Rejects with CONFIG if the store of server `id` is empty although topics belong to this server. */
 export async function checkStoreIsNotEmpty(
   zk: ZooKeeper,
   path: PubsubPath,
@@ -22,10 +22,10 @@ export async function checkStoreIsNotEmpty(
   },
 ): Promise<void> {
   if (!await store.isEmpty()) return;
-  // One request is enough if the server owns nothing: its topics are counted under `owners/<id>`.
+  // One request is enough if the server owns no topics, because its topics are counted under `owners/<id>`.
   if (((await nullIfNoNode(zk.getChildren(path.ownedTopics(id))))?.children ?? []).length === 0) return;
   let missing = 0;
-  // New topics do not count: no request for them was ever answered with OK, so they have no data.
+  // New topics do not count. They have no data, because no request for them was ever answered with OK.
   for await (const { node } of readTopicList(zk, path)) if (node.owner === id && node.state !== "new") missing++;
   if (missing === 0) return;
   const belong = countWithNoun(missing, "topic belongs", "topics belong");

@@ -1,7 +1,7 @@
 /**
- * Gives up the topics of a server whose data is lost for good; they start again, empty. Only an operator who accepts
- * the loss calls this. It holds the server's name meanwhile, so that the server cannot start. If that server starts
- * later, it sets its data aside, because the data does not match the topics' nodes.
+ * Gives up the topics of a server that has lost its data for good, so that the topics start again, empty. Needs an
+ * operator who accepts the loss. Holds the server's name meanwhile, so that the server cannot start. If the server
+ * starts later, it sets its data aside, because the data does not match the topics' nodes.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -23,9 +23,11 @@ import { encodeJson } from "../../base/support/json_fields.ts";
 export interface ForgetServerResult {
   /** Topics whose messages, cursors and windows are lost. */
   readonly lost: readonly string[];
-  /** Topics that were moving to this server. Their source still has all data and owns them again. */
+  /**
+   * Topics that were moving to this server. The previous owner still has all data of these topics, and owns them again.
+   */
   readonly returned: readonly string[];
-  /** Topics of a shared store. Another server of that store owns them now, and nothing is lost. */
+  /** Topics of a shared store. Another server of this store owns them now, and nothing is lost. */
   readonly takenOver: readonly string[];
 }
 
@@ -51,8 +53,8 @@ export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string):
 }
 
 /**
- * Gives a topic of a shared store to the server that would take it over anyway. Returns false if that is not needed, or
- * if there is no such server.
+ * Gives a topic of a shared store to the server that would take the topic over anyway. Returns false if there is no
+ * such server or no need.
  */
 async function giveToSuccessor(
   nodes: TopicNodes,
@@ -80,7 +82,7 @@ export async function giveUpTopic(
     // A new topic has no data, and a proxy assigns it to another server.
     if (read === null || read.node.owner !== id || read.node.state === "new") return "kept";
     const back: TopicNode | null = returnedTopicNode(read.node);
-    // The other servers of a shared store take its topics over.
+    // Other servers of the shared store take such a topic over.
     if (read.node.store !== undefined && back === null) return "kept";
     const next: TopicNode | null = back ?? forgottenTopicNode(read.node, newGuid());
     if (next === null) {
@@ -88,7 +90,6 @@ export async function giveUpTopic(
     }
     const outcome = await nodes.write(topic, next, read.version);
     if (outcome !== "written") {
-      // The receiver has taken the topic, or the response was lost.
       await nodes.settle(topic);
       read = await nodes.read(topic);
       if (read === null || read.node.incarnation !== next.incarnation || read.node.epoch !== next.epoch) continue;
@@ -99,8 +100,8 @@ export async function giveUpTopic(
 }
 
 /**
- * Runs `work` while it holds the server's name, so that the server cannot start. Rejects with LOCK_BUSY while the
- * server runs or its session may still be alive.
+ * Holds the server's name while `work` runs, so that the server cannot start. Rejects with LOCK_BUSY while the server
+ * runs or its session may still be alive.
  */
 export async function holdServerName<T>(
   zk: ZooKeeper,

@@ -1,7 +1,7 @@
 /**
- * One topic on one server during one session: reads the topic's node and executes what `decideTopic` decides, step by
- * step, until nothing is left to do. `topic_state.ts` has the states and a picture of their transitions. The server
- * announces itself before the node is first read.
+ * One topic on one server during one session. Reads the topic's node and executes the decisions of `decideTopic`, step
+ * by step, until nothing is left to do. `topic_state.ts` has the states and a picture of their transitions. The server
+ * announces itself before it first reads the node.
  */
 import { TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, outageBackoff, retryWithBackoff, serverBackoff } from "../../base/support/backoff.ts";
@@ -38,27 +38,29 @@ import { type TopicTransferReply, transferPiecesUntilAbort } from "./transfer_ch
 
 /**
  * - settled: nothing is left to do now
- * - goes on: the node or the store has changed: decide again
- * - caught up: the same, and the next read of the node shows all that had happened before
+ * - goes on: the node or the store has changed, so decide again
+ * - caught up: decide again; the next read of the node shows all earlier changes
  */
 type Progress = "settled" | "goes on" | "caught up";
 
 export class OwnedTopic {
   state: TopicState = firstTopicState;
-  /** The node as last read or written; null if none exists, undefined if it has to be read. */
+  /** The topic's node as last read or written. Null if no node exists, and undefined if the node must be read. */
   knownNode: VersionedTopicNode | null | undefined = undefined;
   readonly topic: string;
   readonly #context: OwnershipContext;
   #lastQueued: Promise<unknown> = Promise.resolve();
   #queueLength = 0;
-  /** The call of `settle` that has not begun. With `readsNode`, it first reads the node unless the topic is served. */
+  /**
+   * The queued call of `settle`, which has not begun. With `readsNode`, the call first reads the node unless the topic
+   * is served.
+   */
   #queuedSettle: { readonly done: Promise<void>; readsNode: boolean } | null = null;
-  /** How many attempts in a row have changed nothing; the pauses grow with this number. */
+  /** How many attempts in a row have changed nothing. The pauses grow with this number. */
   #attempts = 0;
   #cancelRecheck: () => void = () => {};
-  /** Why the last attempt to hand the topic off failed. */
   #whyKept = "";
-  /** The last epoch in which this session has counted the topic for its server; 0 for none. */
+  /** The last epoch in which this session has counted the topic for its server; 0 if there is none. */
   #countedEpoch = 0;
 
   constructor(topic: string, context: OwnershipContext) {
@@ -66,12 +68,12 @@ export class OwnedTopic {
     this.#context = context;
   }
 
-  /** The permit under which requests are admitted; null while none is admitted. */
+  /** The permit under which requests are admitted. Null while no request is admitted. */
   get permit(): TopicPermit | null {
     return this.state.kind === "served" ? this.state.permit : null;
   }
 
-  /** Executes all pending actions. Calls that arrive while one is queued share it. */
+  /** Executes all pending actions. Calls that arrive while a call is queued share the queued call. */
   settle(): Promise<void> {
     return this.#queueSettle().done;
   }
@@ -95,9 +97,9 @@ export class OwnedTopic {
   }
 
   /**
-   * Hands the topic to server `to`: sends its messages while it is still served, seals it, and sends the rest. Moves
-   * nothing if `epoch` is given and is not the current one, or if `to` is this server. A failure before the seal
-   * changes nothing.
+   * Hands the topic to server `to`. Sends messages while the topic is still served, then seals the topic and sends the
+   * rest. Moves nothing if `epoch` is given and is not the current epoch, or if `to` is this server. A failure before
+   * the seal changes nothing.
    */
   handOff(to: string, epoch: number | null): Promise<TopicHandoffResult> {
     return this.#enqueue(async () => {
@@ -118,10 +120,10 @@ export class OwnedTopic {
   }
 
   /**
-   * Deletes the topic for an operator: stops admitting requests, completes the admitted ones, and writes a new
-   * incarnation into the node, for which no server has data. The next put starts with an empty topic, and no message ID
-   * is used again. When no request is admitted any longer, calls `whyNot`; if that returns a reason, the topic stays.
-   * If `whyNot` is null, the delete also gives up damaged and missing data.
+   * Deletes the topic for an operator. Stops admitting requests, completes the admitted requests, and writes a new
+   * incarnation into the node. No server has data of the new incarnation, so the next put starts with an empty topic.
+   * No message ID is used again. Calls `whyNot` when no request is admitted any longer, and keeps the topic if `whyNot`
+   * returns a reason. If `whyNot` is null, also gives up damaged and missing data.
    */
   delete(epoch: number | null, whyNot: ((epoch: number) => Promise<string | null>) | null): Promise<TopicDeleteResult> {
     return this.#enqueue(async () => {
@@ -141,7 +143,7 @@ export class OwnedTopic {
       const next = forgottenTopicNode(knownNode.node, newGuid());
       if (next === null) return { kind: "kept", why: "no message ids are left for another incarnation" };
       this.state = topicStateAfterClose(this.state);
-      await this.#context.store.copiesOf(this.topic); // completes after all admitted requests
+      await this.#context.store.copiesOf(this.topic); // resolves after all admitted requests
       const why = await whyNot?.(knownNode.node.epoch) ?? null;
       if (why !== null) {
         await this.#settle();
@@ -159,7 +161,6 @@ export class OwnedTopic {
     });
   }
 
-  /** Receives the content that another server sends. */
   receive(content: ContentName, incoming: IncomingContent): Promise<TopicTransferReply> {
     return this.#enqueue(async () => {
       for (let tries = 0;; tries++) {
@@ -183,18 +184,20 @@ export class OwnedTopic {
     });
   }
 
-  /** Called when the store has lost the topic. Reads the node, which decides whether to open the topic again. */
+  /** Called when the store has lost the topic. Reads the node to decide whether to open the topic again. */
   lose(): Promise<void> {
     this.state = topicStateAfterClose(this.state);
     return this.refresh();
   }
 
-  /** Whether a call is running or queued. */
   get isBusy(): boolean {
     return this.#queueLength > 0;
   }
 
-  /** Stops admitting requests, and resolves when the running call has ended. The end of the session ends that call. */
+  /**
+   * Stops admitting requests, and resolves when the running call has ended. The call ends because the session has
+   * ended.
+   */
   async close(): Promise<void> {
     this.state = topicStateAfterClose(this.state);
     this.#cancelRecheck();
@@ -202,8 +205,8 @@ export class OwnedTopic {
   }
 
   /**
-   * Hands off a served topic. Returns the receiver's reply, or null if none came or the receiver could not be reached.
-   * Afterwards `permit` is null if the copy was sealed.
+   * Hands off a served topic. Returns the receiver's reply, or null if no reply came. Afterwards `permit` is null if
+   * the copy was sealed.
    */
   async #handOffServed(to: string, { incarnation, epoch }: TopicPermit): Promise<TopicTransferReply | null> {
     const { store } = this.#context;
@@ -248,7 +251,8 @@ export class OwnedTopic {
   }
 
   /**
-   * Settles, and catches up if the caller has read a later epoch: another server may have given the topic to this one.
+   * Settles. If the caller has read a later epoch, also reads the node again, because another server may have given the
+   * topic to this server.
    */
   async #settleAt(epoch: number | null): Promise<void> {
     await this.#settle();
@@ -258,8 +262,8 @@ export class OwnedTopic {
   }
 
   /**
-   * Executes actions until nothing is left to do. `mustCatchUp` means that the receiver has confirmed that it has the
-   * topic, so the node is read after a sync.
+   * Executes actions until nothing is left to do. With `mustCatchUp`, reads the node after a sync, because the receiver
+   * has confirmed that it has the topic.
    */
   async #settle({ mustCatchUp = false } = {}): Promise<void> {
     const { clock, signal } = this.#context;
@@ -286,7 +290,7 @@ export class OwnedTopic {
     }
   }
 
-  /** Decides and executes one action. `hasCaughtUp` means that the node was read, or will be read, after a sync. */
+  /** Decides and executes one action. `hasCaughtUp` is true if the node was or will be read after a sync. */
   async #executeNextAction(hasCaughtUp: boolean): Promise<Progress> {
     const { nodes, store, id, lease, clock, handoffMs } = this.#context;
     if (this.knownNode === undefined) this.knownNode = await nodes.read(this.topic);
@@ -305,7 +309,7 @@ export class OwnedTopic {
         return await this.#noteWrite(await nodes.create(this.topic, action.next), action.next, 0);
       case "write": {
         const progress = await this.#writeNode(action.next);
-        // The previous owner is gone, or does not belong to this database and so does not drop the rows.
+        // The previous owner does not remove its count, because it is gone or does not use this database.
         const isOfDatabase = action.why === "take over" || (action.why === "take" && node?.store !== undefined);
         if (isOfDatabase && progress === "goes on") {
           void nodes.uncountForOwner(this.topic, node?.owner ?? "").catch(() => {}); // only used for assignments
@@ -334,8 +338,8 @@ export class OwnedTopic {
   }
 
   /**
-   * Runs `work` on the store. Returns null if a shared database does not respond, or if another server has opened the
-   * topic; then the node is read again soon.
+   * Runs `work` on the store. If a shared database does not respond or another server has opened the topic, returns
+   * null and reads the node again soon.
    */
   async #ifDatabaseResponds<Result>(work: () => Promise<Result>): Promise<Result | null> {
     try {
@@ -352,8 +356,8 @@ export class OwnedTopic {
   }
 
   /**
-   * Returns what `decideTopic` needs to know about a shared store. For a topic of another store it does not matter
-   * whether the owner runs, because that store's servers take the topic over.
+   * Returns the facts about a shared store that `decideTopic` needs. Whether the owner runs matters only for topics of
+   * this store, because other servers take over the topics of other stores.
    */
   async #sharedFacts(node: TopicNode | null): Promise<TopicFacts["shared"]> {
     const { sharedStore, id, addressOf } = this.#context;
@@ -362,7 +366,10 @@ export class OwnedTopic {
     return { store: sharedStore, isOwnerThere: isOwn || await addressOf(node.owner) !== null };
   }
 
-  /** Moves the topic to another server of the shared store, which opens the rows, where they are, at the next epoch. */
+  /**
+   * Moves the topic to another server of the shared store. The rows stay in place, and the other server opens them at
+   * the next epoch.
+   */
   async #moveWithinStore(to: string): Promise<TopicHandoffResult> {
     const { store, nodes, id } = this.#context;
     this.state = topicStateAfterClose(this.state);
@@ -377,7 +384,10 @@ export class OwnedTopic {
     return topicHandoffResult(to, this.knownNode?.node, this.#whyKept);
   }
 
-  /** Counts the topic once in each epoch: in between, another server may have owned it and removed the count. */
+  /**
+   * Counts the topic for this server once in each epoch, because another server may have owned the topic in between and
+   * removed the count.
+   */
   #countOnce(epoch: number): void {
     if (this.#countedEpoch === epoch) return;
     this.#countedEpoch = epoch;
@@ -385,7 +395,7 @@ export class OwnedTopic {
     void nodes.ensureCountedForOwner(this.topic, id).catch(() => {}); // only used for assignments
   }
 
-  /** Writes the node if it is known. */
+  /** Writes the node if the node's version is known. */
   async #writeNode(next: TopicNode): Promise<Progress> {
     const version = this.knownNode?.version;
     if (version === undefined) return await this.#forgetNode("settle");
@@ -393,7 +403,7 @@ export class OwnedTopic {
   }
 
   async #noteWrite(outcome: NodeWriteOutcome, node: TopicNode, version: number): Promise<Progress> {
-    // The outcome is unknown, or another process was faster. The node, read after all own writes, decides.
+    // The outcome is unknown or another process was faster, so the node is read after all own writes.
     if (outcome !== "written") return await this.#forgetNode("settle");
     this.knownNode = { node, version };
     return "goes on";
@@ -421,7 +431,7 @@ export class OwnedTopic {
       case "look":
         this.#attempts = 0;
         await this.#forgetNode("sync");
-        // The receiver says that the topic has moved on, but the node is unchanged: the reply was an old one.
+        // The reply may be old if the receiver says that the topic has moved on but the node is unchanged.
         if (reply?.kind === "passed") await this.#pause(0);
         return "caught up";
       case "repeat":
@@ -430,16 +440,16 @@ export class OwnedTopic {
       case "take back":
         return await this.#writeNode(takenBackTopicNode(node));
       case "give up":
-        this.state = firstTopicState; // the next attempt has a deadline of its own
+        this.state = firstTopicState; // the next attempt has its own deadline
         this.#scheduleRecheck();
         return "settled";
     }
   }
 
   /**
-   * Tries once to send the topic. Returns null if no reply came. Seals an open copy when almost all of it is sent. The
-   * deadline starts at the seal; before it, a transfer may take as long as data flows. Rejects if the receiver cannot
-   * be looked up, and with the reason for the session's end.
+   * Tries once to send the topic. Returns null if no reply came. Seals an open copy when almost all messages are sent.
+   * The deadline starts at the seal; before the seal, a transfer may take as long as data flows. Rejects if the
+   * receiver cannot be looked up, or with the reason for the session's end.
    */
   async #transfer(to: string, copy: TopicCopy, deadlineMs: number | null): Promise<TopicTransferReply | null> {
     const { incarnation, baseOffset, epoch } = copy;
@@ -474,7 +484,7 @@ export class OwnedTopic {
     await sleep(clock, backoffMs(failures, serverBackoff), signal);
   }
 
-  /** Checks again later, because data here waits for another server. */
+  /** Reads the node again later, because stored data waits for another server. */
   #scheduleRecheck(): void {
     const { clock, signal } = this.#context;
     this.#cancelRecheck();
@@ -486,7 +496,7 @@ export class OwnedTopic {
 }
 
 /**
- * Executes an action that concerns only the store: `create`, `activate`, `release`, `drop`, `discard` or `set aside`.
+ * Executes an action that changes only the store: `create`, `activate`, `release`, `drop`, `discard` or `set aside`.
  * Does nothing for other actions.
  */
 async function changeStore(

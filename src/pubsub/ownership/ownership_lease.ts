@@ -4,10 +4,10 @@ import { deriveSessionTiming } from "../../protocols/zookeeper/session_timing.ts
 import type { Clock } from "../../base/support/clock.ts";
 
 /**
- * Returns the monotonic time in milliseconds at which ownership ends. That is two thirds of T after the leader
- * certainly received a request, counted from when the request was sent (ADR 13). The last third of T exceeds a lock's
- * margin. It gives responses time to leave before an operator can have the server forgotten. `leaseEndMs` is when the
- * session's lease ends.
+ * Returns the monotonic time in milliseconds at which ownership ends. Ownership lasts for two thirds of the session
+ * timeout after the server has sent a request that the leader certainly received (ADR 13). The last third gives
+ * responses time to leave before an operator can have the server forgotten, and is longer than a lock's margin.
+ * `leaseEndMs` is the end of the session's lease.
  */
 export function topicOwnershipEndMs(leaseEndMs: number, timeoutMs: number): number {
   const provenMs = leaseEndMs - timeoutMs + deriveSessionTiming(timeoutMs).marginMs;
@@ -24,18 +24,20 @@ export class OwnershipLease {
     this.#clock = clock;
   }
 
-  /** Ends the lease for good, whatever the session does. */
+  /** Ends the lease for good, even if the session continues. */
   end(): void {
     this.#isOver = true;
   }
 
-  /** Whether requests may be admitted. */
   isHeld(): boolean {
     if (this.#isOver || this.#session.ended.aborted) return false;
     return this.#clock.now() < topicOwnershipEndMs(this.#session.leaseEndMs(), this.#session.timeoutMs);
   }
 
-  /** Whether OK may be sent now. Detects a suspend first by reading /proc/uptime, so call it once per batch. */
+  /**
+   * Returns whether OK may be sent now. First reads /proc/uptime to detect a suspend, so call this method only once per
+   * batch.
+   */
   isConfirmed(): boolean {
     this.#clock.noticeSuspend();
     return this.isHeld();

@@ -1,6 +1,7 @@
 /**
- * The topics that a server owns during one session. Starts when the server has announced itself, and ends for good with
- * the session. The next session reads all nodes again, because topics may have been given up in between.
+ * The topics that a server owns during one session of the coordination service. Ownership starts when the server has
+ * announced itself, and ends with the session. The next session reads all nodes again, because topics may have been
+ * given up in between.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
@@ -29,34 +30,32 @@ import { resultWithin } from "../../base/support/deadline.ts";
 
 export interface OwnershipSessionOptions {
   readonly id: string;
-  /** The endpoint for proxies and other servers. */
   readonly endpoint: string;
   readonly path: PubsubPath;
   readonly store: OwnedStore;
-  /** The machine and directory where the store is locked; a copy of the store has another location. */
+  /** The machine and directory of the store, so that a copy of the store is noticed. */
   readonly storeLocation: string;
-  /** Whether other servers share the store. Then its rows say who may write. */
+  /** True if several servers share the store. The rows of the store then say which server may write. */
   readonly isStoreShared?: boolean;
   readonly channel: TopicTransferChannel;
   readonly clock: Clock;
-  /** Returns whether to announce the server as draining; called at the start of each session. */
+  /** Returns whether to announce the server as draining. Called at the start of each session. */
   readonly isDraining?: () => boolean;
-  /** The most milliseconds that a handoff may take; then the owner takes the topic back. Default: 30,000. */
+  /** How long a handoff may take until the owner takes the topic back, in milliseconds. Default: 30,000. */
   readonly handoffMs?: number;
-  /** Reports problems for the operator: missing data, data that was set aside, a node that cannot be read. */
+  /** Reports problems to the operator, for example missing data, data that was set aside, or an unreadable node. */
   readonly onProblem: (problem: unknown) => void;
 }
 
-/** How many topics are checked in parallel. */
 const parallelTopics = 32;
-/** How many topics of other servers are cached, so that a misdirected request does not cost a read. */
+/**
+ * How many topics of other servers are cached, and for how long, so that a misdirected request does not cost a read.
+ */
 const notOwnedMax = 10_000;
 const notOwnedMs = 500;
-/** The states in which a topic is cached as not owned. */
 const notOwnedStates: readonly TopicState["kind"][] = ["elsewhere", "waiting", "missing"];
-/** The most milliseconds to spend on recording the generation at the end of a session. */
+/** How long the end of a session waits until the generation is recorded, in milliseconds. */
 const lastAdvanceMs = 500;
-/** How many different problems one session reports. */
 const reportedMax = 1000;
 
 export class OwnershipSession {
@@ -75,9 +74,9 @@ export class OwnershipSession {
   #cancelAdvance: () => void = () => {};
 
   /**
-   * Starts a session: creates the nodes of stored topics that have none, announces the server, and begins to serve.
-   * Rejects with CONFIG if the id belongs to another server, or if the store is an older copy or unexpectedly empty.
-   * Also rejects with the signal's reason, and with the error that ended the session.
+   * Starts a session. Creates the missing nodes of stored topics, announces the server, and begins to serve. Rejects
+   * with CONFIG if the id belongs to another server, or if the store is an older copy or unexpectedly empty. Also
+   * rejects with the signal's reason or the error that ended the session.
    */
   static async begin(
     zk: ZooKeeper,
@@ -103,7 +102,7 @@ export class OwnershipSession {
       signal,
       onProblem,
     });
-    // Only now, because a store that cannot be announced must not make another one look too old.
+    // The generation is raised only now, because an unannounced store must not make another copy look too old.
     await generation.confirm();
     const ownership = new OwnershipSession(zk, options, nodes, generation);
     void forEachInParallel(stored, (topic) => ownership.#settleAtStart(topic), ownership.#ended.signal).catch(() => {});
@@ -146,12 +145,12 @@ export class OwnershipSession {
     this.#topics.clear();
   }
 
-  /** Ends the session, and resolves when none of its work runs: two sessions must not change the store together. */
+  /** Ends the session and awaits its work, because two sessions must not change the store at the same time. */
   async endAndWait(reason: unknown): Promise<void> {
     this.end(reason);
     await this.#closed;
     if (this.#session.ended.aborted) return;
-    // Also records the last generation, if the coordination service responds soon.
+    // The last generation is also recorded if the coordination service responds soon.
     await resultWithin(
       this.#options.clock,
       lastAdvanceMs,
@@ -165,14 +164,14 @@ export class OwnershipSession {
   }
 
   /**
-   * Returns whether a topic can be served now; reads the topic's node if nothing is known. `epoch` is the epoch that
-   * the requesting proxy has read, if it sent one.
+   * Returns whether a topic can be served now. Reads the topic's node if nothing is known about the topic. `epoch` is
+   * the epoch that the requesting proxy has read, if the request contains it.
    */
   async availability(topic: string, epoch: number | null = null): Promise<TopicAvailability> {
     try {
       return await this.#readAvailability(topic, epoch);
     } catch (thrown) {
-      // The session has ended meanwhile. Nothing was done, so the request may be sent again.
+      // The session has ended meanwhile, and nothing was done, so the request may be sent again.
       if (this.#ended.signal.aborted) return { kind: "away" };
       throw thrown;
     }
@@ -204,17 +203,15 @@ export class OwnershipSession {
     return this.#topicOf(name);
   }
 
-  /** Called when the store has lost a topic. */
   topicLost(name: string): void {
     this.#topics.get(name)?.lose().catch((thrown) => this.#ended.signal.aborted || this.#reportOnce(thrown));
   }
 
-  /** The topics that are served now. */
   *servedTopics(): Generator<string, void, void> {
     for (const { topic, permit } of this.#topics.values()) if (permit !== null) yield topic;
   }
 
-  /** Records the generation repeatedly during the session. Stops serving if the store turns out to be an older copy. */
+  /** Records the generation repeatedly during the session. Ends the session if the store proves to be an older copy. */
   #scheduleAdvance(): void {
     const generation = this.#generation;
     const again = () => {
@@ -246,7 +243,7 @@ export class OwnershipSession {
     return this.#options.clock.now() - readAtMs < notOwnedMs;
   }
 
-  /** Replaces a topic that is not stored here by its availability, which is cached for a short time. */
+  /** Drops a topic that is not stored here from memory, and caches its availability for a short time. */
   async #cacheNotOwned(owned: OwnedTopic, availability: TopicAvailability): Promise<void> {
     const { copy, staged } = await this.#options.store.copiesOf(owned.topic);
     const { state, isBusy } = owned;
@@ -258,7 +255,7 @@ export class OwnershipSession {
     if (this.#notOwned.size > notOwnedMax && oldest !== undefined) this.#notOwned.delete(oldest);
   }
 
-  /** Reports each problem once: a client that repeats its request must not fill a log. */
+  /** Reports a problem only once, because a client that repeats its request must not fill the log. */
   #reportOnce(problem: unknown): void {
     const text = errorMessage(problem);
     if (this.#reported.has(text) || this.#reported.size >= reportedMax) return;
@@ -285,13 +282,16 @@ export class OwnershipSession {
       if (stat?.ephemeralOwner === zk.session.id || this.#ended.signal.aborted) return;
       this.end(new BatonError("NOT_HELD", `The node "${path}" of this server was deleted`));
     } catch {
-      // The end of the session is watched elsewhere. After a lost response, set the watch again.
+      // The watch is set again after a lost response. Another listener handles the end of the session.
       if (!this.#ended.signal.aborted) this.#options.clock.startTimer(1000, () => void this.#watchOwnNode(zk));
     }
   }
 }
 
-/** Creates the node of a stored topic that has none. Changes no node, because the server is not announced yet. */
+/**
+ * Creates the node of a stored topic if the node is missing. Changes no existing node, because the server is not
+ * announced yet.
+ */
 async function registerTopic(
   nodes: TopicNodes,
   { id, store, onProblem }: OwnershipSessionOptions,
@@ -303,7 +303,7 @@ async function registerTopic(
     if (action.do === "register") await nodes.create(topic, action.next);
   } catch (thrown) {
     if (!(thrown instanceof BatonError) || thrown.code !== "CONFIG") throw thrown;
-    onProblem(thrown); // one topic cannot be served; the others can
+    onProblem(thrown); // the other topics can be served
   }
 }
 

@@ -3,20 +3,20 @@
  *
  *   <root>/pubsub/servers/<id>            ephemeral: a running server
  *   <root>/pubsub/proxies/<id>            ephemeral: a running proxy
- *   <root>/pubsub/topics/<00-ff>/<name>   who owns a topic; the shard is the first byte of its SHA-256
- *   <root>/pubsub/owners/<id>/<name>      a topic counted for its owner; only used for assignments
+ *   <root>/pubsub/topics/<00-ff>/<name>   a topic's owner; the shard is the first byte of the name's SHA-256
+ *   <root>/pubsub/owners/<id>/<name>      counts a topic for its owner, for assignments only
  *   <root>/pubsub/stores/<store id>       the last recorded generation of a server's store
- *   <root>/pubsub/stores/<store id>/<id>  the same for one server of a store that several servers share
+ *   <root>/pubsub/stores/<store id>/<id>  the same for a server of a shared store
  *
- * A list of children is one frame of at most 1 MB. With 256 shards, 400,000 topics with short names fit, or 60,000 with
- * the longest ones.
+ * A list of children is one frame of at most 1 MB. Therefore 256 shards have room for 400,000 topics with short names,
+ * or for 60,000 topics with the longest names.
  */
 import { createHash } from "node:crypto";
 import { BatonError } from "../../base/errors.ts";
 import { tokenBytesMax } from "../wire/message_limits.ts";
 import { defaultRootNode } from "../../coordination/nodes/node_paths.ts";
 
-/** Longer node names are replaced by their hash. */
+/** A hash replaces longer node names. */
 const nodeNameLengthMax = 200;
 
 const utf8 = new TextEncoder();
@@ -55,7 +55,7 @@ export class PubsubPath {
     return `${this.topics}/${hashOf(topic).slice(0, 2)}/${encodeNodeName(topic)}`;
   }
 
-  /** The parent node whose children are the topics counted for a server. */
+  /** The parent node of all nodes that count topics for a server. */
   ownedTopics(id: string): string {
     return `${this.base}/owners/${encodeNodeName(id)}`;
   }
@@ -64,7 +64,6 @@ export class PubsubPath {
     return `${this.ownedTopics(id)}/${encodeNodeName(topic)}`;
   }
 
-  /** The paths of all shards, in order. */
   shards(): string[] {
     return Array.from({ length: 256 }, (_, byte) => `${this.topics}/${byte.toString(16).padStart(2, "0")}`);
   }
@@ -72,8 +71,8 @@ export class PubsubPath {
 
 /**
  * Encodes a name as one path component. Keeps letters, digits, `.`, `-` and `_`, and writes other bytes as %XX, so that
- * names stay distinct. A long name becomes `~` and its hash; no other encoded name starts with `~`. The node's data
- * contains the name itself. Throws BAD_DATA for an invalid name.
+ * names stay distinct. A long name becomes `~` and its hash. No other encoded name starts with `~`. The node's data
+ * contains the complete name. Throws BAD_DATA for an invalid name.
  */
 export function encodeNodeName(name: string): string {
   const refuse = (why: string) =>

@@ -1,8 +1,8 @@
 /**
- * Lets a server continue with an older copy of its store because no newer one exists. Everything stored after that copy
- * is lost. Only an operator who accepts the loss calls this. It raises epochs and message IDs, so that old requests and
- * IDs are never confused with new ones. If it is interrupted, repeat it; the server does not start before it is
- * complete.
+ * Lets a server continue with an older copy of its store if no newer copy exists. Data that was stored after this copy
+ * is lost, so an operator must accept the loss. The restore raises epochs and message IDs, so that old requests and IDs
+ * are never confused with new ones. An interrupted restore must be repeated, because the server does not start before a
+ * restore is complete.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { checkStoreIsNotEmpty } from "./empty_store_check.ts";
@@ -16,25 +16,25 @@ import { StoreGeneration } from "./store_generation.ts";
 export interface RestorableTopicStore
   extends Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration" | "isEmpty" | "copiesOf"> {
   /**
-   * Durably raises the offset after which new message IDs start. Subscribers that had everything continue at the end.
+   * Durably raises the offset after which new message IDs start. Subscribers that had all stored messages continue at
+   * the end.
    */
   raiseBaseOffset(topic: string, baseOffset: number): Promise<void>;
 }
 
 export interface RestoreServerResult {
-  /** Topics that continue with what the copy has. */
   readonly restored: readonly string[];
-  /** Topics that the copy does not have; they start again, empty. */
+  /** Topics that are not in the copy and start again, empty. */
   readonly lost: readonly string[];
-  /** Topics that were moving to this server and belong to their source again. */
+  /** Topics that were moving to this server and belong to their previous owner again. */
   readonly returned: readonly string[];
-  /** Topics whose current owner is unknown; they stay unavailable. */
+  /** Topics with an unknown current owner, which stay unavailable. */
   readonly left: readonly string[];
 }
 
 /**
  * Restores the topics of server `id` from `store`. Rejects with LOCK_BUSY while the server runs or its session may
- * still be alive, and with CONFIG if the store is empty although the server owns topics.
+ * still be alive. Rejects with CONFIG if the store is empty although the server owns topics.
  */
 export async function restoreServer(
   zk: ZooKeeper,
@@ -42,7 +42,7 @@ export async function restoreServer(
   { id, store, onTopic = () => {} }: {
     readonly id: string;
     readonly store: RestorableTopicStore;
-    /** Called after each topic of the service, for a progress display. */
+    /** Called after each topic in the coordination service, for a progress display. */
     readonly onTopic?: () => void;
   },
 ): Promise<RestoreServerResult> {
@@ -55,7 +55,7 @@ export async function restoreServer(
       if (what !== "kept") done[what].push(listed.topic);
       onTopic();
     }
-    // Comes last, so that the server starts only when all topics are done.
+    // The generation is accepted last, so that the server can start only when all topics are restored.
     await new StoreGeneration(zk, path, { id, store }).accept();
     return done;
   });

@@ -1,4 +1,4 @@
-/** Keeps serving across sessions: a server that owns topics, and a proxy that finds them. */
+/** Keeps a server or a proxy serving across its sessions of the coordination service. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
@@ -7,9 +7,9 @@ import { sleep } from "../../base/support/deadline.ts";
 import { BatonError } from "../../base/errors.ts";
 
 /**
- * Opens a session, serves on it until it ends, and opens the next one. `serve` calls `begun` when it has announced
- * itself, which makes the next pause short. Rejects with the signal's reason, and with CONFIG, which another session
- * cannot fix.
+ * Opens a session, serves until the session ends, and opens the next session. `serve` calls `begun` when the process is
+ * announced, so that the next pause is short. Rejects with the signal's reason, or with CONFIG, because another session
+ * cannot fix such an error.
  */
 export async function serveOwnershipSessions(
   open: (signal: AbortSignal) => Promise<ZooKeeper>,

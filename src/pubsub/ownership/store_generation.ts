@@ -1,11 +1,11 @@
 /**
  * Detects whether a server starts with an older copy of its store, such as a backup, a disk snapshot or a restored
- * machine. The store has a generation number. The coordination service also records it, at the start of each session
- * and every second while messages are stored. The store's number is raised first. So it is lower than the recorded one
- * only if an older copy has replaced the store.
+ * machine. The store has a generation number. The server also records this number in the coordination service, at the
+ * start of each session and every second while messages are stored. The store's number is raised first, so it is lower
+ * than the recorded number only if an older copy has replaced the store.
  *
- * A store that several servers share has one generation for each of them. Each server checks all of them, because
- * commits of a server that has died may be missing, too.
+ * A shared store has a generation for each of its servers. Each server checks all generations, because commits of a
+ * server that has died may be missing, too.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -15,7 +15,10 @@ import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { attemptNodeWrite, createNodeWithParents } from "./topic_nodes.ts";
 
-/** How often the generation is recorded, in milliseconds. A copy that lags behind by less than this is not detected. */
+/**
+ * The interval at which the generation is recorded, in milliseconds. A copy that is older by less than this interval is
+ * not detected.
+ */
 export const storeGenerationAdvanceMs = 1000;
 
 type GenerationStore = Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration">;
@@ -29,7 +32,7 @@ export class StoreGeneration {
   readonly #marks: string | null;
   /** The newest recorded generation that this session has read or written. */
   #recorded = 0;
-  /** The node's version as this session last read or wrote it; null if it has to be read. */
+  /** The version of the generation's node that this session last read or wrote; null if the node must be read. */
   #version: number | null = null;
 
   constructor(
@@ -57,7 +60,7 @@ export class StoreGeneration {
     return this.#recorded;
   }
 
-  /** Returns the store's generation. Rejects with CONFIG if it is older than the recorded one. */
+  /** Returns the store's generation. Rejects with CONFIG if it is lower than the recorded generation. */
   async checkNotOlder(): Promise<number> {
     const recorded = await this.readRecorded();
     const generation = await this.#store.generation();
@@ -65,7 +68,10 @@ export class StoreGeneration {
     return generation;
   }
 
-  /** Checks what the other servers of a shared store have recorded. Rejects with CONFIG if the database is older. */
+  /**
+   * Checks the recorded generations of the other servers of a shared store. Rejects with CONFIG if the database has a
+   * lower generation.
+   */
   async checkOthers(): Promise<void> {
     if (this.#marks === null) return;
     for (const { server, generation: recorded } of await readStoreGenerationMarks(this.#zk, this.#marks)) {
@@ -80,7 +86,10 @@ export class StoreGeneration {
       : databaseTooOldError(this.#id, { generation, recorded });
   }
 
-  /** Raises both numbers at the start; rejects as `checkNotOlder` does. Only an announced server may call this. */
+  /**
+   * Raises the stored and the recorded generation at the start of a session. Rejects as `checkNotOlder` does. Requires
+   * an announced server.
+   */
   async confirm(): Promise<void> {
     for (;;) {
       const generation = await this.checkNotOlder();
@@ -88,16 +97,19 @@ export class StoreGeneration {
     }
   }
 
-  /** Raises both numbers if something was stored since. Rejects as `confirm` does, and with the service's errors. */
+  /**
+   * Raises both generations if something was stored since the last call. Rejects as `confirm` does, or with errors of
+   * the coordination service.
+   */
   async advance(): Promise<void> {
     const generation = await this.#store.raiseGeneration();
     if (generation === null) return;
-    // Meanwhile, an older database has replaced the one of the shared store.
+    // An older copy has replaced the database of the shared store meanwhile.
     if (generation <= this.#recorded) throw this.#tooOldError(generation - 1, this.#recorded);
     if (!await this.#writeRecorded(generation)) await this.confirm();
   }
 
-  /** Accepts the store as it is, for an operator, and makes its generation the newest. */
+  /** Accepts the store as it is, for an operator, and raises its generation above the recorded generation. */
   async accept(): Promise<void> {
     const recorded = await this.readRecorded();
     while (!(await this.#writeRecorded(await this.#store.raiseGeneration(Math.max(recorded, 1)) ?? recorded))) {
@@ -105,7 +117,10 @@ export class StoreGeneration {
     }
   }
 
-  /** Returns false if the node has changed since this session read or wrote it, or if the response was lost. */
+  /**
+   * Records a generation. Returns false if the node has changed since this session read or wrote it, or if the response
+   * was lost.
+   */
   async #writeRecorded(generation: number): Promise<boolean> {
     const data = encodeJson({ layout: 1, server: this.#id, generation });
     const version = this.#version;
@@ -121,13 +136,12 @@ export class StoreGeneration {
   }
 }
 
-/** The newest generation that a server has recorded. */
 export interface StoreGenerationMark {
   readonly server: string;
   readonly generation: number;
 }
 
-/** Reads the marks of all servers of a shared store. Throws CONFIG for a node in an unknown format. */
+/** Reads the recorded generations of all servers of a shared store. Throws CONFIG for a node in an unknown format. */
 export async function readStoreGenerationMarks(zk: ZooKeeper, parent: string): Promise<StoreGenerationMark[]> {
   const names = (await nullIfNoNode(zk.getChildren(parent)))?.children ?? [];
   const found = await Promise.all(names.map((name) => nullIfNoNode(zk.getData(`${parent}/${name}`))));

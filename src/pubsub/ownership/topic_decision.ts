@@ -1,7 +1,8 @@
 /**
- * Decides, from the stored copies and the topic's node as last read, what a server does about one topic. This is the
- * whole protocol except for one choice: when an owner starts a handoff. Further decisions concern attempts of a
- * handoff, transfers, restores and deletions. Pure; the model in test/pubsub/model calls them with nodes of any age.
+ * Decides what a server does about a topic, from the stored copies and the topic's node as last read. This is the whole
+ * protocol except for the choice when an owner starts a handoff. Further decisions concern attempts of a handoff,
+ * transfers, restores and deletions. Pure, so that the model in test/pubsub/model can call the decisions with nodes of
+ * any age.
  */
 import type { StagedCopy, TopicCopies, TopicCopy } from "../store/operations/owned_store.ts";
 import {
@@ -16,13 +17,12 @@ import {
 import type { TopicTransferReply } from "./transfer_channel.ts";
 
 export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged" | "unopened"> {
-  /** This server's id. */
   readonly me: string;
   /** Null if the node does not exist. */
   readonly node: TopicNode | null;
   /**
-   * The id of the store that this server shares with others, and whether the topic's owner is announced if the node
-   * names this store. Null if only this server uses its store.
+   * The id of the store that this server shares with other servers, and whether the topic's owner is running.
+   * `isOwnerThere` is also true for topics of other stores. Null if only this server uses its store.
    */
   readonly shared: { readonly store: string; readonly isOwnerThere: boolean } | null;
 }
@@ -32,9 +32,8 @@ export type TopicAction =
   | { readonly do: "serve" }
   /** Send the sealed copy to its receiver. With `mayTakeBack`, the server may instead take the topic back. */
   | { readonly do: "hand off"; readonly to: string; readonly mayTakeBack: boolean }
-  /** Create the missing node. */
   | { readonly do: "register"; readonly next: TopicNode }
-  /** Replace the node by compare-and-set on the version that was read. */
+  /** Replace the node's data if the node still has the version that was read. */
   | {
     readonly do: "write";
     readonly next: TopicNode;
@@ -42,21 +41,20 @@ export type TopicAction =
   }
   /** Store an empty topic. */
   | { readonly do: "create" }
-  /** Open the stored content at the node's epoch. It is the server's own sealed copy, or the staged one. */
+  /** Open the server's own sealed copy or the staged copy at the node's epoch. */
   | { readonly do: "activate"; readonly what: "copy" | "staged" }
-  /** Remove the copy up to this epoch, because its successor is durable in another store. */
+  /** Remove the copy of an earlier epoch, because the content of this epoch is durable in another store. */
   | { readonly do: "drop"; readonly epoch: number }
   /** Close the content of a shared store, because another server owns it now. */
   | { readonly do: "release" }
-  /** Remove the staged copy, because the topic has moved on without it. */
+  /** Remove the staged copy, because the topic continues without it. */
   | { readonly do: "discard" }
-  /** Set the copy aside, because it is not the content that the node names. */
+  /** Set the copy aside, because the node names other content. */
   | { readonly do: "set aside" }
   /** Read the node again after a sync, because it is older than the stored data. */
   | { readonly do: "read again" }
   /** The server owns the topic but has no data for it. The topic is unavailable until an operator decides. */
   | { readonly do: "missing" }
-  /** Nothing to do at present. */
   | { readonly do: "none" };
 
 const none: TopicAction = { do: "none" };
@@ -73,9 +71,9 @@ export function decideTopic(facts: TopicFacts): TopicAction {
 }
 
 /**
- * Decides about a topic for a server whose store is shared. `copy` is content that this server has opened; `staged` and
- * `unopened` belong to all servers of the store. The topic's row says whether this server may write: only the server
- * that opened it last, at the highest epoch, writes.
+ * Decides about a topic for a server with a shared store. `copy` is content that this server has opened; `staged` and
+ * `unopened` belong to all servers of the store. Only the server that opened the topic last, at the highest epoch, may
+ * write; the topic's row names its epoch.
  */
 function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<TopicFacts["shared"]>): TopicAction {
   const { me, node, copy, staged } = facts;
@@ -92,7 +90,7 @@ function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<To
     // The coordination service has gone back to an older tree.
     return { do: "write", next: claimedTopicNode(node, content, { owner: me, store }), why: "claim" };
   }
-  // If this server owns the topic but in another store, it had that store before, and the data is missing.
+  // A topic of this server in another store is missing, because this server now uses a different store.
   if (node.owner === me) return isHere ? decideAsSharedOwner(facts, node) : { do: "missing" };
   if (!isHere) return decideLeftover(node, copy, content);
   const hasContent = node.state === "stored" || node.state === "moving";
@@ -100,15 +98,20 @@ function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<To
   return copy === null ? none : { do: "release" };
 }
 
-/** Returns whether the node names this staged content, which its owner, or the server that takes over, activates. */
+/**
+ * Returns whether the node names this staged content. The owner, or the server that takes the topic over, then
+ * activates the content.
+ */
 function isAwaited({ store, state, source, incarnation }: TopicNode, staged: StagedCopy, here: string): boolean {
   return store === here && state === "moving" && staged.incarnation === incarnation &&
     staged.owner === source?.owner && staged.epoch === source.epoch;
 }
 
-/** Decides about staged content that the node does not name. Returns null if nothing has to be done about it. */
+/**
+ * Decides about staged content that the node does not name. Returns null if there is nothing to do about the content.
+ */
 function decideStaged(me: string, node: TopicNode, staged: StagedCopy, store: string): TopicAction | null {
-  // Another server of this store may have staged it after this node was read.
+  // Another server of this store may have staged the content after this node was read.
   if (staged.epoch > node.epoch) return node.store === store ? null : { do: "read again" };
   const isOfNode = staged.epoch === node.epoch && staged.incarnation === node.incarnation;
   if (!isOfNode || staged.owner !== node.owner) return { do: "discard" };
@@ -117,7 +120,8 @@ function decideStaged(me: string, node: TopicNode, staged: StagedCopy, store: st
 }
 
 /**
- * Decides about rows of a topic that another store has now: a second copy of all data until its owner has confirmed.
+ * Decides about rows of a topic that another store has now. They are a second copy until the new owner has confirmed
+ * the topic.
  */
 function decideLeftover(node: TopicNode, copy: TopicCopy | null, content: TopicCopy | null): TopicAction {
   const isOld = content !== null && content.incarnation === node.incarnation && content.epoch < node.epoch;
@@ -129,9 +133,9 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
   const isCurrent = copy?.epoch === node.epoch && copy.incarnation === node.incarnation;
   switch (node.state) {
     case "new":
-      // Content with a lower base offset was given up. Other content had its node in a tree that was lost.
+      // Content with a lower base offset was given up. The node of any other content was lost with an earlier tree.
       if (unopened && unopened.incarnation !== node.incarnation && unopened.baseOffset >= node.baseOffset) {
-        // Only the receiver of sealed content knows whether it is the newest.
+        // Only the receiver of sealed content knows whether the content is the newest.
         if (unopened.sealedFor !== null) return { do: "missing" };
         return { do: "write", next: claimedTopicNode(node, unopened, node), why: "claim" };
       }
@@ -146,8 +150,8 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
     }
     case "moving": {
       if (isCurrent) return { do: "write", next: confirmedTopicNode(node), why: "confirm" };
-      // This server, or one that owned the topic before, has already activated the content; the staged copy then has
-      // the same data. Rows of an earlier epoch are not this content.
+      // This server or an earlier owner has already activated the content if rows of a later epoch than the source's
+      // exist.
       const content = copy ?? unopened ?? null;
       const isActivated = content?.incarnation === node.incarnation && content.epoch > (node.source?.epoch ?? 0);
       if (isActivated) return { do: "activate", what: "copy" };
@@ -155,7 +159,7 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
         return { do: "activate", what: "staged" };
       }
       if (copy !== null) return { do: "release" };
-      // The database has lost what it had confirmed, and the source still has everything.
+      // The database has lost the content that it had confirmed, but the source still has all content.
       const back = returnedTopicNode(node);
       return back === null ? { do: "missing" } : { do: "write", next: back, why: "return" };
     }
@@ -189,18 +193,19 @@ function decideAsOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCo
 }
 
 function decideAsOther(me: string, node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | null): TopicAction {
-  // Drop the copy only after the new owner has confirmed. Until then, it is a second copy of all data.
+  // The copy is dropped only after the new owner has confirmed the topic. Until then, the copy is a second copy of all
+  // data.
   if (copy !== null && copy.epoch < node.epoch && node.state === "stored") return { do: "drop", epoch: node.epoch };
   if (staged === null) return none;
   if (staged.incarnation !== node.incarnation || staged.epoch < node.epoch) return { do: "discard" };
   if (staged.epoch > node.epoch) return { do: "read again" };
-  // A staged copy was sealed at this epoch, so its owner had confirmed it before.
+  // The owner confirmed this epoch before it sealed the copy, so the node was read too early.
   if (node.state !== "stored" && node.state !== "sealed") return { do: "read again" };
   if (staged.owner !== node.owner) return { do: "discard" };
   return { do: "write", next: takenTopicNode(node, me), why: "take" };
 }
 
-/** Returns the node for a copy whose node was lost. */
+/** Returns the node for a stored copy after the copy's node was lost. */
 function nodeOfCopy(me: string, { incarnation, baseOffset, epoch, sealedFor }: TopicCopy): TopicNode {
   return { owner: me, epoch, state: sealedFor === null ? "stored" : "sealed", incarnation, baseOffset, source: null };
 }
@@ -213,7 +218,9 @@ function nodeOfCopy(me: string, { incarnation, baseOffset, epoch, sealedFor }: T
  */
 export type TopicHandoffDecision = "look" | "repeat" | "take back" | "give up";
 
-/** Decides what follows an attempt to hand a sealed copy off. `reply` is null if none came or nothing was sent. */
+/**
+ * Decides what to do after an attempt to hand off a sealed copy. `reply` is null if no reply came or nothing was sent.
+ */
 export function decideTopicHandoff(
   reply: TopicTransferReply | null,
   { isOver, mayTakeBack }: { readonly isOver: boolean; readonly mayTakeBack: boolean },
@@ -231,11 +238,9 @@ export function decideTopicHandoff(
  */
 export type TopicTransferDecision = "stage" | "staged" | "passed" | "unknown";
 
-/** Decides whether a server stages content that another server sends. */
 export function decideTopicTransfer(
   { incarnation, owner, epoch }: StagedCopy,
   { node, copy, unopened, staged, dropped }: TopicCopies & {
-    /** The node as read in this session. */
     readonly node: TopicNode | null;
   },
 ): TopicTransferDecision {
@@ -245,19 +250,20 @@ export function decideTopicTransfer(
   if (staged?.incarnation === incarnation && staged.epoch > epoch) return "passed";
   if (staged?.incarnation === incarnation && staged.epoch === epoch && staged.owner === owner) return "staged";
   if (node === null || node.incarnation !== incarnation || node.epoch < epoch) return "unknown";
-  // An owner seals only what it has confirmed, so a node of this epoch in another state was read too early.
+  // An owner confirms an epoch before it seals a copy, so a node of this epoch in another state was read too early.
   if (node.epoch > epoch || node.owner !== owner) return "passed";
   return node.state === "stored" || node.state === "sealed" ? "stage" : "unknown";
 }
 
 export type TopicRestoreDecision =
   /**
-   * Change nothing: another server owns the topic, its stored state is valid, or it never answered a request with OK.
+   * Change nothing, because another server owns the topic, the stored state is valid, or no request for the topic was
+   * ever answered with OK.
    */
   | { readonly do: "keep" }
-  /** Durably raise the stored copy's base offset to the one of `next`, then write the node. */
+  /** Durably raise the stored copy's base offset to the base offset of `next`, then write `next` as the node. */
   | { readonly do: "restore"; readonly next: TopicNode }
-  /** The copy does not have the topic. Give the topic up as `forget` does, or return it to its source. */
+  /** Give the topic up as `forget` does, or return it to its source, because the restored store does not have it. */
   | { readonly do: "give up" }
   /** No message IDs are left, so the topic stays unavailable. */
   | { readonly do: "leave" };
@@ -271,11 +277,12 @@ export function decideTopicRestore(
   if (node.owner !== me || node.state === "new") return { do: "keep" };
   const mine = copy?.incarnation === node.incarnation && copy.epoch <= node.epoch ? copy : null;
   if (node.state === "moving" && node.source?.owner !== me && mine?.epoch !== node.epoch) {
-    // The topic was moving here when the store was lost: the restored copy has received it, or its source still has it.
+    // The topic was moving to this server when the store was lost. Either the restored store has the content, or the
+    // source still has it.
     const isStaged = staged?.incarnation === node.incarnation && staged.epoch === node.source?.epoch;
     return isStaged ? { do: "keep" } : { do: "give up" };
   }
-  // Another server may already own the content; only the receiver knows.
+  // Another server may already own the content, but only the receiver knows that.
   if (node.state === "sealed") return mine?.sealedFor === null || mine === null ? { do: "leave" } : { do: "keep" };
   if (mine === null) return { do: "give up" };
   const next = restoredTopicNode(node, mine.epoch);
@@ -284,21 +291,18 @@ export function decideTopicRestore(
 
 export type TopicDeleteResult =
   | { readonly kind: "deleted" }
-  /** The topic does not exist. */
   | { readonly kind: "gone" }
-  /** The deletion would lose data. */
   | { readonly kind: "refused"; readonly why: string }
-  /** The server cannot delete it at present. */
+  /** The server cannot delete the topic at present. */
   | { readonly kind: "kept"; readonly why: string };
 
-/** Returns why a server cannot delete a topic for an operator; null if it can. */
+/** Returns why a server cannot delete a topic for an operator; null if the server can delete it. */
 export function whyTopicNotDeleted({ node, epoch, isServed, isMissing, acceptsLoss }: {
   /** The node as read by the server; undefined if none exists. */
   readonly node: TopicNode | undefined;
-  /** The epoch that the operator has read. */
   readonly epoch: number | null;
   readonly isServed: boolean;
-  /** The topic belongs to this server, but its data is missing or damaged. */
+  /** True if the topic belongs to this server but the topic's data is missing or damaged. */
   readonly isMissing: boolean;
   readonly acceptsLoss: boolean;
 }): TopicDeleteResult | null {

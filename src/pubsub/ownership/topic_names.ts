@@ -1,9 +1,13 @@
-/** Lists the names of topics, for completion: reads only the names of their nodes, in two round trips. */
+/**
+ * Lists the names of topics, for completion in the shell. Reads only the names of the topics' nodes, in two round
+ * trips.
+ */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { PubsubPath } from "./pubsub_path.ts";
 
 /**
- * Returns the names in no order, except long ones, which have only a hash. Rejects with NONODE if there are no topics.
+ * Returns the names in no particular order. Omits long names, because their nodes are named by a hash. Rejects with
+ * NONODE if there are no topics.
  */
 export async function listTopicNames(zk: Pick<ZooKeeper, "getChildren">, root: string): Promise<string[]> {
   const { topics } = new PubsubPath(root);

@@ -1,13 +1,13 @@
 /**
- * The data of a topic's node and its only allowed changes. Every change except the first is a compare-and-set on the
- * version that was read. The model in test/pubsub/model checks each. Pure.
+ * The data of a topic's node and all allowed changes of this data. Every change except the creation requires that the
+ * node still has the version that was read. The model in test/pubsub/model checks each change. Pure.
  */
 
-/** The server and epoch whose sealed copy holds the content. */
+/** The server that has the content as a sealed copy, and the copy's epoch. */
 export interface TopicContentSource {
   readonly owner: string;
   readonly epoch: number;
-  /** The id of the shared store that has it. If omitted, the owner's own store has it. */
+  /** The id of the shared store that has the content. If omitted, the owner's own store has it. */
   readonly store?: string;
 }
 
@@ -26,27 +26,32 @@ export interface TopicNode {
   /** Starts at 1 and grows with every change of owner. */
   readonly epoch: number;
   readonly state: TopicNodeState;
-  /** Identifies the content: random, and new when a topic starts again. */
+  /** A random value that identifies the content. A topic that starts again gets a new value. */
   readonly incarnation: string;
-  /** All message IDs of this content are greater. IDs of an earlier, abandoned content are never used again. */
+  /**
+   * All message IDs of this content are greater than this number, so that IDs of earlier, abandoned content are never
+   * used again.
+   */
   readonly baseOffset: number;
   /** Where the content of a moving topic comes from; null for other topics. */
   readonly source: TopicContentSource | null;
   /**
-   * The id of the shared store that has the topic, whichever of its servers owns it. Default: the owner's own store.
+   * The id of the shared store that has the topic, independent of the owner. Omitted if the owner's own store has it.
    */
   readonly store?: string;
 }
 
-/** How far apart the IDs of two incarnations start: more than one ever uses. 511 incarnations are exact integers. */
+/**
+ * The distance between the first IDs of two incarnations, which no incarnation uses up. The IDs of 511 incarnations are
+ * exact integers.
+ */
 export const messageIdsPerIncarnation = 2 ** 44;
 
-/** Assigns a topic for the first time. `store` is the server's shared store, if it has one. */
+/** Assigns a topic to a server for the first time. `store` is the server's shared store, if there is one. */
 export function assignedTopicNode(owner: string, incarnation: string, store?: string): TopicNode {
   return inStore({ owner, epoch: 1, state: "new", incarnation, baseOffset: 0, source: null }, store);
 }
 
-/** Assigns a new topic to another server. */
 export function reassignedTopicNode(node: TopicNode, owner: string, store?: string): TopicNode {
   return inStore({ ...node, owner, epoch: node.epoch + 1 }, store);
 }
@@ -56,8 +61,8 @@ function inStore({ store: _, ...node }: TopicNode, store: string | undefined): T
 }
 
 /**
- * Written when a server of a shared store finds other content under the name of a new topic, or content of a later
- * epoch. The tree was lost, and the topic had this content.
+ * Written when a server of a shared store finds other content for a new topic, or content of a later epoch. The topic
+ * had this content before the tree was lost.
  */
 export function claimedTopicNode(
   node: TopicNode,
@@ -69,7 +74,7 @@ export function claimedTopicNode(
   return inStore({ owner, incarnation, baseOffset, epoch, state: "stored", source: null }, store);
 }
 
-/** Written by the owner before its first OK in an epoch. */
+/** Written by the owner before the owner first answers OK in an epoch. */
 export function confirmedTopicNode(node: TopicNode): TopicNode {
   return { ...node, state: "stored", source: null };
 }
@@ -80,7 +85,10 @@ export function takenTopicNode(node: TopicNode, owner: string, store?: string): 
   return inStore({ ...node, owner, epoch: node.epoch + 1, state: "moving", source }, store);
 }
 
-/** Written when the old owner takes the topic back; then no receiver can take it. Rows of a shared store stay there. */
+/**
+ * Written when the old owner takes the topic back, so that no receiver can take it. Rows of a shared store stay in
+ * place.
+ */
 export function takenBackTopicNode(node: TopicNode): TopicNode {
   return node.store === undefined ? takenTopicNode(node, node.owner) : takenOverTopicNode(node, node.owner);
 }
@@ -101,8 +109,9 @@ export function forgottenTopicNode(node: TopicNode, incarnation: string): TopicN
 }
 
 /**
- * Written when an operator has restored the owner's store: the copy of epoch `copyEpoch` is opened at the next epoch.
- * Everything stored later is lost, and its message IDs are not used again. Returns null if no message IDs are left.
+ * Written when an operator has restored the owner's store. The owner opens the copy of epoch `copyEpoch` at the next
+ * epoch. Messages that were stored later are lost, and their IDs are not used again. Returns null if no message IDs are
+ * left.
  */
 export function restoredTopicNode(node: TopicNode, copyEpoch: number): TopicNode | null {
   const baseOffset = node.baseOffset + messageIdsPerIncarnation;
@@ -119,12 +128,13 @@ export function restoredTopicNode(node: TopicNode, copyEpoch: number): TopicNode
 }
 
 /**
- * Written when a moving topic's receiver has lost it, but the source still has all data. Null if there is no source.
+ * Written when the receiver of a moving topic has lost the topic but the source still has all data. Returns null if
+ * there is no source.
  */
 export function returnedTopicNode(node: TopicNode): TopicNode | null {
   if (node.state !== "moving" || node.source === null || node.source.owner === node.owner) return null;
   const { owner, store } = node.source;
   const back = inStore({ ...node, owner, epoch: node.epoch + 1 }, store);
-  // The rows of a shared store are opened by its server at this epoch, or by the one that takes the topic over.
+  // The owner, or the server that takes the topic over, opens the rows of a shared store at this epoch.
   return store === undefined ? back : { ...back, state: "stored", source: null };
 }

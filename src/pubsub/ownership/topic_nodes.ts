@@ -1,6 +1,6 @@
 /**
- * Reads and writes topics' nodes, which are JSON. A write reports its outcome and never overwrites a version that was
- * not read. A read rejects a node in an unknown format.
+ * Reads and writes the nodes of topics, which contain JSON. A write reports its outcome, and overwrites only the
+ * version that was read. A read rejects if the node has an unknown format.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -86,7 +86,10 @@ export class TopicNodes {
     return { node, version: found.stat.version };
   }
 
-  /** Ensures that the next read is as new as the service's leader. A leader that was replaced may still answer. */
+  /**
+   * Ensures that the next read is as new as the leader of the coordination service. A leader that was replaced may
+   * still answer.
+   */
   async sync(topic: string): Promise<void> {
     await this.#zk.sync(this.#path.topic(topic));
   }
@@ -96,14 +99,14 @@ export class TopicNodes {
     await settleEarlierWrites(this.#zk, this.#path.topic(topic));
   }
 
-  /** Creates the node of a topic; refused if it exists. */
+  /** Creates the node of a topic. Refused if the node exists. */
   async create(topic: string, node: TopicNode): Promise<NodeWriteOutcome> {
     const path = this.#path.topic(topic);
     const data = formatTopicNode(topic, node);
     return await attemptNodeWrite(() => createNodeWithParents(this.#zk, path, data));
   }
 
-  /** Writes the node of a topic; refused if it has changed since `version` was read. */
+  /** Writes the node of a topic. Refused if the node has changed since `version` was read. */
   async write(topic: string, node: TopicNode, version: number): Promise<NodeWriteOutcome> {
     return await attemptNodeWrite(() =>
       this.#zk.setData(this.#path.topic(topic), formatTopicNode(topic, node), version)
@@ -115,7 +118,7 @@ export class TopicNodes {
     await attemptNodeWrite(() => createNodeWithParents(this.#zk, this.#path.ownedTopic(owner, topic), nothing));
   }
 
-  /** Counts the topic for its owner, without a write if it is already counted, as it nearly always is. */
+  /** Counts the topic for its owner. Avoids a write if the topic is already counted, as is nearly always the case. */
   async ensureCountedForOwner(topic: string, owner: string): Promise<void> {
     if (await this.#zk.exists(this.#path.ownedTopic(owner, topic)) === null) await this.countForOwner(topic, owner);
   }
@@ -137,7 +140,6 @@ export async function attemptNodeWrite(write: () => Promise<unknown>): Promise<N
   }
 }
 
-/** Creates a node, and its parents if they are missing. */
 export async function createNodeWithParents(
   zk: ZooKeeper,
   path: string,
@@ -155,7 +157,6 @@ export async function createNodeWithParents(
   }
 }
 
-/** Creates the missing parent nodes of `path`, from the lowest up to the first that exists. */
 export async function makeParentNodes(zk: ZooKeeper, path: string): Promise<void> {
   const parent = path.slice(0, path.lastIndexOf("/"));
   if (parent === "") return;
@@ -170,12 +171,11 @@ export interface ListedTopic extends VersionedTopicNode {
   readonly topic: string;
 }
 
-/** How many reads are sent together. */
 const batchSize = 100;
 
 /**
- * Yields all topics as it reads them. This is not a snapshot: topics created meanwhile may be missing. Throws CONFIG
- * for a node in an unknown format.
+ * Yields all topics as it reads them. The list is not a snapshot, so topics that are created meanwhile may be missing.
+ * Throws CONFIG for a node in an unknown format.
  */
 export async function* readTopicList(zk: ZooKeeper, path: PubsubPath): AsyncGenerator<ListedTopic, void, void> {
   const shards = path.shards();

@@ -1,4 +1,7 @@
-/** A server's ownership of topics, across its sessions. Between two sessions, topics are "away". */
+/**
+ * A server's ownership of topics, across its sessions of the coordination service. Between two sessions, no topic is
+ * served.
+ */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { onAbort, TaskScope, whenAborted } from "../../base/support/abort.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -21,8 +24,8 @@ export class TopicOwnership {
   }
 
   /**
-   * Keeps the server announced until the signal aborts: opens a session, serves on it, and opens the next one. Rejects
-   * with the signal's reason, and with CONFIG if the id belongs to another server.
+   * Keeps the server announced until the signal aborts. Opens a session, serves until the session ends, and opens the
+   * next session. Rejects with the signal's reason, or with CONFIG if the id belongs to another server.
    */
   run(open: (signal: AbortSignal) => Promise<ZooKeeper>, signal: AbortSignal): Promise<never> {
     const { clock, onProblem } = this.#options;
@@ -34,12 +37,18 @@ export class TopicOwnership {
     return this.#session?.lease.isHeld() === true;
   }
 
-  /** Calls the listener when the server is announced, and when it no longer is. Returns a function that removes it. */
+  /**
+   * Calls the listener when the server is announced and when it is no longer announced. Returns a function that removes
+   * the listener.
+   */
   subscribe(listener: () => void): () => void {
     return this.#changes.subscribe(listener);
   }
 
-  /** Returns the permit without waiting; almost every request takes this path. If it is null, call `availability`. */
+  /**
+   * Returns the permit of a served topic without waiting, as almost every request needs it. If the permit is null, call
+   * `availability`.
+   */
   currentPermit(topic: string): TopicPermit | null {
     return this.#session?.currentPermit(topic) ?? null;
   }
@@ -55,7 +64,9 @@ export class TopicOwnership {
     }
   }
 
-  /** MERGE: hands a topic to another server. An old request, for another `epoch`, moves nothing. */
+  /**
+   * Executes a MERGE request, which hands a topic to another server. An old request for another `epoch` moves nothing.
+   */
   async handOff(topic: string, to: string, epoch: number | null = null): Promise<TopicHandoffResult> {
     if (this.#session === null) return { kind: "kept", why: "this server has no session at present" };
     return await this.#session.topicToChange(topic).handOff(to, epoch);
@@ -71,18 +82,19 @@ export class TopicOwnership {
     return await this.#session.topicToChange(topic).delete(epoch, whyNot);
   }
 
-  /** Called when a shared store has lost a topic, because another server has opened it or it has to be opened again. */
+  /**
+   * Called when a shared store has lost a topic because another server has opened the topic or it must be opened again.
+   */
   topicLost(topic: string): void {
     this.#session?.topicLost(topic);
   }
 
-  /** TRANSFER: receives what another server sends. */
+  /** Executes a TRANSFER request, which brings a topic's content. */
   async receive(topic: string, content: ContentName, incoming: IncomingContent): Promise<TopicTransferReply> {
     if (this.#session === null) return { kind: "refused", why: "this server has no session at present" };
     return await this.#session.topicToChange(topic).receive(content, incoming);
   }
 
-  /** The topics that are served now. */
   servedTopics(): Iterable<string> {
     return this.#session?.servedTopics() ?? [];
   }

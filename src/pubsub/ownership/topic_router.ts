@@ -1,6 +1,6 @@
 /**
- * Finds, for a proxy, the server that handles a topic's requests. Cached routes are hints and may be old: a server that
- * does not own the topic responds NOT_OWNER. So topics need no watches, and the cache may lose entries without harm.
+ * Finds, for a proxy, the server that handles a topic's requests. Cached routes may be old, because a server that does
+ * not own the topic responds NOT_OWNER. Therefore topics need no watches, and the cache may lose entries without harm.
  */
 import { createHash } from "node:crypto";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -12,22 +12,25 @@ import { TopicNodes, type VersionedTopicNode } from "./topic_nodes.ts";
 
 /** How many routes a proxy caches, at about 200 bytes each. */
 export const cachedRoutesMax = 100_000;
-/** How often to try to assign one topic while other proxies are faster. */
+/** How often a proxy tries to assign a topic while other proxies are faster. */
 const triesMax = 20;
 
 export type TopicRoute =
   | { readonly kind: "server"; readonly id: string; readonly endpoint: string; readonly epoch: number }
-  /** The owner is not running and has the only copy, so wait for it. */
+  /** The owner has the only copy and is not running, so wait for the owner. */
   | { readonly kind: "unavailable"; readonly owner: string }
   /** The topic is new, but no server is running, or all are draining. */
   | { readonly kind: "no servers" }
-  /** The topic has no node, but one of these servers may store it: the tree was lost, and they are not back yet. */
+  /**
+   * The topic has no node, because the tree was lost. One of the awaited servers may store the topic, but they are not
+   * back yet.
+   */
   | { readonly kind: "unknown owner"; readonly awaited: readonly string[] }
-  /** The topic was never stored; only if `creates` is false. */
+  /** The topic does not exist. Returned only if `creates` is false. */
   | { readonly kind: "no topic" };
 
 export interface FindRouteOptions {
-  /** Whether to assign a topic without an owner to a server. Default: true. */
+  /** Assigns a topic without an owner to a server. Default: true. */
   readonly creates?: boolean;
 }
 
@@ -47,10 +50,10 @@ export class TopicRouter {
   readonly #lookups = new Map<string, Promise<TopicRoute>>();
   /** Lookups with `creates` false. */
   readonly #searches = new Map<string, Promise<TopicRoute>>();
-  /** Assignments in progress that the coordination service does not count yet, by server. */
+  /** The number of assignments in progress by server, because the coordination service does not count them yet. */
   readonly #assigning = new Map<string, number>();
 
-  /** `awaited` returns the servers that may have topics that the tree does not know. */
+  /** `awaited` returns the servers that may have topics without a node in the tree. */
   constructor(zk: ZooKeeper, path: PubsubPath, list: AnnouncedServers, awaited: () => readonly string[] = () => []) {
     this.#awaitedServers = awaited;
     this.#zk = zk;
@@ -59,14 +62,15 @@ export class TopicRouter {
     this.#nodes = new TopicNodes(zk, path);
   }
 
-  /** Returns the cached route if its server is running. Almost every request takes this path. */
+  /** Returns the cached route of a topic if the server is running. Almost every request uses a cached route. */
   cachedRoute(topic: string): TopicRoute | null {
     const known = this.#routes.get(topic);
     return known === undefined ? null : this.#routeToOwner(known);
   }
 
   /**
-   * Finds the route of a topic: reads its node if needed, and assigns a new topic. Rejects with the session's errors.
+   * Finds the route of a topic. Reads the topic's node if needed, and assigns a new topic to a server. Rejects with the
+   * session's errors.
    */
   async findRoute(topic: string, { creates = true }: FindRouteOptions = {}): Promise<TopicRoute> {
     const now = this.cachedRoute(topic);
@@ -80,7 +84,10 @@ export class TopicRouter {
     return await lookup;
   }
 
-  /** Handles NOT_OWNER for a request that was sent to `asked`; `owner` is that server's hint. */
+  /**
+   * Corrects the cached route after the server `asked` responded NOT_OWNER. `owner` is the owner that this response
+   * names.
+   */
   correctRoute(topic: string, asked: TopicOwner, owner: TopicOwner | null): void {
     const known = this.#routes.get(topic);
     if (owner !== null && owner.owner !== "" && owner.epoch > Math.max(asked.epoch, known?.epoch ?? 0)) {
@@ -90,14 +97,13 @@ export class TopicRouter {
     }
   }
 
-  /** The number of cached routes. */
   get size(): number {
     return this.#routes.size;
   }
 
   /**
-   * Looks up the route of a topic without creating it. Before it reports that the topic does not exist, it reads again
-   * after a sync, because another process may just have created it.
+   * Looks up the route of a topic without creating the topic. Reads the node again after a sync before it returns that
+   * the topic does not exist, because another process may just have created the topic.
    */
   async #searchRoute(topic: string): Promise<TopicRoute> {
     const known = this.#routeOf(topic, await this.#nodes.read(topic));
@@ -108,7 +114,7 @@ export class TopicRouter {
     return this.#routeOf(topic, await this.#nodes.read(topic)) ?? { kind: "no topic" };
   }
 
-  /** Returns why a topic without a node must not be treated as new; null if it may be. */
+  /** Returns why a topic without a node must not be treated as new; null if the topic is new. */
   #unknownRoute(): TopicRoute | null {
     const awaited = this.#awaitedServers();
     return awaited.length === 0 ? null : { kind: "unknown owner", awaited };
@@ -120,7 +126,7 @@ export class TopicRouter {
     const { owner, state } = read.node;
     if (state === "new" && !this.#list.servers.has(owner)) return null;
     const successor = this.#successorOf(topic, read.node);
-    // Do not cache it: the topic goes to this successor, or to one that another proxy has chosen.
+    // The successor is not cached, because another proxy may have chosen another successor.
     if (successor !== null) return successor;
     this.#cacheRoute(topic, read.node);
     return this.#routeToOwner(read.node) ?? { kind: "unavailable", owner };
@@ -131,8 +137,8 @@ export class TopicRouter {
       const read = await this.#nodes.read(topic);
       const route = this.#routeOf(topic, read);
       if (route !== null) return route;
-      // Servers create the nodes of their topics before they announce themselves. So a node may exist by now, and then
-      // the creation fails.
+      // Servers create the nodes of their topics before they announce themselves. Therefore a node may exist by now,
+      // and then the creation fails.
       const lacking = read === null ? this.#unknownRoute() : null;
       if (lacking !== null) return lacking;
       const assignment = await this.#assign(topic, read);
@@ -163,7 +169,7 @@ export class TopicRouter {
     }
   }
 
-  /** Returns the number of topics of each server that is not draining. Sends all reads together. */
+  /** Returns the number of topics of each server that is not draining. Sends all reads at the same time. */
   async #countTopicsByServer(): Promise<Map<string, number>> {
     const ids = [...this.#list.servers.values()].filter(({ isDraining }) => isDraining !== true).map(({ id }) => id);
     const stats = await Promise.all(ids.map((id) => this.#zk.exists(this.#path.ownedTopics(id))));
@@ -171,7 +177,8 @@ export class TopicRouter {
   }
 
   /**
-   * Returns the server that takes over a shared store's topic whose owner is gone; null if there is none, or no need.
+   * Returns the server that takes over a shared store's topic after its owner is gone; null if there is none or no
+   * need.
    */
   #successorOf(topic: string, { owner, epoch, store }: TopicNode): TopicRoute | null {
     if (store === undefined || this.#list.servers.has(owner)) return null;
@@ -196,8 +203,8 @@ export class TopicRouter {
 }
 
 /**
- * Returns the server with the fewest topics, or null if there is none. Of several servers, takes the one with the
- * smallest id, in the order of UTF-16 code units.
+ * Returns the server with the fewest topics, or null if there is no server. Of several such servers, returns the server
+ * with the smallest id in the order of UTF-16 code units.
  */
 export function chooseServerForTopic(topics: ReadonlyMap<string, number>): string | null {
   let best: string | null = null;
@@ -212,8 +219,8 @@ export function chooseServerForTopic(topics: ReadonlyMap<string, number>): strin
 }
 
 /**
- * Returns the server that takes over a topic: the one with the highest hash of topic and id. So all proxies that see
- * the same servers choose the same one. The topics of a dead server are spread evenly, and no other topic moves.
+ * Returns the server with the highest hash of topic and id, which takes over the topic. Therefore all proxies that see
+ * the same servers choose the same server. The topics of a dead server are spread evenly, and no other topic moves.
  */
 export function chooseTopicSuccessor(topic: string, servers: Iterable<string>): string | null {
   let best: string | null = null;

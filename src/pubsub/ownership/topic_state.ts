@@ -1,6 +1,6 @@
 /**
- * The states of one topic on one server during one session, and what leads from one to another. Pure: `OwnedTopic`
- * reports what happens, and does what follows.
+ * The states of one topic on one server during one session, and the events that lead from a state to another state.
+ * Pure, because `OwnedTopic` reports the events and executes the actions.
  *
  *   any state ──┬─ serve ────▶ served ───────────────── close ─▶ unsettled (the first state)
  *               │                └── seal ──┐
@@ -12,13 +12,15 @@
  *   all except served ──┬─ fail ────▶ unsettled
  *                       └─ receive ─▶ receiving ── received ─▶ the state before
  *
- * - serve, hand off, none, missing: decisions of `decideTopic`; work: any other one, after which it decides again
- * - seal: almost all messages are sent; from now on no request is admitted
+ * - serve, hand off, none, missing: decisions of `decideTopic`
+ * - work: any other decision of `decideTopic`, which then decides again
+ * - seal: almost all messages are sent, so no request is admitted from now on
  * - close: a deletion or a move within the store begins, the store has lost the topic, or the session has ended
  * - fail: a shared database has refused a step
- * - end: the call is over, done or failed; the next one continues the handoff until its deadline
+ * - end: the call has completed or failed; the next call continues the handoff until the deadline
  * - give up: the handoff has failed, and the server may not take the topic back
- * - receive, received: content of another server begins to arrive; it has arrived, or will not
+ * - receive: content of another server begins to arrive
+ * - received: the content has arrived, or its transfer has failed
  *
  * | state       | the topic's node as last read                                             | answer to a request |
  * | ----------- | ------------------------------------------------------------------------- | ------------------- |
@@ -30,13 +32,16 @@
  * | elsewhere   | another server's, or none                                                 | NOT_OWNER           |
  * | missing     | this server's; the content that it names is not here                      | DAMAGED             |
  *
- * The answer is NOT_OWNER in each state except served if the node names another server, or is not known.
+ * In all states except served, the answer is NOT_OWNER if the node names another server or is not known.
  */
 import type { OwnershipLease } from "./ownership_lease.ts";
 import type { TopicAction, TopicFacts } from "./topic_decision.ts";
 import type { TopicNode } from "./topic_node.ts";
 
-/** Identifies the content for which requests are admitted. A request keeps it from its admission to its response. */
+/**
+ * Identifies the content for which requests are admitted. A request keeps the permit from its admission to its
+ * response.
+ */
 export interface TopicPermit {
   readonly epoch: number;
   readonly incarnation: string;
@@ -47,27 +52,27 @@ export interface TopicPermit {
 export type TopicState =
   | {
     readonly kind: "unsettled";
-    /** The error with which a shared database has refused the last step. */
     readonly problem?: string | undefined;
-    /** The deadline of a handoff that an earlier call has begun and not given up. */
+    /** The deadline of a handoff that an earlier call has begun and that was not given up. */
     readonly deadlineMs?: number | undefined;
   }
-  /** Requests are admitted. */
   | { readonly kind: "served"; readonly permit: TopicPermit }
-  /** The server sends the sealed copy until the deadline. Then it takes the topic back, if it may. */
+  /** The server sends the sealed copy until the deadline, and then takes the topic back if that is allowed. */
   | { readonly kind: "handing off"; readonly deadlineMs: number }
   | { readonly kind: "receiving" | "waiting" | "elsewhere" | "missing" };
 
 export const firstTopicState: TopicState = { kind: "unsettled" };
 
-/** Returns the state in which the server executes `action`, which `decideTopic` has decided from `facts`. */
+/**
+ * Returns the state after `decideTopic` has decided on `action` from `facts`. The server executes the action in this
+ * state.
+ */
 export function topicStateAfterDecision(
   state: TopicState,
   action: TopicAction["do"],
   { facts, lease, deadlineMs }: {
     readonly facts: TopicFacts;
     readonly lease: TopicPermit["lease"];
-    /** The deadline of a handoff that begins now. */
     readonly deadlineMs: number;
   },
 ): TopicState {
@@ -90,19 +95,20 @@ export function topicStateAfterDecision(
   }
 }
 
-/** Returns the state in which no request is admitted any longer, whatever is decided next. */
+/** Returns the state after the server has stopped admitting requests. */
 export function topicStateAfterClose(state: TopicState): TopicState {
   return state.kind === "served" ? { kind: "unsettled" } : state;
 }
 
 /**
- * Returns the state after a shared database has refused a step. A served topic stays so: its rows say who may write.
+ * Returns the state after a shared database has refused a step. A served topic stays served, because its rows say which
+ * server may write.
  */
 export function topicStateAfterFailure(state: TopicState, problem: string): TopicState {
   return state.kind === "served" ? state : { kind: "unsettled", problem, deadlineMs: begunDeadline(state) };
 }
 
-/** Returns the state after a call has ended, completed or failed. The next call continues the handoff. */
+/** Returns the state after a call has completed or failed. The next call continues the handoff. */
 export function topicStateAfterCall(state: TopicState): TopicState {
   return state.kind === "handing off" ? { kind: "unsettled", deadlineMs: state.deadlineMs } : state;
 }
@@ -111,33 +117,39 @@ function begunDeadline(state: TopicState): number | undefined {
   return state.kind === "unsettled" || state.kind === "handing off" ? state.deadlineMs : undefined;
 }
 
-/** Returns whether this server stores something that waits for another server. */
+/** Returns whether this server stores data that waits for another server. */
 function isDataLeft({ copy, staged, unopened, shared, node }: TopicFacts): boolean {
   const isLeftInDatabase = shared !== null && node?.store !== shared.store && (unopened ?? null) !== null;
   return copy !== null || staged !== null || isLeftInDatabase;
 }
 
-/** Returns whether content is being sent or received, which may take long: a request does not wait for the end. */
+/**
+ * Returns whether content is being sent or received. A request does not wait for the end, because a transfer may take
+ * long.
+ */
 export function isTopicInTransfer({ kind }: TopicState): boolean {
   return kind === "handing off" || kind === "receiving";
 }
 
-/** Whether a server can answer requests for a topic, and if not, why. */
+/** Says whether a server can answer requests for a topic, and otherwise why it cannot. */
 export type TopicAvailability =
-  /** Requests may be admitted, and answered OK while `isConfirmed` returns true. */
+  /** Requests may be admitted. They may be answered OK while `isConfirmed` returns true. */
   | { readonly kind: "serving"; readonly permit: TopicPermit }
-  /** NOT_OWNER. The owner is empty if no server has the topic. */
+  /** The response is NOT_OWNER. The owner is empty if no server has the topic. */
   | { readonly kind: "elsewhere"; readonly owner: string; readonly epoch: number }
-  /** NOT_OWNER, because no proxy has assigned the topic to a server. */
+  /** The response is NOT_OWNER, because no proxy has assigned the topic to a server. */
   | { readonly kind: "unassigned" }
-  /** OVERLOADED, because the topic is moving or could not be opened, with the reason. The request may be sent again. */
+  /** The response is OVERLOADED, because the topic is moving or could not be opened. The request may be sent again. */
   | { readonly kind: "moving"; readonly why?: string | undefined }
-  /** DAMAGED, because the topic belongs to this server but its data is missing. */
+  /** The response is DAMAGED, because the topic belongs to this server but the topic's data is missing. */
   | { readonly kind: "missing" }
-  /** OVERLOADED, because this server has no lease at present. */
+  /** The response is OVERLOADED, because this server has no lease at present. */
   | { readonly kind: "away" };
 
-/** Returns how a request finds the topic. `node` is as last read; undefined if there is none, or it was not read. */
+/**
+ * Returns the availability of a topic in a state. `node` is the node as last read; undefined if no node exists or was
+ * read.
+ */
 export function topicAvailabilityIn(state: TopicState, node: TopicNode | undefined, me: string): TopicAvailability {
   if (state.kind === "served") return { kind: "serving", permit: state.permit };
   if (node === undefined) return { kind: "unassigned" };
@@ -148,16 +160,14 @@ export function topicAvailabilityIn(state: TopicState, node: TopicNode | undefin
 
 export type TopicHandoffResult =
   | { readonly kind: "moved"; readonly epoch: number }
-  /** The topic is still on this server. */
   | { readonly kind: "kept"; readonly why: string };
 
-/** Returns why a topic that is not served cannot be handed off. */
 export function whyTopicNotServed(state: TopicState): string {
   if (state.kind === "unsettled" && state.problem !== undefined) return state.problem;
   return `this server does not ${state.kind === "missing" ? "have its data" : "serve it"}`;
 }
 
-/** Returns the result of a completed handoff. `whyKept` is why its last attempt failed; it may be empty. */
+/** Returns the result of a completed handoff. `whyKept` says why the last attempt failed; it may be empty. */
 export function topicHandoffResult(to: string, node: TopicNode | undefined, whyKept: string): TopicHandoffResult {
   if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
   return { kind: "kept", why: whyKept === "" ? `its node names the owner "${node?.owner}"` : whyKept };

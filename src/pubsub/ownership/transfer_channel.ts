@@ -1,10 +1,13 @@
-/** Sends a topic's content from its owner to a receiver. The server implements it; tests use their own. */
+/**
+ * The interface through which an owner sends a topic's content to another server. The server implements it; tests have
+ * their own implementations.
+ */
 import { abortable } from "../../base/support/abort.ts";
 import type { ContentName, OutgoingContent } from "../store/operations/owned_store.ts";
 
 /**
- * - taken: the receiver owns the topic, or has owned it since
- * - passed: the topic has moved on; read its node
+ * - taken: the receiver owns the topic, or has owned it since the transfer
+ * - passed: the topic has moved on, so its node must be read
  * - refused: the receiver does not take the topic; `why` tells the operator the reason
  */
 export type TopicTransferReply =
@@ -14,14 +17,13 @@ export type TopicTransferReply =
 
 export interface ServerAddress {
   readonly id: string;
-  /** The announced endpoint. */
   readonly endpoint: string;
 }
 
 export interface TopicTransferChannel {
   /**
-   * Sends the content, and asks for its first piece when the receiver is ready. Rejects if no reply came, or with the
-   * signal's reason; the receiver's state is then unknown.
+   * Sends the content, and asks for the first piece when the receiver is ready. Rejects if no reply came, or with the
+   * signal's reason. The state of the receiver is unknown after a rejection.
    */
   transfer(
     to: ServerAddress,
@@ -31,7 +33,7 @@ export interface TopicTransferChannel {
   ): Promise<TopicTransferReply>;
 }
 
-/** Yields pieces until the session ends, so that the next session starts when none of this one's work is running. */
+/** Yields pieces until the session ends, so that no work of this session runs when the next session starts. */
 export async function* transferPiecesUntilAbort<T>(
   signal: AbortSignal,
   pieces: AsyncIterable<T>,
@@ -44,6 +46,6 @@ export async function* transferPiecesUntilAbort<T>(
       yield value;
     }
   } finally {
-    iterator.return?.()?.catch(() => {}); // it may be waiting for data that never comes
+    iterator.return?.()?.catch(() => {}); // the iterator may be waiting for data that never comes
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A server's topic store, as the server sees it: takes requests and returns responses. It accesses the disk in its own
- * threads. Requests submitted during a commit form the next transaction. A response comes only after its transaction is
+ * A server's topic store, which takes requests and returns responses. The store accesses the disk in its own threads.
+ * Requests that arrive during a commit form the next transaction. A response is sent only when its transaction is
  * durable. `close` ends the threads.
  */
 import { MessageChannel, Worker } from "node:worker_threads";
@@ -30,15 +30,14 @@ import {
   type TopicThreadCalls,
 } from "./thread/topic_store_messages.ts";
 
-/** A client's request for the store, with what the server adds to it. */
+/** A client's request for the store, with the values that the server adds. */
 export interface SubmittedRequest {
   /** The server's number of the request, which the response repeats. From 0 to 2^31 - 1. */
   readonly ticket: number;
-  /** The epoch in which the server owns the topic. If another one is stored, the response is NOT_OWNER. */
+  /** The epoch in which the server owns the topic. If the store has another epoch, the response is NOT_OWNER. */
   readonly epoch: number;
-  /** The frames as they arrived. */
   readonly frames: readonly Uint8Array[];
-  /** The store holds a get until there is a message, or a `cancel`. */
+  /** True if the store holds a get until there is a message or the get is cancelled. */
   readonly wait: boolean;
   /** The most bytes that the request and its response need in memory. */
   readonly bytes: number;
@@ -53,14 +52,14 @@ export interface EncodedResponse {
 }
 
 export interface TopicStoreHooks {
-  /** Called with responses whose transaction is durable, in any order. Their frames are views of one buffer. */
+  /** Called with durable responses, in any order. Their frames are views of one buffer. */
   readonly onResponses: (responses: readonly EncodedResponse[]) => void;
   /**
-   * The disk failed, or another process opened the data. Called once; no further responses follow. The outcome of
-   * requests without a response is unknown: they must not be reported as failed.
+   * Called once when the disk fails or another process opens the data. No further responses follow. Requests without a
+   * response must not be reported as failed, because their outcome is unknown.
    */
   readonly onBroken: (error: BatonError) => void;
-  /** Reports a problem to the operator: damaged data once per row, a disk that is nearly full. */
+  /** Reports a problem to the operator, for example a damaged row (once) or a disk that is nearly full. */
   readonly onProblem?: (problem: BatonError) => void;
   /** Called when a topic of a shared store must be opened again, or was opened by another server. */
   readonly onTopicLost?: (topic: string) => void;
@@ -70,11 +69,11 @@ export interface TopicStoreHooks {
 export interface StartedStoreThread {
   readonly worker: StorageWorker;
   readonly requests: StorageRequestSender;
-  /** The thread that checkpoints the log. Default: none. */
+  /** The thread that checkpoints the log, if the store has such a thread. */
   readonly checkpointer?: StorageWorker;
 }
 
-/** Starts a storage thread that takes its requests from its own port, which it finds in `workerData`. */
+/** Starts a storage thread. The thread receives its requests through the port in its `workerData`. */
 export function startStoreThread(url: URL): StartedStoreThread {
   const { port1, port2 } = new MessageChannel();
   return { worker: new Worker(url, { workerData: port2, transferList: [port2] }), requests: port1 };
@@ -93,7 +92,7 @@ export interface StoreThread {
   /** Names the store in error messages, for example "The topic store in /data". */
   readonly what: string;
   readonly start: () => StartedStoreThread;
-  /** The folder of its files, if it has any: their log must be checkpointed. */
+  /** The folder of the store's files, because their log must be checkpointed. Null if the store has no files. */
   readonly dataDir?: string | null;
 }
 
@@ -123,9 +122,9 @@ export class TopicStore extends DeclaredMethods {
   /** Null for a store that is not in files. */
   readonly #checkpointer: StorageWorker | null;
   readonly #packer = new FrameBatch();
-  /** Operations in flight: bytes by ticket, or -1 for a held get. */
+  /** The bytes of each operation in flight by ticket, or -1 for a held get. */
   readonly #tickets = new Map<number, number>();
-  /** Random id, created with the store. */
+  /** A random ID that was created with the store. */
   storeId = "";
   #waitingGets = 0;
   #bytes = 0;
@@ -147,13 +146,14 @@ export class TopicStore extends DeclaredMethods {
     this.#dataDir = dataDir;
     this.#checkpointer = checkpointer;
     this.#checkpointer?.on("message", () => void this.#thread.call("checkpointed").catch(() => {}));
-    // The storage thread checkpoints itself, later.
+    // The storage thread then checkpoints the log itself, but later.
     this.#checkpointer?.on("error", () => {});
   }
 
   /**
-   * Opens the store in a data directory, and creates it if needed. Rejects with LOCK_BUSY if another server uses it,
-   * CONFIG for another format, and IO if it cannot be read or written, or has a damaged log that is not accepted.
+   * Opens the store in a data directory, and creates it if needed. Rejects with LOCK_BUSY if another server uses the
+   * directory, CONFIG if the format is unknown, or IO if the store cannot be read or written. Without
+   * `acceptDamagedLog`, a damaged log is also an IO error.
    */
   static async open(
     dataDir: string,
@@ -163,7 +163,7 @@ export class TopicStore extends DeclaredMethods {
       & {
         readonly acceptDamagedLog?: boolean;
         readonly startThreads?: () => StartedStoreThread;
-        /** The sender of the responses. */
+        /** The server's ID, as the sender of responses. */
         readonly server?: string;
       } = {},
   ): Promise<TopicStore> {
@@ -212,7 +212,7 @@ export class TopicStore extends DeclaredMethods {
     return true;
   }
 
-  /** Cancels a held get, which is then answered immediately. */
+  /** Ends the wait of a held get, which then gets its response immediately. */
   cancel(ticket: number): void {
     if (this.#thread.broken !== null || !this.#tickets.has(ticket)) return;
     this.#packer.add({ ticket, kind: storeRequestKinds.cancel, epoch: 0, frames: [] });
@@ -220,21 +220,24 @@ export class TopicStore extends DeclaredMethods {
   }
 
   /**
-   * Exports the topic's copy of this epoch in pieces of about 1 MiB, to be read once. Sends the messages of an open
-   * copy first, and calls `seal` when few are left. Null between pieces: ask for the next piece only when the earlier
-   * ones have arrived, so that few messages are left then.
+   * Exports the topic's copy of this epoch in pieces of about 1 MiB, which can be read once. Sends the messages of an
+   * open copy first, and calls `seal` when few messages are left. After a null, ask for the next piece only when the
+   * earlier pieces have arrived, so that few messages are left then.
    */
   export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent {
     let hash = "";
     return { pieces: this.#pieces(topic, epoch, { seal, done: (digest) => hash = digest }), hash: () => hash };
   }
 
-  /** Stages content that another server has sealed. Rejects with BAD_DATA or PROTOCOL, without effect if incomplete. */
+  /**
+   * Stages content that another server has sealed. Stages nothing if the content is incomplete. Rejects with BAD_DATA
+   * or PROTOCOL.
+   */
   async importStaged(topic: string, content: ContentName, { pieces, hash }: IncomingContent): Promise<void> {
     const transfer = await this.importBegin(topic, content);
     let isDone = false;
     try {
-      // A copy, because the whole buffer of the piece would be transferred.
+      // A copy is sent, because sending the piece would transfer its whole buffer.
       for await (const piece of pieces) await this.importPiece(transfer, piece.slice());
       await this.importDone(transfer, hash());
       isDone = true;
@@ -267,7 +270,7 @@ export class TopicStore extends DeclaredMethods {
   /** Executes all submitted requests, then closes the store. Held gets get no response. */
   async close(): Promise<void> {
     if (this.#packer.count > 0) this.#postBatch();
-    await this.#thread.close().catch(() => {}); // what was answered is on the disk
+    await this.#thread.close().catch(() => {}); // all sent responses are durable
     await this.#endOthers();
   }
 
@@ -278,7 +281,7 @@ export class TopicStore extends DeclaredMethods {
   #schedule(): void {
     if (this.#isScheduled || this.#batches >= batchesInFlightMax) return;
     this.#isScheduled = true;
-    // Posted at the end of this event-loop turn: one read from a socket brings many requests.
+    // The batch is posted at the end of this event-loop turn, because one read from a socket brings many requests.
     queueMicrotask(() => {
       this.#isScheduled = false;
       if (this.#packer.count > 0 && this.#thread.broken === null) this.#postBatch();

@@ -1,6 +1,6 @@
 /**
- * Decides whether the client of a request is admitted: it must not be fenced, it must be registered, and a new client
- * needs capacity at the topic.
+ * Decides whether the client of a request is admitted. The client must be registered and not fenced by a newer session.
+ * A new client also needs room in the topic.
  */
 import { type ClientOperation, type RefusedOperation, refuseOperation } from "../operations/store_operations.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
@@ -14,22 +14,21 @@ import type { StoredTopic } from "../content/stored_topic.ts";
 export interface RegistrationView {
   /** The topic's registration number when the client was created; null if the client is unknown. */
   readonly client: number | null;
-  /** The topic's current registration number. */
   readonly topic: number;
 }
 
 /**
  * - known: the client exists and was not forgotten since the request was made
- * - new: the client is unknown, and none was forgotten since the request was made
- * - unregistered: the client may have been forgotten since; nothing is done
+ * - new: the client is unknown, and the topic has forgotten no client since the request was made
+ * - unregistered: the topic may have forgotten the client since, so the request is refused
  */
 export type RegistrationDecision = "known" | "new" | "unregistered";
 
 /**
- * Decides whether a request with a session may come from a client that the topic has forgotten. A topic forgets
- * publishers and their counters, and must not treat a late request of such a client as new. So the topic's number grows
- * when it forgets a client, and each request carries the number that its client knows (0 for none). Pure; the model in
- * test/pubsub/model calls it.
+ * Decides whether the topic may have forgotten the client that sent a request. A topic forgets publishers and their
+ * counters, and must not treat a late request of such a client as new. Therefore the topic's registration number grows
+ * when it forgets a client. Each request carries the registration number that its client knows, or 0. Pure, so that the
+ * model in test/pubsub/model can call it.
  */
 export function decideRegistration(carried: number, { client, topic }: RegistrationView): RegistrationDecision {
   if (carried < (client ?? topic)) return "unregistered";
@@ -38,7 +37,7 @@ export function decideRegistration(carried: number, { client, topic }: Registrat
 
 export type AdmissionResult =
   | RefusedOperation
-  /** `isRaised`: the session is newer than the stored one and must be stored. */
+  /** `isRaised` is true if the request's session is newer than the stored session and must be stored. */
   | { readonly kind: "admitted"; readonly client: TopicClient; readonly isNew: boolean; readonly isRaised: boolean };
 
 export class ClientAdmission {
@@ -46,7 +45,7 @@ export class ClientAdmission {
   readonly #capacity: ClientCapacity;
   readonly #whyDiskFull: () => string | null;
 
-  /** `whyDiskFull`: why no new client may be stored, or null. */
+  /** `whyDiskFull` returns why the disk has no room for a new client, or null. */
   constructor(clients: ClientTable, room: ClientCapacity, whyDiskFull: () => string | null) {
     this.#clients = clients;
     this.#capacity = room;
@@ -54,8 +53,8 @@ export class ClientAdmission {
   }
 
   /**
-   * Admits the client of an operation, creates it if it is new, and raises its session. An unknown client that only
-   * reads leaves no trace. `diskFull` is why nothing may change, or null. Throws DamageError.
+   * Admits the client of an operation, creates it if it is new, and raises its session. Refuses a get or seek of an
+   * unknown client. `diskFull` says why nothing may be written, or is null. Throws DamageError.
    */
   admit(operation: ClientOperation, topic: StoredTopic, diskFull: string | null): AdmissionResult {
     const { client: name, session } = operation;
@@ -93,13 +92,13 @@ export class ClientAdmission {
     if (operation.kind === "get" || operation.kind === "seek") {
       return refuseOperation("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
     }
-    // The client with the damaged row may be this one.
+    // The damaged row may belong to this client.
     if (topic.damagedClients !== null) throw new DamageError(topic.damagedClients);
     const unregistered = this.#refuseUnregistered(operation, topic, null);
     if (unregistered !== null || diskFull !== null) return unregistered;
     const full = this.#whyDiskFull() ?? this.#capacity.whyFull(topic, operation);
-    // If others were forgotten to make space, the client must register again: its own earlier requests are not valid
-    // either.
+    // If the topic has just forgotten clients to make room, this client must also register again, because its earlier
+    // requests are no longer valid.
     return full === null ? this.#refuseUnregistered(operation, topic, null) : refuseOperation("FULL", full);
   }
 

@@ -1,6 +1,6 @@
 /**
- * Limits the number of a topic's clients, and decides which publishers the topic forgets to make room. A share is
- * reserved for subscribers. Clients without sessions have their own limit, because a topic can never forget them
+ * Limits the number of a topic's clients, and decides which publishers the topic forgets to make room. Reserves a share
+ * of the clients for subscribers. Clients without sessions have their own limit, because a topic can never forget them
  * safely.
  */
 import type { ClientOperation } from "../operations/store_operations.ts";
@@ -10,21 +10,25 @@ import { publishersForgottenMax } from "../limits/topic_store_limits.ts";
 import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 
-/** Shares of all clients: publishers; clients without a session; recently active ones, which are not forgotten. */
+/**
+ * Shares of a topic's client limit: the most publishers, the most clients without a session, and the recently active
+ * clients that are never forgotten.
+ */
 const publisherShare = 0.75;
 const plainShare = 0.5;
 const recentShare = 0.1;
 const warningShare = 0.8;
-/** Candidates to be forgotten, as a multiple of the wanted number: some of them may have unresolved puts. */
+/**
+ * The topic examines this many candidates for each publisher that it forgets, because some of them may have unresolved
+ * puts.
+ */
 const candidates = 2;
 
 export class ClientCapacity {
   readonly #clients: ClientTable;
-  /** Maximum number of clients of a topic. */
   readonly max: number;
   readonly #warn: (sentence: string) => void;
   readonly #warned = new Set<string>();
-  /** Publishers that were forgotten since the store was opened. */
   forgottenCount = 0;
 
   constructor(
@@ -37,7 +41,9 @@ export class ClientCapacity {
     this.#warn = warn;
   }
 
-  /** Returns why a new client is refused, or null. May forget other clients, which the caller commits. */
+  /**
+   * Returns why a new client is refused, or null. May forget other clients to make room; the caller must commit that.
+   */
   whyFull(topic: StoredTopic, { kind, session }: ClientOperation): string | null {
     const max = this.max;
     if (kind === "subscribe") {

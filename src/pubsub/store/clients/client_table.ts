@@ -18,12 +18,12 @@ import type { LoadedTopicClients, MsgIdRow, TopicChange, TopicRows } from "../ro
 
 export class ClientTable {
   readonly #rows: TopicRows;
-  /** Known clients without a subscription; the most recently active one is last. */
+  /** Known clients without a subscription; the most recently active client is last. */
   readonly #unsubscribed = new Map<string, TopicClient>();
   /** The last client of `#unsubscribed`. */
   #newest: TopicClient | null = null;
   /**
-   * Clients whose windows are in memory, and the number of counters added since windows were last dropped from memory.
+   * Clients with windows in memory, and the number of counters added since all windows were last dropped from memory.
    */
   readonly #clientsWithWindows = new Set<TopicClient>();
   #entries = 0;
@@ -31,24 +31,25 @@ export class ClientTable {
   readonly #unwrittenEntries = new Map<PublisherWindow, { client: TopicClient; entries: ResolvedCounter[] }>();
   /** New windows, and windows whose bounds were raised. */
   readonly #raisedBounds = new Map<PublisherWindow, { readonly client: TopicClient; readonly isNew: boolean }>();
-  /** New msg-ids by the numbers of their rows, in order. */
   readonly #unwrittenKeys = new Map<number, MsgIdRow & { readonly topicId: number }>();
   #deletedWindows: { readonly client: TopicClient; readonly session: number }[] = [];
   #deletedKeys: { readonly client: TopicClient; readonly id: number }[] = [];
   readonly #forgotten = new Map<number, TopicClient>();
-  /** Fingerprints of the names of all clients of a topic: one that the index does not find is not a new client. */
+  /**
+   * Fingerprints of the names of all clients of a topic. They show that a client exists if a damaged index does not
+   * find it.
+   */
   readonly #nameFingerprints = new Map<number, Set<number>>();
 
   constructor(rows: TopicRows) {
     this.#rows = rows;
   }
 
-  /** Notes the clients of a topic that was opened. */
+  /** Remembers the names of the clients of a topic that was opened. */
   noteOpened(topicId: number, { names }: LoadedTopicClients): void {
     this.#nameFingerprints.set(topicId, names);
   }
 
-  /** Returns a known client without a subscription, or null. Throws DamageError. */
   findUnsubscribed(topicId: number, name: string): TopicClient | null {
     // Shortcut for a publisher that puts one message after the other.
     if (this.#newest?.topicId === topicId && this.#newest.name === name) return this.#newest;
@@ -56,7 +57,7 @@ export class ClientTable {
     let client = this.#unsubscribed.get(slot);
     if (client === undefined) {
       client = this.#rows.clients.findClient(topicId, name) ?? undefined;
-      // A client that was forgotten is stored until the commit.
+      // The row of a forgotten client exists until the commit.
       if (client !== undefined && this.#forgotten.has(client.id)) client = undefined;
       if (client === undefined) {
         if (this.#nameFingerprints.get(topicId)?.has(fingerprintMessage(encodeStoredName(name)))) {
@@ -70,7 +71,7 @@ export class ClientTable {
     return client;
   }
 
-  /** Creates a new client; `registration` is the topic's number. */
+  /** Creates a new client; `registration` is the topic's registration number. */
   create(topicId: number, name: string, registration: number): TopicClient {
     const client: TopicClient = {
       id: this.#rows.numbers.client(topicId),
@@ -95,7 +96,7 @@ export class ClientTable {
     return client;
   }
 
-  /** Removes a client that was created for a refused request, unless its session was raised. */
+  /** Removes a client that was created for a refused request. Returns false if the client must stay. */
   forgetUnstored(client: TopicClient): boolean {
     const isNew = client.isNew && client.session === 0 && client.windows?.size === 0 && client.position === null;
     if (!isNew || client.opSession + client.op > 0) return false;
@@ -110,7 +111,7 @@ export class ClientTable {
     this.#nameFingerprints.get(topicId)?.delete(fingerprintMessage(encodeStoredName(name)));
   }
 
-  /** Removes a client that has subscribed: its topic keeps it now. */
+  /** Removes a client that has subscribed, because the topic itself keeps its subscribers. */
   removeUnsubscribed(client: TopicClient): void {
     if (this.#newest === client) this.#newest = null;
     this.#unsubscribed.delete(`${client.topicId} ${client.name}`);
@@ -137,7 +138,6 @@ export class ClientTable {
     ) => name);
   }
 
-  /** Forgets a client and all its rows. */
   forgetClient(client: TopicClient): void {
     const known = this.#unsubscribed.get(`${client.topicId} ${client.name}`) ?? client;
     this.#forgotten.set(client.id, client);
@@ -149,12 +149,14 @@ export class ClientTable {
     for (const { rowId } of known.msgIds?.values() ?? []) this.#unwrittenKeys.delete(rowId);
   }
 
-  /** Clients were forgotten, and the next commit deletes them. */
   get hasForgotten(): boolean {
     return this.#forgotten.size > 0;
   }
 
-  /** A topic's oldest clients with sessions that never subscribed: stored ones, then those of the next commit. */
+  /**
+   * Yields a topic's oldest clients that have a session and never subscribed. Stored clients come before the clients of
+   * the next commit.
+   */
   *oldestPublishers(topicId: number, most: number): Generator<TopicClient, void, void> {
     const changed = [...this.#changedClients].filter((client) => client.topicId === topicId);
     const byId = new Map(changed.map((client) => [client.id, client]));
@@ -167,8 +169,9 @@ export class ClientTable {
   }
 
   /**
-   * The state of a publisher's puts: `resolved` if the publisher knows all outcomes, `unresolved` if it has not
-   * confirmed that. `kept`: it must not be forgotten, because it has used msg-ids or put without a session.
+   * Returns `resolved` if the publisher knows the outcomes of all its puts, and `unresolved` if it has not confirmed
+   * that. Returns `kept` if the publisher has used msg-ids or put without a session, because it must then not be
+   * forgotten.
    */
   putResolution(client: TopicClient): "resolved" | "unresolved" | "kept" {
     return valueOrIfDamaged("kept", () => {
@@ -207,8 +210,9 @@ export class ClientTable {
   }
 
   /**
-   * Creates a window, stored with the next commit. If there are too many, the window of the oldest session is deleted.
-   * The new window is kept even if its session is older than all others: its client may not know that the put arrived.
+   * Creates a window, which the next commit stores. Deletes the window of the oldest session if the client has too many
+   * windows. Keeps the new window even if its session is the oldest, because the client may not know that the put
+   * arrived.
    */
   createWindow(client: TopicClient, session: number, key: string): PublisherWindow {
     const windows = this.windowsOf(client);
@@ -228,7 +232,7 @@ export class ClientTable {
     return window;
   }
 
-  /** Drops what the next commit would store of a window. Returns whether nothing of it is stored. */
+  /** Drops the unwritten changes of a window. Returns whether the window itself is not stored yet. */
   #dropUnwritten(window: PublisherWindow): boolean {
     const isNew = this.#raisedBounds.get(window)?.isNew ?? false;
     this.#raisedBounds.delete(window);
@@ -236,7 +240,7 @@ export class ClientTable {
     return isNew;
   }
 
-  /** Notes that the window's bound was raised without a new entry. */
+  /** Notes that the bound of a window was raised without a new counter. */
   markBoundRaised(client: TopicClient, window: PublisherWindow): void {
     if (!this.#raisedBounds.has(window)) this.#raisedBounds.set(window, { client, isNew: false });
   }
@@ -249,7 +253,7 @@ export class ClientTable {
     else pending.entries.push(entry);
   }
 
-  /** Adds a msg-id; deletes the oldest one above the limit. */
+  /** Adds a msg-id. Deletes the publisher's oldest msg-id if there are too many. */
   addMsgId(client: TopicClient, key: MsgIdRecord): void {
     const known = this.msgIdsOf(client);
     const rowId = this.#rows.numbers.key(client.topicId);
@@ -302,7 +306,8 @@ export class ClientTable {
   }
 
   /**
-   * Stores the bound with the entries: after a crash, a counter below it must not be treated as new.
+   * Stores the window's bound with the entries, because after a crash a counter below the bound must not be treated as
+   * new.
    */
   #takeEntries(change: TopicChange, { client: { id: client, topicId }, window, entries }: {
     readonly client: TopicClient;

@@ -1,4 +1,4 @@
-/** A topic in the memory of its store; which of its messages retention deletes, and when the topic is full. */
+/** A topic in the memory of its store. Decides which messages retention deletes, and when the topic is full. */
 import { noMessageId } from "../../wire/field_types.ts";
 import type { PubsubHeaders } from "../../wire/pubsub_messages.ts";
 import type { TopicStoreOptions } from "../limits/topic_store_limits.ts";
@@ -12,13 +12,15 @@ export class StoredTopic {
   readonly id: number;
   readonly name: string;
   readonly log: TopicLog;
-  /** Subscribers by name. */
   readonly subscribers: Map<string, TopicClient>;
   /** Identifies the content; its message ids start after `baseOffset`. */
   readonly incarnation: string;
   readonly baseOffset: number;
   epoch: number;
-  /** The server that receives the topic. Until the topic is opened at a higher epoch, no operation is executed. */
+  /**
+   * The server that receives the sealed topic. A sealed topic executes no operation until it is opened at a higher
+   * epoch.
+   */
   sealedFor: string | null;
   clientCount: number;
   /** Clients without a session. */
@@ -48,14 +50,12 @@ export class StoredTopic {
     this.log.countSubscribersOfOldestRow(this.subscriberPositions());
   }
 
-  /** Returns the topic's row with the current values. */
   row(): TopicRow {
     const { id, name, incarnation, baseOffset, epoch, sealedFor, clientCount: clients, registration } = this;
     const { lastId: last, gone, stored, bytes } = this.log;
     return { id, name, incarnation, baseOffset, epoch, sealedFor, last, gone, stored, bytes, clients, registration };
   }
 
-  /** Whether all subscribers have acknowledged the oldest row. */
   get canDeleteOldest(): boolean {
     return this.damagedClients === null && this.log.canDeleteOldest;
   }
@@ -128,8 +128,8 @@ export function trimTopic(topic: StoredTopic, options: TopicStoreOptions, nowMs:
 }
 
 /**
- * Whether retention deletes the oldest row: when the messages after this row alone reach the limit. So the topic keeps
- * slightly more than required, never less.
+ * Returns whether retention deletes the oldest row. The row is kept while a limit still covers one of its messages, so
+ * the topic keeps slightly more messages than the limit requires.
  */
 export function exceedsRetention(topic: StoredTopic, options: TopicStoreOptions, nowMs: number): boolean {
   const { log } = topic;

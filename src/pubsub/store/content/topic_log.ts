@@ -1,7 +1,7 @@
 /**
- * The log of a topic: its messages in rows of many. Puts append messages at the end; rows at the start are deleted when
- * every subscriber has acknowledged them. The log counts the subscribers that still need the oldest row, so that puts
- * and gets do not look at all subscribers.
+ * The log of a topic, which has many messages in each row. Puts append messages at the end. Rows at the start are
+ * deleted when every subscriber has acknowledged them. The log counts the subscribers that still need the oldest row,
+ * so that puts and gets need not look at all subscribers.
  */
 import { messageRecordAt, TopicDataWriter, type TopicMessageRecord } from "../../wire/topic_records.ts";
 import { valueOrIfDamaged } from "../../../base/storage/damage.ts";
@@ -10,13 +10,15 @@ import type { LogRow, LogRowHead, MessageReader, TopicChange, TopicRow } from ".
 
 /** A writer with a larger buffer is not reused. */
 const spareBytesMax = 2 * logRowBytesMax;
-/** The writer for the next row of any topic: for a small row, allocating one would take most of the time. */
+/**
+ * The writer for the next row of any topic. It is reused because allocating a writer would take most of the time for a
+ * small row.
+ */
 let spareWriter: TopicDataWriter | null = null;
 
-/** The most heads of written rows that are remembered. */
+/** The most heads (rows without records) that a log remembers. */
 const writtenMax = 64;
 
-/** A row that is in memory until it is committed. */
 interface UnwrittenRow {
   readonly head: LogRowHead;
   readonly row: LogRow;
@@ -29,16 +31,15 @@ export class TopicLog {
   readonly messages: MessageReader;
   readonly #nextRowId: (first: number) => number;
   readonly #subscribers: () => number;
-  /** The row written last: most readers need it. */
+  /** The row that was written last, which most readers need. */
   #newest: LogRow | null = null;
-  /** The oldest row; null if there is none. */
   #oldest: LogRowHead | "damaged" | null;
   /** How many subscribers have not acknowledged all of the oldest row. */
   #subscribersOfOldest = 0;
   #pending: TopicDataWriter | null = null;
   #pendingOffsets: number[] = [];
   #pendingFirst = 0;
-  /** The heads of the rows written last, in order, and the last message before them. They save queries. */
+  /** The heads of the latest rows in order, and the last message before these rows. They save queries. */
   #written: LogRowHead[] = [];
   #writtenAfter = Infinity;
   /** The rows that the next commit adds, in order, and the rows that it deletes. */
@@ -66,11 +67,10 @@ export class TopicLog {
 
   /** The oldest existing message, or `lastId` + 1 if there is none. */
   get firstId(): number {
-    if (this.#oldest === "damaged") return this.gone + 1; // a reader gets the error
+    if (this.#oldest === "damaged") return this.gone + 1; // a reader of this message gets the error
     return this.#oldest?.first ?? (this.#pending === null ? this.lastId + 1 : this.#pendingFirst);
   }
 
-  /** Appends a message and assigns the next id. */
   append(message: Omit<TopicMessageRecord, "id">): void {
     const id = ++this.lastId;
     if (this.#pending !== null && this.#pending.byteLength + message.body.byteLength > logRowBytesMax) this.flush();
@@ -86,29 +86,29 @@ export class TopicLog {
     if (this.#pendingOffsets.length === logRowMessagesMax) this.flush();
   }
 
-  /** Assigns ids to messages that have no subscriber and are not stored. */
+  /** Assigns ids to messages that are not stored because the topic has no subscriber. */
   skipIds(countSubscribers: number): void {
     this.flush();
     this.lastId += countSubscribers;
   }
 
-  /** The first message that is not in a row yet; null if all messages are. */
+  /** The first message that is not in a row yet; null if all messages are in rows. */
   get firstPendingId(): number | null {
     return this.#pending === null ? null : this.#pendingFirst;
   }
 
   /**
-   * Makes a row of the appended messages, which the next commit stores. No subscriber may be positioned after an
-   * appended message.
+   * Makes a row of the appended messages, which the next commit stores. Must be called before a subscriber's position
+   * moves to one of these messages.
    */
   flush(): void {
     if (this.#pending === null) return;
     const first = this.#pendingFirst;
     const last = first + this.#pendingOffsets.length - 1;
-    // Copied to its exact size: the row stays in memory, and the writer's buffer is larger.
+    // The records are copied, because the row stays in memory and the writer's buffer is larger than the row.
     const records = this.#pending.finish().slice();
     const id = this.#nextRowId(first);
-    // A head without the records: heads are kept longer.
+    // The head omits the records, because heads stay in memory longer.
     const head = { id, first, last, previous: this.stored, bytes: records.byteLength };
     const row = { id, first, last, records, offsets: this.#pendingOffsets };
     if (records.byteLength <= spareBytesMax) spareWriter = this.#pending;
@@ -133,7 +133,10 @@ export class TopicLog {
     this.#deleted = [];
   }
 
-  /** Returns the row with message `id`, or else the first row after it, or null. Throws DamageError. */
+  /**
+   * Returns the row with message `id`, or else the first row after this message. Returns null if there is none. Throws
+   * DamageError.
+   */
   rowAt(id: number): LogRow | null {
     const newest = this.#newest;
     if (newest !== null && newest.first <= id) return newest.last >= id ? newest : null;
@@ -154,7 +157,7 @@ export class TopicLog {
     return next === null ? null : this.messages.load(next);
   }
 
-  /** Counts the subscribers that need the oldest row: after loading, and when one is added or moved back. */
+  /** Counts the subscribers that need the oldest row, after the topic was loaded or the oldest row was deleted. */
   countSubscribersOfOldestRow(positions: SubscriberPositions): void {
     this.#subscribersOfOldest = 0;
     const { oldestRow: oldest } = this;
@@ -162,7 +165,7 @@ export class TopicLog {
     for (const position of positions) if (position < oldest.last) this.#subscribersOfOldest++;
   }
 
-  /** Notes that a subscriber has moved; null means not subscribed. */
+  /** Notes that a subscriber's position has changed; null means not subscribed. */
   noteSubscriberMove(from: number | null, to: number | null): void {
     const last = this.oldestRow?.last ?? -1;
     const was = from !== null && from < last;
@@ -170,7 +173,6 @@ export class TopicLog {
     this.#subscribersOfOldest += (is ? 1 : 0) - (was ? 1 : 0);
   }
 
-  /** Whether all subscribers have acknowledged the oldest row. */
   get canDeleteOldest(): boolean {
     return this.oldestRow !== null && this.#subscribersOfOldest === 0;
   }
@@ -190,11 +192,10 @@ export class TopicLog {
     });
   }
 
-  /** Deletes the oldest row and finds the next one. */
   dropOldest(positions: SubscriberPositions): void {
     const { oldestRow: oldest } = this;
     if (oldest === null) return;
-    const next = this.#nextRow(oldest); // before anything is changed: the row may have to be loaded
+    const next = this.#nextRow(oldest); // before any change, because the row may have to be loaded
     if (this.#unwritten[0]?.head === oldest) this.#unwritten.shift();
     else this.#deleted.push(oldest);
     this.messages.uncache(oldest);
@@ -219,8 +220,7 @@ export class TopicLog {
   }
 
   /**
-   * Finds the oldest row after message `last`, of a log whose messages up to `gone` are deleted. Deleted rows before it
-   * may not be committed yet.
+   * Finds the oldest row after message `last`. Messages up to `gone` are deleted, but this may not be committed yet.
    */
   #findOldest(last: number, gone: number): LogRowHead | "damaged" | null {
     return valueOrIfDamaged("damaged", () => {

@@ -7,15 +7,12 @@ import { messageOverheadBytes, putOverheadBytes, sessionWindowCountersMax } from
 
 /** The stored state of publisher and topic from which a put is decided. */
 export interface PublisherView {
-  /** The counters of the session in which the put's counters were first used; empty if nothing is stored. */
+  /** The window of the session in which the put's counters were first used; an empty window if none is stored. */
   readonly window: PublisherWindow;
   /** True if the session is too old to be remembered, or belongs to another client state. */
   readonly windowGone: boolean;
-  /** The message stored under the request's msg-id. */
   readonly sameMsgId: { readonly id: number; readonly fingerprint: number } | null;
-  /** Fingerprints of the bodies, in their order. */
   readonly fingerprints: readonly number[];
-  /** The last message id that was assigned. */
   readonly last: number;
   /** Returns why nothing more can be stored, or null. Called only if something would be stored. */
   readonly fullReason: (messages: number) => string | null;
@@ -23,7 +20,10 @@ export interface PublisherView {
 
 export type PutDecision =
   | RefusedOperation
-  /** `bound`: the window's new bound. `newIndexes`: the bodies to store, with ids from `last` + 1. `ids`: all ids. */
+  /**
+   * `bound` is the window's new bound, `newIndexes` are the bodies to store with ids from `last` + 1, and `ids` has an
+   * ID for each body.
+   */
   | {
     readonly kind: "done";
     readonly bound: number;
@@ -43,7 +43,7 @@ export function decidePut(put: PutOperation, view: PublisherView): PutDecision {
   const newIndexes: number[] = [];
   for (let index = 0; index < fingerprints.length; index++) {
     const counter = put.counter + index;
-    // Compared with the bound before this request: a request does not make its own counters stale.
+    // The bound before this request counts, because a request must not make its own counters stale.
     if (counter < window.firstUnacked) return refuseStale(counter, window.firstUnacked);
     const known = window.get(counter) ?? view.sameMsgId;
     if (known === null) {
@@ -98,7 +98,7 @@ function refuseMalformed(put: PutOperation, highest: number): PutDecision | null
   return null;
 }
 
-/** The counters of a client without sessions are one sequence, which any program that may use its ID continues. */
+/** Refuses a counter of a client without sessions if too few counters would be left for the client's other programs. */
 function refuseWithoutRoom(put: PutOperation, highest: number, window: PublisherWindow): PutDecision | null {
   if (put.session !== null || !leavesNoNumbersAfter(highest, window.highest)) return null;
   return refuseOperation(

@@ -8,7 +8,6 @@ import {
 } from "../operations/store_operations.ts";
 import { compareClientOperation, type LastClientOperation } from "./session_fence.ts";
 
-/** A subscriber's stored position and last operation. */
 export interface SubscriberState extends LastClientOperation {
   /** The last acknowledged message; null if the client is not subscribed. */
   readonly position: number | null;
@@ -18,18 +17,21 @@ export interface SubscriberState extends LastClientOperation {
 export interface TopicLogState {
   readonly firstId: number;
   readonly lastId: number;
-  /** The ids up to this one were assigned before a restore; how many is unknown. 0 without a restore. */
+  /** The ids up to this ID may have been assigned before a restore or loss. 0 if there was none. */
   readonly baseOffset?: number;
 }
 
 export type GetDecision =
   | RefusedOperation
-  /** The subscriber's new position, the next message, and how many messages before it are gone (`missed`). */
+  /**
+   * `position` is the subscriber's new position, `next` is the next message, and `missed` counts the deleted messages
+   * before it.
+   */
   | { readonly kind: "read"; readonly position: number; readonly next: number; readonly missed: number };
 
 /**
- * Decides which message a get returns next. It acknowledges `last`: the subscriber's position moves there, never back.
- * A get with the same `last` returns the same message again.
+ * Decides which message a get returns next. The get acknowledges the messages up to `last`, which moves the position
+ * forward. A get with the same `last` returns the same message again.
  */
 export function decideGet(get: GetOperation, subscriber: SubscriberState, log: TopicLogState): GetDecision {
   const { position } = subscriber;
@@ -49,13 +51,13 @@ export function decideGet(get: GetOperation, subscriber: SubscriberState, log: T
   return { kind: "read", position: moved, next, missed: countMissedMessages(moved, next, log.baseOffset) };
 }
 
-/** How many ids a topic skips after a loss: more than were assigned to lost messages. */
+/** How many ids a topic skips after a loss; more ids cannot have been lost. */
 export const idsSkippedAfterLoss = 2 ** 32;
 
 /**
  * Returns how many messages a subscriber has missed between message `had` and message `next`. Returns 0 if a restore or
  * a loss is between them, because their number is then unknown. `baseOffset` shows only the last restore or loss; an
- * earlier one shows by the ids that the topic skipped.
+ * earlier loss shows as a large gap, because the topic skipped ids.
  */
 export function countMissedMessages(had: number, next: number, baseOffset = 0): number {
   const count = next - had - 1;
@@ -64,10 +66,16 @@ export function countMissedMessages(had: number, next: number, baseOffset = 0): 
 
 export type PositionDecision =
   | RefusedOperation
-  /** `position`: null if no longer subscribed. `numbered`: the operation's number must be stored. */
+  /**
+   * `position` is null if the client is no longer subscribed. `numbered` is true if the operation's number must be
+   * stored.
+   */
   | { readonly kind: "placed"; readonly position: number | null; readonly numbered: boolean };
 
-/** Decides a subscribe or unsubscribe. A known subscriber keeps its position; a new one starts at the end. */
+/**
+ * Decides a subscribe or unsubscribe. A known subscriber keeps its position; a new subscriber starts at the end of the
+ * log.
+ */
 export function decideSubscription(
   operation: SubscribeOperation,
   subscriber: SubscriberState,

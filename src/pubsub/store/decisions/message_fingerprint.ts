@@ -1,12 +1,12 @@
 /**
- * Computes the fingerprint of a message's body, which shows whether a put with a known counter is a duplicate. It has
- * 53 bits: 32 of a CRC-32, 21 of a multiplicative hash. A publisher that causes a collision on purpose only loses its
- * own message.
+ * Computes the fingerprint of a message's body, which shows whether a put with a known counter is a duplicate. The
+ * fingerprint has 32 bits of a CRC-32 and 21 bits of a multiplicative hash. A publisher that causes a collision on
+ * purpose only loses its own message.
  */
 import { crc32 } from "node:zlib";
 
 const seed = 0x9747b28c;
-/** The view of the last buffer is kept if the buffer is small: many bodies share one buffer. */
+/** The view of the last buffer is kept if the buffer has at most this size, because many bodies share one buffer. */
 const keptBytesMax = 1 << 20;
 let lastView: DataView = new DataView(new ArrayBuffer(0));
 

@@ -1,8 +1,7 @@
-/** The window of a publisher's session: its known counters, and the bound below which they are forgotten. Pure. */
+/** The window of a publisher's session: the known counters, and the bound below which counters are forgotten. Pure. */
 import type { ResolvedCounter } from "../../wire/topic_records.ts";
 import { plainClientCountersMax } from "../limits/topic_store_limits.ts";
 
-/** A stored row of resolved counters. */
 interface WindowRow {
   readonly id: number;
   readonly entries: readonly ResolvedCounter[];
@@ -10,7 +9,7 @@ interface WindowRow {
 }
 
 export class PublisherWindow {
-  /** 0 for a client without sessions, whose bound follows its newest counter. */
+  /** 0 for a client without sessions. The bound of its window follows the newest counter. */
   readonly session: number;
   readonly key: string;
   readonly #resolved = new Map<number, ResolvedCounter>();
@@ -24,7 +23,6 @@ export class PublisherWindow {
     this.#firstUnacked = firstUnacked;
   }
 
-  /** Counters below this bound are no longer known. */
   get firstUnacked(): number {
     return this.#firstUnacked;
   }
@@ -49,7 +47,7 @@ export class PublisherWindow {
     );
   }
 
-  /** Returns the bound after a put with this `firstUnacked` and highest counter; it never decreases. */
+  /** Returns the bound after a put with this `firstUnacked` and highest counter. The bound never decreases. */
   boundFor(firstUnacked: number, highest: number): number {
     const asked = this.session === 0 ? Math.max(highest, this.#highest) - plainClientCountersMax + 1 : firstUnacked;
     return Math.max(this.#firstUnacked, asked);
@@ -78,7 +76,7 @@ export class PublisherWindow {
   forgetRows(rows: number): number | null {
     for (let index = 0; index < rows; index++) {
       const row = this.#rows[index];
-      // Rows are nearly in the order of counters; one that is out of order waits for the rows before it.
+      // Rows are almost in the order of their counters, so a row that is out of order waits for the rows before it.
       if (row === undefined || row.highest >= this.#firstUnacked) return null;
     }
     const gone = this.#rows.splice(0, rows);

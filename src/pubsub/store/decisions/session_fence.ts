@@ -5,20 +5,23 @@
 import type { SessionToken } from "../../wire/field_types.ts";
 import { clientNumberStepMax, freeClientNumberMax } from "../../wire/message_limits.ts";
 
-/** The stored session of a client; `session` is 0 before its first one. */
+/** The stored session of a client; `session` is 0 before the client's first session. */
 export interface ClientSessionState {
   readonly session: number;
   readonly key: string;
 }
 
 export type SessionFenceResult =
-  /** The request may continue. `raised`: its session is newer than the stored one and must be stored. */
+  /**
+   * The request may continue. `raised` is true if the request's session is newer than the stored session and must be
+   * stored.
+   */
   | { readonly kind: "passed"; readonly raised: boolean }
   | { readonly kind: "fenced"; readonly reason: string };
 
 /**
- * Checks a session against the stored one. A request without a session is never fenced. If two client states (a copy,
- * or one that was recreated) use the same session number with different keys, the first one wins.
+ * Checks a request's session against the stored session. A request without a session is never fenced. If two client
+ * states, such as a state and its copy, use the same session number with different keys, the first state wins.
  */
 export function checkClientSession(client: ClientSessionState, session: SessionToken | null): SessionFenceResult {
   if (session === null) return { kind: "passed", raised: false };
@@ -47,8 +50,8 @@ export interface LastClientOperation {
 }
 
 /**
- * Compares the number of an operation with the client's last one. Returns `any` if it has no number, and `no room` if a
- * client without sessions could not continue after it.
+ * Compares the number of an operation with the client's last operation. Returns `any` for an operation without a
+ * number, and `no room` if a client without sessions would have too few numbers left.
  */
 export function compareClientOperation(
   done: LastClientOperation,

@@ -1,47 +1,51 @@
 /**
  * The losses of messages that fail-overs of a topic's database have caused, and the headers that report them to
- * clients. A subscriber gets the header with the first messages after the lost ones, until it acknowledges one of them.
- * Pure.
+ * clients. A subscriber gets the header with the first messages after a loss, until the subscriber acknowledges one of
+ * these messages. Pure.
  */
 import type { PubsubHeaders } from "../../wire/pubsub_messages.ts";
 import type { PutOperation } from "../operations/store_operations.ts";
 
-/** One loss of messages of a topic. */
 export interface MessageLoss {
   /** True if confirmed messages are missing; false if they may be. */
   readonly isCertain: boolean;
-  /** The last message before the lost ones. */
+  /** The last message before the lost messages. */
   readonly last: number;
   /** The last of the lost messages; null if unknown. */
   readonly lastLost: number | null;
-  /** Messages put after the loss have ids above this one. */
+  /** Messages put after the loss have ids above this ID. */
   readonly baseOffset: number;
   /** Clients that existed at the time of the loss have at most this number. */
   readonly lastClient: number;
-  /** When the loss was found, by the clock of this machine. */
   readonly atMs: number;
 }
 
 /**
- * The database keeps the latest losses of a topic, at most this many and for this many days. Subscribers get them
- * reported, and doctor lists them.
+ * The database keeps the latest losses of a topic, at most this many and for this many days. Subscribers are told about
+ * these losses, and doctor lists them.
  */
 export const topicLossesKept = 16;
 export const topicLossDaysKept = 30;
-/** How long a loss is reported to publishers, in milliseconds: once by each server that owns the topic. */
+/**
+ * How long a loss is reported to publishers, in milliseconds. Each server that owns the topic tells each publisher
+ * once.
+ */
 const publisherMs = 86_400_000;
 
 export class TopicLosses {
   readonly #losses: readonly MessageLoss[];
-  /** The session and counter of the put whose response reported the losses, by the publisher's number. */
+  /** The session and counter of the put that got the report of the losses, by the publisher's number. */
   readonly #told = new Map<number, string>();
 
   constructor(losses: readonly MessageLoss[] = []) {
-    // Commits without messages are no loss for clients: positions, for example.
+    // Lost commits without messages, for example of positions only, are no loss for clients.
     this.#losses = losses.filter(({ last, lastLost }) => lastLost === null || lastLost > last);
   }
 
-  /** Returns headers for the response to a put: once for each publisher, and again if it repeats this put. */
+  /**
+   * Returns the headers that report losses in the response to a put. A publisher gets them once, and again if it
+   * repeats this put.
+   */
   forPut(
     client: number,
     { session, counter }: Pick<PutOperation, "session" | "counter">,
@@ -57,8 +61,8 @@ export class TopicLosses {
 
   /**
    * Returns headers for a response with messages from `first` on. `position` is the last message that the subscriber
-   * has acknowledged, `received` the last one that it claims to have received, which may be lost. The result's `missed`
-   * is how many lost messages it has not received, as far as that is known.
+   * has acknowledged. `received` is the last message that the subscriber says it has received; this message may be
+   * lost. `missed` counts the lost messages that the subscriber has not received, as far as they are known.
    */
   forMessages({ first, client, position, received }: {
     readonly first: number;
@@ -66,7 +70,7 @@ export class TopicLosses {
     readonly position: number;
     readonly received: number;
   }): { readonly loss?: "certain" | "possible"; readonly missed: number } {
-    // A subscriber that had received everything was moved to the end of the lost ids.
+    // A subscriber that had received all lost messages was moved to the end of their ids.
     const losses = this.#losses.filter(({ baseOffset, lastClient }) =>
       client <= lastClient && first > baseOffset + 1 && Math.max(position, received) <= baseOffset + 1
     );

@@ -9,14 +9,17 @@ import { getResponseBytesMax } from "../limits/topic_store_limits.ts";
 import { batchMessagesMax } from "../../wire/message_limits.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 
-/** A get that was decided, and whose messages must be read. */
+/** A get that was accepted; its messages must still be read. */
 export interface DecidedGet {
   readonly get: GetOperation;
   readonly topic: StoredTopic;
   readonly subscriber: TopicClient;
   readonly next: number;
   readonly missed: number;
-  /** The last message when the get was decided: later operations of the batch do not change the result. */
+  /**
+   * The last message of the topic when the get was decided, so that later operations of the batch do not change the
+   * result.
+   */
   readonly last: number;
 }
 
@@ -26,7 +29,7 @@ export function readGetResponse(reading: DecidedGet): StoreResponse {
   const { messages, missed } = readMessages(reading);
   const [oldest] = messages;
   if (oldest === undefined) {
-    // The log only has a gap there: the messages were put while there was no subscriber.
+    // The messages were put while the topic had no subscriber, so they are not in the log.
     return { ticket, code: "NO_MESSAGE", reason: "there is no undelivered message", missed };
   }
   let redelivered = 0;
@@ -38,8 +41,8 @@ export function readGetResponse(reading: DecidedGet): StoreResponse {
 }
 
 /**
- * Reads at most as many messages as requested, in order; their bodies are views of rows. Throws DamageError if the
- * first message is damaged; otherwise stops before a damaged one.
+ * Reads messages in order, at most as many as requested. Their bodies are views of rows. Throws DamageError if the
+ * first message is damaged, and stops before a later damaged message.
  */
 function readMessages(
   { get, topic, next, last, missed }: DecidedGet,
@@ -75,7 +78,7 @@ function rowOrNullIfDamaged(topic: StoredTopic, id: number, hasSome: boolean): L
   try {
     return topic.log.rowAt(id);
   } catch (error) {
-    if (hasSome && error instanceof DamageError) return null; // the next get reports it
+    if (hasSome && error instanceof DamageError) return null; // the next get reports the damage
     throw error;
   }
 }

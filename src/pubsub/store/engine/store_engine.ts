@@ -1,7 +1,8 @@
 /**
- * The topic store without its thread: executes batches of operations, each in one transaction, and returns responses.
- * `decide_put.ts` and `decide_read.ts` decide; the engine reads, applies and writes. After an exception the engine must
- * not be used, and no operation of the batch may be answered, because memory may be ahead of the disk.
+ * The topic store without its thread. Executes batches of operations, each batch in one transaction, and returns
+ * responses. `decide_put.ts` and `decide_read.ts` decide what an operation does; the engine reads and writes the data.
+ * After an exception the engine must not be used and no operation of the batch may be answered, because memory may be
+ * ahead of the disk.
  */
 import type { ResolvedCounter } from "../../wire/topic_records.ts";
 import {
@@ -55,13 +56,12 @@ export interface StoreEngineHooks {
   readonly wallClockMs: () => number;
   /** Reports something to the operator, once. */
   readonly warn?: (sentence: string) => void;
-  /** Outlives the engine: a new engine is created after the disk was full. */
+  /** Kept outside the engine, because a new engine is created after the disk was full. */
   readonly refusedPuts: RefusedPuts;
-  /** Called when a topic is dropped from memory because its commit failed; it must be opened again. */
+  /** Called when a topic is dropped from memory because its commit failed. The topic must then be opened again. */
   readonly onTopicLost?: (topic: string, lost: LostTopic) => void;
 }
 
-/** Executes the operations of clients on the topics of a store. */
 export class StoreEngine {
   readonly topics: TopicTable;
   readonly disk: StoreDiskWatch;
@@ -71,20 +71,19 @@ export class StoreEngine {
   readonly #options: TopicStoreOptions;
   readonly #hooks: StoreEngineHooks;
   readonly #waiting = new WaitingGets();
-  /** State of the current batch: */
+  /** The responses of the current batch, and gets that still need messages. */
   #responses: StoreResponse[] = [];
   #readings: DecidedGet[] = [];
   readonly #appendedTopics = new Set<StoredTopic>();
   readonly #changedTopics = new Set<StoredTopic>();
   /** True if a response depends on changes that are not on the disk yet. */
   #mustCommit = false;
-  /** Operations that wait for data, in order; their topics; and the missing data. */
+  /** Operations that wait for data, in order; the topics of these operations; the data that they need. */
   #parked: StoreOperation[] = [];
   readonly #parkedTopics = new Set<string>();
   #lacks: MissingTopicData[] = [];
-  /** Held gets that were woken and have no response yet. */
   #wokenGets: GetOperation[] = [];
-  /** Used only for a shared store. */
+  /** Empty unless the store is shared. */
   readonly #unconfirmed = new UnconfirmedRequests();
   /** Why nothing may be changed; null if changes are allowed. */
   #diskFull: string | null = null;
@@ -105,8 +104,8 @@ export class StoreEngine {
   }
 
   /**
-   * Executes a batch in one transaction, or without one if nothing must be durable. Sends the responses after the
-   * commit. If `diskFull` is not null, writes nothing and refuses operations that need a write with this reason.
+   * Executes a batch in one transaction, or without a transaction if nothing must be durable. Sends the responses after
+   * the commit. If `diskFull` is not null, writes nothing and refuses operations that need a write with this reason.
    */
   *execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): Steps {
     this.#responses = [];
@@ -116,14 +115,14 @@ export class StoreEngine {
     this.disk.beginBatch();
     for (const operation of operations) this.#attempt(operation, nowMs);
     if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
-    // Publishers may have been forgotten for a put that was then refused.
-    // In a shared store, every response has to be confirmed by a commit.
+    // A commit is also needed if publishers were forgotten for a refused put. In a shared store, a commit confirms
+    // every response.
     const confirms = this.#rows.isShared && this.#responses.length + this.#readings.length > 0;
     if (this.#mustCommit || confirms || this.topics.clients.hasForgotten) yield* this.#commit(nowMs);
     else while (this.#read()) yield* this.#load();
     const appended = [...this.#appendedTopics];
     this.#appendedTopics.clear();
-    // Durable responses are sent first, whatever the woken gets do.
+    // Durable responses are sent first, because deciding held gets may fail.
     this.#release();
     for (const topic of appended) {
       if (this.#waiting.getsOf(topic).length === 0) continue;
@@ -149,8 +148,8 @@ export class StoreEngine {
   }
 
   /**
-   * Finds messages older than the retention time; `writePending` deletes them. Ends without the rest while a database
-   * does not respond.
+   * Finds topics with messages older than the retention time; `writePending` deletes these messages. Ends early if the
+   * database does not respond.
    */
   *markExpiredTopics(): Steps {
     const nowMs = this.#hooks.wallClockMs();
@@ -165,14 +164,13 @@ export class StoreEngine {
     }
   }
 
-  /** Commits a topic that an operator has changed. */
   *commitChanged(topic: StoredTopic): Steps {
     this.#changedTopics.add(topic);
     yield* this.#commit(this.#hooks.wallClockMs());
     this.#release();
   }
 
-  /** Answers the held gets of a topic whose state has changed: sealed, moved, dropped. */
+  /** Decides the held gets of a topic again after the topic was sealed, moved or dropped. */
   *wakeHeldGets(topic: StoredTopic): Steps {
     yield* this.#wake(topic);
     this.#release();
@@ -195,18 +193,17 @@ export class StoreEngine {
   }
 
   /**
-   * Applies an operation. Refuses it without a change if it meets damaged data. If it needs data that is not in memory,
-   * it waits, and so do later operations of its topic.
+   * Applies an operation. Refuses the operation without a change if it meets damaged data. An operation that needs data
+   * that is not in memory waits, and so do later operations of the same topic.
    */
   #attempt(operation: StoreOperation, nowMs: number): void {
     const isParked = operation.kind === "cancel"
-      ? this.#parkedTopics.size > 0 // the get that it cancels may be parked
+      ? this.#parkedTopics.size > 0 // the cancelled get may be parked
       : this.#parkedTopics.has(operation.topic);
     if (isParked) this.#parked.push(operation);
     else this.#refuseIfDamaged(operation, () => this.#apply(operation, nowMs));
   }
 
-  /** Loads the missing data, then applies the operations that wait for it. */
   *#applyParked(nowMs: number): Steps {
     while (this.#parked.length > 0) {
       const parked = this.#parked;
@@ -241,7 +238,7 @@ export class StoreEngine {
     if (this.#rows.isShared) this.#unconfirmed.add(operation);
     const isReading = operation.kind === "get" || operation.kind === "info";
     if (this.#diskFull !== null && !isReading) {
-      const isEnd = operation.kind === "put" && operation.bodies.length === 0; // so little is worth another try
+      const isEnd = operation.kind === "put" && operation.bodies.length === 0; // it is small, so a retry may succeed
       return this.#refuse(operation, refuseOperation(isEnd ? "OVERLOADED" : "FULL", this.#diskFull));
     }
     switch (operation.kind) {
@@ -266,7 +263,7 @@ export class StoreEngine {
     return null;
   }
 
-  /** Returns the client with its session raised, or null if the operation was refused. */
+  /** Admits the client of an operation and raises its session. Returns null if the operation was refused. */
   #clientFor(operation: ClientOperation, topic: StoredTopic): TopicClient | null {
     const admission = this.#admission.admit(operation, topic, this.#diskFull);
     if (admission.kind === "refused") {
@@ -311,9 +308,12 @@ export class StoreEngine {
     this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ids: toMessageIdRanges(decision.ids), ...more });
   }
 
-  /** An empty put settles a session: older sessions can do nothing more, so the outcome of their messages is final. */
+  /**
+   * Executes an empty put, which settles a session. Older sessions of the client can do nothing more, so the outcomes
+   * of their puts are final.
+   */
   #settleSession(put: PutOperation, client: TopicClient, { window, windowGone }: PublisherView): void {
-    this.#mustCommit = true; // the raise of the session, or the message, may be in this batch
+    this.#mustCommit = true; // the new session or the message may be in this batch
     const known = windowGone ? undefined : window.get(put.counter);
     const { clients } = this.topics;
     if (clients.windowsOf(client).get(window.session) === window && put.firstUnacked > window.firstUnacked) {
@@ -380,7 +380,7 @@ export class StoreEngine {
       topic.moveSubscriber(client, decision.position);
       this.topics.clients.markChanged(client);
       this.#changedTopics.add(topic);
-      // The next message is sent only when the acknowledgement of this one is durable.
+      // The next message is sent only when the acknowledgement of the previous message is durable.
       if (next <= last) this.#mustCommit = true;
     }
     if (next <= last) this.#readings.push({ get, topic, subscriber: client, next, missed, last });
@@ -421,7 +421,7 @@ export class StoreEngine {
   #cancel(ticket: number): void {
     const get = this.#waiting.take(ticket);
     if (get === null) return;
-    this.#wokenGets.push(get); // until the response is sent: `abandon` answers it
+    this.#wokenGets.push(get); // until the response is sent, `abandon` answers this get
     this.#refuse(get, refuseOperation("NO_MESSAGE", "there is no undelivered message"));
   }
 
@@ -431,12 +431,11 @@ export class StoreEngine {
     }
   }
 
-  /** Executes the held gets of this topic again. */
   *#wake(topic: StoredTopic): Steps {
     const nowMs = this.#hooks.wallClockMs();
     for (const get of this.#waiting.getsOf(topic)) this.#decideAgain(topic, get);
     if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
-    // The responses need no confirmation: the gets were held during the commit before.
+    // The responses need no confirmation, because the gets were held during the previous commit.
     if (this.#mustCommit) yield* this.#commit(nowMs);
     else while (this.#read()) yield* this.#load();
   }
@@ -445,11 +444,11 @@ export class StoreEngine {
     this.#waiting.delete(topic, get.ticket);
     this.#wokenGets.push(get);
     if (this.#rows.isShared) this.#unconfirmed.add(get);
-    const here = this.#topicFor(get); // a repair has loaded it again
+    const here = this.#topicFor(get); // a repair may have loaded the topic again
     if (here !== null) this.#refuseIfDamaged(get, () => this.#get(get, here));
   }
 
-  /** Reads the messages for the gets of the batch. Returns whether some have to be loaded first. */
+  /** Reads the messages for the gets of the batch. Returns whether some gets need data that must be loaded first. */
   #read(): boolean {
     if (this.#readings.length === 0) return false;
     const readings = this.#readings;
@@ -472,7 +471,7 @@ export class StoreEngine {
 
   *#commit(nowMs: number): Steps {
     for (const topic of this.#appendedTopics) topic.log.flush();
-    // Read before rows are deleted: a response may need messages that are then no longer needed.
+    // Messages are read before rows are deleted, because a response may need messages in these rows.
     while (this.#read()) yield* this.#load();
     const changes = new Map<number, TopicChange>();
     const changeOf = (topicId: number) => {
@@ -484,7 +483,7 @@ export class StoreEngine {
     this.#changedTopics.clear();
     for (const topic of touched) {
       if (topic.sealedFor !== null) continue; // a sealed copy must keep its hash
-      // A trim that has to load a row continues where it stopped.
+      // The deletion of old rows continues where it stopped if a row must be loaded.
       const budget = { rows: deletedRowsPerCommitMax };
       try {
         const isLeft = yield* withLoadedData(this.#rows, () => trimTopic(topic, this.#options, nowMs, budget));
@@ -503,7 +502,10 @@ export class StoreEngine {
     this.disk.noteCommit();
   }
 
-  /** Drops a topic whose memory and rows may differ. Refuses the operations whose responses waited for its commit. */
+  /**
+   * Drops a topic from memory because memory and rows may differ. Refuses the operations that waited for the topic's
+   * commit.
+   */
   #dropLost(lost: LostTopic): void {
     const topic = this.topics.findById(lost.topicId);
     if (topic === null) return;
@@ -575,14 +577,13 @@ function whyNotServed(
   return topic.sealedFor === null ? null : refuseOperation("OVERLOADED", `topic ${name} is moving to another server`);
 }
 
-/** Returns the refusal of a request whose data is damaged or cannot be read. Throws every other error. */
+/** Returns the refusal of a request that met damaged or unreadable data. Throws any other error. */
 function refusalOfError(error: unknown): RefusedOperation {
   if (error instanceof DamageError) return refuseOperation("DAMAGED", error.message);
   if (error instanceof RowsUnavailable) return refuseOperation("OVERLOADED", error.message);
   throw error;
 }
 
-/** Gets that are held until their topic has a message. */
 class WaitingGets {
   readonly #topics = new Map<StoredTopic, Map<number, GetOperation>>();
 
@@ -609,14 +610,13 @@ class WaitingGets {
     return null;
   }
 
-  /** Removes and returns the gets of a topic. */
   takeAll(topic: StoredTopic): GetOperation[] {
     const gets = this.getsOf(topic);
     this.#topics.delete(topic);
     return gets;
   }
 
-  /** Returns a copy, because the list may change during the loop. */
+  /** Returns a copy, because the gets may change during the caller's loop. */
   getsOf(topic: StoredTopic): GetOperation[] {
     const gets = this.#topics.get(topic);
     return gets === undefined ? [] : [...gets.values()];
@@ -634,8 +634,8 @@ class WaitingGets {
 }
 
 /**
- * Requests of a shared store whose responses wait for a commit. A successful commit shows that no other server has
- * opened the topic; if it fails, the responses must not be sent.
+ * Requests of a shared store that wait for a commit. A successful commit shows that no other server has opened the
+ * topic. If the commit fails, the responses must not be sent.
  */
 class UnconfirmedRequests {
   readonly #operations = new Map<number, ClientOperation>();

@@ -1,4 +1,4 @@
-/** An operator's work on one topic of a store: show it, forget a client, repair it. Each is one transaction. */
+/** Shows a topic to an operator, forgets a client of a topic, or repairs a topic. Each action is one transaction. */
 import { BatonError } from "../../../base/errors.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import { countWithNoun } from "../../../base/support/text.ts";
@@ -10,7 +10,6 @@ import { awaitAnswer, type Steps } from "../../../base/support/steps.ts";
 import { withLoadedData } from "../rows/loaded_data.ts";
 import type { TopicRows } from "../rows/topic_rows.ts";
 
-/** Maximum number of subscribers shown. */
 const subscribersShownMax = 1000;
 
 export class TopicMaintenance {
@@ -50,8 +49,8 @@ export class TopicMaintenance {
   }
 
   /**
-   * Forgets a client and all its data. Throws NOT_FOUND for an unknown client. Unless the loss is accepted, throws
-   * USAGE for a subscriber and for a client whose repeated puts would then be stored again.
+   * Forgets a client and all its data. Throws NOT_FOUND for an unknown client. Throws USAGE if the client is a
+   * subscriber or may still repeat puts, unless the operator accepts the loss.
    */
   *forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): Steps {
     const topic = this.#requireServedTopic(name, epoch);
@@ -73,11 +72,14 @@ export class TopicMaintenance {
     yield* this.#engine.wakeHeldGets(topic);
   }
 
-  /** Gives up all damaged data of a topic, so that the rest can be served. Returns what was given up. */
+  /**
+   * Gives up all damaged data of a topic, so that the rest can be served. Returns descriptions of the data that was
+   * given up.
+   */
   *repair(name: string, epoch: number): Steps<string[]> {
     const topic = this.#requireServedTopic(name, epoch);
     yield* this.#engine.writePending();
-    // The disk may have damaged something since the store was opened.
+    // The disk may have damaged data since the topic was loaded.
     const loaded = yield* this.#loadAgain(topic);
     const done = yield* awaitAnswer(this.#rows.repair(loaded.row(), loaded.damagedClients !== null));
     yield* this.#loadAgain(topic);

@@ -14,7 +14,6 @@ export class TopicTable {
   readonly #topics = new Map<string, StoredTopic>();
   /** Topics that were dropped from memory because a commit failed, and must be opened again. */
   readonly #lost = new Set<string>();
-  /** The values committed last for each topic. */
   readonly #committedValues = new Map<StoredTopic, string>();
 
   constructor(rows: TopicRows) {
@@ -22,7 +21,7 @@ export class TopicTable {
     this.clients = new ClientTable(rows);
   }
 
-  /** Loads all topics. Does not serve a topic with a damaged row: it is unavailable until an operator gives it up. */
+  /** Loads all topics. A topic with a damaged row is unavailable until an operator gives the topic up. */
   *open(): Steps {
     for (const id of yield* awaitAnswer(this.#rows.copies.active())) {
       try {
@@ -49,7 +48,7 @@ export class TopicTable {
     return this.#topics.size;
   }
 
-  /** Throws BAD_DATA if the store has as many topics as it may have. */
+  /** Throws BAD_DATA if the store cannot take another topic. */
   requireRoomFor(name: string): void {
     if (this.#topics.size < topicsPerServerMax) return;
     throw new BatonError(
@@ -74,7 +73,10 @@ export class TopicTable {
     return this.#lost.has(name);
   }
 
-  /** Stops serving a topic and drops it from memory. `isLost`: this server still owns it and will open it again. */
+  /**
+   * Stops serving a topic and drops it from memory. With `isLost`, this server still owns the topic and will open it
+   * again.
+   */
   unload(topic: StoredTopic, { isLost = false }: { readonly isLost?: boolean } = {}): void {
     if (isLost) this.#lost.add(topic.name);
     else this.#lost.delete(topic.name);

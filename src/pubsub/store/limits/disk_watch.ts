@@ -1,20 +1,20 @@
 /**
  * Measures how full a topic store's disk is, against the store's own limit and the space of the file system. Measures
- * before the first put of a batch, and counts the batch's bytes before any of them is written.
+ * the disk before the first put of a batch, and counts the bytes of the batch before the store writes them.
  */
 import { type DiskSpace, freeDiskBytesAfter } from "../../../base/storage/disk_space.ts";
 import { diskFullShare, diskReserveShare, diskWarningShare } from "./topic_store_limits.ts";
 
 /** Number of commits without puts between two measurements. */
 const commitsPerMeasurement = 64;
-/** SQLite's overhead: a share of the data for pages and log, and a number of bytes per measurement. */
+/** The space that SQLite needs in addition to the data: a share of the data, and a number of bytes per measurement. */
 const overheadShare = 0.02;
 const overheadBytes = 64 << 10;
 
 /** The rows of the store whose disk space is measured. */
 interface MeasuredRows {
   space(): DiskSpace;
-  /** Returns the space of a long log to the file system. Returns whether there was any. */
+  /** Shrinks a long log to give space back to the file system. Returns whether the log had such space. */
   freeLog(): boolean;
 }
 
@@ -23,7 +23,7 @@ export class StoreDiskWatch {
   readonly #maxBytes: number | null;
   #commits = 0;
   #space!: DiskSpace;
-  /** Other programs may have taken space since the last measurement. */
+  /** True if other programs may have taken space since the last measurement. */
   #isOld = false;
   /** Bytes of the current batch, and of the batches that were committed since the last measurement. */
   #batchBytes = 0;
@@ -39,7 +39,6 @@ export class StoreDiskWatch {
     this.#isOld = true;
   }
 
-  /** Counts bytes that the next commit writes. */
   expectBytes(bytes: number): void {
     this.#batchBytes += bytes;
   }
@@ -56,7 +55,7 @@ export class StoreDiskWatch {
     this.#isOld = false;
   }
 
-  /** The used share of the nearer limit, from 0 to more than 1. */
+  /** The used share of the limit that will be reached first; above 1 if the limit is exceeded. */
   get usedShare(): number {
     return Math.max(this.#ownShareWith(0), this.#fileSystemShareWith(0));
   }
@@ -85,14 +84,20 @@ export class StoreDiskWatch {
     return this.isNearlyFull ? this.#describeShare(0, diskWarningShare) : null;
   }
 
-  /** Returns why no new client or topic may be stored, or null: what is left is for the positions of known clients. */
+  /**
+   * Returns why no new client or topic may be stored, or null. The remaining space is reserved for the positions of
+   * known clients.
+   */
   reserveSentence(): string | null {
     return this.fullSentence(0, diskReserveShare);
   }
 
-  /** Returns why `bytes` more bytes may not be stored, or null. Gets and acknowledgements are not limited by it. */
+  /**
+   * Returns why the store cannot take `bytes` more bytes, or null if it can. Gets and acknowledgements ignore this
+   * limit.
+   */
   fullSentence(bytes = 0, limit = diskFullShare): string | null {
-    if (this.#isOld) this.measure(); // some µs
+    if (this.#isOld) this.measure(); // takes some µs
     const isFull = () => Math.max(this.#ownShareWith(bytes), this.#fileSystemShareWith(bytes)) >= limit;
     if (!isFull()) return null;
     this.measure(); // freed space counts immediately

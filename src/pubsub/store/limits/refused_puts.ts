@@ -4,7 +4,7 @@ import { refusedPutsMax } from "./topic_store_limits.ts";
 
 /**
  * A publisher with a session knows after FULL that its message is never stored, and gives its next message a new
- * counter. A duplicate from the network may arrive later, when the store has space again. Clients without a session are
+ * counter. A duplicate that arrives when the store has space again must also be refused. Clients without a session are
  * not remembered, because they retry with the same counter. The newest `refusedPutsMax` puts are kept, in memory.
  */
 export class RefusedPuts {
@@ -22,14 +22,14 @@ export class RefusedPuts {
     }
   }
 
-  /** Returns why the put is refused if an equal one was refused before, otherwise null. */
+  /** Returns why the put is refused if an equal put was refused before, otherwise null. */
   whyRefused(put: PutOperation): string | null {
     if (this.#known.size === 0 || put.session === null || !this.#known.has(nameOf(put))) return null;
     return "this put was refused before, when the store was full";
   }
 }
 
-/** Identifies a put and its duplicates. The epoch is not part of it, because it may have changed. */
+/** Returns the same name for a put and its duplicates. Omits the epoch, because it may change in between. */
 function nameOf({ topic, client, session, fromSession, counter, bodies }: PutOperation): string {
   return JSON.stringify([topic, client, session?.number, session?.key, fromSession?.number, counter, bodies.length]);
 }

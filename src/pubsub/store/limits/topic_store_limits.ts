@@ -1,64 +1,65 @@
-/** Limits of a topic store: memory, disk and rows that would otherwise grow with the requests of clients. */
+/** The limits of a topic store. Without them, memory, disk use and rows would grow with the requests of clients. */
 import { bodyBytesMax } from "../../wire/message_limits.ts";
 
-/** Newest counters remembered of a publisher without a session. A put with an older counter gets STALE_OP. */
+/**
+ * The most counters that the store remembers of a publisher without a session. A put with an older counter gets
+ * STALE_OP.
+ */
 export const plainClientCountersMax = 10_000;
 /**
- * Counters remembered of a session, at or above its `firstUnacked`. A publisher reaches the limit only if it does not
- * raise its `firstUnacked`.
+ * The most counters at or above `firstUnacked` that the store remembers for a session. A publisher that raises
+ * `firstUnacked` does not reach this limit.
  */
 export const sessionWindowCountersMax = 65_536;
-/** Sessions of a client whose counters are remembered, for puts that a later session resumes. */
+/** The most sessions of a client with remembered counters, because a later session may resume their puts. */
 export const sessionWindowsMax = 8;
-/** Newest msg-ids remembered of a publisher at a topic. */
+/** The most msg-ids of a publisher that a topic remembers. */
 export const publisherMsgIdsMax = 10_000;
 /** The most clients of a topic, subscribed or not. */
 const clientsPerTopicMax = 100_000;
-/** The most publishers that a topic forgets together when it has too many. */
+/** The most publishers that a topic forgets together when it has too many clients. */
 export const publishersForgottenMax = 1024;
-/** Clients without a subscription that stay in memory. */
 export const unsubscribedClientsInMemoryMax = 10_000;
-/** Counters in memory; above this limit the store drops all from memory, and reads them again when needed. */
+/**
+ * The most counters in memory. Above this limit the store drops all counters from memory and reads them again when
+ * needed.
+ */
 export const countersInMemoryMax = 1_000_000;
-/** Newest puts refused with FULL whose duplicates the store refuses again. */
+/** The most puts refused with FULL that the store remembers, to refuse their duplicates. */
 export const refusedPutsMax = 16_384;
-/** The most topics of one server. */
 export const topicsPerServerMax = 100_000;
 
 /** The most operations in flight, not counting held gets. */
 export const operationsInFlightMax = 16_384;
-/** The most bytes of the operations in flight: bodies of puts, and what gets may return. */
+/** The most bytes that all operations in flight may need, for the bodies of puts and for the responses to gets. */
 export const operationBytesInFlightMax = 256 << 20;
 /**
- * The size at which a batch is sent to the storage thread, in operations or bytes. Batches that arrive during a
- * transaction join it, up to `transactionBytesMax`.
+ * A batch is sent to the storage thread when it has this many operations or bytes. A transaction takes all waiting
+ * batches, up to `transactionBytesMax`.
  */
 export const threadBatchOperations = 64;
 export const threadBatchBytes = 64 << 10;
 export const transactionBytesMax = 16 << 20;
 /** A smaller batch is sent at the end of the event-loop turn, unless this many batches are in flight. */
 export const batchesInFlightMax = 8;
-/** The size at which responses are sent from the storage thread, in bytes. */
+/** The storage thread sends its responses when they reach this size, in bytes. */
 export const responsePieceBytes = 4 << 20;
-/** The most held gets. */
 export const heldGetsMax = 65_536;
 /** The most bytes that a get returns if it does not ask for a size. */
 const getBytesDefault = 1 << 20;
 
-/** The most messages and bytes in one row of the log; a longer message has its own row. */
+/** The most messages and bytes in one row of the log. A message with more bytes has its own row. */
 export const logRowMessagesMax = 1024;
 export const logRowBytesMax = 256 << 10;
-/** The most bytes of log rows in memory. */
 export const logRowCacheBytesMax = 32 << 20;
-/** The most log rows that one commit deletes from a topic. */
 export const deletedRowsPerCommitMax = 64;
 
-/** Rows of a counter window that are deleted together. */
+/** This many rows of a counter window are deleted together. */
 export const windowRowsPerDelete = 32;
 
 /**
- * Shares of the disk limit: above the first the store warns, from the second on it refuses messages, and from the third
- * on also new clients and topics.
+ * Shares of the disk limit. The store warns at the first share, refuses messages at the second, and also refuses new
+ * clients and topics at the third.
  */
 export const diskWarningShare = 0.8;
 export const diskFullShare = 0.95;
@@ -67,7 +68,6 @@ export const diskReserveShare = 0.975;
 export const putOverheadBytes = 256;
 export const messageOverheadBytes = 64;
 
-/** The size of a piece of a topic in a transfer, in bytes. */
 export const transferPieceBytes = 1 << 20;
 /** The most log rows that an export looks up together for a piece. */
 export const exportLookupRowsMax = 512;
@@ -80,24 +80,22 @@ export const roundsBeforeSealMax = 8;
 /** The most topics that are exported, and imported, at a time. */
 export const concurrentExportsMax = 64;
 export const concurrentImportsMax = 64;
-/** Dropped copies that the store remembers. */
 export const droppedCopiesMax = 100_000;
 
 export interface TopicStoreOptions {
-  /** The most undelivered messages of the slowest subscriber; the store refuses further puts (FULL). */
+  /** The store refuses puts with FULL if the slowest subscriber would have more undelivered messages than this. */
   readonly maxPending: number | null;
-  /** The most bytes of a topic's messages; the store refuses further puts (FULL). */
+  /** The store refuses puts with FULL if the topic's messages would have more bytes than this. */
   readonly maxTopicBytes: number | null;
   /**
-   * Retention by count, bytes or age: older messages are deleted even if a subscriber has not received them. The store
-   * deletes only whole rows, so it keeps slightly more.
+   * The retention limits by count, bytes and age. Messages beyond a limit are deleted even if a subscriber has not
+   * received them. Only whole rows are deleted, so slightly more is kept.
    */
   readonly retainMessages: number | null;
   readonly retainBytes: number | null;
   readonly retainMs: number | null;
   /** The most bytes of the whole store. The free space of the file system is also a limit. */
   readonly maxDiskBytes: number | null;
-  /** Maximum number of clients per topic. */
   readonly clientsMax: number;
 }
 
@@ -111,7 +109,7 @@ export const defaultTopicStoreOptions: TopicStoreOptions = {
   clientsMax: clientsPerTopicMax,
 };
 
-/** Returns how many bytes of bodies a get may return, at most what fits into one message on the wire. */
+/** Returns how many bytes of message bodies a get may return. All of them must fit into one message on the wire. */
 export function getResponseBytesMax(maxBytes = 0): number {
   return maxBytes === 0 ? getBytesDefault : Math.min(maxBytes, bodyBytesMax);
 }

@@ -1,6 +1,7 @@
 /**
- * The topic store as topic ownership sees it: copies of topics, their handoff, and the store's generation. A change is
- * durable when its promise resolves, is done completely or not at all, and may be repeated. One process owns a store.
+ * The interface through which topic ownership uses a topic store: copies of topics, their handoff, and the store's
+ * generation. A change is durable when its promise resolves. A change is done completely or not at all, and may be
+ * repeated. One process owns a store.
  */
 
 /** The content of a topic that a server serves, or has sealed for another server. */
@@ -31,19 +32,16 @@ export interface TopicCopies {
   readonly copy: TopicCopy | null;
   /** The copy that was received and is not yet activated. */
   readonly staged: StagedCopy | null;
-  /** The last dropped copy. */
   readonly dropped: DroppedCopy | null;
-  /** The content that a shared store has and this server has not opened. */
+  /** Content in a shared store that this server has not opened. */
   readonly unopened?: TopicCopy | null;
 }
 
 /** The content of a topic, as it is sent to another server. */
 export interface OutgoingContent {
-  /** The pieces in order. Ask for the one after a null only when the earlier pieces have arrived. */
+  /** The pieces in order. Ask for the piece after a null only when the earlier pieces have arrived. */
   readonly pieces: AsyncIterable<Uint8Array | null>;
-  /**
-   * Returns the SHA-256 of all pieces in hexadecimal, after the last one. The sizes of the pieces do not matter.
-   */
+  /** Returns the SHA-256 of the whole content in hexadecimal, after the last piece. */
   readonly hash: () => string;
 }
 
@@ -61,12 +59,13 @@ export interface ContentName extends StagedCopy {
 
 export interface OwnedStore {
   /**
-   * Random id, created with the store and never changed. It distinguishes two stores whose servers have equal ids.
+   * A random ID that is created with the store and never changes. It distinguishes two stores whose servers have equal
+   * ids.
    */
   readonly storeId: string;
   /**
-   * Returns the store's generation. It grows whenever it is raised, so an older copy of the store has a smaller one. In
-   * a shared store each server has its own; the default is this server's.
+   * Returns the generation of the store, or of one server in a shared store (by default this server). The generation
+   * only grows, so an older copy of the store has a smaller generation.
    */
   generation(server?: string): Promise<number>;
   /**
@@ -74,11 +73,11 @@ export interface OwnedStore {
    * `above` is 0.
    */
   raiseGeneration(above?: number): Promise<number | null>;
-  /** False even if all of its topics are damaged. */
+  /** Returns whether the store has no topics. Damaged topics count as topics. */
   isEmpty(): Promise<boolean>;
   /**
-   * Returns the topics with an active or staged copy, except damaged ones. In a shared store: only topics that a
-   * transfer to or from another store has left staged or sealed.
+   * Returns the topics with an active or staged copy, except damaged ones. In a shared store, returns only topics that
+   * a transfer to or from another store has left staged or sealed.
    */
   topics(): Promise<readonly string[]>;
   copiesOf(topic: string): Promise<TopicCopies>;
@@ -88,24 +87,24 @@ export interface OwnedStore {
    */
   create(topic: string, copy: Omit<TopicCopy, "sealedFor">): Promise<void>;
   /**
-   * Ends all changes of the copy, even by admitted requests: the store checks epoch and seal in the transaction of each
-   * change. Rejects if the copy is not open at this epoch.
+   * Ends all changes of the copy, even by requests that were already admitted, because the store checks epoch and seal
+   * in the transaction of each change. Rejects if the copy is not open at this epoch.
    */
   seal(topic: string, epoch: number, to: string): Promise<void>;
   /**
-   * Exports the copy of this epoch: messages, then the data that changes until the seal (cursors, windows, msg-ids).
-   * Calls `seal` when it has sent almost all messages of an open copy, then sends the rest. The pieces reject if the
-   * copy is replaced, and with errors of `seal`.
+   * Exports the copy of this epoch. The messages come first, then the data that changes until the seal (cursors,
+   * windows, msg-ids). Calls `seal` when it has sent almost all messages of an open copy, then sends the rest. Reading
+   * a piece rejects if the copy is replaced or `seal` rejects.
    */
   export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent;
   /**
-   * Stages content that another server has sealed. Replaces content staged at an earlier epoch or of another
+   * Stages content that another server has sealed. Replaces content that was staged at an earlier epoch or has another
    * incarnation. Rejects with BAD_DATA and stages nothing if the hash does not match.
    */
   importStaged(topic: string, content: ContentName, incoming: IncomingContent): Promise<void>;
   /**
-   * Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. `incarnation` is the
-   * one in the topic's node; a shared store opens no other content.
+   * Opens the server's own sealed copy, or the staged copy in place of any other copy, at this epoch. `incarnation`
+   * comes from the topic's node; a shared store opens only this content.
    */
   activate(topic: string, epoch: number, what: "copy" | "staged", incarnation: string): Promise<void>;
   /** Closes the copy of a shared store that this server has opened. Its content stays. */
@@ -113,11 +112,14 @@ export interface OwnedStore {
   /** Closes all copies of a shared store that this server has opened. */
   releaseAll(): Promise<void>;
   /**
-   * Drops the copy if its epoch is lower, and remembers its incarnation with this epoch. In a shared store also drops a
-   * copy of this incarnation that this server has not opened.
+   * Drops the copy if its epoch is below `epoch`, and remembers its incarnation with `epoch`. In a shared store, also
+   * drops a copy with `incarnation` that this server has not opened.
    */
   drop(topic: string, epoch: number, incarnation?: string): Promise<void>;
-  /** Removes this staged copy, but not one that was staged since: other servers also stage in a shared store. */
+  /**
+   * Removes this staged copy, but no copy that was staged later, because other servers also stage copies in a shared
+   * store.
+   */
   discard(topic: string, staged: StagedCopy): Promise<void>;
   /** Keeps the copy out of use, for an operator. */
   setAside(topic: string): Promise<void>;

@@ -7,7 +7,7 @@ interface ClientOperationFields {
   /** The server's number of the request, which the response repeats. From 0 to 2^31 - 1. */
   readonly ticket: number;
   readonly topic: string;
-  /** The epoch in which the server owns the topic. If another one is stored, the response is NOT_OWNER. */
+  /** The epoch in which the server owns the topic. If the store has another epoch, the response is NOT_OWNER. */
   readonly epoch: number;
   readonly client: string;
   /** Null for a client without a session, which is never fenced. */
@@ -24,7 +24,7 @@ export interface PutOperation extends ClientOperationFields {
   readonly fromSession: SessionToken | null;
   /** The smallest counter whose outcome the publisher does not know. */
   readonly firstUnacked: number;
-  /** The counter that must be stored before; null if any order is allowed. */
+  /** The counter that must be stored before this put; null if any order is allowed. */
   readonly after: number | null;
   /** The publisher's own ID of a single message. */
   readonly msgId: string | null;
@@ -36,7 +36,7 @@ export interface GetOperation extends ClientOperationFields {
   readonly op: number | null;
   /** The last message that the client received; -1 for none. */
   readonly last: number;
-  /** Maximum messages, and maximum bytes of bodies; the first message is returned whatever its length. */
+  /** The most messages and the most bytes of bodies. The first message is returned even if it is longer. */
   readonly max: number;
   readonly maxBytes: number;
   /** True if the response waits until there is a message, or a `cancel`. */
@@ -52,7 +52,7 @@ export interface SubscribeOperation extends ClientOperationFields {
 export interface SeekOperation extends ClientOperationFields {
   readonly kind: "seek";
   readonly op: number | null;
-  /** The next message is the one after this ID. */
+  /** The subscriber continues after this message, or at the start or end of the log. */
   readonly to: number | "start" | "end";
 }
 
@@ -60,7 +60,7 @@ export interface InfoOperation extends ClientOperationFields {
   readonly kind: "info";
 }
 
-/** Cancels a held get, which is then answered immediately. The cancellation itself has no response. */
+/** Ends the wait of a held get, which then gets its response immediately. The cancellation itself has no response. */
 export interface CancelOperation {
   readonly kind: "cancel";
   readonly cancelledTicket: number;
@@ -76,7 +76,7 @@ export interface TopicMessageContent {
   readonly body: Uint8Array;
 }
 
-/** Why an operation was not executed; it has changed nothing. The inherited fields are headers of the response. */
+/** A refusal of an operation, which has changed nothing. The inherited fields are headers of the response. */
 export interface RefusedOperation extends PubsubHeaders {
   readonly kind: "refused";
   readonly code: StatusCode;
@@ -93,6 +93,5 @@ export interface StoreResponse extends PubsubHeaders {
   readonly code: StatusCode;
   /** A sentence if the code is not OK; otherwise empty. */
   readonly reason: string;
-  /** get: the messages. */
   readonly messages?: readonly TopicMessageContent[];
 }

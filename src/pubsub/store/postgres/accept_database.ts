@@ -1,4 +1,6 @@
-/** Lets an operator accept a shared database that has lost commits: its topics continue with what they have. */
+/**
+ * Lets an operator accept a shared database that has lost commits. Its topics then continue with the data that is left.
+ */
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { acceptMovedDatabase, insertSchemaName, requireSharedStore } from "../../../base/postgres/database_schema.ts";
@@ -24,7 +26,10 @@ export class AcceptedTopicDatabase implements AsyncDisposable {
     });
   }
 
-  /** Connects to the database, even if it is now in another cluster. Rejects with the errors of a server's start. */
+  /**
+   * Connects to the database, even if it is now in another cluster. Rejects with the same errors as the start of a
+   * server.
+   */
   static async open(address: DatabaseAddress): Promise<AcceptedTopicDatabase> {
     await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
     const database = new AcceptedTopicDatabase(address);
@@ -39,7 +44,7 @@ export class AcceptedTopicDatabase implements AsyncDisposable {
 
   /**
    * Notes a loss of messages for all topics, or only for topics that were not opened since a fail-over that may have
-   * lost commits. Returns their names. A server that serves such a topic loses it, and opens it again.
+   * lost commits. Returns the names of these topics. A server that serves such a topic then has to open it again.
    */
   async acceptLoss({ ofAll }: { readonly ofAll: boolean }): Promise<string[]> {
     const text = `${

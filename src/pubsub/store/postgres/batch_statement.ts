@@ -1,6 +1,7 @@
 /**
- * Builds the SQL statement that commits a batch: all changes of many topics, in one round trip and one transaction. The
- * statement changes nothing of a topic whose row is not at the expected epoch and revision. Pure.
+ * Builds the SQL statement that commits a batch, which has all changes of many topics, in one round trip and one
+ * transaction. The statement changes nothing in a topic if the topic's row has another epoch or revision than expected.
+ * Pure.
  */
 import { crc32 } from "node:zlib";
 import type { SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
@@ -11,15 +12,14 @@ import { encodeStoredName } from "../rows/topic_client.ts";
 import { committedStateSql } from "./postgres_tables.ts";
 import type { LogRowHead, ResolvedCountersRow, TopicChange } from "../rows/topic_rows.ts";
 
-/** The epoch and revision that a topic's row has if no other server has changed it. */
+/** The epoch and revision of a topic's row. Another server that changes the row also changes these numbers. */
 export interface TopicRowFence {
   readonly epoch: number;
   readonly revision: number;
 }
 
-/** The fence of a topic that this server has opened. */
 export interface OpenTopicFence extends TopicRowFence {
-  /** The last number that was given inside the topic. */
+  /** The last number that was given to a client or row of the topic. */
   numbers: number;
 }
 
@@ -27,16 +27,16 @@ export interface OpenTopicFence extends TopicRowFence {
 export interface FencedTopicChange {
   readonly change: TopicChange;
   readonly fence: TopicRowFence;
-  /** The last number that was given inside the topic. */
+  /** The last number that was given to a client or row of the topic. */
   readonly numbers: number;
 }
 
-/** The columns of a list of rows; the statement has an array for each column. */
+/** The columns of a list of rows. The statement has an array for each column. */
 type ColumnTypes = Readonly<Record<string, "bigint" | "text" | "bytes">>;
 
 /**
  * The lists of rows in the statement, in the order of its parameters. A column of bytes becomes two columns, offset and
- * length: all bytes of a batch are one parameter, from which the database cuts them.
+ * length, because all bytes of a batch are sent in one parameter.
  */
 const lists = {
   topics: {
@@ -103,32 +103,38 @@ type RowOf<Name extends ListName> = {
     : number | null;
 };
 
-/** Returns the columns as parameters: `name` with the type `bytes` becomes `name_at` and `name_length`. */
+/** Returns the columns of a list as parameters. A column `name` of bytes becomes `name_at` and `name_length`. */
 function columnsOf(list: ListName): string[] {
   return Object.entries(lists[list] as ColumnTypes).flatMap(([name, type]) =>
     type === "bytes" ? [`${name}_at`, `${name}_length`] : [name]
   );
 }
 
-/** A placeholder for the rows of a list; `statementOf` replaces it by numbered parameters. */
+/** Returns a placeholder for the rows of a list, which `statementOf` replaces by numbered parameters. */
 const rowsOf = (list: ListName, alias: string) => `ROWS.${list} AS ${alias}(${columnsOf(list).join(", ")})`;
 
-/** True for rows of topics that are written. NOT IN is fast, because it is computed once, with a hash. */
+/**
+ * A condition for rows of topics that this statement writes. NOT IN is fast, because the database computes the list
+ * once.
+ */
 const isOwn = "NOT IN (SELECT topic FROM lost)";
 const kept = (column: string) => `${column} = COALESCE(w.${column}, t.${column})`;
 const overwritten = (columns: readonly string[]) =>
   columns.map((column) => `${column} = excluded.${column}`).join(", ");
 
-/** A part of the statement: it changes one table, and returns a row for each row that it has changed. */
+/** A part of the statement. The part changes one table and returns a row for each changed row. */
 interface StatementPart {
   readonly table: string;
   readonly kind: "insertion" | "deletion";
   readonly text: string;
-  /** A query with a different row for each row that must be changed. */
+  /** A query that returns a distinct row for each row that the part must change. */
   readonly wanted: string;
 }
 
-/** Inserts the rows of a list into a table with equal column names. `conflict` is the clause for present rows. */
+/**
+ * Inserts the rows of a list into a table with equal column names. `conflict` is the clause for rows that exist
+ * already.
+ */
 function insertion(table: string, list: ListName, conflict = ""): StatementPart {
   const columns = Object.entries(lists[list] as ColumnTypes);
   const values = columns.map(([name, type]) =>
@@ -144,7 +150,6 @@ function insertion(table: string, list: ListName, conflict = ""): StatementPart 
   };
 }
 
-/** Deletes the rows of a table that match a row of the list. */
 function deletion(table: string, list: ListName, condition: string): StatementPart {
   const where = `WHERE d.topic = r.topic AND ${condition} AND r.topic ${isOwn}`;
   return {
@@ -155,7 +160,7 @@ function deletion(table: string, list: ListName, condition: string): StatementPa
   };
 }
 
-/** The parts of the statement, by the list whose rows they write. */
+/** The parts of the statement, by the list of rows that they write. */
 const parts: Readonly<Record<Exclude<ListName, "topics">, readonly StatementPart[]>> = {
   added: [insertion("topic_message", "added")],
   deleted: [deletion("topic_message", "deleted", "d.first BETWEEN r.low AND r.high")],
@@ -191,8 +196,8 @@ const parts: Readonly<Record<Exclude<ListName, "topics">, readonly StatementPart
 };
 
 /**
- * Returns the conditions that all parts of a statement have changed what they must; `changed` are the parts p0, p1, ….
- * Counts the deletions of a table together, because two parts may delete one row, which the database deletes once.
+ * Returns the conditions that the parts p0, p1 and so on have changed all rows that they must change. Counts the
+ * deletions of a table together, because two parts may delete one row, which the database deletes once.
  */
 function conditionsOf(changed: readonly StatementPart[]): string {
   const indexed = changed.map((part, index) => ({ ...part, index }));
@@ -209,11 +214,12 @@ function conditionsOf(changed: readonly StatementPart[]): string {
 const listNames = Object.keys(lists) as ListName[];
 
 /**
- * Returns the statement for batches that have rows in these lists. The statement returns the ids of the topics that it
- * has written. Its parts do not see each other's changes, so `addChange` omits a row that a batch inserts and deletes.
+ * Returns the statement for batches that have rows in these lists. The statement returns the ids of the written topics.
+ * The parts of a statement do not see each other's changes, so `addChange` omits a row that a batch inserts and
+ * deletes.
  */
 function statementOf(used: readonly ListName[]): SqlStatement {
-  let next = 2; // $1 has the bytes
+  let next = 2; // $1 is the parameter with all bytes
   const rows = new Map(used.map((list) => [
     list,
     `unnest(${columnsOf(list).map(() => `$${next++}::bigint[]`).join(", ")})`,
@@ -227,20 +233,22 @@ function statementOf(used: readonly ListName[]): SqlStatement {
   lost AS (SELECT topic FROM want EXCEPT SELECT id FROM own)${
     changed.map(({ text }, index) => `,\n  p${index} AS (${text})`).join("")
   }
-  SELECT id FROM own WHERE $1::bytea IS NOT NULL${conditionsOf(changed)}`; // a parameter that is not used has no type
+  SELECT id FROM own WHERE $1::bytea IS NOT NULL${conditionsOf(changed)}`; // an unused parameter has no type
   const name = `topic_batch_${used.map((list) => listNames.indexOf(list).toString(36)).join("")}`;
   return { name, text: text.replaceAll(/ROWS\.(\w+)/g, (_, list) => rows.get(list as ListName) ?? "") };
 }
 
-/** Statements by their lists. A part without rows would cost time, and batches use few combinations of lists. */
+/**
+ * Statements by the lists that they use. A part without rows would cost time, and batches use few combinations of
+ * lists.
+ */
 const statements = new Map<string, SqlStatement>();
 
-/** Returns the statement that commits these changes, and its values. */
 export function topicBatchStatement(
   changes: readonly FencedTopicChange[],
 ): { readonly statement: SqlStatement; readonly values: SqlParameter[] } {
   const values = new ListValues();
-  // One order in all statements: two servers that write the same topics then rarely wait for each other in a circle.
+  // All statements have the same order, so that two servers that write the same topics rarely deadlock.
   for (const fenced of [...changes].sort((a, b) => a.change.topicId - b.change.topicId)) addChange(values, fenced);
   const used = values.used();
   const key = used.join(" ");
@@ -257,7 +265,7 @@ function addChange(values: ListValues, { change, fence: { epoch, revision }, num
   for (const { head, records } of change.added) values.add("added", messageColumns(topic, head, records));
   const oldest = change.deleted[0];
   const newest = change.deleted.at(-1);
-  // The rows that a commit deletes follow each other.
+  // The deleted rows of a commit are consecutive.
   if (oldest !== undefined && newest !== undefined) {
     values.add("deleted", { topic, low: oldest.first, high: newest.first });
   }
@@ -273,7 +281,7 @@ function addChange(values: ListValues, { change, fence: { epoch, revision }, num
 
 function addPuts(values: ListValues, change: TopicChange): void {
   const { topicId: topic } = change;
-  // A transfer may have several records of one window; the last one is stored.
+  // A transfer may have several records of one window. The last record is stored.
   const windows = new Map(change.windows.map((window) => [`${window.client} ${window.session}`, window]));
   for (const { client, session, key, firstUnacked } of windows.values()) {
     values.add("windows", { topic, client, session, key: encodeStoredName(key), first_unacked: firstUnacked });
@@ -281,7 +289,7 @@ function addPuts(values: ListValues, change: TopicChange): void {
   const upTo = new Map(change.deletedResolved.map((rows) => [`${rows.client} ${rows.session}`, rows.upTo]));
   for (const { client, session } of change.deletedWindows) {
     values.add("deletedResolved", { topic, client, session, up_to: Number.MAX_SAFE_INTEGER });
-    // A window that was created again is overwritten.
+    // A window that was created again is overwritten, not deleted.
     if (!windows.has(`${client} ${session}`)) values.add("deletedWindows", { topic, client, session });
   }
   for (const { client, session, upTo: up_to } of change.deletedResolved) {
@@ -301,7 +309,8 @@ function addPuts(values: ListValues, change: TopicChange): void {
 }
 
 /**
- * Returns the columns of a row of messages. Its position has its own checksum, so it can be read without the records.
+ * Returns the columns of a row of messages. The columns other than `records` have their own checksum, so that they can
+ * be read without the records.
  */
 function messageColumns(topic: number, head: LogRowHead, records: Uint8Array): RowOf<"added"> {
   const { first, last, previous } = head;
@@ -329,7 +338,7 @@ export function resolvedRowChecksum(
 class ListValues {
   readonly #columns = new Map<ListName, (number | null)[][]>();
   readonly #pieces: Uint8Array[] = [];
-  /** The offset of the next byte; the first byte has 1. */
+  /** The offset of the next byte, counted from 1. */
   #at = 1;
 
   add<Name extends ListName>(list: Name, row: RowOf<Name>): void {
@@ -348,7 +357,7 @@ class ListValues {
     }
   }
 
-  /** The lists that have rows, in their order. */
+  /** Returns the lists that have rows, in the order of the parameters. */
   used(): ListName[] {
     return listNames.filter((list) => this.#columns.has(list));
   }

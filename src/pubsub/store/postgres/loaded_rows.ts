@@ -1,6 +1,6 @@
 /**
- * Rows of a shared database that were loaded into memory, until the next commit. The engine reads them through
- * `ClientReader` and `MessageReader`, which throw DataNotLoaded for everything that was not loaded.
+ * Keeps loaded rows of a shared database in memory until the next commit. The engine reads the rows through
+ * `ClientReader` and `MessageReader`, which throw DataNotLoaded for data that was not loaded.
  */
 import { DamageError, formatMessageRange } from "../../../base/storage/damage.ts";
 import { DataNotLoaded } from "../rows/loaded_data.ts";
@@ -17,7 +17,7 @@ import type { PublisherWindow } from "../decisions/publisher_window.ts";
 import { LogRowCache } from "../rows/row_cache.ts";
 import { logRowCacheBytesMax } from "../limits/topic_store_limits.ts";
 
-/** Returns a key for missing data: what is missing, and of which topic or client. */
+/** Returns a key that identifies missing data by its kind and its topic or client. */
 function missingDataName(lack: MissingTopicData): string {
   const { kind } = lack;
   switch (kind) {
@@ -39,10 +39,12 @@ function missingDataName(lack: MissingTopicData): string {
 }
 
 export class LoadedTopicRows {
-  /** Results by `missingDataName`. A result that is an error is thrown when it is read. */
+  /** Results by `missingDataName`. Reading a result that is an error throws this error. */
   readonly #results = new Map<string, unknown>();
   readonly #cache = new LogRowCache<string>(logRowCacheBytesMax);
-  /** The number of openings so far. Rows read before a topic's last opening may be out of date. */
+  /**
+   * The number of topics that were opened so far. Rows that were read before a topic's last opening may be out of date.
+   */
   #openings = 0;
   readonly #runs = new LoadedRowRuns();
   readonly clients: ClientReader;
@@ -62,12 +64,12 @@ export class LoadedTopicRows {
     this.#results.set(missingDataName(lack), result);
   }
 
-  /** Forgets results, which a commit may have changed. Also called between the pieces of an export. */
+  /** Forgets all results, because a commit may have changed their rows. Also called between the pieces of an export. */
   forget(): void {
     this.#results.clear();
   }
 
-  /** Caches rows that follow each other. */
+  /** Caches consecutive rows. */
   cache(opening: number, heads: readonly LogRowHead[], rows: readonly LogRow[]): void {
     if (heads.length === 0) return;
     for (const row of rows) this.#cache.set(`${opening} ${row.first}`, row);
@@ -112,19 +114,22 @@ export class LoadedTopicRows {
   }
 }
 
-/** The most runs of rows that are remembered of each opening: subscribers read at different positions. */
+/**
+ * The most runs of rows that are remembered for each opening of a topic. Subscribers at different positions need
+ * different runs.
+ */
 const runsMax = 32;
 
-/** The most row heads that are remembered in total; one takes about 100 bytes. */
+/** The most row heads that are remembered in total. A head takes about 100 bytes. */
 const headsMaxDefault = 65_536;
 
 /**
- * The heads of log rows that were read together from a shared database, as runs of consecutive rows by the opening of
- * their topic. Keeps the newest runs, up to a number of heads for the whole store.
+ * The heads of log rows that were read together from a shared database. A run has the heads of consecutive rows of one
+ * opening. Keeps the newest runs, up to a number of heads for the whole store.
  */
 export class LoadedRowRuns {
   readonly #headsMax: number;
-  /** The newest run of an opening is first. The opening whose last run is the oldest is first. */
+  /** The newest run of an opening is first. The opening with the longest time since its last run is first. */
   readonly #runs = new Map<number, LogRowHead[][]>();
   #count = 0;
 
@@ -132,12 +137,11 @@ export class LoadedRowRuns {
     this.#headsMax = headsMax;
   }
 
-  /** How many row heads are remembered. */
   get count(): number {
     return this.#count;
   }
 
-  /** Adds the heads of rows that follow each other. */
+  /** Adds the heads of consecutive rows. */
   add(opening: number, heads: readonly LogRowHead[]): void {
     const runs = this.#runs.get(opening) ?? [];
     this.#runs.delete(opening);
@@ -151,7 +155,7 @@ export class LoadedRowRuns {
     }
   }
 
-  /** Returns the head of the row that has this message, if it is remembered. */
+  /** Returns the head of the row with this message, if the head is remembered. */
   find(opening: number, id: number): LogRowHead | undefined {
     for (const run of this.#runs.get(opening) ?? []) {
       if ((run[0]?.first ?? Infinity) > id || (run.at(-1)?.last ?? 0) < id) continue;
@@ -161,7 +165,6 @@ export class LoadedRowRuns {
     return undefined;
   }
 
-  /** Forgets the row that begins with this message. */
   remove(opening: number, first: number): void {
     const runs = this.#runs.get(opening) ?? [];
     for (const run of runs) {

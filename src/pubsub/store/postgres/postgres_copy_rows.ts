@@ -1,6 +1,7 @@
 /**
- * The copies of topics in a shared database: served, staged, arriving, dropped. Each change is one statement. A change
- * of a topic that this server has opened compares its epoch and revision; if it fails, the topic must be opened again.
+ * The served, staged, arriving and dropped copies of topics in a shared database. Each change is one statement. A
+ * change of an open topic compares the epoch and revision of the topic's row. After a failed change the topic must be
+ * opened again.
  */
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../../base/errors.ts";
@@ -29,13 +30,13 @@ const fenced = "id = $1::bigint AND epoch = $2::bigint AND revision = $3::bigint
 const raised = `revision = revision + 1, ${committedStateSql}`;
 const dropping = `${raised}, place = ${dropped}`;
 
-/** Joins the subscribers $5 of the topic `t` with their new positions $6. */
+/** Joins the subscribers `$5` of the topic `t` with their new positions `$6`. */
 const newPositions = "t, unnest($5::bigint[], $6::bigint[]) p(id, position) WHERE c.topic = t.id AND c.id = p.id";
 const isBelow = "m.topic = t.id AND m.first < $4::bigint";
-/** The condition that `d` has noted each topic that is dropped. */
+/** The condition that the part `d` has recorded each dropped topic. */
 const isDropNoted = mustChangeRowsSql("topic_dropped", countRowsSql("d"), countRowsSql("t"));
 
-/** Statements that change a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
+/** Statements that change a topic that this server has opened. `$1` to `$3` are the topic's id, epoch and revision. */
 const changes = {
   seal: `UPDATE ${topic} SET ${raised}, sealed_for = $4::text WHERE ${fenced} RETURNING epoch, revision`,
   reopen: `UPDATE ${topic} SET ${raised}, sealed_for = NULL, epoch = $4::bigint WHERE ${fenced}
@@ -68,7 +69,7 @@ const changes = {
   /** Moves a subscriber that has received all messages, or messages that are now lost, to the new end. */
   note_loss: `${topicLossSql(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
     SELECT t.epoch, t.revision, t.last, l.before FROM t LEFT JOIN l ON l.topic = t.id WHERE ${isTopicLossNotedSql}`,
-  /** Makes the next server that opens the topic find a possible loss. */
+  /** Makes the next opening of the topic find a possible loss. */
   suspect: `UPDATE ${topic} SET revision = revision + 1, timeline = 0, synchronous = false WHERE ${fenced}
     RETURNING epoch, revision`,
   stage: `UPDATE ${topic} SET ${raised}, place = ${staged}, last = $4::bigint, gone = $5::bigint, stored = $6::bigint,
@@ -85,8 +86,8 @@ const columns = "id, epoch, revision, numbers, last";
 const statements = {
   isEmpty: `SELECT NOT EXISTS (SELECT 1 FROM ${topic}) AS yes`,
   /**
-   * Raises the generation above all lost ones after a fail-over that may have lost commits; each topic reports its loss
-   * itself. Does not raise a generation that is too low for another reason.
+   * Raises the generation above all lost generations after a fail-over that may have lost commits, because each topic
+   * reports its own loss. Does not raise a generation that is too low for another reason.
    */
   generation:
     `WITH raised AS (UPDATE SCHEMA.topic_mark SET generation = generation + ${skippedIdsSql}, ${committedStateSql}
@@ -106,8 +107,8 @@ const statements = {
       $4::bigint, 0, 0, $4::bigint, 0, ${timelineNowSql}, ${synchronousNowSql})
     ON CONFLICT DO NOTHING RETURNING ${columns}`,
   /**
-   * Does not change `timeline` and `synchronous`, which show whether there was a fail-over since the last commit. Ends
-   * a seal of a lower epoch: the server that wrote the topic's node knows that the receiver did not take the topic.
+   * Keeps `timeline` and `synchronous`, because they show whether there was a fail-over since the last commit. Removes
+   * a seal of a lower epoch, because the topic's node already says that the receiver did not take the topic.
    */
   open: `UPDATE ${topic} SET revision = revision + 1, epoch = $3::bigint, owner = $4::text,
     sealed_for = CASE WHEN epoch < $3::bigint THEN NULL ELSE sealed_for END WHERE name = $1::bytea AND place = ${served}
@@ -157,7 +158,7 @@ const named = Object.fromEntries(
   ]),
 ) as Readonly<Record<keyof typeof changes | keyof typeof statements, SqlStatement>>;
 
-/** The tables whose rows are deleted with a topic, and the columns of their keys. */
+/** The tables with rows that are deleted with a topic, and the key columns of these tables. */
 const garbageTables = [
   ["topic_message", "first"],
   ["topic_msg_id", "client, id"],
@@ -183,22 +184,21 @@ const deleteTopic: SqlStatement = {
 
 /** The last state of a topic that the database has confirmed to this server. */
 export interface ConfirmedTopicState extends TopicRowFence {
-  /** The last message. */
   readonly last: number;
 }
 
 /** The members of `PostgresTopicRows` that the copies need. */
 interface FencedRows {
   readonly fences: Map<number, OpenTopicFence>;
-  /** The last confirmed states of topics, even of topics that are not open. */
+  /** The last confirmed states of topics, including topics that are not open. */
   readonly confirmed: Map<number, ConfirmedTopicState>;
   readonly write: RunTopicStatement;
   readonly onLoss: (sentence: string) => void;
-  /** Does not serve a topic that has lost messages until an operator accepts the loss. */
+  /** True if a topic that has lost messages is not served until an operator accepts the loss. */
   readonly stopsOnLoss: boolean;
 }
 
-/** Reports that a change of a topic's row had no effect, although its conditions are true. */
+/** Throws an error which says that a change of a topic's row had no effect although its conditions were true. */
 function missingTopicChange(name: string): never {
   throw new BatonError("CONFIG", `The row of topic ${JSON.stringify(name)} is not changed: ${missingRowsHint}`);
 }
@@ -206,9 +206,9 @@ function missingTopicChange(name: string): never {
 export class PostgresCopyRows implements TopicCopyRows {
   readonly #rows: FencedRows;
   readonly #server: string;
-  /** Ids of dropped topics, whose rows are deleted step by step. */
+  /** Ids of dropped topics with rows that are still to be deleted, step by step. */
   readonly #garbage: number[] = [];
-  /** True if an arriving topic may be left, because the reply to its insertion or removal was lost. */
+  /** True if rows of an arriving topic may be left because the reply to their insertion or removal was lost. */
   #mayHaveIncomplete = false;
 
   constructor(rows: FencedRows, server: string) {
@@ -216,12 +216,12 @@ export class PostgresCopyRows implements TopicCopyRows {
     this.#server = server;
   }
 
-  /** Returns none: a server opens a topic of a shared store only when it owns the topic. */
+  /** Returns no topics, because a server opens a topic of a shared store only when it owns the topic. */
   active(): readonly number[] {
     return [];
   }
 
-  /** Returns only topics that a transfer to or from another store has left; topic nodes name the others. */
+  /** Returns only topics that a transfer to or from another store has left. The topic nodes name all other topics. */
   async names(): Promise<string[]> {
     return (await this.#run("names", [])).map((row) => decodeStoredName(row["name"]));
   }
@@ -266,7 +266,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     };
   }
 
-  /** Creates a topic, or opens one that an earlier attempt has created. Drops older content that was given up. */
+  /** Creates a topic, or opens the topic that an earlier attempt has created. Drops older content that was given up. */
   async create(topic: NewTopicRow): Promise<number> {
     const { name, baseOffset, epoch } = topic;
     for (const row of await this.#run("give_up", [storedNameBuffer(name), baseOffset, epoch])) {
@@ -283,7 +283,6 @@ export class PostgresCopyRows implements TopicCopyRows {
     if (row !== undefined) {
       const before = this.#rows.confirmed.get(Number(row["id"]));
       const id = this.#open(row);
-      // Commits that the database had confirmed to this server are gone.
       if (before !== undefined && Number(row["revision"]) <= before.revision) {
         // The loss stays certain until it is noted, even if the reply to the note is lost.
         this.#rows.confirmed.set(id, { ...before, revision: Number.MAX_SAFE_INTEGER });
@@ -315,7 +314,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     await this.#change("reopen", id, [epoch]);
   }
 
-  /** Activates a staged topic in two steps, which may be repeated. */
+  /** Activates a staged topic in two statements, which may be repeated. */
   async activate(id: number, epoch: number, replaced: number | null): Promise<void> {
     if (replaced !== null) this.#rows.fences.delete(replaced);
     for (const row of await this.#run("replace", [id, epoch])) this.#garbage.push(Number(row["id"]));
@@ -371,7 +370,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     return (await this.#run("isArriving", [id]))[0]?.["yes"] === true;
   }
 
-  /** Cuts the row that has both deleted and kept messages: row boundaries differ from the sender's. */
+  /** Also cuts a row that has both deleted and kept messages, because the sender's rows begin elsewhere. */
   async deleteBelow(id: number, first: number): Promise<number> {
     const kept: [number[], number[], number[], number[]] = [[], [], [], []];
     let records: Buffer = Buffer.alloc(0);
@@ -409,7 +408,7 @@ export class PostgresCopyRows implements TopicCopyRows {
     return this.#garbage.length > 0 || this.#mayHaveIncomplete;
   }
 
-  /** Deletes some rows of a dropped topic. Ignores a failure, because the next commit tries again. */
+  /** Deletes some rows of a dropped topic. Ignores a failed statement, because the next commit tries again. */
   async collectGarbage(): Promise<void> {
     try {
       if (this.#mayHaveIncomplete) {
@@ -446,9 +445,9 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   /**
-   * Notes that messages of a topic that is being opened are missing, or may be. They are missing if this server knows
-   * of later commits. They may be missing after the promotion of a standby that may not have had all commits. The ids
-   * of lost messages are not used again, and the loss is durable before any request is answered.
+   * Records that a topic that is being opened has or may have lost messages. The loss is certain if this server knows
+   * of later commits than the database has. A loss is possible if a standby was promoted that may not have had all
+   * commits. The ids of lost messages are not used again. The record is durable before any request is answered.
    */
   async #noteLoss(
     name: string,

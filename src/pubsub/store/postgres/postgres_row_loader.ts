@@ -1,4 +1,7 @@
-/** Loads rows of topics that the engine needs from a shared database, with one statement for each lack. */
+/**
+ * Loads the rows of topics that the engine needs from a shared database, with a statement for each piece of missing
+ * data.
+ */
 import { crc32 } from "node:zlib";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
 import { DamageError, describeDamagedRow, formatMessageRange } from "../../../base/storage/damage.ts";
@@ -16,18 +19,18 @@ import { exportLookupRowsMax, transferPieceBytes } from "../limits/topic_store_l
 import { messageRowChecksum, resolvedRowChecksum } from "./batch_statement.ts";
 import type { LoadedTopicRows } from "./loaded_rows.ts";
 
-/** Runs a statement on the database of the topics. Rejects with StatementError. */
+/** Runs a statement in the database of the topics. Rejects with StatementError. */
 export type RunTopicStatement = (statement: SqlStatement, values: readonly SqlParameter[]) => Promise<PostgresRow[]>;
 
-/** How many clients an export reads together. */
+/** How many clients an export reads with one statement. */
 const clientsPerPage = 256;
 
 const clientColumns =
   "topic, id, name, session, key, op, op_session, forgotten_session, position, registration FROM SCHEMA.topic_client";
 
 /**
- * Reads rows of messages, up to a number of bytes. If $3 is true, starts with the last row that begins at message $2 or
- * before it; otherwise with the first row that begins after it.
+ * Reads rows of messages, up to a number of bytes. If `$3` is true, starts with the last row that begins at or before
+ * message `$2`. Otherwise starts with the first row that begins after message `$2`.
  */
 const readMessages: SqlStatement = {
   name: "topic_read_messages",
@@ -82,11 +85,9 @@ const readKeys: SqlStatement = {
     WHERE topic = $1::bigint AND client = $2::bigint ORDER BY id`,
 };
 
-/** Loads what is missing into `LoadedTopicRows`. */
 export class PostgresRowLoader {
   readonly #run: RunTopicStatement;
   readonly #loaded: LoadedTopicRows;
-  /** Called for each damaged row. */
   readonly #onDamage: (sentence: string) => void;
 
   constructor(run: RunTopicStatement, loaded: LoadedTopicRows, onDamage: (sentence: string) => void) {
@@ -95,7 +96,7 @@ export class PostgresRowLoader {
     this.#onDamage = onDamage;
   }
 
-  /** Loads the data of one lack; for damaged data, its error. Rejects with StatementError. */
+  /** Loads one piece of missing data, or the error if the data is damaged. Rejects with StatementError. */
   async load(lack: MissingTopicData): Promise<void> {
     try {
       this.#loaded.set(lack, await this.#resultOf(lack));
@@ -135,7 +136,10 @@ export class PostgresRowLoader {
     }
   }
 
-  /** Also caches the rows that follow: a reader that needs a row usually needs the next ones. */
+  /**
+   * Returns rows of messages. Also caches the next rows, because a reader that needs a row usually needs the next rows
+   * too.
+   */
   async #messagesFor(lack: Extract<MissingTopicData, { readonly id: number }>): Promise<unknown> {
     const { kind, topicId, id, opening = 0 } = lack;
     const startsBefore = kind === "findRowUpTo" || kind === "load";
@@ -145,7 +149,7 @@ export class PostgresRowLoader {
     for (const stored of rows) {
       const head = headOf(stored);
       const row = logRowOrNull(topicId, head, stored);
-      // A damaged row is reported when it is needed, and it ends what is read ahead.
+      // A damaged row ends the read-ahead, and is reported when a reader needs this row.
       if (row === null && found.length > 0 && kind !== "rowsAfter") break;
       if (row === null) throw damagedMessages(topicId, head);
       found.push(row);
@@ -154,7 +158,6 @@ export class PostgresRowLoader {
     if (kind !== "rowsAfter") this.#loaded.cache(opening, heads, found);
     const first = found[0];
     const head = heads[0];
-    // The cache may have no room for it.
     if (first !== undefined) this.#loaded.set({ ...lack, kind: "load", id: first.first }, first);
     switch (kind) {
       case "rowsAfter":

@@ -1,6 +1,7 @@
 /**
- * The storage thread of a server whose topics are in PostgreSQL: it decodes requests, encodes responses, and waits for
- * the database. It does one thing at a time; batches that arrive during a statement form the next one.
+ * The storage thread of a server that stores its topics in PostgreSQL. The thread decodes requests, waits for the
+ * database, and encodes responses. The thread executes one statement at a time; batches that arrive meanwhile form the
+ * next statement.
  */
 import { type MessagePort, workerData } from "node:worker_threads";
 import { BatonError, errorMessage } from "../../../base/errors.ts";
@@ -34,7 +35,6 @@ import { PostgresTopicRows } from "./postgres_topic_rows.ts";
 /** The values that the thread needs to open its store; `openPostgresStore` describes the options. */
 export interface PostgresStoreOpening {
   readonly address: DatabaseAddress;
-  /** The id of this server. */
   readonly server: string;
   readonly options: TopicStoreOptions;
   readonly requiresSync: boolean;
@@ -43,18 +43,17 @@ export interface PostgresStoreOpening {
   readonly stopsOnLoss: boolean;
 }
 
-/** How long the start waits for a connection before it warns, and after it has warned. */
+/** How long the start waits for a connection before it warns (`silentMs`), and afterwards (`connectMs`). */
 const silentMs = 3_000;
 const connectMs = 40_000;
-/** How long a trial write waits for a connection: less than a status page waits for the result. */
+/** How long a trial write waits for a connection. A status page waits longer for the result. */
 const trialConnectMs = 1_000;
 /**
- * How long the server's health reports a refusal that only an operator can end, unless a change is committed.
+ * How long the server's health reports a refusal that only an operator can resolve. A commit ends the report earlier.
  */
 const refusedMs = 30_000;
 /** How long cursor moves that no response waits for may stay unwritten. */
 const settleMs = 20;
-/** Interval of the search for expired messages. */
 const expireMs = 1_000;
 
 class PostgresStore implements ServedTopicStore {
@@ -67,10 +66,9 @@ class PostgresStore implements ServedTopicStore {
   readonly #transfer: TopicTransfer;
   readonly #maintenance: TopicMaintenance;
   readonly #expires: boolean;
-  /** Topics that have lost messages, or may have, since the store was opened. */
+  /** The number of topics that have or may have lost messages since the store was opened. */
   #losses = 0;
   #expiredAtMs = 0;
-  /** The number of commits when the database was last reported as failing. */
   #reportedAtCommit = -1;
   #refused = { why: "", untilMs: -Infinity, atCommit: 0 };
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -142,7 +140,9 @@ class PostgresStore implements ServedTopicStore {
     this.#settleWithin(settleMs);
   }
 
-  /** Connects. Waits longer, with a warning, for a database that does not respond: it may be starting. */
+  /**
+   * Connects to the database. Warns if the database does not respond and then waits longer, because it may be starting.
+   */
   async #connect(): Promise<void> {
     try {
       await this.#lane.connect({ connectMs: silentMs });
@@ -181,7 +181,7 @@ class PostgresStore implements ServedTopicStore {
     this.#settleWithin(settleMs);
   }
 
-  /** Why the database does not accept connections, or null. */
+  /** Why there is no connection to the database; null if there is a connection. */
   get whyNotConnected(): string | null {
     return this.#lane.whyNotConnected;
   }
@@ -196,7 +196,7 @@ class PostgresStore implements ServedTopicStore {
     return performance.now() < untilMs && this.#rows.commits === atCommit ? why : null;
   }
 
-  /** Writes changes that no response waits for in this time, if nothing writes them earlier. */
+  /** Writes changes that no response waits for after this delay, unless another commit writes them earlier. */
   #settleWithin(delayMs: number): void {
     const dueMs = performance.now() + delayMs;
     if (dueMs >= this.#settlesAtMs) return;
@@ -266,6 +266,6 @@ serveTopicStorePort({
   errorOf: (error) =>
     error instanceof BatonError ? error : new BatonError("INTERNAL", `The topic store failed: ${errorMessage(error)}`),
   isRefusal: (error) => error instanceof BatonError,
-  // While other calls wait for a connection, this call returns immediately why there is none.
+  // While other calls wait for a connection, `whyNotStored` immediately returns why there is no connection.
   answerWhileBusy: (method) => method === "whyNotStored" ? store?.whyNotConnected ?? undefined : undefined,
 });

@@ -1,17 +1,17 @@
 /**
  * The PostgreSQL tables of topics that several servers share. Every change of a topic raises `revision` in its row, so
- * that a statement that was sent before has no effect. A topic's owner assigns all numbers inside the topic; there are
+ * that a statement that was sent earlier has no effect. A topic's owner assigns all numbers inside the topic; there are
  * no sequences, foreign keys or triggers.
  */
 
-/** States of a topic's row, in its column `place`, with the values of SQLite's `topicStates`. */
+/** The states of a topic's row, stored in its column `place`. The values are the same as in SQLite's `topicStates`. */
 export const topicPlaces = { served: 0, staged: 1, dropped: 2, arriving: 3, setAside: 4 } as const;
 
 /** SQL for the timeline of the cluster, which increases with each promotion of a standby. */
 export const timelineNowSql = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int";
 /**
- * SQL for whether a commit waits for a standby, and for what every change writes into a topic's row: the timeline, and
- * whether it waited. If a commit waited for a standby, the standby also has all commits before it.
+ * SQL for whether a commit waits for a standby, and for the columns `timeline` and `synchronous` that every change of a
+ * topic's row writes. A standby that has a commit also has all commits before it.
  */
 export const synchronousNowSql = `(current_setting('synchronous_standby_names') <> ''
   AND current_setting('synchronous_commit') IN ('on', 'remote_apply'))`;
@@ -19,11 +19,11 @@ export const committedStateSql = `timeline = ${timelineNowSql}, synchronous = ${
 /** SQL for the topics that were not opened since a fail-over that may have lost some of their commits. */
 export const suspectTopicsSql = `place = ${topicPlaces.served} AND timeline <> ${timelineNowSql} AND NOT synchronous`;
 
-/** Removes deleted rows soon: a table with many changes would otherwise become slow to read. */
+/** Settings that remove deleted rows soon, because otherwise a table with many changes would become slow to read. */
 const vacuumed =
   "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0";
 
-/** The statements for `migrateDatabase`. The fill factors leave room to change a row in its page. */
+/** The statements for `migrateDatabase`. The fill factors leave room for changes of a row in the same page. */
 export const postgresTopicTables: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS SCHEMA.topic (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name bytea NOT NULL,
     place smallint NOT NULL, incarnation text NOT NULL, base_offset bigint NOT NULL, epoch bigint NOT NULL,

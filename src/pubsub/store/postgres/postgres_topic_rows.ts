@@ -1,8 +1,8 @@
 /**
  * The rows of topics in a PostgreSQL database that several servers share. A topic's row has an epoch and a revision.
  * Every write is one statement that compares both and raises the revision. A server that opens a topic raises the
- * revision before it reads, so a statement that is still on its way changes nothing. After an unknown outcome no write
- * is repeated: the topic is opened again, and its rows show what was done.
+ * revision before it reads, so that statements that arrive later from other servers change nothing. A write with an
+ * unknown outcome is not repeated. Instead the topic is opened again, because its rows show whether the write was done.
  */
 import type { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { retryTemporaryErrors } from "../../../base/postgres/database_lane.ts";
@@ -33,7 +33,7 @@ import { LoadedTopicRows } from "./loaded_rows.ts";
 import { type ConfirmedTopicState, PostgresCopyRows } from "./postgres_copy_rows.ts";
 import { PostgresRowLoader, readSubscribersStatement } from "./postgres_row_loader.ts";
 
-/** The default of `refusedMs`: about as long as clients wait for a server. */
+/** The default of `refusedMs`, which is about as long as clients wait for a server. */
 const refusedMsDefault = 5_000;
 
 const readTopic: SqlStatement = {
@@ -49,13 +49,11 @@ const readTopic: SqlStatement = {
 export interface PostgresTopicRowsOptions {
   readonly lane: DatabaseLane;
   readonly clock: Clock;
-  /** The id of this server. */
   readonly server: string;
-  /** Reports that messages may be lost, for the operator. */
   readonly onLoss: (sentence: string) => void;
-  /** Does not serve a topic that has lost messages until an operator accepts the loss. Default: serves it. */
+  /** True if a topic that has lost messages is not served until an operator accepts the loss. Default: false. */
   readonly stopsOnLoss?: boolean;
-  /** How long a statement waits for a connection, and is repeated while it was certainly not executed, in ms. */
+  /** How long a statement waits for a connection, and is repeated if it was certainly not executed, in milliseconds. */
   readonly refusedMs?: number;
 }
 
@@ -91,7 +89,7 @@ export class PostgresTopicRows implements TopicRows {
     this.copies = new PostgresCopyRows(this, server);
     const next = (topicId: number) => {
       const fence = this.fences.get(topicId);
-      // A topic without a fence is not written, so the number does not matter.
+      // A topic without a fence is never written, so any number may be returned.
       return fence === undefined ? 0 : ++fence.numbers;
     };
     this.numbers = { message: (_topicId, first) => first, client: next, resolved: next, key: next };
@@ -132,7 +130,7 @@ export class PostgresTopicRows implements TopicRows {
     return { row, clients, losses: lossesOf(stored["losses"]), messages: this.#loaded.messagesOf(id, row.name) };
   }
 
-  /** Loads missing data. If it cannot be loaded, the reading method that needs it throws RowsUnavailable. */
+  /** Loads missing data. If the data cannot be loaded, the reading method that needs it throws RowsUnavailable. */
   async load(lacks: readonly MissingTopicData[]): Promise<void> {
     await Promise.all(lacks.map(async (lack) => {
       try {
@@ -172,7 +170,7 @@ export class PostgresTopicRows implements TopicRows {
 
   checkIndexesAgain(): void {}
 
-  /** Returns unlimited space: a full database refuses writes itself. */
+  /** Returns unlimited space, because a full database itself refuses writes. */
   space(): DiskSpace {
     return { bytes: Number.MAX_SAFE_INTEGER, freeBytes: Number.MAX_SAFE_INTEGER, usedBytes: 0, unusedBytes: 0 };
   }
@@ -200,7 +198,7 @@ export class PostgresTopicRows implements TopicRows {
     using deadline = deadlineAfter(this.#clock, this.#refusedMs, {
       reason: () => new BatonError("UNREACHABLE", `the database has refused it for ${this.#refusedMs / 1000} s`),
     });
-    // A statement that has begun is not ended by this deadline.
+    // The deadline does not end a statement that has begun.
     return await retryTemporaryErrors(() => this.#lane.run(final, values, { connectMs: this.#refusedMs }), {
       clock: this.#clock,
       signal: deadline.signal,
@@ -234,7 +232,6 @@ export class PostgresTopicRows implements TopicRows {
   }
 }
 
-/** Converts the losses that `readTopic` returns. */
 function lossesOf(column: PostgresRow[string] | undefined): MessageLoss[] {
   type Columns = [boolean, number, number | null, number, number, number];
   return (JSON.parse(String(column ?? "[]")) as Columns[]).map((columns) => {

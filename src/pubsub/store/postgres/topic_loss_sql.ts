@@ -1,12 +1,12 @@
-/** The SQL that notes that topics have lost messages in a fail-over of the database. */
+/** The SQL that records losses of messages of topics in a fail-over of the database. */
 import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
 import { idsSkippedAfterLoss } from "../decisions/decide_read.ts";
 import { topicLossesKept } from "../decisions/topic_losses.ts";
 import { committedStateSql, timelineNowSql } from "./postgres_tables.ts";
 
 /**
- * How many ids a topic skips after a loss: more than were assigned to lost messages. If a later fail-over undoes the
- * statement, the next one skips more ids, so that no id is used twice.
+ * SQL for how many ids a topic skips after a loss. If a later fail-over undoes the skip, the next skip is larger, so
+ * that no id is used twice.
  */
 export const skippedIdsSql = `${idsSkippedAfterLoss} * GREATEST(1, ${timelineNowSql} - timeline)`;
 
@@ -16,8 +16,8 @@ const isOldLoss = `l.topic = t.id AND l.timeline <> t.timeline AND l.timeline IN
   SELECT timeline FROM SCHEMA.topic_loss WHERE topic = t.id ORDER BY at DESC OFFSET ${topicLossesKept - 1})`;
 
 /**
- * Returns the SQL that notes a loss for the topics that fulfil `condition`: it moves them, and subscribers at their
- * end, past all lost ids. `lastLost` is the last lost message, or NULL. If the reply is lost, it can be executed again.
+ * Returns the SQL that records a loss for the topics that fulfil `condition`. Moves these topics' ends, and subscribers
+ * there, past all lost ids. `lastLost` is the last lost message, or NULL. Can be executed again if the reply is lost.
  */
 export function topicLossSql(
   condition: string,
@@ -38,7 +38,7 @@ export function topicLossSql(
         last_client = excluded.last_client RETURNING topic, topic_loss.last AS before)`;
 }
 
-/** The condition that `topicLossSql` has changed all rows that it must, for the query that follows it. */
+/** The condition that `topicLossSql` has changed all rows that it must change, for the query after this SQL. */
 export const isTopicLossNotedSql = [
   mustChangeRowsSql("topic", countRowsSql("t"), countRowsSql("o")),
   mustChangeRowsSql("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`)),

@@ -1,12 +1,12 @@
 /**
- * Work that needs rows in memory: if they are not there, they are loaded, and the work begins again. While it waits,
- * nothing else happens to its topics.
+ * Runs work that needs rows in memory. If rows are missing, loads them and runs the work again. Meanwhile nothing else
+ * happens to the topics of the work.
  */
 import { BatonError } from "../../../base/errors.ts";
 import { type Answer, awaitAnswer, type Steps } from "../../../base/support/steps.ts";
 import type { MissingTopicData } from "./topic_rows.ts";
 
-/** Data is not in memory. The work that needs it has changed nothing, and runs again after `load` has loaded it. */
+/** Thrown if data is not in memory. The work that needs the data has changed nothing, and runs again after `load`. */
 export class DataNotLoaded extends Error {
   readonly lack: MissingTopicData;
 
@@ -16,7 +16,9 @@ export class DataNotLoaded extends Error {
   }
 }
 
-/** Data could not be loaded: the database does not respond, or refuses. The work has changed nothing. */
+/**
+ * Thrown if data could not be loaded because the database does not respond or refuses. The work has changed nothing.
+ */
 export class RowsUnavailable extends BatonError {
   constructor(why: string, cause?: unknown) {
     super("UNREACHABLE", why, { cause });
@@ -24,7 +26,7 @@ export class RowsUnavailable extends BatonError {
   }
 }
 
-/** Runs work that changes nothing, again and again until all data that it needs is loaded. */
+/** Runs work that changes nothing, and repeats the work until all data that it needs is loaded. */
 export function* withLoadedData<Result>(
   rows: { readonly load: (lacks: readonly MissingTopicData[]) => Answer<void> },
   work: () => Result,

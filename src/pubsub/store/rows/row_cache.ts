@@ -2,12 +2,15 @@
 import type { LogRow } from "./topic_rows.ts";
 
 /**
- * The memory of a row in addition to its records, for objects and the cache entry, in bytes. If it did not count, small
- * rows would take six times the limit.
+ * The memory that a row needs in addition to its records, for objects and the cache entry, in bytes. If the cache did
+ * not count it, small rows would take six times the limit.
  */
 const bytesPerRow = 512;
 
-/** Drops the rows that were not used for the longest time. `Key` identifies a row in the whole store. */
+/**
+ * Drops the rows that were not used for the longest time when the cache is full. `Key` identifies a row in the whole
+ * store.
+ */
 export class LogRowCache<Key, Row extends Pick<LogRow, "records"> = LogRow> {
   readonly #bytesMax: number;
   readonly #rows = new Map<Key, Row>();

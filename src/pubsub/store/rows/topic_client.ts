@@ -1,6 +1,6 @@
 /**
- * A client of one topic (publisher, subscriber or both) in memory, and its row. Names are stored as bytes, because some
- * SQLite bindings end text at a zero byte.
+ * A client of one topic (publisher, subscriber or both) in memory, and the client's row. Names are stored as bytes,
+ * because some SQLite bindings end text at a zero byte.
  */
 import type { MsgIdRecord } from "../../wire/topic_records.ts";
 import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
@@ -15,7 +15,7 @@ export const decodeStoredName = (bytes: unknown): string => {
   throw new Error("a name is damaged");
 };
 
-/** Says where a damaged row of a topic is, for a message. The topic's name itself may be damaged. */
+/** Describes a topic with a damaged row, for a message. The topic's name itself may be damaged. */
 export function describeTopicRow(name: unknown): string {
   try {
     return `of this store (named ${JSON.stringify(decodeStoredName(name))})`;
@@ -24,7 +24,7 @@ export function describeTopicRow(name: unknown): string {
   }
 }
 
-/** A client of one topic in memory. Only the engine changes its fields, and then calls `markChanged`. */
+/** A client of one topic in memory. Only the engine changes the fields, and then calls `markChanged`. */
 export interface TopicClient {
   readonly id: number;
   readonly topicId: number;
@@ -40,9 +40,9 @@ export interface TopicClient {
   position: number | null;
   /** The topic's registration number when the client was created. */
   readonly registration: number;
-  /** Messages up to this id were delivered since the store was opened. */
+  /** The last message that was delivered to the client since the store was opened. */
   deliveredUpTo: number;
-  /** The counter windows by session; null if not read yet. */
+  /** The counter windows by session; null if they are not in memory. */
   windows: Map<number, PublisherWindow> | null;
   msgIds: Map<string, StoredMsgId> | null;
 }
@@ -52,7 +52,6 @@ export interface StoredMsgId extends MsgIdRecord {
   readonly rowId: number;
 }
 
-/** Creates a client from its row. */
 export function decodeClientRow(row: DatabaseRow): TopicClient {
   const position = row["position"];
   return {
@@ -73,7 +72,6 @@ export function decodeClientRow(row: DatabaseRow): TopicClient {
   };
 }
 
-/** Returns the row of a client. */
 export function encodeClientRow(client: TopicClient) {
   return {
     id: client.id,

@@ -1,11 +1,11 @@
 /**
- * The rows of a topic store, as the engine sees them. The engine decides in memory. Through these interfaces it reads
- * data that is not in memory, and writes what a commit changes. `sqlite_topic_rows.ts` implements them for SQLite, and
- * `postgres_topic_rows.ts` for a database that servers share.
+ * The interfaces through which the engine uses the rows of a topic store. The engine decides in memory. It reads data
+ * that is not in memory, and writes the changes of a commit. `sqlite_topic_rows.ts` implements the interfaces for
+ * SQLite, and `postgres_topic_rows.ts` for a database that servers share.
  *
  * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and DataNotLoaded
- * for rows that are not in memory; the request that needs them has changed nothing, and runs again after `load`. If
- * `load` could not load the rows, the method then throws RowsUnavailable.
+ * for rows that are not in memory. A request that gets DataNotLoaded has changed nothing, and runs again after `load`.
+ * The method throws RowsUnavailable if `load` could not load the rows.
  */
 import type { Answer } from "../../../base/support/steps.ts";
 import type { ErrorCode } from "../../../base/errors.ts";
@@ -22,17 +22,19 @@ import type { MessageLoss } from "../decisions/topic_losses.ts";
 export interface TopicRow extends TopicCopy {
   readonly id: number;
   readonly name: string;
-  /** The last assigned message id, the last message of the last deleted row, and the last message in a row. */
+  /**
+   * `last` is the last assigned message id, `gone` the last message of the last deleted row, and `stored` the last
+   * message in a row.
+   */
   readonly last: number;
   readonly gone: number;
   readonly stored: number;
   readonly bytes: number;
-  /** Number of its clients. */
   readonly clients: number;
   readonly registration: number;
 }
 
-/** Converts the row of an intact topic. */
+/** Converts the database row of an undamaged topic. */
 export function decodeTopicRow(row: DatabaseRow): TopicRow {
   const sealedFor = row["sealed_for"];
   return {
@@ -56,12 +58,12 @@ export interface StagedTopicRow extends StagedCopy {
   readonly id: number;
 }
 
-/** The position of a row of messages in its topic's log, without the messages. */
+/** Describes a row of messages in a topic's log, without the messages. */
 export interface LogRowHead {
   readonly id: number;
   readonly first: number;
   readonly last: number;
-  /** The last message of the row stored before it. */
+  /** The last message of the row that was stored before this row. */
   readonly previous: number;
   readonly bytes: number;
 }
@@ -69,11 +71,10 @@ export interface LogRowHead {
 /** A row of a topic's log with its messages. */
 export interface LogRow extends Pick<LogRowHead, "id" | "first" | "last"> {
   readonly records: Uint8Array;
-  /** Where each message begins in `records`; empty if an operator has given the messages up. */
+  /** The offset of each message in `records`. Empty if an operator has given the messages up. */
   readonly offsets: readonly number[];
 }
 
-/** A row of messages that a commit adds. */
 export interface NewLogRow {
   readonly head: LogRowHead;
   readonly records: Uint8Array;
@@ -106,7 +107,7 @@ export interface ChangedWindowRow {
   readonly session: number;
   readonly key: string;
   readonly firstUnacked: number;
-  /** False if it overwrites a row. */
+  /** False if the row replaces a stored row. */
   readonly isNew: boolean;
 }
 
@@ -119,7 +120,6 @@ export interface ResolvedCountersRow {
   readonly entries: readonly ResolvedCounter[];
 }
 
-/** The row of a publisher's msg-id. */
 export interface MsgIdRow {
   readonly id: number;
   readonly client: number;
@@ -155,7 +155,7 @@ export type MissingTopicData =
     readonly kind: "findRowUpTo" | "findRowAfter" | "rowsAfter" | "load";
     readonly topicId: number;
     readonly id: number;
-    /** The opening of the topic that needs the data, in a shared store: an earlier one may have had other rows. */
+    /** The number of the topic's opening in a shared store, because an earlier opening may have had other rows. */
     readonly opening?: number;
   }
   | { readonly kind: "countBetween"; readonly topicId: number; readonly from: number; readonly to: number }
@@ -173,7 +173,6 @@ export interface LoadedTopicClients {
   readonly names: Set<number>;
 }
 
-/** A topic that was opened to be served. */
 export interface OpenedTopic {
   readonly row: TopicRow;
   /** The losses of messages that a shared store has noted. */
@@ -182,25 +181,24 @@ export interface OpenedTopic {
   readonly messages: MessageReader;
 }
 
-/** Reads the messages of one topic. */
 export interface MessageReader {
   /** Returns the last row that starts at message `id` or before it, or null. */
   findRowUpTo(id: number): LogRowHead | null;
   /** Returns the first row that starts after message `id`, or null. */
   findRowAfter(id: number): LogRowHead | null;
-  /** Returns the row that starts with this message if it was read ahead. */
+  /** Returns the row that starts with message `first` if the row was read ahead. */
   rowReadAhead(first: number): LogRow | undefined;
   load(row: Pick<LogRowHead, "id">): LogRow;
   /** Counts the stored messages after `from` up to `to`. */
   countBetween(from: number, to: number): number;
-  /** Returns the next rows after this message, as many as fit into a piece of a transfer. */
+  /** Returns the next rows after message `last`, as many as fit into a piece of a transfer. */
   rowsAfter(last: number): ExportedRow[];
   /** Returns the first stored message; null if there is none. */
   firstStored(): number | null;
   /** Keeps a row in the cache until it is deleted, or the cache needs its memory. */
   cache(row: LogRow): void;
   uncache(row: Pick<LogRowHead, "id">): void;
-  /** Returns the error that messages from `first` to `last` were stored but are missing. */
+  /** Returns an error which says that the messages from `first` to `last` were stored but are missing. */
   missingRowError(first: number, last: number): DamageError;
 }
 
@@ -212,21 +210,23 @@ export interface ExportedRow extends Pick<LogRowHead, "first" | "last" | "previo
 
 /** Reads clients that are not in memory. Earlier changes of these clients must be committed. */
 export interface ClientReader {
-  /** Returns null for an unknown client. */
   findClient(topicId: number, name: string): TopicClient | null;
-  /** Returns the error that a client is stored but the index does not find it. */
+  /** Returns an error which says that the index does not find a stored client. */
   notFoundError(name: string): DamageError;
   readWindows(client: TopicClient): Map<number, PublisherWindow>;
   readKeys(client: TopicClient): StoredMsgId[];
-  /** Returns the oldest clients with sessions that never subscribed, without damaged ones. */
+  /** Returns the oldest clients that have a session and never subscribed. Omits damaged clients. */
   oldestPublishers(topicId: number, most: number): TopicClient[];
-  /** Returns the next clients of a topic after this name, in the order of the names' bytes; the first ones for null. */
+  /**
+   * Returns the next clients of a topic after `name`, in the order of the names' bytes. A null `name` means the first
+   * clients.
+   */
   clientsAfter(topicId: number, name: string | null): TopicClient[];
 }
 
 /** Numbers for new rows; no number is used twice. */
 export interface NewRowNumbers {
-  /** `first`: the first message of the row. */
+  /** Returns a number for the row that starts with message `first`. */
   message(topicId: number, first: number): number;
   client(topicId: number): number;
   resolved(topicId: number): number;
@@ -235,7 +235,7 @@ export interface NewRowNumbers {
 
 /**
  * A topic whose commit failed, or may have failed. Its memory may differ from its rows, so it must be opened again.
- * - `not_owner`: another server has opened it. Nothing was written.
+ * - `not_owner`: another server has opened the topic. Nothing was written.
  * - `not_done`: nothing was written. `code` is the code of the database's error.
  * - `unknown`: the change may have been written, or may be written later.
  */
@@ -243,48 +243,50 @@ export interface LostTopic {
   readonly topicId: number;
   readonly outcome: "not_owner" | "not_done" | "unknown";
   readonly code?: ErrorCode;
-  /** A sentence without its end. */
+  /** A sentence without its period. */
   readonly reason: string;
 }
 
 /**
- * The copies of topics that a store has: served, staged, arriving, dropped and set aside. Each change is one durable
- * transaction.
+ * The copies of topics in a store. A copy is served, staged, arriving from another server, dropped or set aside. Each
+ * change is one durable transaction.
  */
 export interface TopicCopyRows {
-  /** Returns the ids of the topics that are served. Reports damaged ones and omits them. */
+  /** Returns the ids of the served topics. Reports and omits damaged topics. */
   active(): Answer<readonly number[]>;
   /**
-   * Returns the names of served and staged topics, except damaged ones; in a shared store, of sealed and staged ones.
+   * Returns the names of served and staged topics, or of sealed and staged topics in a shared store. Omits damaged
+   * topics.
    */
   names(): Answer<string[]>;
   /** Whether the store has no data, as in a new folder. */
   isEmpty(): Answer<boolean>;
-  /** `server`: another server of a shared store. */
+  /** Returns the generation of this server, or of another `server` of a shared store. */
   generation(server?: string): Answer<number>;
   setGeneration(generation: number): Answer<void>;
   staged(name: string): Answer<StagedTopicRow | null>;
   dropped(name: string): Answer<DroppedCopy | null>;
-  /** Returns what a shared store has under this name; null for a store that is not shared. */
+  /** Returns the copy that a shared store has under this name. Returns null if the store is not shared. */
   unopened(name: string): Answer<TopicCopy | null>;
-  /** Creates a topic without messages, which is served. Returns its id. */
+  /** Creates a served topic without messages. Returns its id. */
   create(topic: NewTopicRow): Answer<number>;
-  /** Writes the receiving server of a topic that is now sealed. */
+  /** Stores that a topic is sealed, and which server receives it. */
   seal(topic: TopicRow): Answer<void>;
   /**
-   * Opens a topic of a shared store at this epoch. No statement that was sent before can change it afterwards. Returns
-   * its id, or null if the store does not have it or is not shared. Throws STALE_TOKEN if another server has opened it
-   * at a higher epoch, or if it has another incarnation; a null `incarnation` accepts any.
+   * Opens a topic of a shared store at this epoch. Statements that were sent earlier can then no longer change the
+   * topic. Returns the topic's id, or null if the store does not have the topic or is not shared. Throws STALE_TOKEN if
+   * another server has opened the topic at a higher epoch, or if `incarnation` is not null and differs.
    */
   takeOver(name: string, incarnation: string | null, epoch: number): Answer<number | null>;
-  /** Writes the epoch of a topic that is now open. */
+  /** Stores that a topic is open at its epoch. */
   reopen(topic: TopicRow): Answer<void>;
-  /** Serves a staged topic in place of another one. */
+  /** Serves a staged topic in place of the topic `replaced`. */
   activate(staged: number, epoch: number, replaced: number | null): Answer<void>;
-  /** Drops a topic that is served, and notes that it continues elsewhere from this epoch on. */
+  /** Drops a served topic, and notes that the topic continues on another server from this epoch on. */
   drop(topic: TopicRow, epoch: number): Answer<void>;
   /**
-   * Drops a topic of a shared store that this server has not opened, if it has this incarnation and a lower epoch.
+   * Drops a topic of a shared store that this server has not opened, if the topic has this incarnation and a lower
+   * epoch.
    */
   dropUnopened(name: string, incarnation: string, epoch: number): Answer<void>;
   /** Starts new message ids after the base offset, and writes the new positions of `clients`. */
@@ -294,12 +296,12 @@ export interface TopicCopyRows {
   /** Drops all topics that are arriving, except these. */
   discardArriving(except: ReadonlySet<number>): Answer<void>;
   setAside(id: number): Answer<void>;
-  /** Adds a topic that another server sends. It is durable with the next commit. Returns its id. */
+  /** Adds a topic that another server sends. The next commit makes the topic durable. Returns the topic's id. */
   addArriving(topic: NewTopicRow, sender: string): Answer<number>;
   isArriving(id: number): Answer<boolean>;
   /** Deletes an arriving topic's messages below `first`. Returns how many bytes of messages were deleted. */
   deleteBelow(id: number, first: number): Answer<number>;
-  /** Stages an arriving topic in place of another one, which no server will activate. */
+  /** Stages an arriving topic in place of the staged topic `replaced`, which no server will activate. */
   stage(id: number, ends: ReceivedTopicNumbers, replaced: number | null): Answer<void>;
 }
 
@@ -311,24 +313,21 @@ export type ReceivedTopicNumbers = Pick<TopicRow, "last" | "gone" | "stored" | "
 /** The rows of a topic store, in SQLite or in a shared database. */
 export interface TopicRows {
   /**
-   * True if several servers may open a topic. Every response then waits for a commit that began after its request,
-   * which shows that no other server has opened the topic.
+   * True if several servers may open a topic. Every response then waits for a commit that began after the request,
+   * because this commit shows that no other server has opened the topic.
    */
   readonly isShared: boolean;
   readonly clients: ClientReader;
   readonly numbers: NewRowNumbers;
   readonly copies: TopicCopyRows;
-  /** Number of commits since the store was opened. */
   readonly commits: number;
-  /** True while rows of dropped topics are left; each commit deletes some. */
+  /** True while rows of dropped topics are left. Each commit deletes some of these rows. */
   readonly hasGarbage: boolean;
   /** Opens a topic to be served. Throws DamageError. */
   open(id: number): Answer<OpenedTopic>;
-  /** Loads data that a reading method did not have. It stays in memory at least until the next commit. */
+  /** Loads data that a reading method did not have. The data stays in memory at least until the next commit. */
   load(lacks: readonly MissingTopicData[]): Answer<void>;
-  /**
-   * Forgets what `load` has loaded or could not load. An export calls it between its pieces.
-   */
+  /** Forgets what `load` has loaded or could not load. An export calls `forgetLoaded` between its pieces. */
   forgetLoaded(): void;
   /**
    * Writes all changes durably. Returns the topics whose changes failed or may have failed. After an exception the
@@ -336,12 +335,16 @@ export interface TopicRows {
    */
   commit(changes: readonly TopicChange[]): Answer<readonly LostTopic[]>;
   /**
-   * Gives up the damaged data of a topic. Returns sentences about what was given up. The topic must be opened again.
+   * Gives up the damaged data of a topic. Returns sentences that describe the lost data. The topic must be opened
+   * again.
    */
   repair(topic: TopicRow, isDamaged: boolean): Answer<string[]>;
-  /** Makes the next use of an index compare it with its table again, because it may have been damaged since. */
+  /**
+   * Makes the next use of an index compare it with its table again, because the index may have been damaged since the
+   * last comparison.
+   */
   checkIndexesAgain(): void;
   space(): DiskSpace;
-  /** Returns the space of a long log to the file system. Returns whether there was any. */
+  /** Shrinks a long log to give space back to the file system. Returns whether the log had such space. */
   freeLog(): boolean;
 }

@@ -1,4 +1,6 @@
-/** Backs up a topic store, even while a server uses it: a consistent snapshot, while commits continue. */
+/**
+ * Backs up a topic store. The backup is a consistent snapshot even while a server uses the store and commits continue.
+ */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
@@ -11,10 +13,10 @@ import { isDiskFullError, openTopicStoreToRead, topicDatabaseName, topicStoreErr
 import { verifyTopicDatabase } from "./verify_topic_store.ts";
 
 /**
- * Copies the store in `dataDir` into the folder `target`, which becomes a data directory. Blocks while it reads and
- * writes all data, so call it in its own process or thread. Calls `mark` when the copy is complete, before the copy
- * gets its final name. Throws CONFIG if there is no store, CANNOT_CREATE if the target exists, and IO for all else,
- * including damaged data. Leaves no copy after an error.
+ * Copies the store in `dataDir` into the folder `target`, which becomes a data directory. Blocks until all data is
+ * copied, so call this function in its own process or thread. Calls `mark` when the copy is complete, before the copy
+ * gets its final name. Throws CONFIG if there is no store, CANNOT_CREATE if the target exists, and IO for all other
+ * errors, including damaged data. Leaves no copy after an error.
  */
 export function backupTopicStore(
   dataDir: string,
@@ -23,7 +25,7 @@ export function backupTopicStore(
   progress: WorkProgress = noProgress,
 ): void {
   const path = join(target, topicDatabaseName);
-  const damage = findWalDamage(join(dataDir, topicDatabaseName)); // before this process opens the files, see there
+  const damage = findWalDamage(join(dataDir, topicDatabaseName)); // before this process opens the files
   const database = openTopicStoreToRead(dataDir);
   try {
     mkdirSync(target, { recursive: true, mode: 0o700 });
@@ -33,7 +35,7 @@ export function backupTopicStore(
       copy(database);
     };
     copySqliteDatabase(read, path, {
-      // Damage in the store is also in the copy, and an older backup may still be good.
+      // The copy is checked, because it has all damage of the store, and an older backup may still be undamaged.
       check: (copy) => {
         const { problems } = verifyTopicDatabase(copy, progress);
         if (problems.length > 0) throw damagedData(dataDir, target, problems);
@@ -50,7 +52,7 @@ export function backupTopicStore(
     if (code === "EEXIST") {
       throw alreadyExists(dataDir, target, `${path}.part, of an interrupted or running backup,`);
     }
-    if (isDiskFullError(error)) throw fullTarget(target, error); // nothing was written anywhere else
+    if (isDiskFullError(error)) throw fullTarget(target, error); // only the target was written
     throw topicStoreError(error, dataDir);
   } finally {
     database.close();

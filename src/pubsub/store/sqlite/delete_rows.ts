@@ -1,12 +1,14 @@
-/** Deletes rows of SQLite tables even if a table and its index disagree, as happens when a disk flips a bit. */
+/**
+ * Deletes rows of SQLite tables even if a table and its index disagree, for example because the disk has changed a bit.
+ */
 import { valueOrIfDamaged } from "../../../base/storage/damage.ts";
 import { isDamageError } from "../../../base/storage/checksum_table.ts";
 import type { SqlValue } from "../../../base/storage/sql_row.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
 /**
- * Deletes rows in the open transaction. Rebuilds a damaged index from its table, but only after the deletion: before
- * it, two rows may violate a unique index. Throws SQLite's error if the table itself cannot be read.
+ * Deletes rows in the open transaction. Rebuilds a damaged index from its table after the deletion, because before the
+ * deletion two rows may violate a unique index. Throws SQLite's error if the table itself cannot be read.
  */
 export function deleteRowsDespiteDamage(
   database: TopicDatabase,
@@ -19,7 +21,7 @@ export function deleteRowsDespiteDamage(
     drop();
   } catch (error) {
     if (!isDamageError(error)) throw error;
-    // Also deletes rows that only the index finds: they would be found under another client's id.
+    // Also deletes rows that only the index finds, because otherwise they would be found under another client's id.
     const found = table === "windows"
       ? []
       : valueOrIfDamaged([], () => findIds(database, table, condition, values), isDamageError);

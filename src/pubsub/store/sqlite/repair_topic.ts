@@ -1,7 +1,8 @@
 /**
  * Gives up the damaged data of a topic, in the open transaction. A marker row replaces damaged or missing messages, so
- * that subscribers learn that they have missed them. The topic forgets clients with damaged rows, and all puts of
- * clients with damaged counters. Its registration number grows, so that it treats no earlier request as new.
+ * that subscribers learn that they have missed these messages. The topic forgets clients with damaged rows, and all
+ * puts of clients with damaged counters. The topic's registration number grows, so that the topic treats no earlier
+ * request as new.
  */
 import { BatonError } from "../../../base/errors.ts";
 import { isDamageError } from "../../../base/storage/checksum_table.ts";
@@ -14,12 +15,12 @@ import type { SqliteTopics } from "./sqlite_topics.ts";
 import type { TopicRow } from "../rows/topic_rows.ts";
 import { messageRowStates, sqliteTopicTables } from "./topic_tables.ts";
 
-/** The clients whose puts an index does not find; "all" if an index cannot be read. */
+/** The clients with puts that an index does not find; "all" if an index cannot be read. */
 type DamagedIndexes = TopicDatabase["damagedIndexes"];
 
 /**
- * Returns sentences about what was given up; none if nothing is damaged. `isDamaged`: damage of its clients is known.
- * The topic must be loaded again. Throws BAD_DATA and changes nothing if not even the tables can be read.
+ * Returns descriptions of the data that was given up. `isDamaged` is true if damage of the topic's clients is known.
+ * The topic must be loaded again. Throws BAD_DATA and changes nothing if the tables cannot be read.
  */
 export function repairTopic(
   database: TopicDatabase,
@@ -31,7 +32,7 @@ export function repairTopic(
   const repair = (indexes: DamagedIndexes) =>
     done = repairInTransaction(database, topics, { topic, isDamaged, indexes });
   if (database.runUnlessDamaged(() => void repair(database.damagedIndexes)) === null) return done;
-  // An index cannot be read: only the tables are used, which do not tell whose rows are missing.
+  // An index cannot be read, so only the tables are used, and all clients count as damaged.
   const refusal = database.runUnlessDamaged(() => {
     for (const table of ["resolved", "msg_ids"]) rebuildIndexesAfter(database, table, () => {});
     rebuildIndexesAfter(database, "messages", () => rebuildIndexesAfter(database, "clients", () => void repair("all")));
@@ -108,7 +109,7 @@ function repairClients(
     const isFound = indexes !== "all" && !indexes.has(Number(row["id"]));
     if (isFound && hasWholeCounters(database, Number(row["id"]))) continue;
     deletePuts(database, Number(row["id"]));
-    // Earlier puts are refused from now on: whether they were stored is unknown.
+    // Earlier puts are refused from now on, because it is unknown whether they were stored.
     const next = { ...row, registration } as Parameters<typeof sqliteTopicTables.clients.valuesToBind>[0];
     const sql = "UPDATE clients SET registration = ?, sum = ? WHERE id = ?";
     database.run(sql, registration, sqliteTopicTables.clients.checksumOfRow(next), Number(row["id"]));
@@ -117,7 +118,9 @@ function repairClients(
   return { count: whole.length, done };
 }
 
-/** Deletes all rows of a client's puts, even if the client no longer exists: a new client may get its id. */
+/**
+ * Deletes all rows of a client's puts, even if the client no longer exists, because a new client may get the same id.
+ */
 function deletePuts(database: TopicDatabase, client: number): void {
   for (const table of ["windows", "resolved", "msg_ids"]) {
     deleteRowsDespiteDamage(database, table, "client = ?", client);
@@ -133,7 +136,7 @@ function hasWholeCounters(database: TopicDatabase, client: number): boolean {
   return valueOrIfDamaged(false, check, isDamageError);
 }
 
-/** Deletes the damaged rows of a topic. Returns the others, without their contents. */
+/** Deletes the damaged rows of a topic. Returns the undamaged rows without their records. */
 function deleteDamagedRows(
   database: TopicDatabase,
   name: "messages" | "clients",

@@ -63,7 +63,6 @@ export class SqliteChangeWriter {
     }
   }
 
-  /** Writes the row of a topic that is served. */
   writeTopic(topic: TopicRow): void {
     const { id, name, incarnation, baseOffset, epoch, sealedFor, last, gone, stored, bytes, clients, registration } =
       topic;
@@ -82,7 +81,6 @@ export class SqliteChangeWriter {
     this.#database.run(writeClient, ...sqliteTopicTables.clients.valuesToBind(encodeClientRow(client)));
   }
 
-  /** Deletes a client and all its rows. */
   deleteClient(id: number): void {
     for (const table of ["windows", "resolved", "msg_ids"]) {
       deleteRowsDespiteDamage(this.#database, table, "client = ?", id);
@@ -91,7 +89,10 @@ export class SqliteChangeWriter {
     this.#counts.forget(id);
   }
 
-  /** Subtracts only rows that were deleted, so that a later read of the client detects rows that an index hides. */
+  /**
+   * Subtracts only rows that were really deleted, so that a later read of the client detects rows that an index does
+   * not find.
+   */
   #delete(table: ClientPutTable, client: number, condition: string, ...values: number[]): void {
     const deleted = this.#database.run(`DELETE FROM ${table} WHERE client = ? AND ${condition}`, client, ...values);
     this.#counts.add(table, client, -deleted);

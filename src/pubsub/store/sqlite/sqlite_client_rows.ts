@@ -1,4 +1,4 @@
-/** Reads the rows of clients from SQLite and checks their checksums. Changes in memory must be written first. */
+/** Reads the rows of clients from SQLite and verifies their checksums. Changes in memory must be written before. */
 import { decodeResolvedCounters } from "../../wire/topic_records.ts";
 import { DamageError, describeDamagedRow, valueOrIfDamaged } from "../../../base/storage/damage.ts";
 import { type ChecksumTable, isDamageError } from "../../../base/storage/checksum_table.ts";
@@ -25,11 +25,13 @@ const counting = {
 export type ClientPutTable = keyof typeof counting;
 
 /**
- * How many rows each client has in the tables of its puts. It shows when an index finds too few rows, because the disk
- * has damaged it since the store was opened; a repeated put would then be stored again.
+ * How many rows each client has in the tables of its puts. These counts show if an index finds too few rows because the
+ * disk has damaged the index. Otherwise a repeated put would be stored again.
  */
 export class ClientPutRowCounts {
-  /** Counts by client, for each table; null for a table that cannot be read, whose clients are damaged anyway. */
+  /**
+   * The counts by client, for each table. Null for a table that cannot be read, because its clients are damaged anyway.
+   */
   readonly #counts = new Map<string, Map<number, number> | null>();
 
   constructor(database: TopicDatabase) {
@@ -50,19 +52,18 @@ export class ClientPutRowCounts {
     counts?.set(client, (counts.get(client) ?? 0) + rows);
   }
 
-  /** Notes that all rows of a client were deleted. */
   forget(client: number): void {
     for (const counts of this.#counts.values()) counts?.delete(client);
   }
 
-  /** Whether the client has this number of rows; true if the number is not known. */
+  /** Returns whether the client has this number of rows, or true if the number is unknown. */
   matchesCount(table: string, client: number, found: number): boolean {
     const counts = this.#counts.get(table);
     return counts === null || counts === undefined || (counts.get(client) ?? 0) === found;
   }
 }
 
-/** How many clients an export reads together. */
+/** How many clients an export reads with one statement. */
 const clientsPerPage = 256;
 
 const readClients = `SELECT ${sqliteTopicTables.clients.allColumns} FROM clients`;
@@ -77,8 +78,8 @@ export class SqliteClientRows implements ClientReader {
   }
 
   /**
-   * Returns the subscribers of a topic by name, the number of its clients, and what is damaged. A client whose row is
-   * damaged or missing may have been a subscriber, or may repeat an old put.
+   * Returns the subscribers of a topic by name, the number of its clients, and a description of damage. Damage matters
+   * because a client with a damaged or missing row may have been a subscriber, or may repeat an old put.
    */
   load(topicId: number, topic: string, count: number): LoadedTopicClients {
     const where = `of topic ${JSON.stringify(topic)}`;
@@ -115,7 +116,9 @@ export class SqliteClientRows implements ClientReader {
     );
   }
 
-  /** Whether the index finds each client by its name. A client that is not found would be treated as new. */
+  /**
+   * Returns whether the index finds each client by name. A client that the index does not find would be treated as new.
+   */
   #indexFindsAll(topicId: number, where: string): boolean {
     const found = "SELECT id, name FROM clients INDEXED BY clients_name WHERE topic = ?";
     const sql = `SELECT count(*) AS n FROM (${found}) AS found LEFT JOIN clients AS stored ON stored.id = found.id
@@ -193,7 +196,7 @@ export class SqliteClientRows implements ClientReader {
     }));
   }
 
-  /** Returns the rows of a client in one of these tables, in order. */
+  /** Returns the rows of a client in a table of its puts, in the order of their ids. */
   #rowsOfClient({ id, name }: TopicClient, table: ChecksumTable<string>): SqlRow[] {
     this.#requireIndexes({ id, name });
     // The ids come from the index, all other columns from the table. A row that only the index has is reported.
@@ -204,7 +207,7 @@ export class SqliteClientRows implements ClientReader {
       `the ${table.name} of client ${JSON.stringify(name)}`,
       () => this.#database.all(sql, id),
     );
-    // A row that the index has twice may hide another one.
+    // If the index has a row twice, another row may be missing.
     this.#requireAll(table.name, { id, name }, new Set(rows.map((row) => row["id"])).size);
     for (const row of rows) {
       this.#verifyRow(table, row, name);

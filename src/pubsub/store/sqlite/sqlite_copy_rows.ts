@@ -1,4 +1,4 @@
-/** The copies of topics in an SQLite store: served, staged, arriving, dropped. Each change is one transaction. */
+/** The served, staged, arriving and dropped copies of topics in an SQLite store. Each change is one transaction. */
 import { valueOrIfDamaged } from "../../../base/storage/damage.ts";
 import { messageRecordOffsets } from "../../wire/topic_records.ts";
 import { insertMessageRow } from "./sqlite_log_rows.ts";
@@ -17,7 +17,7 @@ export class SqliteCopyRows implements TopicCopyRows {
   readonly #writer: SqliteChangeWriter;
   readonly #onDropped: (id: number) => void;
 
-  /** Calls `onDropped` for each topic whose rows must be deleted step by step. */
+  /** Calls `onDropped` for each dropped topic, because its rows must be deleted step by step. */
   constructor(
     database: TopicDatabase,
     topics: SqliteTopics,
@@ -44,7 +44,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     return [...new Set(whole.map(({ name }) => decodeStoredName(name)))];
   }
 
-  /** Returns false even if all rows are damaged, or only messages without a topic are left. */
+  /** Returns whether the store has no topics and no messages. Damaged rows and messages without a topic count. */
   isEmpty(): boolean {
     const has = (table: string) => this.#database.get(`SELECT 1 FROM ${table} LIMIT 1`) !== undefined;
     return !has("topics") && !has("messages");
@@ -62,7 +62,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     this.#transaction(() => this.#database.replace(sqliteTopicTables.generation, { id: 0, generation }));
   }
 
-  /** Returns null for a damaged staged copy: no client has used it, and its sender still has the content. */
+  /** Returns null for a damaged staged copy, because no client has used it and its sender still has the content. */
   staged(name: string): StagedTopicRow | null {
     const row = this.#topics.findRow(name, topicStates.staged);
     return row && {
@@ -79,7 +79,7 @@ export class SqliteCopyRows implements TopicCopyRows {
       encodeStoredName(name),
     );
     if (row === undefined) return null;
-    // A damaged row is treated as forgotten: the topic's node decides.
+    // A damaged row is treated as missing, because the topic's node then decides.
     const intact = valueOrIfDamaged(
       null,
       () => this.#database.damage.requireIntactRow(sqliteTopicTables.dropped, row, "of this store"),
@@ -129,8 +129,8 @@ export class SqliteCopyRows implements TopicCopyRows {
 
   raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): void {
     this.#transaction(() => {
-      // One id more, so that the topic does not look like one without messages. Registration numbers assigned in the
-      // lost time are not valid either.
+      // The last id is one more than the base offset, so that the topic does not look like a topic without messages.
+      // Registration numbers from the lost time also become invalid.
       this.#topics.change(id, { base_offset: baseOffset, last: baseOffset + 1, registration: baseOffset });
       for (const client of clients) this.#writer.writeClient(client);
     });
@@ -155,7 +155,7 @@ export class SqliteCopyRows implements TopicCopyRows {
   }
 
   addArriving(topic: NewTopicRow, sender: string): number {
-    this.#database.begin(); // the next commit ends it, so that the first piece needs one flush
+    this.#database.begin(); // the next commit ends this transaction, so that the first piece needs one flush
     return this.#topics.insert(topic, topicStates.receiving, sender);
   }
 
@@ -173,7 +173,7 @@ export class SqliteCopyRows implements TopicCopyRows {
     });
   }
 
-  /** Cuts the row that has both deleted and kept messages: row boundaries differ from the sender's. */
+  /** Cuts the row that has both deleted and kept messages, because the sender's rows begin elsewhere. */
   #cutRow(topic: number, first: number): number {
     const row = this.#database.get(
       "SELECT id, first, last, previous, records FROM messages WHERE topic = ? AND first < ?",
@@ -205,7 +205,10 @@ export class SqliteCopyRows implements TopicCopyRows {
     this.#onDropped(id);
   }
 
-  /** Runs work in a transaction. A failure leaves it open: the thread then rolls it back, or ends. */
+  /**
+   * Runs work in a transaction. After a failure the transaction stays open, because the thread then rolls it back or
+   * ends.
+   */
   #transaction<Result>(work: () => Result): Result {
     this.#database.begin();
     const result = work();

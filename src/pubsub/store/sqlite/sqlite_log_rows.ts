@@ -1,6 +1,6 @@
 /**
  * Reads and inserts the rows of a topic's messages in SQLite. Checks each row against its checksums before use. Reads
- * the position of a row from the table, not from the index, so that a deletion removes it from both.
+ * the ends of a row from the table, not from the index, so that a deletion removes the row from both.
  */
 import { crc32 } from "node:zlib";
 import { messageRecordOffsets } from "../../wire/topic_records.ts";
@@ -11,7 +11,7 @@ import { exportLookupRowsMax, transferPieceBytes } from "../limits/topic_store_l
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { messageRowStates, sqliteTopicTables } from "./topic_tables.ts";
 
-/** Rows smaller than this are read ahead, at most this many together. */
+/** Rows with fewer bytes than `smallRowBytes` are read ahead, at most `rowsAhead` of them together. */
 const smallRowBytes = 4096;
 const rowsAhead = 64;
 
@@ -21,9 +21,8 @@ export class SqliteLogRows implements MessageReader {
   readonly #database: TopicDatabase;
   readonly #cache: LogRowCache<number>;
   readonly #topicId: number;
-  /** Names the topic in error messages: `of topic "news"`. */
+  /** Names the topic in error messages, for example `of topic "news"`. */
   readonly #where: string;
-  /** The ids of rows that were read ahead, by their first messages. */
   readonly #rowsReadAhead = new Map<number, number>();
 
   constructor(
@@ -145,7 +144,10 @@ export class SqliteLogRows implements MessageReader {
     return this.#database.damage.reportDamage(describeDamagedMessages(row, this.#where));
   }
 
-  /** A reader of small rows usually wants the next ones; finding each one takes longer than reading it. */
+  /**
+   * Caches the next small rows, because a reader usually needs them too, and finding a row takes longer than reading
+   * it.
+   */
   #readAhead(last: number): void {
     this.#rowsReadAhead.clear();
     let rows: SqlRow[];
@@ -159,7 +161,7 @@ export class SqliteLogRows implements MessageReader {
         rowsAhead,
       );
     } catch {
-      return; // the error occurs again when one of them is needed
+      return; // the error occurs again when a reader needs such a row
     }
     for (const row of rows) {
       const loaded = logRowOrNullIfDamaged(row);
@@ -170,7 +172,6 @@ export class SqliteLogRows implements MessageReader {
   }
 }
 
-/** Inserts a row of messages in the open transaction. */
 export function insertMessageRow(
   database: TopicDatabase,
   { id, topic, first, last, previous, bytes }: LogRowHead & { readonly topic: number },
@@ -200,7 +201,6 @@ function rowHeadOf(row: SqlRow): LogRowHead {
   };
 }
 
-/** Whether a row and its records match their checksums. */
 export function isIntactMessageRow(row: SqlRow): row is SqlRow & { records: Uint8Array } {
   const { records } = row;
   return messages.isIntact(row) && records instanceof Uint8Array && records.byteLength === row["bytes"] &&
@@ -214,7 +214,6 @@ export function describeDamagedMessages(row: SqlRow, where: string): string {
   return `${describeDamagedRow("messages", id, where)}${which}`;
 }
 
-/** Returns null for a damaged row. */
 function logRowOrNullIfDamaged(row: SqlRow): LogRow | null {
   if (!isIntactMessageRow(row)) return null;
   const { id, first, last } = rowHeadOf(row);

@@ -1,4 +1,4 @@
-/** The rows of a topic store in an SQLite file. Synchronous, for the storage thread. */
+/** The rows of a topic store in an SQLite file. All methods are synchronous, for the storage thread. */
 import type { DiskSpace } from "../../../base/storage/disk_space.ts";
 import { SqliteClientRows } from "./sqlite_client_rows.ts";
 import { deleteRowsDespiteDamage } from "./delete_rows.ts";
@@ -31,13 +31,13 @@ export class SqliteTopicRows implements TopicRows {
   readonly isShared = false;
   readonly clients: SqliteClientRows;
   readonly copies: SqliteCopyRows;
-  /** Ids of dropped topics. */
+  /** The ids of dropped topics that still have rows. */
   readonly #garbage: number[];
 
   constructor(database: TopicDatabase) {
     this.#database = database;
     this.clients = new SqliteClientRows(database);
-    void database.damagedIndexes; // before anything is changed
+    void database.damagedIndexes; // checks the indexes before any change
     this.#topics = new SqliteTopics(database);
     this.#writer = new SqliteChangeWriter(database, this.clients.counts);
     this.#garbage = this.#topics.idsInState(topicStates.dropped);
@@ -58,7 +58,7 @@ export class SqliteTopicRows implements TopicRows {
     return { row, clients, messages: new SqliteLogRows(this.#database, this.#cache, row) };
   }
 
-  /** Does nothing: reading methods have all rows. */
+  /** Does nothing, because reading methods read all rows immediately. */
   load(): void {}
 
   forgetLoaded(): void {}
@@ -93,7 +93,7 @@ export class SqliteTopicRows implements TopicRows {
   }
 
   /**
-   * Deletes some rows of a dropped topic, in the open transaction. Leaves rows that it cannot delete until the store is
+   * Deletes some rows of a dropped topic, in the open transaction. Rows that cannot be deleted stay until the store is
    * opened again.
    */
   #collectGarbage(): void {

@@ -1,4 +1,7 @@
-/** The rows of an SQLite store's `topics` table, in any state, and the numbers for new rows of all tables. */
+/**
+ * Reads and changes the rows of an SQLite store's `topics` table, in any state, and gives the numbers for new rows of
+ * all tables.
+ */
 import { DamageError, valueOrIfDamaged } from "../../../base/storage/damage.ts";
 import { decodeStoredName, describeTopicRow, encodeStoredName } from "../rows/topic_client.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
@@ -29,7 +32,7 @@ export class SqliteTopics {
     this.#nextTopicId = Math.max(given, newest("SELECT max(id) AS id FROM topics")) + 1;
   }
 
-  /** Returns the ids of the topics in this state. Reports damaged ones and omits them. */
+  /** Returns the ids of the topics in this state. Reports and omits damaged topics. */
   idsInState(state: number): number[] {
     const rows = this.#database.damage.detectDamage(
       "the topics",
@@ -38,7 +41,7 @@ export class SqliteTopics {
     return rows.map((row) => Number(row["id"])).filter((id) => this.readRow(id) !== null);
   }
 
-  /** Returns a topic's row. Returns null if there is none, or if it is damaged, which it reports. */
+  /** Returns a topic's row, or null if the row is missing or damaged. Reports damage. */
   readRow(id: number): SqlRow | null {
     const { damage } = this.#database;
     const read = () => this.#database.get(`SELECT ${sqliteTopicTables.topics.allColumns} FROM topics WHERE id = ?`, id);
@@ -50,7 +53,7 @@ export class SqliteTopics {
     });
   }
 
-  /** Returns a topic's row. Throws DamageError if it is missing or damaged. */
+  /** Returns a topic's row. Throws DamageError if the row is missing or damaged. */
   requireRow(id: number): SqlRow {
     const row = this.readRow(id);
     if (row === null) throw new DamageError(`row ${id} of the topics of this store is damaged`); // readRow reported it
@@ -67,7 +70,7 @@ export class SqliteTopics {
     return found === undefined ? null : this.readRow(Number(found["id"]));
   }
 
-  /** Inserts a row for a topic without messages, in the open transaction; returns its id. */
+  /** Inserts the row of a topic without messages in the open transaction, and returns its id. */
   insert({ name, incarnation, baseOffset, epoch }: NewTopicRow, state: number, sender: string | null): number {
     const id = this.#nextTopicId++;
     this.#setAsideDamaged(name, state);
@@ -85,7 +88,7 @@ export class SqliteTopics {
       stored: baseOffset,
       bytes: 0,
       clients: 0,
-      // Greater than the registration numbers of clients of earlier incarnations, whose base offset was lower.
+      // The base offset is greater than the registration numbers of clients of earlier incarnations.
       registration: baseOffset,
     });
     return id;
@@ -106,12 +109,14 @@ export class SqliteTopics {
     );
   }
 
-  /** Changes a topic's state in the open transaction. Leaves a damaged row, which the next opening does not serve. */
+  /**
+   * Changes a topic's state in the open transaction. Ignores a damaged row, because the next opening does not serve it.
+   */
   setState(id: number, state: number): void {
     if (this.readRow(id) !== null) this.change(id, { state });
   }
 
-  /** Sets a damaged topic with this name aside, so that another one can take its place. */
+  /** Sets a damaged topic with this name aside, so that another topic can have the name. */
   #setAsideDamaged(name: string, state: number): void {
     if (state >= topicStates.dropped) return;
     const found = this.#database.get(

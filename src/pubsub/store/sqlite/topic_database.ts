@@ -1,6 +1,6 @@
 /**
- * The database of a topic store: an SQLite file that one process owns, while others may read it (backup, verify).
- * Synchronous, for the storage thread.
+ * The database of a topic store in an SQLite file. One process owns the file; other processes may read it (backup,
+ * verify). All methods are synchronous, for the storage thread.
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -18,19 +18,18 @@ import { sqliteTopicTables, topicStoreApplicationId, topicStoreFormat, topicStor
 
 export const topicDatabaseName = "topics.sqlite";
 
-/** The reserved size of the write-ahead log, in bytes. */
 const logBytes = 8 << 20;
-/** The size from which on `topic_store_checkpoint_worker.ts` copies the log into the database … */
+/** The size from which on `topic_store_checkpoint_worker.ts` copies the log into the database. */
 export const logCheckpointBytes = 4 << 20;
-/** … and from this size on, the storage thread copies it, and waits until it is done. */
+/** The size from which on the storage thread itself copies the log, and waits for the end of the copy. */
 export const blockingLogCheckpointBytes = 32 << 20;
-/** How long a put on a nearly full disk waits for readers of the log, and the pause before it waits again. */
+/** How long a put on a nearly full disk waits for readers of the log, and how long puts then do not wait again. */
 const readersMs = 500;
 const readersPauseMs = 10_000;
-/** How long a transaction waits for other processes, which only read. */
+/** How long a transaction waits for other processes, which only read the database. */
 const busyMs = 5_000;
 
-/** Another process owns the data now. */
+/** Thrown if another process owns the data now. */
 class StoreTakenOver extends Error {}
 
 export { isDiskFullError, type SqlRow };
@@ -38,12 +37,11 @@ export { isDiskFullError, type SqlRow };
 export class TopicDatabase extends SqliteFile {
   #damagedIndexes: ReadonlySet<number> | "all" | null = null;
   #logIsReadUntilMs = -Infinity;
-  /** The damage found so far. */
   readonly damage = new DamageLog();
 
   /**
-   * Throws LOCK_BUSY if another process owns the directory, CONFIG for another format, IO otherwise. A damaged log is
-   * an IO error, unless `acceptDamagedLog` permits the loss of what SQLite cannot read.
+   * Throws LOCK_BUSY if another process owns the directory, CONFIG for another format, or IO for any other failure.
+   * Also throws IO for a damaged log, unless `acceptDamagedLog` permits the loss of unreadable data.
    */
   constructor(dataDir: string, { acceptDamagedLog = false }: { readonly acceptDamagedLog?: boolean } = {}) {
     const path = join(dataDir, topicDatabaseName);
@@ -60,7 +58,7 @@ export class TopicDatabase extends SqliteFile {
       },
       makeFolder: () => mkdirSync(dataDir, { recursive: true, mode: 0o700 }),
       prepare: () => {
-        // SQLite would silently ignore the damaged part: messages that were answered OK would be lost.
+        // SQLite would silently ignore the damaged part, so that messages that were answered OK would be lost.
         const damage = acceptDamagedLog ? null : findWalDamage(path);
         if (damage !== null) throw new BatonError("IO", damagedLogMessage(dataDir, damage));
         createPrivateFile(path);
@@ -75,7 +73,7 @@ export class TopicDatabase extends SqliteFile {
     });
   }
 
-  /** Clients whose puts an index does not find, as seen when the store was opened or last repaired. */
+  /** Clients with puts that an index does not find, from the check when the store was opened or last repaired. */
   get damagedIndexes(): ReadonlySet<number> | "all" {
     return this.#damagedIndexes ??= clientsOfDamagedIndexes(this);
   }
@@ -84,7 +82,7 @@ export class TopicDatabase extends SqliteFile {
     this.#damagedIndexes = null;
   }
 
-  /** Random id, created with the store. Throws DamageError. */
+  /** The random id that was created with the store. Throws DamageError. */
   get storeId(): string {
     const { store } = sqliteTopicTables;
     const row = this.get(`SELECT ${store.allColumns} FROM store`) ?? {};
@@ -109,7 +107,7 @@ export class TopicDatabase extends SqliteFile {
     }
   }
 
-  /** Copies the log into the database as far as there is space. The rest stays readable in the log. */
+  /** Copies the log into the database as far as the disk has space. The rest stays readable in the log. */
   override checkpoint(): void {
     try {
       super.checkpoint();
@@ -119,7 +117,7 @@ export class TopicDatabase extends SqliteFile {
     }
   }
 
-  /** Returns up to `pages` unused pages to the file system. Returns whether there may be more. */
+  /** Gives up to `pages` unused pages back to the file system. Returns whether there may be more unused pages. */
   shrink(pages: number): boolean {
     const free = this.pragma("freelist_count");
     if (free === 0) return false;
@@ -127,7 +125,7 @@ export class TopicDatabase extends SqliteFile {
       this.database.exec(`PRAGMA incremental_vacuum(${pages})`);
     } catch (error) {
       if (!isDiskFullError(error)) throw error;
-      return false; // giving space back needs some space first
+      return false; // this operation itself needs some space
     }
     this.countLogged(pages * sqlitePageBytes);
     return free > pages;
@@ -150,7 +148,7 @@ export class TopicDatabase extends SqliteFile {
     }
   }
 
-  /** Returns the space of a long log to the file system. Returns whether there was any. */
+  /** Shrinks a long log to give space back to the file system. Returns whether the log became shorter. */
   freeLog(): boolean {
     const before = this.logFileBytes;
     if (this.inTransaction || before <= logBytes || performance.now() < this.#logIsReadUntilMs) return false;
@@ -166,8 +164,8 @@ export class TopicDatabase extends SqliteFile {
 }
 
 /**
- * Opens the database for reading, even while a server owns it. Changes nothing, and makes no checkpoint at the end,
- * which would remove the evidence of a damaged log. Throws CONFIG if there is no store of a known format.
+ * Opens the database for reading, even while a server owns it. Changes nothing. Makes no checkpoint at the end, because
+ * a checkpoint would remove the evidence of a damaged log. Throws CONFIG if there is no store of a known format.
  */
 export function openTopicStoreToRead(dataDir: string): DatabaseSync {
   const path = join(dataDir, topicDatabaseName);
@@ -178,7 +176,7 @@ export function openTopicStoreToRead(dataDir: string): DatabaseSync {
     const database = new DatabaseSync(path, { readOnly: true });
     database.exec(`PRAGMA busy_timeout = ${busyMs}`);
     checkSqliteFormat(database, topicFormat(dataDir));
-    // The format is set in the transaction that creates the tables.
+    // A file without a format has no tables.
     if (readSqlitePragma(database, "application_id") === 0) {
       database.close();
       throw new BatonError(
@@ -192,7 +190,6 @@ export function openTopicStoreToRead(dataDir: string): DatabaseSync {
   }
 }
 
-/** Converts an error of the store in `dataDir` to a BatonError. */
 export function topicStoreError(error: unknown, dataDir: string): BatonError {
   if (error instanceof StoreTakenOver) return new BatonError("LOCK_BUSY", error.message);
   return storageError(`The topic store in ${dataDir}`, error);
@@ -216,15 +213,15 @@ function damagedLogMessage(dataDir: string, damage: string): string {
     "baton pubsub server restore --id ID --data-dir FOLDER --accept-loss";
 }
 
-/** The indexes by which clients' puts are found. SQLite does not compare them with their tables. */
+/** The indexes that find the puts of clients. SQLite does not compare these indexes with their tables. */
 const putIndexes = [
   { table: "resolved", index: "resolved_window", columns: "id, client, session" },
   { table: "msg_ids", index: "msg_ids_client", columns: "id, client" },
 ] as const;
 
 /**
- * Returns the ids of clients with a row that only an index or only its table has; "all" if an index cannot be read. If
- * an index does not find a row, its checksum is never checked, and a repeated put would be stored again.
+ * Returns the ids of clients with a row that only an index or only its table has. Returns "all" if an index cannot be
+ * read. Without this check, a repeated put would be stored again if an index does not find a row.
  */
 function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> | "all" {
   const find = () =>
@@ -233,7 +230,7 @@ function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> |
   return rows === "all" ? rows : new Set(rows.map(({ client }) => Number(client)));
 }
 
-/** Whether an index and its table have equal sums: this takes a tenth of the time of comparing rows. */
+/** Returns whether an index and its table have equal sums. Comparing all rows would take ten times as long. */
 function indexAgrees(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): boolean {
   const mixed = columns.split(", ").map((column, state) => `${column} * ${[7919, 104_729, 1_299_709][state]}`).join(
     " + ",

@@ -1,6 +1,6 @@
 /**
- * The storage thread of a topic store in SQLite: it waits for the disk, so the server never does. Executes batches in
- * order; all waiting batches form one transaction. Also handles full disks, and tidies the database when it is idle.
+ * The storage thread of a topic store in SQLite. The thread waits for the disk, so that the server never waits.
+ * Executes all waiting batches in order in one transaction. Also handles full disks, and tidies the database when idle.
  */
 import { BatonError } from "../../../base/errors.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
@@ -28,19 +28,19 @@ import {
   topicStoreError,
 } from "./topic_database.ts";
 
-/** When cursor moves that no response waits for are written; under constant load, after `idleMs`. */
+/** How long cursor moves that no response waits for stay unwritten; under constant load `idleMs`. */
 const settleMs = 20;
-/** Idle time before the database is tidied, and pages per step, few enough that new work does not wait long. */
+/**
+ * The idle time before the database is tidied, and the pages freed in a step, few enough for new work to start soon.
+ */
 const idleMs = 200;
 const shrinkPages = 256;
-/** Interval of the search for expired messages. */
 const expireMs = 1_000;
 const idleCheckpointBytes = 1 << 20;
 const nearlyFullCheckpointBytes = 512 << 10;
 
-/** How long writes pause after one has found no space. */
 const pauseMs = 1_000;
-/** How long the store counts as full after that, unless it stores something: only a write can detect a quota. */
+/** How long the store then counts as full unless it stores something, because only a write can detect a quota. */
 const fullAfterRefusalMs = 30_000;
 const diskFull = "the disk of this server is full; nothing was changed";
 
@@ -56,13 +56,10 @@ class WorkerStore implements ServedTopicStore {
   #maintenance!: TopicMaintenance;
   readonly #requests: ThreadRequests;
   readonly #refusedPuts = new RefusedPuts();
-  /** When the pause of writes after a full disk ends. */
   #pausedUntilMs = 0;
-  /** Consecutive failures without a successful transaction. */
   #refusals = 0;
   #commitsAtRefusal = -1;
   #refusedAtMs = -Infinity;
-  /** When the last search for expired messages was, and how long it took. */
   #expired = { atMs: 0, tookMs: 0 };
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isCheckpointing = false;
@@ -115,7 +112,6 @@ class WorkerStore implements ServedTopicStore {
     return performance.now() < this.#pausedUntilMs;
   }
 
-  /** Loads the stored data into memory. */
   #load(): void {
     const rows = new SqliteTopicRows(this.#database);
     this.#engine = new StoreEngine(rows, this.#options, {
@@ -130,8 +126,8 @@ class WorkerStore implements ServedTopicStore {
   }
 
   /**
-   * Handles a full disk: the transaction stored nothing, so loads the state from the disk again and continues with
-   * reads. Throws any other error, because the state on the disk is then unknown.
+   * Handles a full disk. The transaction has stored nothing, so the thread loads the state from the disk again and
+   * continues with reads. Throws any other error, because the state on the disk is then unknown.
    */
   #recoverFromFullDisk(error: unknown): void {
     if (!isDiskFullError(error)) throw error;
@@ -145,7 +141,7 @@ class WorkerStore implements ServedTopicStore {
     this.#refusals = this.#database.commits === this.#commitsAtRefusal ? this.#refusals + 1 : 0;
     this.#commitsAtRefusal = this.#database.commits;
     clearTimeout(this.#timer);
-    // Retried at growing intervals: after each failed try all held gets have to ask again.
+    // Writes are tried again at growing intervals, because after each failed try all held gets must be sent again.
     this.#runAfter(pauseMs * 2 ** Math.min(this.#refusals, 5), () => {
       runStepsNow(this.#transfer.dropIncomplete());
       this.#settle();
@@ -188,8 +184,8 @@ class WorkerStore implements ServedTopicStore {
   }
 
   /**
-   * Returns why a put would be refused because of the disk, or null. Measures again: other programs may have used space
-   * since the last commit.
+   * Returns why a put would be refused because of the disk, or null. Measures the disk again, because other programs
+   * may have used space since the last commit.
    */
   #whyFull(): string | null {
     const hasStoredSince = this.#database.commits !== this.#commitsAtRefusal;
@@ -213,7 +209,7 @@ class WorkerStore implements ServedTopicStore {
     try {
       runStepsNow(this.#engine.writePending());
     } catch (error) {
-      if (!isDiskFullError(error)) throw error; // cursor moves that no response waits for
+      if (!isDiskFullError(error)) throw error; // only changes that no response waits for are lost
       this.#database.rollBack();
     }
     this.#database.close();
@@ -227,7 +223,7 @@ class WorkerStore implements ServedTopicStore {
     }
     this.#diskWarning = warning;
     this.#workedMs = performance.now();
-    // Counted from the first work, not the last: constant requests must not delay the writing of cursor moves.
+    // The delay starts with the first work after the last write, so that constant requests do not delay cursor moves.
     if (this.#timer === undefined) this.#runAfter(settleMs, () => this.#settle());
   }
 
@@ -239,11 +235,11 @@ class WorkerStore implements ServedTopicStore {
   #handleIdle(): void {
     this.#expire();
     if (performance.now() - this.#workedMs < idleMs) {
-      // Requests that are refused all the time must not keep unused pages from the messages of others.
+      // Constant refused requests must not prevent that unused pages become free for other messages.
       if (this.#engine.disk.isNearlyFull) this.#database.shrink(shrinkPages);
       return this.#settle();
     }
-    // The file takes its space while there is some.
+    // The database file takes its space while the disk has some.
     this.#checkpoint(this.#database.owedBytes > 0 ? 0 : idleCheckpointBytes);
     this.#engine.disk.measure();
     if (this.#database.shrink(shrinkPages)) return this.#runAfter(0, () => this.#handleIdle());
@@ -254,12 +250,15 @@ class WorkerStore implements ServedTopicStore {
     try {
       this.#database.reserveLog();
     } catch {
-      // The disk is full. Commits may still succeed; one that finds no space reports it.
+      // The disk is full. Commits may still succeed, and a commit that finds no space reports this.
     }
     if (this.#expires) this.#runAfter(expireMs, () => this.#settle());
   }
 
-  /** Runs under constant load, too, but takes only a small share of the time, however many topics there are. */
+  /**
+   * Searches for expired messages, also under constant load. Takes only a small share of the time even with many
+   * topics.
+   */
   #expire(): void {
     const nowMs = performance.now();
     const { atMs, tookMs } = this.#expired;
@@ -296,7 +295,6 @@ export interface TopicStoreThreadOptions extends Pick<TopicStorePortOptions, "re
   readonly openDatabase?: OpenTopicDatabase;
 }
 
-/** Serves a `TopicStore` in a data directory until the thread ends. */
 export function serveTopicStore({
   openDatabase = (dataDir, options) => new TopicDatabase(dataDir, options),
   ...ports

@@ -2,21 +2,23 @@
 import { checksumTable } from "../../../base/storage/checksum_table.ts";
 
 /**
- * PRAGMA user_version: the format of the tables and their contents. Versions before the first release used 1 to 3.
+ * The format of the tables and their contents, stored as PRAGMA user_version. Versions before the first release used 1
+ * to 3.
  */
 export const topicStoreFormat = 4;
-/** PRAGMA application_id: "btTS", so that the database of another program is not mistaken for a store. */
+/** The bytes "btTS", stored as PRAGMA application_id so that another program's database is not mistaken for a store. */
 export const topicStoreApplicationId = 0x62745453;
 
 /**
- * States of a topic. Active: open or sealed. Staged: received completely. Dropped: its rows are deleted step by step.
- * Receiving: a transfer is in progress. Set aside: kept for an operator.
+ * The states of a topic's row. An active topic is open or sealed. A staged topic was received completely, and a
+ * receiving topic not yet. Rows of a dropped topic are deleted step by step.
  */
 export const topicStates = { active: 0, staged: 1, dropped: 2, receiving: 3, setAside: 4 } as const;
 
 export const sqliteTopicTables = {
   /**
-   * `gone`: last message of the last deleted row; `stored`: last message in a row; `clients`: number of client rows.
+   * `gone` is the last message of the last deleted row, `stored` the last message in a row, and `clients` the number of
+   * client rows.
    */
   topics: checksumTable("topics", [
     "id",
@@ -35,8 +37,8 @@ export const sqliteTopicTables = {
     "registration",
   ]),
   /**
-   * `previous`: last message of the row before, which shows whether a row is missing. The records have their own
-   * checksum (`content_sum`), so the position of a row can be checked without reading them.
+   * `previous` is the last message of the row before, so that a missing row is noticed. The records have their own
+   * checksum (`content_sum`), so that the other columns can be checked without reading the records.
    */
   messages: checksumTable("messages", ["id", "topic", "first", "last", "previous", "bytes", "state", "content_sum"]),
   clients: checksumTable("clients", [
@@ -59,7 +61,7 @@ export const sqliteTopicTables = {
   store: checksumTable("store", ["id", "name"]),
 } as const;
 
-/** States of a row of messages: it has its records, or an operator has given them up as damaged. */
+/** The states of a row of messages. The row has its records, or an operator has given the records up as damaged. */
 export const messageRowStates = { stored: 0, givenUp: 1 } as const;
 
 export const topicStoreSchema = `

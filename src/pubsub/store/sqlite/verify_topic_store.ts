@@ -1,4 +1,4 @@
-/** Checks a whole topic store, even while a server uses it, and reports what is inconsistent. Changes nothing. */
+/** Checks a whole topic store, even while a server uses it, and reports inconsistent data. Changes nothing. */
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { errorMessage } from "../../../base/errors.ts";
@@ -18,7 +18,6 @@ import { describeDamagedMessages, isIntactMessageRow } from "./sqlite_log_rows.t
 import { openTopicStoreToRead, type SqlRow, topicDatabaseName } from "./topic_database.ts";
 import { messageRowStates, sqliteTopicTables, topicStates, topicStoreSchema } from "./topic_tables.ts";
 
-/** The counts and problems that a check of a topic store has found. */
 export interface TopicStoreReport {
   readonly topics: number;
   readonly messages: number;
@@ -27,12 +26,15 @@ export interface TopicStoreReport {
   readonly problems: readonly string[];
 }
 
-/** The numbers of an intact row of a topic, and its title for messages. */
+/** The numbers of an undamaged topic row, and the title of the topic for messages. */
 type VerifiedTopic =
   & { readonly title: string }
   & Record<"id" | "last" | "gone" | "stored" | "bytes" | "clients", number>;
 
-/** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read at all. */
+/**
+ * Reads every row of a store once. Throws CONFIG if there is no store of a known format, or IO if the store cannot be
+ * read at all.
+ */
 export function verifyTopicStore(dataDir: string, progress: WorkProgress = noProgress): TopicStoreReport {
   const damage = findWalDamage(join(dataDir, topicDatabaseName));
   const database = openTopicStoreToRead(dataDir);
@@ -95,7 +97,7 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { addProblem, report }
 }): void {
   if (Number(row["state"]) === topicStates.dropped || Number(row["state"]) === topicStates.receiving) return;
   report.topics++;
-  if (!sqliteTopicTables.topics.isIntact(row)) return; // already reported, and useless for comparisons
+  if (!sqliteTopicTables.topics.isIntact(row)) return; // it was already reported, and its numbers are unknown
   const title = `topic ${JSON.stringify(decodeStoredName(row["name"]))}`;
   const topic = { ...row, title } as SqlRow & VerifiedTopic;
   verifyClients(database, topic, addProblem, report);
@@ -148,7 +150,7 @@ function verifyMessages(
 ): void {
   let before = gone;
   let sum = 0;
-  // Messages put without a subscriber are not stored; each row names the last message of the row before it.
+  // Messages without a subscriber are not stored, so each row has the last message of the row before it.
   const missing = (previous: number) => {
     if (previous > before) addProblem(`${formatMessageRange(before + 1, previous)} of ${title}: the row is missing`);
   };

@@ -19,13 +19,16 @@ export function isClientRequestMessage(message: PubsubMessage | InvalidPubsubMes
   return message.name !== null && clientMessages.has(message.name);
 }
 
-/** The part of a request that its response depends on, besides the outcome. */
+/** The part of a request that is needed to make its response. */
 export type AnsweredRequest = Pick<ClientRequestMessage, "name" | "headers">;
 
-/** The request of each put that `decodeUsualPut` has decoded: it has headers, and no epoch among them. */
+/** Stands for every put that `decodeUsualPut` has decoded. Such a put has headers, but no epoch header. */
 export const usualPutRequest: AnsweredRequest = { name: "PUT", headers: {} };
 
-/** Decodes a put of one message in a session. Returns null for any other request: it is decoded as a message first. */
+/**
+ * Decodes a put of one message in a session. Returns null for any other request, which must be decoded as a message
+ * first.
+ */
 export function decodeUsualPut(
   [frame, ...others]: readonly Uint8Array[],
   { ticket, epoch }: { readonly ticket: number; readonly epoch: number },
@@ -50,7 +53,10 @@ export function decodeUsualPut(
   return readPutValues(frame, head, put) ? put : null;
 }
 
-/** Converts a client's request to an operation of the store. `wait`: the store holds a get until there is a message. */
+/**
+ * Converts a client's request to an operation of the store. With `wait`, the store holds a get until there is a
+ * message.
+ */
 export function toStoreOperation(message: ClientRequestMessage, { ticket, epoch, wait }: {
   readonly ticket: number;
   readonly epoch: number;
@@ -99,7 +105,7 @@ export function toStoreOperation(message: ClientRequestMessage, { ticket, epoch,
   }
 }
 
-/** Converts the store's response to a message. It has `epoch` as a header if the client sent another epoch. */
+/** Converts the store's response to a message. The message has an `epoch` header if the client sent another epoch. */
 export function statusOfStoreResponse(
   server: string,
   message: AnsweredRequest,
@@ -112,7 +118,7 @@ export function statusOfStoreResponse(
   if (known) {
     if (message.headers.epoch !== undefined && message.headers.epoch !== epoch) headers.epoch = epoch;
     Object.assign(headers, more);
-    if (code !== "OK" || more.missed === 0) delete headers.missed; // the next message says it
+    if (code !== "OK" || more.missed === 0) delete headers.missed; // the response with the next message has it
     if (more.redelivered === 0) delete headers.redelivered;
   }
   if (code !== "OK" || message.name !== "GET") {

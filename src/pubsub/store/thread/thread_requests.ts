@@ -1,6 +1,6 @@
 /**
- * Decodes the requests that a storage thread receives into operations of the engine, remembers them until the engine
- * responds, and sends the encoded responses back in pieces.
+ * Decodes the requests of a storage thread into operations of the engine. Remembers the requests until the engine
+ * responds, and sends the encoded responses in pieces.
  */
 import { errorMessage } from "../../../base/errors.ts";
 import { decodePubsubMessage } from "../../wire/decode_message.ts";
@@ -25,9 +25,8 @@ export class ThreadRequests {
   readonly #server: string;
   readonly #onPiece: (bytes: Uint8Array, batches: number) => void;
   readonly #responses = new FrameBatch();
-  /** Requests without a response, by ticket, each with the epoch in which the server owns the topic. */
+  /** Requests without a response by ticket, with the epoch in which the server owns the topic. */
   readonly #requests = new Map<number, { readonly request: AnsweredRequest; readonly epoch: number }>();
-  /** Tickets of the requests answered in the current batch. */
   respondedTickets: number[] = [];
 
   /** Calls `onPiece` with packed responses, and the number of batches that are finished with them. */
@@ -37,8 +36,8 @@ export class ThreadRequests {
   }
 
   /**
-   * Yields the operations of the batches. Takes more batches from `next`, up to the size of a transaction, and appends
-   * them to `batches`.
+   * Yields the operations of the batches. Takes more batches from `next` until the transaction has its full size, and
+   * appends these batches to `batches`.
    */
   *operations(
     batches: Uint8Array[],
@@ -62,7 +61,7 @@ export class ThreadRequests {
     }
   }
 
-  /** Returns null for a request that is refused here. */
+  /** Decodes a request. Refuses an invalid request, and then returns null. */
   #decode({ ticket, kind, epoch, frames }: TicketFrames): StoreOperation | null {
     const put = decodeUsualPut(frames, { ticket, epoch });
     if (put !== null) {
@@ -94,7 +93,7 @@ export class ThreadRequests {
       const status = statusOfStoreResponse(this.#server, request, response, epoch);
       this.#respond(response.ticket, response.code, encodePubsubMessage(status));
     } catch (error) {
-      // A bug, or content from another server that no message can carry. Only this request fails.
+      // The cause is a bug, or content from another server that no message can carry. Only this request fails.
       const reason = `internal error: ${errorMessage(error)}`;
       const status = makeStatusMessage(this.#server, request, "ERROR", { reason, headers: { unknown: true } });
       this.#respond(response.ticket, "ERROR", encodePubsubMessage(status));
@@ -108,7 +107,7 @@ export class ThreadRequests {
     return null;
   }
 
-  /** Sends the responses since the last piece. `batches`: how many batches are finished with them. */
+  /** Sends the responses since the last piece. `batches` is the number of batches that are finished with them. */
   sendResponses(batches: number): void {
     this.#onPiece(this.#responses.take(), batches);
   }
@@ -119,7 +118,7 @@ export class ThreadRequests {
   }
 }
 
-/** Returns the IDs of a response that says nothing else; null for any other response. */
+/** Returns the ID range of a response that says nothing else; null for any other response. */
 function onlyIdsOf({ code, ids, loss, subscribers }: StoreResponse): MessageIdRange | null {
   const isUsual = code === "OK" && loss === undefined && subscribers === undefined && ids?.length === 1;
   return isUsual ? ids[0] ?? null : null;

@@ -32,30 +32,26 @@ const transferCalls = [
 const maintenanceCalls = ["show", "forgetClient", "repair"] as const;
 export const topicStoreCalls = [...transferCalls, ...maintenanceCalls, "statistics", "whyNotStored"] as const;
 
-/** The arguments and results of the calls to a topic store. */
 export type TopicStoreCalls =
   & RunMethods<Pick<TopicTransfer, typeof transferCalls[number]>>
   & RunMethods<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
   & {
     statistics: () => TopicStoreStatistics;
-    /** Returns why no message can be stored now, or null. Leaves nothing behind. */
+    /** Returns why no message can be stored now, or null. Stores nothing. */
     whyNotStored: () => string | null;
   };
 
 export interface TopicStoreStatistics {
   readonly topics: number;
-  /** Used bytes of the database, and the used share of the nearer disk limit, from 0 to 1. */
+  /** The used bytes of the database, and the used share of the disk limit that will be reached first, from 0 to 1. */
   readonly usedBytes: number;
   readonly diskShare: number;
-  /** Why the store would refuse a put because of the disk, or null. */
   readonly full: string | null;
-  /** Transactions since the store was opened. */
   readonly commits: number;
-  /** Damaged rows found since the store was opened. */
   readonly damages: number;
-  /** Topics that have lost messages in a fail-over of a shared database, or may have, since the store was opened. */
+  /** Topics that have or may have lost messages in a fail-over of a shared database since the store was opened. */
   readonly losses: number;
-  /** The largest used share of any topic's client capacity, from 0 to 1; publishers forgotten since the start. */
+  /** The largest used share of any topic's client capacity, from 0 to 1, and the number of forgotten publishers. */
   readonly clientsShare: number;
   readonly clientsForgotten: number;
 }
@@ -65,25 +61,27 @@ export const storeRequestKinds = { held: 0, immediate: 1, cancel: 2 } as const;
 
 export interface TopicStoreOpening {
   readonly dataDir: string;
-  /** The sender of the responses. */
+  /** The server's ID, as the sender of responses. */
   readonly server: string;
   readonly options: TopicStoreOptions;
   readonly acceptDamagedLog: boolean;
 }
 
-/** All calls to the storage thread. Requests of clients reach it as a `FrameBatch`, with `storeRequestKinds`. */
+/** All calls to the storage thread. Requests of clients arrive in a `FrameBatch`, with `storeRequestKinds`. */
 export type TopicThreadCalls = TopicStoreCalls & {
-  /** Returns the store's random id. */
+  /** Opens the store and returns its random id. */
   readonly open: (opening: object) => string;
-  /** The other thread has finished a checkpoint. */
+  /** Tells the storage thread that the other thread has finished a checkpoint. */
   readonly checkpointed: () => void;
   readonly close: () => void;
 };
 
 export type TopicStoreEvent =
-  /** A `FrameBatch` of responses, whose kinds are indexes of `statusCodes`. `batches`: how many are finished. */
+  /**
+   * A `FrameBatch` of responses; their kinds are indexes of `statusCodes`. `batches` is the number of finished request
+   * batches.
+   */
   | { readonly kind: "responses"; readonly bytes: Uint8Array; readonly batches: number }
-  /** A problem for the operator. */
   | { readonly kind: "problem"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "checkpoint" }
   | { readonly kind: "topic lost"; readonly topic: string };

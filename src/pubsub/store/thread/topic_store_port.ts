@@ -1,4 +1,6 @@
-/** Serves a topic store in its thread: the calls and the batches of the server, one after the other, in order. */
+/**
+ * Serves a topic store in its thread. Executes the calls and the batches of the server in order, one after the other.
+ */
 import { StoragePort, type StoragePortOptions } from "../../../base/storage/storage_thread.ts";
 import type { TopicExportStep } from "../transfer/export_topic.ts";
 import {
@@ -10,15 +12,15 @@ import {
 
 export type TopicStorePort = StoragePort<TopicThreadCalls, TopicStoreEvent>;
 
-/** A topic store in its thread. A store in files returns results, a store in a database returns promises. */
+/** A topic store in its thread. A store in files returns results; a store in a database returns promises. */
 export interface ServedTopicStore {
   readonly storeId: string;
-  /** A BatonError changes nothing; after any other error memory and store may differ. */
+  /** A call that throws a BatonError has changed nothing. After any other error memory and store may differ. */
   call(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown;
   afterCall(): void;
   /** Executes this batch, and the batches that arrive before its end. */
   executeBatches(bytes: Uint8Array): void | Promise<void>;
-  /** Called when the other thread has copied most of the log; a store without files has no such thread. */
+  /** Called when the checkpoint thread has copied most of the log. A store without files has no such thread. */
   checkpointed?(): void;
   close(): void | Promise<void>;
 }
@@ -26,11 +28,10 @@ export interface ServedTopicStore {
 export interface TopicStorePortOptions
   extends
     Pick<StoragePortOptions<TopicThreadCalls>, "requests" | "parent" | "errorOf" | "isRefusal" | "answerWhileBusy"> {
-  /** Opens the store. The port is not used before it has returned. */
+  /** Opens the store. The port is not used before `open` has returned. */
   readonly open: (port: TopicStorePort, opening: object) => ServedTopicStore | Promise<ServedTopicStore>;
 }
 
-/** Serves a `TopicStore` until the thread ends. */
 export function serveTopicStorePort({ open, ...options }: TopicStorePortOptions): void {
   let store: ServedTopicStore;
   const opened = (served: ServedTopicStore) => {
@@ -57,7 +58,7 @@ export function serveTopicStorePort({ open, ...options }: TopicStorePortOptions)
   });
 }
 
-/** Returns the buffers of an exported piece, which are transferred instead of copied. */
+/** Returns the buffer of an exported piece, so that the buffer is transferred instead of copied. */
 function buffersOf(value: unknown): ArrayBuffer[] {
   const piece = (value as TopicExportStep | null | undefined)?.piece;
   return piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : [];

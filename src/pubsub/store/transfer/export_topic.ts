@@ -1,6 +1,7 @@
 /**
- * Exports a topic for another server as a stream of pieces, read while the store does other work. The messages come
- * first, already while the topic is open. What changes until the seal (cursors, windows, msg-ids) comes after the seal.
+ * Exports a topic for another server as a stream of pieces, while the store does other work. Exports the messages
+ * first, while the topic is still open. Exports the data that changes until the seal (cursors, windows, msg-ids) after
+ * the seal.
  */
 import { createHash } from "node:crypto";
 import { TopicDataWriter, type TopicRecord, windowRecordEntriesMax } from "../../wire/topic_records.ts";
@@ -16,20 +17,22 @@ export interface ExportedTopic {
   readonly messages: MessageReader;
   readonly isSealed: () => boolean;
   readonly record: () => Omit<TopicRecord, "first">;
-  /** Returns the ids of the last deleted message and the last stored one. */
+  /** Returns the ids of the last deleted message and of the last stored message. */
   readonly logEnds: () => { readonly gone: number; readonly stored: number };
 }
 
-/** The result of one step of an export. */
 export interface TopicExportStep {
   readonly piece: Uint8Array | null;
-  /** True if all messages were returned and the topic is still open: seal it, or ask for later messages. */
+  /**
+   * True if all messages were returned and the topic is still open. The caller then seals the topic or asks for later
+   * messages.
+   */
   readonly isCaughtUp: boolean;
 }
 
 /**
- * Yields pieces of about 1 MiB and returns the SHA-256 of all, in hexadecimal. At each step, all changes must be in the
- * database. Throws DamageError if data is damaged or missing.
+ * Yields pieces of about 1 MiB and returns the SHA-256 of all pieces in hexadecimal. All changes must be in the
+ * database at each step. Throws DamageError if data is damaged or missing.
  */
 export function* exportTopic(rows: TopicRows, topic: ExportedTopic): Steps<string, TopicExportStep> {
   const stream = new PieceStream();
@@ -96,14 +99,13 @@ function checkMissing({ messages, logEnds }: ExportedTopic, last: number, previo
   if (previous > had) throw messages.missingRowError(had + 1, previous);
 }
 
-/** Collects records into pieces. */
 class PieceStream {
   /** Records written so far, including the end. */
   records = 0;
   readonly writer = new TopicDataWriter(transferPieceBytes);
   readonly #hash = createHash("sha256");
 
-  /** Yields the buffer if it has the size of a piece; a long record gives several pieces. */
+  /** Yields the buffer if it has the size of a piece. Yields several pieces if it has a long record. */
   *takeFullPieces(): Steps<void, TopicExportStep> {
     if (this.writer.byteLength < transferPieceBytes) return;
     const all = this.takePiece() as Uint8Array;

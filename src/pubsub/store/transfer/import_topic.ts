@@ -1,5 +1,6 @@
 /**
- * Imports a topic that another server sends. A server uses its rows only after the hash matched and it activates them.
+ * Imports a topic that another server sends. The server uses the imported rows only after it has checked the hash and
+ * activated the topic.
  */
 import { createHash } from "node:crypto";
 import { BatonError } from "../../../base/errors.ts";
@@ -24,17 +25,14 @@ export class TopicImport {
   readonly #rows: TopicRows;
   readonly #reader = new TopicDataReader();
   readonly #hash = createHash("sha256");
-  /** Id of the new topic row; 0 before the first piece. */
+  /** The id of the new topic row; 0 before the first piece. */
   topicId = 0;
-  /** Changes of the pieces since the last commit. */
   #change: TopicChange = emptyTopicChange(0);
-  /** True when the topic record has arrived; no message may follow it. */
+  /** True when the topic record has arrived. No message may follow this record. */
   #hasTopic = false;
   #clientId: number | null = null;
   #clientName: Uint8Array | null = null;
-  /** The window that was added last. */
   #window: { readonly client: number; readonly session: number } | null = null;
-  /** The first message that arrived. */
   #first = Infinity;
   #records = 0;
   #ended = false;
@@ -86,12 +84,11 @@ export class TopicImport {
     }
   }
 
-  /** Bytes that have arrived and are written when their row is complete. */
+  /** The bytes that have arrived and will be written when their row is complete. */
   get bufferedBytes(): number {
     return this.#reader.pendingBytes + this.#rowBytes;
   }
 
-  /** The numbers of the topic's row when the import is complete. */
   get ends(): ReceivedTopicNumbers {
     const gone = this.#gone;
     const stored = Math.max(this.#stored, gone);
@@ -157,7 +154,7 @@ export class TopicImport {
     this.#records++;
   }
 
-  /** Names are unique and in the order of their bytes, as every sender writes them. */
+  /** Adds a client. Every sender sends clients in the order of their names' bytes, and each name once. */
   #insertClient(client: TopicClientRecord): void {
     const name = encodeStoredName(client.name);
     if (this.#clientName !== null && compareBytes(this.#clientName, name) >= 0) {
@@ -207,8 +204,8 @@ export class TopicImport {
   }
 
   /**
-   * Deletes messages that the sender deleted after it had sent them. A subscriber that has skipped them there must not
-   * receive them here, after newer ones.
+   * Deletes messages that the sender deleted after it had sent them. A subscriber that skipped these messages at the
+   * sender must not receive them here after newer messages.
    */
   *#deleteBelow(first: number): Steps {
     if (this.#first >= first) return;

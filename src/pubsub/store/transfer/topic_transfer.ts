@@ -1,8 +1,8 @@
 /**
- * The handoff of topics, on the side of the store: which topics this store has at which epoch, and their export and
- * import. The coordination service decides which server owns a topic (../ownership). The store guarantees that a topic
- * never returns to a lower epoch, or opens again after a seal in the same epoch. Every change is one transaction,
- * durable when the call returns, and may be repeated. `OwnedStore` describes the methods.
+ * The store's part in the handoff of topics: it knows which topics it has at which epoch, and exports and imports
+ * topics. The coordination service decides which server owns a topic (../ownership). The store guarantees that a topic
+ * never returns to a lower epoch, and never opens again after a seal in the same epoch. Every change is one
+ * transaction, is durable when the call returns, and may be repeated. `OwnedStore` describes the methods.
  */
 import { BatonError, errorMessage } from "../../../base/errors.ts";
 import { exportTopic, type TopicExportStep } from "./export_topic.ts";
@@ -27,10 +27,9 @@ export class TopicTransfer {
     { readonly of: StoredTopic; readonly epoch: number; readonly steps: Steps<string, TopicExportStep> }
   >();
   #nextTransfer: number;
-  /** Number of commits when the generation was last raised. */
   #raisedAtCommit = -1;
 
-  /** `before` is the previous instance, so that the ids of transfers stay unique. */
+  /** `before` is the previous instance. The ids of its transfers are not used again. */
   constructor(rows: TopicRows, engine: StoreEngine, before: TopicTransfer | null = null) {
     this.#rows = rows;
     this.#copies = rows.copies;
@@ -39,9 +38,9 @@ export class TopicTransfer {
     this.#nextTransfer = before === null ? 1 : before.#nextTransfer;
   }
 
-  /** Drops imports that a restart or a full disk has interrupted; their senders start again. */
+  /** Drops imports that a restart or a full disk has interrupted. Their senders start again. */
   *dropIncomplete(): Steps {
-    // Imports in progress are kept: dropping their rows would lose messages of the topic.
+    // Imports in progress are kept, because dropping their rows would lose messages of the topic.
     const inProgress = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
     yield* awaitAnswer(this.#copies.discardArriving(inProgress));
   }
@@ -58,7 +57,10 @@ export class TopicTransfer {
     return generation;
   }
 
-  /** Returns the stored generation. `isKnown`: the caller knows the recorded one, so a damaged one counts as 0. */
+  /**
+   * Returns the stored generation. With `isKnown`, a damaged generation counts as 0, because the caller knows the
+   * recorded generation.
+   */
   *#storedGeneration(isKnown: boolean): Steps<number> {
     try {
       return yield* this.generation();
@@ -107,7 +109,7 @@ export class TopicTransfer {
     yield* this.#topics.load(yield* awaitAnswer(this.#copies.create({ name, incarnation, baseOffset, epoch })));
   }
 
-  /** Ends all operations on the topic in this epoch, including admitted ones. */
+  /** Ends all operations on the topic in this epoch, even admitted operations. */
   *seal(name: string, epoch: number, to: string): Steps {
     const topic = this.#requireTopic(name, epoch);
     if (topic.sealedFor === to) return;
@@ -121,7 +123,7 @@ export class TopicTransfer {
     yield* this.#engine.wakeHeldGets(topic);
   }
 
-  /** `incarnation` is the one in the topic's node; only a shared store compares it. */
+  /** Opens a sealed or staged copy. `incarnation` comes from the topic's node; only a shared store compares it. */
   *activate(name: string, epoch: number, what: "copy" | "staged", incarnation: string | null = null): Steps {
     const here = this.#topics.get(name);
     if (here?.epoch === epoch && here.sealedFor === null) return;
@@ -145,7 +147,7 @@ export class TopicTransfer {
     if (here !== null) yield* this.#engine.wakeHeldGets(here);
   }
 
-  /** Opens a topic of a shared store at this epoch, in place of any server that had opened it. */
+  /** Opens a topic of a shared store at this epoch. Any server that had opened the topic loses it. */
   *#takeOver(name: string, epoch: number, incarnation: string | null): Steps {
     const here = this.#topics.get(name);
     if (here !== null) yield* this.release(name);
@@ -156,7 +158,7 @@ export class TopicTransfer {
     if (here !== null) yield* this.#engine.wakeHeldGets(here);
   }
 
-  /** Drops a topic of a shared store from memory. Its rows stay, for the server that opens it next. */
+  /** Drops a topic of a shared store from memory. The rows stay for the server that opens the topic next. */
   *release(name: string): Steps {
     yield* this.#engine.writePending();
     const here = this.#topics.get(name);
@@ -169,7 +171,9 @@ export class TopicTransfer {
     for (const { name } of [...this.#topics.all()]) yield* this.release(name);
   }
 
-  /** `incarnation` is the one of content that this server has not opened; only a shared store uses it. */
+  /**
+   * Drops a copy with a lower epoch. In a shared store, `incarnation` names content that this server has not opened.
+   */
   *drop(name: string, epoch: number, incarnation: string | null = null): Steps {
     const here = this.#topics.get(name);
     if (here === null && incarnation !== null) {
@@ -183,8 +187,8 @@ export class TopicTransfer {
   }
 
   /**
-   * Starts new message ids after `baseOffset`, because a restore may have lost messages with ids up to it. Moves each
-   * subscriber that had all stored messages to the end, so it has missed nothing.
+   * Starts new message ids after `baseOffset`, because a restore may have lost messages with ids up to `baseOffset`.
+   * Moves each subscriber that had all stored messages to the end, because this subscriber has missed nothing.
    */
   *raiseBaseOffset(name: string, baseOffset: number): Steps {
     const topic = this.#topics.get(name);
@@ -232,7 +236,7 @@ export class TopicTransfer {
     return this.#nextTransfer++;
   }
 
-  /** Returns the next piece, or at the end the hash of all pieces. Throws if the topic has changed its epoch. */
+  /** Returns the next piece, or at the end the hash of all pieces. Throws if the topic's epoch has changed. */
   *exportNext(transfer: number): Steps<TopicExportStep & { hash: string | null }> {
     const found = this.#exports.get(transfer);
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
@@ -246,7 +250,7 @@ export class TopicTransfer {
       this.#exports.delete(transfer);
       return { piece: null, isCaughtUp: false, hash: next.value };
     } catch (error) {
-      // A damaged topic is not handed off: its owner continues to serve the undamaged part.
+      // A damaged topic is not handed off, so its owner continues to serve the undamaged part.
       if (!(error instanceof DamageError)) throw error;
       throw new BatonError("BAD_DATA", `Topic ${quote(of.name)} cannot be sent: ${error.message}`);
     }
@@ -256,7 +260,7 @@ export class TopicTransfer {
     this.#exports.delete(transfer);
   }
 
-  /** Starts an import of content that another server has sealed; returns its id. */
+  /** Starts an import of content that another server has sealed. Returns the id of the import. */
   *importBegin(name: string, content: ContentName): Steps<number> {
     const staged = yield* awaitAnswer(this.#copies.staged(name));
     if (staged?.incarnation === content.incarnation && staged.epoch > content.epoch) {
@@ -269,7 +273,8 @@ export class TopicTransfer {
   }
 
   /**
-   * Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, STORE_FULL if it does not fit; each ends the import.
+   * Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, or STORE_FULL if the piece does not fit. Each of
+   * these errors ends the import.
    */
   *importPiece(transfer: number, piece: Uint8Array): Steps {
     const { disk } = this.#engine;
@@ -281,7 +286,7 @@ export class TopicTransfer {
     });
   }
 
-  /** Called after the last piece: checks the SHA-256 and stages the topic, replacing any staged copy. */
+  /** Ends an import after its last piece. Checks the SHA-256 and stages the topic in place of any staged copy. */
   *importDone(transfer: number, hash: string): Steps {
     yield* this.#changeImport(transfer, (received) => this.#stage(received, hash));
     this.#imports.delete(transfer);
@@ -291,7 +296,7 @@ export class TopicTransfer {
     yield* received.checkComplete(hash);
     const replaced = yield* awaitAnswer(this.#copies.staged(received.name));
     if (this.#rows.isShared && replaced !== null && replaced.incarnation === received.content.incarnation) {
-      // Another server of this store was faster, and may have taken the topic already.
+      // Another server of this store may have staged the same content first, and may already own the topic.
       if (replaced.epoch > received.content.epoch) throw newerError(received.name, received.content, replaced.epoch);
       if (replaced.epoch === received.content.epoch) {
         return yield* awaitAnswer(this.#copies.discard(received.topicId));
@@ -315,8 +320,8 @@ export class TopicTransfer {
   }
 
   /**
-   * Waits for a change of a topic's row. If it fails in a shared store, memory and row may differ, so the topic is
-   * dropped from memory.
+   * Waits for a change of a topic's row. If the change fails in a shared store, drops the topic from memory, because
+   * memory and row may differ.
    */
   *#changeRow(topic: StoredTopic | null, change: Answer<void>): Steps {
     try {
@@ -333,7 +338,7 @@ export class TopicTransfer {
     try {
       yield* work(received);
     } catch (error) {
-      // Invalid data is the sender's fault: the imported rows are removed, and nothing else changes.
+      // Invalid data is the sender's fault, so the imported rows are removed and nothing else changes.
       if (error instanceof BatonError) yield* this.importEnd(transfer);
       throw error;
     }
@@ -361,7 +366,7 @@ const busyError = (what: string, name: string, most: number) =>
     `Cannot ${what} topic ${quote(name)}: ${most} others are in progress, which is the limit`,
   );
 
-/** Throws STORE_FULL for a sentence about a full disk. */
+/** Throws STORE_FULL if `full` says why the disk is full. */
 function requireDisk(what: string, full: string | null): void {
   if (full !== null) throw new BatonError("STORE_FULL", `Cannot ${what}: ${full}`);
 }
