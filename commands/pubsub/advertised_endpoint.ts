@@ -13,7 +13,7 @@ import { describeSocketReach } from "../../src/base/sockets/socket_reach.ts";
 /** All spellings of 0.0.0.0 and ::. */
 const everyAddress = /^[0:.]+$/;
 
-/** An endpoint, or several, and the setting that they come from. */
+/** One or several endpoints, and the setting that they come from. */
 export interface EndpointSettingValue<T> {
   readonly name: string;
   readonly setting: Setting<unknown>;
@@ -55,8 +55,8 @@ export function refuseOpenPubsubSockets(
 
 /**
  * Describes where a server or proxy listens, and who can connect there, for the line that it prints when it serves.
- * `announced` is the endpoint that others are given. `needs` is what else a client must have. `isProtected`:
- * only processes with a key can connect.
+ * `announced` is the endpoint that is announced to others. `needs` says what a client must have, for example a key.
+ * `isProtected` means that only processes with a key can connect.
  */
 export function describeListenEndpoints(
   bound: readonly string[],

@@ -1,4 +1,7 @@
-/** `get` and `peek`: fetch messages and deliver them. A message is delivered when it has reached its destination. */
+/**
+ * Fetches messages and delivers them, for `get`, `peek` and `baton subscribe`. A message is delivered when it has
+ * reached its destination.
+ */
 import { messageLossSentence } from "../../src/pubsub/client/message_loss.ts";
 import { isatty } from "node:tty";
 import { BatonError } from "../../src/base/errors.ts";
@@ -24,7 +27,7 @@ const followWaitMs = 3_600_000;
 /** How long to wait after no proxy has responded within --timeout, in milliseconds. */
 const retryEveryMs = 1000;
 
-/** Delivers messages, in order. If it returns a number, the command ends with that exit code. */
+/** Delivers messages, in order. If a sink returns an exit code, baton ends with it. */
 type Sink = (fetched: MessageFetchResult) => Promise<ExitCode | null>;
 
 type GetValue =
@@ -87,7 +90,7 @@ export async function runClientGet(run: ClientGetRun): Promise<ExitCode> {
   return exitCodes.FALSE;
 }
 
-/** A user may watch the terminal while messages go to a folder or a file. */
+/** Makes a progress line, which is visible only if the messages do not go to the terminal. */
 async function makeProgressLine({ call, target, client, signal }: ClientGetRun, max: number): Promise<ProgressLine> {
   const { outDir, exec, follow } = call.values;
   const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
@@ -145,7 +148,7 @@ export function checkClientGetOptions(
   if (values.outDir !== undefined) makeMessageFolder(values.outDir);
 }
 
-/** Returns the function that delivers messages. With `peek`, it does not acknowledge a printed message. */
+/** Returns the function that delivers messages. With `peek`, that function does not acknowledge a printed message. */
 function sinkOf(
   run: ClientGetRun,
   subscriber: Subscriber,
@@ -177,7 +180,6 @@ function sinkOf(
   };
 }
 
-/** Returns what the options require at the end of each message. */
 function separatorOf(values: ClientGetRun["call"]["values"]): string {
   return values.null ? "\0" : values.lines ? "\n" : "";
 }
@@ -261,7 +263,7 @@ async function printMessage(io: Io, message: Uint8Array, signal: AbortSignal): P
   await io.written("stdout", signal).catch(async (thrown: unknown) => {
     if (thrown !== signal.reason) throw thrown;
     await io.written("stdout", AbortSignal.timeout(lastWriteMsMax)).catch(() => {
-      io.drop(); // it comes again
+      io.drop(); // the message comes again
       throw thrown;
     });
   });

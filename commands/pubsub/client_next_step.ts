@@ -4,7 +4,6 @@ import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import { TopicDamagedError } from "../../src/pubsub/client/requester.ts";
 import type { ClientOperationName } from "./client_options.ts";
 
-/** The operation that an error ended. */
 export interface FailedClientOperation {
   readonly id: string;
   readonly operation: ClientOperationName;

@@ -82,7 +82,6 @@ export interface PubsubClientArguments {
   readonly operation: ClientOperationName;
   /** Empty for `topics`. */
   readonly topic: string;
-  /** The arguments after the topic. */
   readonly rest: readonly string[];
 }
 
@@ -104,7 +103,7 @@ const flagOperations: Readonly<Record<string, OperationFlagUse & { readonly of: 
   json: { flag: "--json", of: ["put", "get", "peek", "pending", "info", "topics"] },
 };
 
-/** Throws USAGE for a flagSetting that has no effect. `given` has the settings that were given as flags. */
+/** Throws USAGE for a flag that has no effect. `given` has the settings that were given as flags. */
 export function checkPubsubClientFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
   const use = findMisplacedFlag(flagOperations, operation, given);
   if (use === null) return;
@@ -145,7 +144,7 @@ export function parsePubsubClientArguments(
   throw new BatonError("USAGE", `unknown operation "${wrong}"${order}`);
 }
 
-/** Suggests an operation: the word in the place of the ID may be one that is mistyped or has another name elsewhere. */
+/** Suggests the operation that the user may have meant: its name may be mistyped, or stand in the place of the ID. */
 function suggestOperation(first: string | undefined, wrong: string): string {
   const meant = first === undefined || wrong === first ? null : nearestWord(first, pubsubClientOperations);
   const nearest = didYouMean(wrong, [...pubsubClientOperations]);
@@ -177,7 +176,6 @@ function isOperation(word: string | undefined): word is ClientOperationName {
   return word !== undefined && Object.hasOwn(operationWords, word);
 }
 
-/** An operation while it runs. */
 export interface PubsubClientRun {
   readonly call: PubsubClientCall;
   readonly target: PubsubClientArguments;

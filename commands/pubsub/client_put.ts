@@ -1,4 +1,4 @@
-/** `put`: puts the input, and reports at the end which outcomes are unknown. */
+/** Puts an input into a topic, for `put` and `baton publish`. Reports at the end how many outcomes are unknown. */
 import type { ClientState } from "../../src/pubsub/client/client_state.ts";
 import {
   emptyInputDigest,
@@ -21,7 +21,6 @@ import type { TwoStageStop } from "../../src/base/process/supervise/two_stage_st
 import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 
-/** A put while it runs. */
 export interface ClientPutRun {
   readonly call: {
     readonly values: Pick<PubsubClientCall["values"], "resume" | "msgId" | "json" | "progress" | "quiet" | "verbose">;
@@ -41,11 +40,9 @@ export interface ClientPutResult {
   readonly messages: number;
   /** How many of them the topic did not store, because no client was subscribed. */
   readonly withoutSubscribers: number;
-  /** The loss of earlier messages, if the server has reported one. */
   readonly loss: MessageLossCertainty | null;
 }
 
-/** How many messages of an input have been put so far. */
 interface PutProgress {
   /** How many messages earlier calls have put. */
   earlier: number;
@@ -137,7 +134,7 @@ async function putInput(
     },
   });
   if (!publisher.hasReadAll) throw until.reason;
-  // A topic never forgets a client that uses message IDs.
+  // A topic never forgets a client that uses message IDs, so such a client needs no report.
   if (count > 0 && values.msgId === undefined) await publisher.reportResolved();
   if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
   return { messages: resumed + count, withoutSubscribers: publisher.withoutSubscribers, loss: publisher.loss };
@@ -152,7 +149,6 @@ function unsentPartOf(input: ClientPutInput, { state, topic, resume, onSkipped }
 }): {
   readonly notes: PutInputCheckpoint | null;
   readonly chunks: AsyncIterable<readonly Uint8Array[]>;
-  /** How many messages of the input earlier calls have put. */
   readonly earlier: number;
 } {
   const taken = (name: string) => resume ? state.inputPosition(topic, name) : null;
@@ -171,7 +167,6 @@ function unsentPartOf(input: ClientPutInput, { state, topic, resume, onSkipped }
   return { notes, chunks, earlier: place?.taken ?? 0 };
 }
 
-/** Warns of puts of earlier processes whose outcome is unknown. */
 export function warnOfUnknownPutOutcomes(
   { values, io }: ClientPutRun["call"],
   { topic, count, command }: { readonly topic: string; readonly count: number; readonly command: string },

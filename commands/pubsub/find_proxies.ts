@@ -1,4 +1,6 @@
-/** Finds the proxies for a client: those it names, those in a file, or those that have announced themselves. */
+/**
+ * Finds the proxies for a client: those that the user names, those in a file, or those that have announced themselves.
+ */
 import { readFileSync } from "node:fs";
 import { ConnectReport } from "../../src/protocols/zookeeper/connector.ts";
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
@@ -18,7 +20,6 @@ import {
   readCoordinationServers,
 } from "../../src/coordination/connect/coordination_servers.ts";
 
-/** The settings that say where proxies are. */
 export type ProxyLookupCall = Pick<
   CommandCall<typeof connectionSettings & Pick<typeof pubsubClientSettings, "pubsubProxies" | "pubsubProxiesFile">>,
   "values" | "sources" | "io"
@@ -65,7 +66,6 @@ export function proxyLookupOptions(call: ProxyLookupCall): Pick<PubsubRequesterO
   return { findProxies, lookupPlace };
 }
 
-/** Reads proxy addresses from a file, one per line. */
 function readProxiesFile(path: string): string[] {
   let text: string;
   try {

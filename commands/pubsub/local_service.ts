@@ -87,7 +87,7 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
       stop.signal,
     ),
   ];
-  // A server without a proxy is of no use, nor a proxy without a server.
+  // If the server or the proxy ends, end the other as well, because it is of no use alone.
   await Promise.race(roles).catch(() => {});
   stop.abort();
   const ends = await Promise.allSettled(roles);
@@ -96,17 +96,18 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** Returns all settings of a role, as if it had been started alone with these flags. */
+/** Returns all settings of the server or the proxy, as if it had been started alone with these flags. */
 function valuesOf<S extends SettingTable>(settings: S, sources: ConfigSources) {
   return resolveSettings({ ...settings, ...commonCommandSettings }, sources) as SettingValues<
     S & typeof commonCommandSettings
   >;
 }
 
-/** Returns the flags of both roles, by setting name. Pure except for the user's home. */
+/** Returns the flags of the server and of the proxy, by setting name. Pure except for the user's home. */
 export function localPubsubSettings(place: KeeperLocation, dataDir: string | undefined) {
   const base = place.socketPath.replace(/\.sock$/, "");
-  // The role is enough as an ID in a user's own service. Several users of a machine's keeper need different IDs.
+  // "local" suffices as an ID in a user's own service. If several users share the machine's keeper, they need different
+  // IDs.
   const isOwn = place.dir !== null;
   const endpoint = (role: string) => {
     const path = `${base}.${role}.sock`;
@@ -120,7 +121,7 @@ export function localPubsubSettings(place: KeeperLocation, dataDir: string | und
         (place.dir === null ? userStateFolder("topics", "name a folder with --data-dir") : join(place.dir, "topics")),
       pubsubServerListen: endpoint("server"),
     },
-    // A proxy on a port that the system chooses is a different proxy after a restart.
+    // A proxy on a port that the system chooses gets no fixed ID, because it is a different proxy after a restart.
     proxy: { pubsubProxyListen: proxyListen, ...(proxyListen.startsWith("ipc:") ? { pubsubProxyId: "local" } : {}) },
   };
 }

@@ -1,6 +1,7 @@
 /**
- * Runs a shell command for each message, with the message as its stdin. However baton ends, a guard process then kills
- * the command. So the next process that gets the message does not run the command while the earlier one still works.
+ * Runs a shell command for each message, with the message as its stdin. When baton ends, even by a kill, a guard
+ * process kills the command. So the next process that gets the message does not run the command while the earlier one
+ * still works.
  */
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
@@ -24,7 +25,6 @@ import { sleep } from "../../src/base/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 
 export interface MessageCommandOptions {
-  /** The shell command. */
   readonly line: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Identifies the client and the topic; it is the same for all processes that may get the same messages. */
@@ -43,33 +43,39 @@ export interface MessageForCommand {
   readonly redelivered: boolean;
 }
 
-/** Matches a program with a path, and its arguments: a line for which the shell need not stay. */
+/**
+ * Matches a line that is one program with a path, and its arguments. Such a line needs no shell once the program runs.
+ */
 const oneProgram = /^[\w.~$"{}-]*\/[^\s;&|()`'\\<>]+([ \t][^;&|()`\n]*)?$/;
 
 /**
- * Returns a shell line in which the shell becomes the program, if the line is only one program. Then signals reach the
- * program, and its exit code is the line's exit code. Some shells do this by themselves. Dash waits instead and dies of
- * the signal, so that it stays unknown how the program ends. Pure.
+ * Returns `exec LINE` if the line is only one program, so that the program replaces the shell. Then signals reach the
+ * program, and its exit code is the line's exit code. Some shells do this by themselves. Dash waits and dies of the
+ * signal, so that it stays unknown how the program ends. Pure.
  */
 export function execInsteadOfShell(line: string): string {
   const words = line.trim();
   return oneProgram.test(words) ? `exec ${words}` : line;
 }
 
-/** Resolves when no process of the group is alive. A stop signal ends the group, so this has no time limit. */
+/**
+ * Resolves when no process of the group is alive. Needs no time limit, because a second stop signal kills the group.
+ */
 async function untilGroupIsEmpty(group: number, clock: Clock): Promise<void> {
   while (isProcessGroupAlive(group)) await sleep(clock, checkEveryMs);
 }
 
-/** The guard's time limit in milliseconds, some years: the guard acts only when baton ends. */
+/** The guard's time limit in milliseconds. It is some years, because the guard must act only when baton ends. */
 const guardMs = 1e11;
-/** How long an earlier run's guard may take to end its processes, and these to end after SIGKILL, in milliseconds. */
+/**
+ * How long the guard of an earlier run may take to end its processes, and how long the processes may take to end after
+ * SIGKILL, in milliseconds.
+ */
 const earlierRunMsMax = 2000;
 const killMsMax = 10_000;
 const checkEveryMs = 20;
 
 export interface MessageCommandEnd {
-  /** The exit code, as a shell reports it. */
   readonly code: ExitCode;
   /** The signal that ended the command; null if the command exited by itself. */
   readonly signal: NodeJS.Signals | null;
@@ -94,7 +100,8 @@ export class MessageCommand implements Disposable {
     const { signal, place, env: inherited } = this.#options;
     const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
     if (message.redelivered) await this.#endEarlierRun(message.id, every);
-    // The marker is unique to this run: an earlier run's guard may act late, but ends only its own processes.
+    // The mark is unique to this run, so that the guard of an earlier run, which may act late, ends only its own
+    // processes.
     const cookie = `run-${crypto.randomUUID()}`;
     const marks = jobCookieEnvironment(
       cookie,
@@ -124,7 +131,7 @@ export class MessageCommand implements Disposable {
     cookie: string,
   ): Promise<MessageCommandEnd> {
     const { line, clock, signal } = this.#options;
-    // The body is a file, not a pipe. A pipe would end when baton is killed, and the command would take a part of the
+    // The body is a file, not a pipe: a pipe would end when baton is killed, and the command would take a part of the
     // message for the whole.
     const input = openMessageBodyFile(body);
     const signals = processSignals();

@@ -2,7 +2,6 @@
 
 export interface OperationFlagUse {
   readonly flag: string;
-  /** The operations that have this flag. */
   readonly of: readonly string[];
 }
 

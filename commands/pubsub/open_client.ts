@@ -14,14 +14,13 @@ import type { CommandCall } from "../command.ts";
 import { proxyLookupOptions } from "./find_proxies.ts";
 import { readPubsubClientSecurity } from "./service_security.ts";
 
-/** Settings of every command that is a client. */
 export const clientConnectionSettings = {
   ...pubsubKeySettings,
   ...pubsubClientSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** Returns these settings for a command that has a default client ID, which `unset` describes. */
+/** Returns the connection settings for a command that has a default client ID, which `unset` describes. */
 export function connectionSettingsWithDefaultId(unset: string) {
   const pubsubClientId = { ...pubsubClientSettings.pubsubClientId, help: "the client ID", unset, basic: true };
   return { ...clientConnectionSettings, pubsubClientId };

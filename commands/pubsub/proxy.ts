@@ -160,7 +160,6 @@ export async function runPubsubProxy(call: PubsubProxyCall, until?: AbortSignal)
   }
 }
 
-/** Returns the options of the proxy that come from its settings and keys. */
 function proxyOptions({ values }: PubsubProxyCall, security: PubsubServiceSecurity | undefined) {
   const [first = ""] = values.pubsubProxyListen;
   return {
@@ -201,7 +200,6 @@ interface ProxyServeOptions {
   readonly place: CoordinationServers;
   /** A description of the key that clients must have; null if they need none. */
   readonly needs: string | null;
-  /** Whether a client needs the service's key to connect. */
   readonly isProtected: boolean;
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -216,7 +214,7 @@ async function serve(
   const onSlow = (sentence: string) => log("warning", "coordination_slow", sentence);
   let current: ZooKeeper | null = null;
   const open = async (opening: AbortSignal) => {
-    // The log of the connection reports later outages.
+    // Report only the first connection here; CoordinationConnectionLog reports later outages.
     const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
     return current = await connectAndReportDelay(connect, { ...place.connect, onSlow, signal: opening }, {
       clock,
@@ -265,7 +263,6 @@ function connectionStateOf(
   };
 }
 
-/** Checks the addresses of the proxy. Throws USAGE or CONFIG. */
 function checkAddresses({ values, sources }: PubsubProxyCall): void {
   const { pubsubProxyListen: listen, pubsubProxyAdvertise: advertise } = pubsubProxySettings;
   checkAdvertisedEndpoint(
@@ -360,8 +357,8 @@ export function defaultProxyId(endpoint: string): string {
 }
 
 /**
- * Identifies endpoints within their network by machine, boot and network namespace. Only one process at a time can use
- * them. So an announcement of another process for the same endpoints is left over from an earlier process.
+ * Returns a text that identifies endpoints by machine, boot and network namespace. Only one process at a time can
+ * listen there. Therefore another announcement with the same text is left over from an earlier process.
  */
 export function proxyEndpointsId(endpoints: readonly string[]): string {
   return [hostname(), machineId(), ...networkNamespace(), ...endpoints].join(" ");

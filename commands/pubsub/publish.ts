@@ -150,8 +150,8 @@ async function putWith(
 const publishersMax = 1000;
 
 /**
- * Opens the first default ID that no process uses. Leaves IDs whose puts have an unknown outcome to --resume, so that
- * no running process has such puts from an earlier one.
+ * Opens the state of the first default ID that no process uses. Leaves IDs with puts whose outcome is unknown to
+ * --resume, so that no running process has such puts from an earlier one.
  */
 async function openFreeState({ call, topic, signal, base, command }: PublishRun): Promise<ClientState> {
   for (let number = 1; number <= publishersMax; number++) {
@@ -164,7 +164,7 @@ async function openFreeState({ call, topic, signal, base, command }: PublishRun)
   return await openClientState(call, { id: base, topic, signal });
 }
 
-/** Sends the puts of all other default IDs whose outcome is unknown again. Resolves with the number of messages. */
+/** Sends again the puts with an unknown outcome of all numbered default IDs. Resolves with the number of messages. */
 async function resumeOthers(run: PublishRun): Promise<number> {
   const { call, topic, signal, base } = run;
   const folder = clientStateFolder(call, topic);

@@ -9,11 +9,11 @@ import { suspectTopicsSql } from "../../src/pubsub/store/postgres/postgres_table
 import { type CheckedDatabase, defineDoctor } from "../product.ts";
 import { readTopicStoreLocation } from "./topic_store_location.ts";
 
-/** How many losses the report names. */
+/** The report names losses of the last `lossDays` days, and at most `lossesMax` of them. */
 const lossDays = 7;
 const lossesMax = 20;
 
-/** Reads a setting that comes only from a variable or a file. */
+/** Returns the setting without its flag, so that the value comes only from a variable or a file. */
 function withoutFlag<T>({ flag: _, ...setting }: Setting<T>): Setting<T> {
   return setting;
 }

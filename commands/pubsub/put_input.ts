@@ -1,4 +1,4 @@
-/** Inputs of `put`: a file, its lines, several files, or stdin as it arrives. */
+/** Inputs of `put` and `baton publish`: a text, a file, its lines, several files, or stdin as it arrives. */
 import { createReadStream, read, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
@@ -27,7 +27,6 @@ interface MessageSequence extends PutSource {
   readonly isStream: boolean;
 }
 
-/** Files that are one message each. */
 interface MessageFiles extends PutSource {
   readonly kind: "files";
   readonly isStream: false;
@@ -35,7 +34,6 @@ interface MessageFiles extends PutSource {
 }
 
 interface PutSource {
-  /** Where the messages come from, as part of a sentence. */
   readonly source: string;
   /** Whether there may be several messages, so that it is useful to report progress and how many were put. */
   readonly isBulk: boolean;
@@ -101,7 +99,6 @@ export function openSplitPutInput(path: string, by: "lines" | "null"): ClientPut
   };
 }
 
-/** Opens an input in which each text is a message. */
 export function openTextPutInput(texts: readonly string[]): ClientPutInput {
   const bodies = texts.map((text) => new TextEncoder().encode(text));
   const source = "the command line";
@@ -215,7 +212,7 @@ export async function* unsentMessageFiles(
   }
 }
 
-/** Yields the messages after those that earlier calls have taken. Throws BAD_DATA if the taken ones have changed. */
+/** Yields the messages after those that earlier calls have taken. Throws BAD_DATA if the earlier ones have changed. */
 export async function* unsentMessages(
   input: MessageSequence,
   { taken, digest }: PutInputPosition,

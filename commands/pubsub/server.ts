@@ -1,4 +1,4 @@
-/** `baton pubsub server`: runs a server until a signal. server_operations.ts has what an operator does with servers. */
+/** `baton pubsub server`: runs a server until a signal. The operations on servers are in server_operations.ts. */
 import process from "node:process";
 import { pubsubServerSettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { runPubsubServerOperation } from "./server_operations.ts";
@@ -127,7 +127,7 @@ export async function runPubsubServer(call: PubsubServerCall, until?: AbortSigna
       advertise: values.pubsubServerAdvertise,
       path: new PubsubPath(place.root),
       connect: async (signal) => {
-        // The log of the connection reports later outages.
+        // Report only the first connection here; CoordinationConnectionLog reports later outages.
         const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
         const options = { ...place.connect, onSlow, signal };
         return current = await connectAndReportDelay(connect, options, { clock: systemClock(), say });
@@ -268,7 +268,6 @@ function requireIdAndStore({ values, sources }: PubsubServerCall): { id: string;
   return { id, store };
 }
 
-/** Checks the addresses of the server. Throws USAGE or CONFIG. */
 function checkAddresses({ values, sources }: PubsubServerCall): void {
   const { pubsubServerListen: listen, pubsubServerAdvertise: advertise } = pubsubServerSettings;
   checkAdvertisedEndpoint(

@@ -48,7 +48,6 @@ import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import { sendManageTopicRequest } from "./topic.ts";
 
 interface ServerOperation {
-  /** The arguments of the operation, for error messages. */
   readonly takes: string;
   readonly names: number;
   run(call: PubsubServerCall, names: readonly string[]): Promise<ExitCode>;
@@ -154,8 +153,8 @@ async function rebalance(call: PubsubServerCall): Promise<ExitCode> {
 }
 
 /**
- * Moves topics each time `work` asks for it, and returns how many were moved. After a signal, prints what was moved and
- * what may still move, and rejects with StoppedBySignal.
+ * Runs `work`, which moves topics by its parameter `move`. Prints the results, and returns the exit code. After a
+ * signal, prints what was moved and what may still move, and rejects with StoppedBySignal.
  */
 async function runMoves(
   call: PubsubServerCall,
@@ -211,7 +210,7 @@ function plannedMove({ topic, from, to }: RequestedTopicMove): TopicMoveResult {
   return { topic, from, to, outcome, why: null };
 }
 
-/** The result of a move if the command ends before the response; no request can take a move back. */
+/** Returns the result to print if the command ends before the server's response. No request can cancel the move. */
 function interruptedMove({ topic, from, to }: RequestedTopicMove): TopicMoveResult {
   const undo = `move ${shellQuoteIfNeeded(topic)} --to ${shellQuoteIfNeeded(from ?? "")}`;
   const why =
@@ -369,7 +368,7 @@ async function restore(call: PubsubServerCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** Lets the topics of a database that has lost commits continue with what they have. */
+/** Lets the topics of a database that has lost commits continue with the messages that are left. */
 async function acceptDatabase(call: PubsubServerCall, { address }: TopicStoreDatabase): Promise<ExitCode> {
   const { values, io } = call;
   if (!values.acceptLoss) {
@@ -406,7 +405,7 @@ async function acceptDatabase(call: PubsubServerCall, { address }: TopicStoreDat
 /** Restores a data directory. Keeps the store open, so that no server can start on it meanwhile. */
 async function restoreFrom(call: PubsubServerCall, id: string, dataDir: string): Promise<RestoreServerResult> {
   const { problems } = verifyWithProgress(call, dataDir); // nothing is created if there is no store
-  // A server refuses damaged data anyway; restore the rest.
+  // A server refuses damaged data anyway, so restore the rest.
   for (const problem of problems) call.io.err(`baton: damaged in ${dataDir}: ${problem}\n`);
   let broken: BatonError | null = null;
   const hooks = { onResponses: () => {}, onBroken: (error: BatonError) => void (broken = error) };

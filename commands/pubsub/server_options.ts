@@ -50,7 +50,10 @@ export const pubsubServerCommandSettings = {
 
 export type PubsubServerCall = CommandCall<typeof pubsubServerCommandSettings>;
 
-/** The flags of each operation, by setting name; "" is the server itself. Ignores values from elsewhere. */
+/**
+ * The operations that have each flag, by setting name; the operation "" runs the server. Values that were not given as
+ * flags are not checked.
+ */
 const flagOperations: Readonly<Record<string, OperationFlagUse>> = {
   to: { flag: "--to", of: ["move", "drain"] },
   topics: { flag: "--topics", of: ["ls"] },

@@ -29,18 +29,19 @@ export function serviceProblemLogger(log: Log): (thrown: unknown) => void {
   };
 }
 
-/** Hears the requests to stop a service: it finishes its requests after the first one, and ends at the second one. */
+/**
+ * Listens for the signals that stop a service. The first signal makes it finish its requests; the second one ends it.
+ */
 export function openPubsubServiceStop(log: Log, signals: readonly NodeJS.Signals[] = stopSignals): TwoStageStop {
   const onFirst = logStopRequest(log, "finishing requests; a second signal ends it immediately");
   return new TwoStageStop({ signals, onFirst, onSecond: (signal) => void endProcessBySignal(signal) });
 }
 
-/** How often to check the connection, in milliseconds. */
 const checkEveryMs = 500;
 
 export interface CoordinationConnectionState {
   isConnected(): boolean;
-  /** Describes what a lost connection means, as part of a sentence after the name, and why it was lost. */
+  /** Returns what a lost connection means and why it was lost, to follow the name in a sentence. */
   describeLoss(): string;
   readonly foundSentence: string;
 }
@@ -52,11 +53,11 @@ export class CoordinationConnectionLog implements Disposable {
   readonly #clock: Clock;
   /** The clock time since which the connection is lost; null while connected. */
   #lostAtMs: number | null = null;
-  /** Whether the state has changed since it was last logged. */
+  /** Whether the last check found another state than the one that was last logged. */
   #wasOther = false;
   #cancel: () => void = () => {};
 
-  /** Starts the checks. The connection must exist at this time. */
+  /** Starts the checks. The connection must be established at this time. */
   constructor(log: Log, id: string, presence: CoordinationConnectionState, clock: Clock) {
     this.#log = log;
     this.#id = id;

@@ -11,9 +11,7 @@ import { decodeUtf8 } from "../../src/base/support/text.ts";
 export interface PubsubServiceSecurity {
   /** The options of the socket for proxies and servers; it accepts only processes with the service's key. */
   readonly internalListenOptions: ZeroMqSocketOptions;
-  /** The options of connections to proxies and servers. */
   readonly internalDialOptions: ZeroMqSocketOptions;
-  /** The options of the socket that clients connect to. */
   readonly clientListenOptions: ZeroMqSocketOptions;
   /** Checks whether a client may send a message; undefined if every accepted client may. */
   readonly authorize:
@@ -24,8 +22,9 @@ export interface PubsubServiceSecurity {
 }
 
 /**
- * Returns undefined without a key, and then nothing is encrypted. All proxies and servers of a service share one key
- * pair. Throws CONFIG for unusable files, and USAGE for a client list without a key.
+ * Reads the service's key and its client list. Returns undefined if there is no key; then nothing is encrypted. All
+ * proxies and servers of a service share one key pair. Throws CONFIG for unusable files, and USAGE for a client list
+ * without a key.
  */
 export function readPubsubServiceSecurity({ pubsubKey, pubsubClients }: {
   readonly pubsubKey?: string | undefined;
@@ -59,7 +58,7 @@ export function readPubsubServiceSecurity({ pubsubKey, pubsubClients }: {
   };
 }
 
-/** Returns the keys of a client: its own key and the service's. Undefined if it names neither. */
+/** Returns socket options with the client's own key and the service's key; undefined if neither is given. */
 export function readPubsubClientSecurity({ pubsubKey, pubsubServiceKey }: {
   readonly pubsubKey?: string | undefined;
   readonly pubsubServiceKey?: string | undefined;

@@ -1,4 +1,7 @@
-/** Requests of the page about topics and servers. A request for an action names what the page showed of its target. */
+/**
+ * Handles the page's requests about topics and servers. A request for an action repeats what the page showed of its
+ * target, so that an outdated page changes nothing.
+ */
 import { BatonError } from "../../src/base/errors.ts";
 import { textIn } from "../../src/base/http/body_fields.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
@@ -18,7 +21,6 @@ interface TopicsPlace {
   readonly socket: ZeroMqSocketOptions | undefined;
 }
 
-/** How long to wait for a server's answer, in milliseconds. */
 const topicMsMax = 5000;
 
 export function pubsubRequests(place: TopicsPlace): PageRequests {

@@ -16,7 +16,6 @@ const locationSettings = {
   ...pubsubStoreSettings,
 } satisfies SettingTable;
 
-/** The database of a server whose topics are in PostgreSQL. */
 export interface TopicStoreDatabase {
   readonly address: DatabaseAddress;
   /** Whether to refuse a database whose commits do not wait for a standby. */
@@ -37,9 +36,7 @@ export type TopicStoreLocation =
     readonly database: TopicStoreDatabase;
   });
 
-/** Options that a folder has and a database does not. */
 const folderFlags = { pubsubMaxDiskSize: "--max-disk-size" } as const;
-/** Options that a database has and a folder does not. */
 const databaseFlags = {
   pubsubRequireSync: "--require-sync",
   pubsubMigrate: "--migrate",
@@ -48,8 +45,8 @@ const databaseFlags = {
 } as const;
 
 /**
- * Returns null if neither a folder nor a database is given. If both are, a flag takes precedence over a variable or a
- * file. Throws USAGE or CONFIG.
+ * Returns where the topics are, or null if neither a folder nor a database is given. If both are, a flag takes
+ * precedence over a variable or a file. Throws USAGE or CONFIG.
  */
 export function readTopicStoreLocation(
   values: SettingValues<typeof locationSettings>,

@@ -1,10 +1,11 @@
 /**
- * Permissions of clients, one line each: public key, client IDs, topics, and allowed operations:
+ * Reads the client list, in which each line gives permissions to a key. Its fields are the public key, client IDs,
+ * topics, and allowed operations:
  *
  *   KEY  alice,app-*  news,sport/*  get,put
  *
- * Lists have commas; an entry is a token as in a header, or with `*` at its end all that begin so. Several lines may
- * name one key.
+ * Commas separate the entries of a list. An entry is a name, encoded as in a message's header. An entry with `*` at the
+ * end means all names with this beginning. Several lines may have the same key.
  */
 import { BatonError } from "../base/errors.ts";
 import type { PubsubMessage } from "./wire/pubsub_messages.ts";
@@ -28,7 +29,7 @@ const requiredOperations: Partial<Record<PubsubMessage["name"], AclOperation | n
   HELLO: null,
 };
 
-/** The part of a message that permissions depend on; the topic is missing in messages about none. */
+/** The parts of a message that permissions depend on. A message that is not about a topic has no `topic`. */
 export interface AuthorizedMessage {
   readonly name: PubsubMessage["name"];
   readonly sender: string;
@@ -55,7 +56,7 @@ export class ClientAcl {
     this.#rules = rules;
   }
 
-  /** Throws CONFIG with the line number. A line whose first word is `#` is a comment. */
+  /** Reads the client list `text`. Throws CONFIG with the number of an invalid line. */
   static parse(text: string, file: string): ClientAcl {
     const rules = new Map<string, AclRule[]>();
     for (const [index, line] of text.split("\n").entries()) {
@@ -77,12 +78,10 @@ export class ClientAcl {
     return new ClientAcl(rules);
   }
 
-  /** Number of keys. */
   get size(): number {
     return this.#rules.size;
   }
 
-  /** Returns whether any line has this key. */
   hasKey(publicKey: string): boolean {
     return this.#rules.has(publicKey);
   }

@@ -14,7 +14,7 @@ export function newRequestLatency(): RequestLatency {
   return { PUT: new Histogram(boundsSeconds), GET: new Histogram(boundsSeconds) };
 }
 
-/** Records how long a request took, except a get that may wait: its time depends on when messages arrive. */
+/** Records how long a put or get took. Skips a get that may wait, because its time depends on when messages arrive. */
 export function recordRequestLatency(
   latency: RequestLatency,
   name: string,

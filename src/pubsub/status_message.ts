@@ -1,4 +1,4 @@
-/** Responses without content: a code and a reason. */
+/** Makes responses that have a status code and a reason, and no messages. */
 import type { PubsubHeaders, PubsubMessageOf } from "./wire/pubsub_messages.ts";
 import type { StatusCode } from "./wire/status_codes.ts";
 
@@ -8,7 +8,10 @@ const encoder = new TextEncoder();
 /** The longest reason that a response may carry, in characters. */
 const reasonLengthMax = 1000;
 
-/** Creates a response with a status code. It has headers only if the request had some: then the client knows them. */
+/**
+ * Creates a response with a status code. The response has headers only if the request had some, because only then the
+ * client understands them.
+ */
 export function makeStatusMessage(
   server: string,
   asked: { readonly headers?: PubsubHeaders | undefined },

@@ -1,7 +1,6 @@
-/** Decides what follows a try of a client's request: its outcome, or another try. Pure; requester.ts executes it. */
+/** Decides after each try of a request whether the client tries again. Pure; requester.ts executes the decision. */
 import { nothingDoneStatusCodes, type StatusCode } from "../wire/status_codes.ts";
 
-/** Result of one try. */
 export type RequestAttemptResult =
   | { readonly kind: "response"; readonly status: StatusCode; readonly isUnknown: boolean }
   /** The request was sent, but no response arrived. */
@@ -16,21 +15,21 @@ export interface RequestAttemptState {
   readonly mayBeDone: boolean;
   /** Number of tries, including this one. */
   readonly attempts: number;
-  /** Maximum number of tries. */
   readonly attemptsMax: number;
-  /** Milliseconds that are left for the request. */
   readonly leftMs: number;
 }
 
 export type RequestAttemptDecision =
-  /** The response is the outcome. */
   | { readonly do: "accept" }
-  /** `elsewhere` means to try the next proxy. */
+  /** `elsewhere` means that the next try goes to another proxy. */
   | { readonly do: "retry"; readonly elsewhere: boolean; readonly mayBeDone: boolean }
   /** `unknown` means that a server may have executed the request. */
   | { readonly do: "give up"; readonly outcome: "fail" | "unknown" };
 
-/** How many refusals in a row make the client try the next proxy, which may reach other servers. */
+/**
+ * The number of refusals in a row after which the client tries the next proxy, because that one may reach other
+ * servers.
+ */
 const attemptsPerProxy = 3;
 
 export function decideAfterRequestAttempt(
@@ -62,17 +61,18 @@ export interface RequestAttemptTimes {
   readonly deadlineMs: number;
 }
 
-/** The most milliseconds of a try that are reserved for its response to arrive. */
+/** The most milliseconds of a try that are reserved for the response to travel to the client. */
 const responseMsReserved = 250;
 
 /**
- * Divides the time of a try between the wait at the server and the response. `withinMs` is how long the client waits
- * for the response. `attemptMs` is what the try may take in addition to `holdMs`.
+ * Divides the time of a try: a part for the server to wait for a message, the rest for the response to arrive. The
+ * client waits `withinMs` in total. `holdMs` is the wait that the client wants at the server; `attemptMs` is for
+ * everything else.
  */
 export function divideRequestAttemptTime(
   { withinMs, attemptMs, holdMs }: { readonly withinMs: number; readonly attemptMs: number; readonly holdMs: number },
 ): RequestAttemptTimes {
-  // If little time is left, shorten the wait at the server: NO_MESSAGE is an outcome, silence is not.
+  // If little time is left, shorten the wait at the server, so that the response NO_MESSAGE still arrives.
   const waitMs = Math.max(0, Math.min(holdMs, Math.floor(withinMs - attemptMs)));
   // The proxy's last response must arrive in time, because it says whether the request was executed.
   return { waitMs, deadlineMs: Math.ceil(withinMs - Math.min(responseMsReserved, (withinMs - waitMs) / 4)) };

@@ -4,7 +4,6 @@ import { bodyBytesMax } from "../wire/message_limits.ts";
 import { encodeNameToken } from "../wire/name_token.ts";
 import { positionField } from "../wire/field_types.ts";
 
-/** The most bytes that a message may have. */
 export const messageBytesMax = bodyBytesMax;
 
 /** Throws USAGE for a name that no header can carry. `what` says what the name is for, for example "client ID". */

@@ -1,6 +1,7 @@
 /**
  * The state of a client ID: its session number, its position in each topic, and the puts whose outcome is unknown. Each
- * ID has one SQLite file, which one process opens at a time. It only stores and decides nothing. Synchronous.
+ * ID has one SQLite file, which only one process can have open at a time. This module stores, and other modules decide.
+ * Everything except `open` is synchronous.
  */
 import { createHash } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
@@ -21,16 +22,17 @@ import { noMessageId, type SessionToken } from "../wire/field_types.ts";
 import { clientNumberStepMax, freeClientNumberMax } from "../wire/message_limits.ts";
 import { ByteReader, ByteWriter, joinBytes } from "../../base/wire/bytes.ts";
 
-/** How many inputs per topic keep their positions; the most recently used ones stay. */
+/** The state keeps the positions of at most this many inputs per topic, and drops the least recently used ones. */
 const inputsMax = 100_000;
 
-/** Position of a subscriber in a topic. */
 export interface SubscriberPosition {
-  /** The last message that was acknowledged; -1 if none is known here. */
+  /** The ID of the last message that was acknowledged; -1 if this state knows none. */
   readonly cursor: number;
-  /** The newest message whose delivery has begun. If it is not above `cursor`, no delivery was interrupted. */
+  /**
+   * The ID of the newest message whose delivery has begun. If `intent` is above `cursor`, that delivery has not ended.
+   */
   readonly intent: number;
-  /** The folder to which the messages between the two were being delivered; null if they were delivered elsewhere. */
+  /** The folder into which the messages from `cursor` to `intent` were being written; null if they went elsewhere. */
   readonly folder: string | null;
 }
 
@@ -55,22 +57,29 @@ export interface PutInputPosition {
   readonly digest: string;
 }
 
-/** Advice for a damaged state. Servers know the positions; only puts with an unknown outcome exist nowhere else. */
+/**
+ * Advice for a user whose state is damaged. Servers also know the positions, so only puts with an unknown outcome are
+ * lost.
+ */
 const damageAdvice =
   "; puts whose outcome is unknown are lost with it. Without this file, the first call exits with 84, and later " +
   "calls continue at the position that the servers know: move away";
 
 const reportWaitMs = 1000;
 
-/** A response alone does not raise the session above this number: servers accept a few more steps from any client. */
+/**
+ * A response with an implausible session number raises the client's number to at most this, or by one step. Servers
+ * accept several more steps above it.
+ */
 const observedSessionMax = freeClientNumberMax - 4 * clientNumberStepMax;
-/** The highest session that a server may have accepted from another program while it still accepts the next one. */
+/** The highest plausible session number: a server may have accepted it from another program, step by step. */
 const likelySessionMax = freeClientNumberMax + 64 * clientNumberStepMax;
 
 /**
- * Returns a client's session number after a response that names its last session. Whatever the response says, the
- * client can send the next number, and servers sooner or later accept it. If wrong responses have raised the number too
- * far, a server that refuses it lowers it again. `used` is the highest session of stored puts, which is a lower limit.
+ * Returns the session number from which a client continues. `own` is the number in its state; `said` is the number that
+ * a response names as the client's last one. Whatever the response says, servers sooner or later accept the number
+ * after the returned one. If wrong responses have raised the number too far, a later response lowers it again, but not
+ * below `used`, the highest session number of stored puts.
  */
 export function clientSessionAfterResponse(own: number, said: number, used: number): number {
   if (said < own) return own <= observedSessionMax ? own : Math.max(said, used);
@@ -85,7 +94,7 @@ export class ClientState implements Disposable {
   #session: SessionToken | null = null;
   #nextIntentId: number;
   readonly #registrations = new Map<string, number>();
-  /** Whether transactions are flushed: the current value of `PRAGMA synchronous`. */
+  /** Whether transactions are flushed now, according to `PRAGMA synchronous`. */
   #isDurable = true;
 
   /**
@@ -136,7 +145,7 @@ export class ClientState implements Disposable {
     this.#file = new SqliteFile({
       format: { what: `state of client "${id}"`, folder, path, applicationId, format: storedFormat, schema },
       busyMs: 0,
-      // Exclusive: the lock is held until the file is closed or the process ends for any reason.
+      // EXCLUSIVE keeps the lock until the file is closed or the process ends for any reason.
       pragmas: "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 4000",
       prepare: () => createPrivateFile(path), // the file contains message bodies
       addFirstRows: (database) => {
@@ -154,7 +163,10 @@ export class ClientState implements Disposable {
     });
   }
 
-  /** Returns this process's session. Its number is one above the highest used number, and is durable on return. */
+  /**
+   * Returns this process's session. The session's number is one above the highest used number, and is durable on
+   * return.
+   */
   currentSession(): SessionToken {
     return this.#session ??= this.nextSession();
   }
@@ -169,14 +181,14 @@ export class ClientState implements Disposable {
     return Object.freeze({ number, key: crypto.randomUUID() });
   }
 
-  /** Records a newer session that, according to a response, a server knows. The next process uses a higher number. */
+  /** Records a newer session number that a response has named, so that the next process uses a higher number. */
   observeSession(said: number): void {
     const own = this.#sessionNumber;
     const number = clientSessionAfterResponse(own, said, this.#highestIntentSession);
     if (number !== own) this.runTransaction(() => this.#setSession(number));
   }
 
-  /** The highest session of stored puts that a server can know. */
+  /** The highest session number of stored puts that servers accept from any client. */
   get #highestIntentSession(): number {
     const sql = "SELECT max(session) AS session FROM intents WHERE session <= ?";
     return Number(this.#file.get(sql, freeClientNumberMax)?.["session"] ?? 0);
@@ -211,7 +223,10 @@ export class ClientState implements Disposable {
     this.runTransaction(() => this.#file.run("DELETE FROM places WHERE topic = ?", topic));
   }
 
-  /** Adds the intents of one request. Call this and all following methods with changes inside `runTransaction`. */
+  /**
+   * Adds the intents of one request. Call this method, `settleIntents`, `setInput` and `forgetInput` inside
+   * `runTransaction`.
+   */
   addIntents({ topic, session, registration, counter, msgId, bodies }: PutIntents): void {
     const { lengths, bytes } = joinBodies(bodies);
     this.#file.replace(clientStateTables.intents, {
@@ -228,7 +243,7 @@ export class ClientState implements Disposable {
     });
   }
 
-  /** Returns a topic's registration number as known here, or 0 if it is unknown. */
+  /** Returns the topic's registration number that this state knows, or 0 if it knows none. */
   knownRegistration(topic: string): number {
     const known = this.#registrations.get(topic);
     if (known !== undefined) return known;
@@ -244,7 +259,7 @@ export class ClientState implements Disposable {
     this.#registrations.set(topic, number);
   }
 
-  /** Deletes intents from `first` to `last`, because their outcome is known. Never deletes only a part of a request. */
+  /** Deletes the intents of the requests with counters from `first` to `last`, because their outcome is known. */
   settleIntents(
     { topic, session }: Pick<PutIntents, "topic" | "session">,
     { first, last }: { readonly first: number; readonly last: number },
@@ -285,7 +300,6 @@ export class ClientState implements Disposable {
     }
   }
 
-  /** Returns the number of messages in the intents of a topic. */
   countIntents(topic: string): number {
     return Number(this.#file.get("SELECT sum(count) AS count FROM intents WHERE topic = ?", topic)?.["count"] ?? 0);
   }
@@ -312,8 +326,8 @@ export class ClientState implements Disposable {
   }
 
   /**
-   * Writes everything that `work` stores in one transaction. The result survives a kill. With `durable`, which is the
-   * default, it also survives a power failure. Throws IO.
+   * Runs `work` in one transaction. What `work` stores survives a kill, and with `durable` (the default) also a power
+   * failure. Throws IO.
    */
   runTransaction(work: () => void, { durable = true }: { readonly durable?: boolean } = {}): void {
     try {
@@ -337,7 +351,9 @@ export class ClientState implements Disposable {
     this.#file.close();
   }
 
-  /** Reads rows and verifies their checksums. Throws IO for a damaged row, which could name another message. */
+  /**
+   * Reads rows and verifies their checksums. Throws IO for a damaged row, because a wrong position could skip messages.
+   */
   #readVerified(table: ChecksumTable<string>, condition: string, ...values: (number | string)[]): SqlRow[] {
     const where = `The state of client "${this.id}" at ${this.path} is damaged`;
     try {
@@ -352,7 +368,9 @@ export class ClientState implements Disposable {
   }
 }
 
-/** Finds a reason for a failed write that SQLite does not report. */
+/**
+ * Returns why a write failed, as the end of a sentence, because SQLite does not report it; empty if no reason is found.
+ */
 function writeFailureReason(path: string): string {
   try {
     accessSync(dirname(path), constants.W_OK);
@@ -386,9 +404,9 @@ function stateError(thrown: unknown, folder: string, id: string): BatonError {
   return new BatonError("IO", `Cannot open the state of client "${id}" at ${path}: ${why}${advice}`, { cause: thrown });
 }
 
-/** PRAGMA user_version. Development versions wrote 1 to 4. */
+/** The file's format, in `PRAGMA user_version`. Development versions wrote 1 to 4. */
 const storedFormat = 5;
-/** PRAGMA application_id: "btPC". */
+/** The value of `PRAGMA application_id`, which is the text "btPC". */
 const applicationId = 0x62745043;
 
 export const clientStateTables = {
@@ -423,14 +441,12 @@ const schema = `
     digest TEXT NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (topic, name));`;
 
 interface JoinedBodies {
-  /** Lengths of the messages, 32 bits each, big-endian; null if there is only one. */
+  /** Lengths of the messages, 32 bits each, big-endian; null if there is only one message. */
   readonly lengths: Uint8Array | null;
   readonly bytes: Uint8Array;
 }
 
-/**
- * Joins messages into one value of a row, because one row per message costs ten times as much. Does not copy one body.
- */
+/** Joins messages, because one row per message would cost ten times as much. Does not copy a single message. */
 function joinBodies(bodies: readonly Uint8Array[]): JoinedBodies {
   const [first] = bodies;
   if (first !== undefined && bodies.length === 1) return { lengths: null, bytes: first };
@@ -439,7 +455,7 @@ function joinBodies(bodies: readonly Uint8Array[]): JoinedBodies {
   return { lengths: lengths.finish(), bytes: joinBytes(bodies) };
 }
 
-/** Returns views of `bytes`. Throws PROTOCOL if the lengths do not match. */
+/** Splits joined messages into views of `bytes`. Throws PROTOCOL if the lengths do not match. */
 function splitBodies({ lengths, bytes }: JoinedBodies): Uint8Array[] {
   if (lengths === null) return [bytes];
   const reader = new ByteReader(lengths);

@@ -1,18 +1,21 @@
 /**
- * Records how much of an input was put, in the same transaction as the puts, so that a later process neither skips a
- * message nor puts one twice. Decides nothing about the input.
+ * Records how much of an input was put, in the same transaction as the intents of the puts. A later process can
+ * therefore continue the input, and neither skips a message nor puts it twice.
  */
 import type { ClientState, PutInputPosition } from "./client_state.ts";
 import { createHash } from "node:crypto";
 
 export interface PutInputCheckpoint {
-  /** The digest of everything that was taken before; null if it is not needed. */
+  /** The digest of all messages that earlier calls have taken; null for files, which have a digest each. */
   readonly digest: string | null;
-  /** Records, inside `runTransaction`, that this call has taken `taken` messages. `digest` covers everything so far. */
+  /**
+   * Records that this call has taken `taken` messages. `digest` covers these and all earlier ones. Call `record` inside
+   * `runTransaction`.
+   */
   record(taken: number, digest: string): void;
 }
 
-/** The checkpoint of an input that is a sequence of messages: their number and their digest. */
+/** The checkpoint of a file with a sequence of messages: how many messages were taken, and their digest. */
 export class InputOffsetCheckpoint implements PutInputCheckpoint {
   readonly #state: ClientState;
   readonly #topic: string;
@@ -33,7 +36,7 @@ export class InputOffsetCheckpoint implements PutInputCheckpoint {
   }
 }
 
-/** The checkpoint of inputs that are one message each: the files that were put. */
+/** The checkpoint of files that are one message each. It records each file that was put. */
 export class InputFileCheckpoint implements PutInputCheckpoint {
   readonly digest = null;
   readonly #state: ClientState;
@@ -54,13 +57,12 @@ export class InputFileCheckpoint implements PutInputCheckpoint {
 
   record(taken: number): void {
     for (const input of this.#inputs.slice(this.#recorded, taken)) this.#state.setInput(this.#topic, input);
-    // A refused file counts as not taken, so delete an older record of it.
+    // A file that was recorded and then refused was not put, so delete its record.
     for (const { name } of this.#inputs.slice(taken, this.#recorded)) this.#state.forgetInput(this.#topic, name);
     this.#recorded = taken;
   }
 }
 
-/** The digest of an empty input. */
 export const emptyInputDigest = "";
 
 export function extendInputDigest(chain: string, item: Uint8Array): string {

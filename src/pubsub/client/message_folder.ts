@@ -1,12 +1,13 @@
 /**
- * Writes messages to files, each exactly once, even if the process is killed at any moment, and another program removes
- * the files. Owns the protocol between the folder and the client's state:
+ * Writes each message to a file exactly once, even if the process is killed at any moment and another program removes
+ * the files. The steps change the folder and the client's state in turn:
  *
  *   1 write <seq>.part and flush it   2 flush the folder   3 store the intent   4 rename to <seq>   5 flush the folder
  *   6 store the cursor
  *
- * Recovery, with an intent beyond the cursor: what still has its .part is renamed; what has none was delivered. So no
- * other .part is there when the intent is stored: one that a kill in step 1 left may be half a message.
+ * After a kill between steps 3 and 6, the intent is above the cursor. Recovery then renames every .part file that is
+ * left; a message without a .part file was delivered already. A .part file that a kill in step 1 left may be half a
+ * message. Therefore such files are removed before step 3.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -33,7 +34,9 @@ export interface MessageFolderOptions {
 export class MessageFolder {
   readonly path: string;
   readonly #options: MessageFolderOptions;
-  /** IDs of messages that an earlier process began to write, ascending. The client may have skipped them. */
+  /**
+   * IDs of the .part files that an earlier process left, ascending. The client may have skipped these messages since.
+   */
   #leftParts: readonly number[];
 
   /** Creates or opens the folder. Throws USAGE if another client ID or topic owns it, CANNOT_CREATE, or IO. */
@@ -45,8 +48,9 @@ export class MessageFolder {
   }
 
   /**
-   * Delivers the messages in the order of their IDs. Throws IO; messages written before the failure are delivered, and
-   * the others come again. The disk does not need room for all of them if another program removes the files meanwhile.
+   * Delivers the messages in the order of their IDs. If a write fails, delivers the messages that were written, and
+   * throws IO; the others come again. So the disk needs no room for all messages if another program removes the files
+   * meanwhile.
    */
   deliver(messages: readonly MessageFolderEntry[]): void {
     const { written, failure } = this.#write(messages);
@@ -55,7 +59,7 @@ export class MessageFolder {
     if (failure !== null) throw failure;
   }
 
-  /** Writes part files until there is no room. */
+  /** Writes .part files. Stops at the first failure, and returns it. */
   #write(
     messages: readonly MessageFolderEntry[],
   ): { readonly written: readonly MessageFolderEntry[]; readonly failure: unknown } {
@@ -97,8 +101,8 @@ export class MessageFolder {
   }
 
   /**
-   * Removes part files up to `last` that this delivery did not write. Keeps those above: a process that took over the
-   * client with another state may be renaming them now.
+   * Removes .part files up to the ID `last` that this delivery did not write. Keeps those above `last`, because a
+   * process that took over the client with another state may be renaming them now.
    */
   #removeLeftParts(messages: readonly MessageFolderEntry[], last: number): void {
     const written = new Set(messages.map(({ id }) => id));
@@ -171,7 +175,7 @@ function claimFolder(path: string, client: string, topic: string): void {
   const wanted = `${JSON.stringify({ client, topic })}\n`;
   const bytes = new TextEncoder().encode(wanted);
   try {
-    // Flush the folder before the owner file exists, so that a process that finds the file need not flush it.
+    // Flush the folder before the owner file exists, so that a process that finds the file need not flush the folder.
     if (!existsSync(file)) flushParentFolders(path);
     writeFlushedFile(file, bytes, { flags: "wx" });
     flushPath(path);
@@ -183,7 +187,7 @@ function claimFolder(path: string, client: string, topic: string): void {
     }
     const found = readOwnerFile(file);
     if (found === wanted) return;
-    // A process was killed between creating and writing the file.
+    // An earlier process was killed between creating and writing the file.
     if (found === "") return writeFlushedFile(file, bytes);
     throw new BatonError("USAGE", `The folder ${path} belongs to ${found.trim()}, and not to ${wanted.trim()}`);
   }
@@ -201,7 +205,7 @@ function readOwnerFile(file: string): string {
 function writePart(path: string, body: Uint8Array): void {
   try {
     rmSync(path, { force: true });
-    writeFlushedFile(path, body, { flags: "wx" }); // never through a link that another user of the folder has made
+    writeFlushedFile(path, body, { flags: "wx" }); // "wx" never follows a link that another user of the folder has made
   } catch (thrown) {
     try {
       rmSync(path, { force: true });

@@ -1,17 +1,18 @@
-/** Tells a client of lost messages: reads the header `loss`, and returns the sentence about it. */
+/** Reads the header `loss`, which reports lost messages, and makes the sentence that tells the user. */
 import { countWithNoun } from "../../base/support/text.ts";
 
-/** `certain` means that messages that were answered with OK are lost; `possible`, that they may be. */
+/** Whether messages that a server had confirmed with OK are certainly lost, or possibly. */
 export type MessageLossCertainty = "certain" | "possible";
 
-/** Reads the value of the header `loss`; null if there is none. */
+/** Reads the header `loss`. Returns null if the response has none. */
 export function parseMessageLoss(header: string | undefined): MessageLossCertainty | null {
   if (header === undefined) return null;
   return header === "certain" ? "certain" : "possible";
 }
 
 /**
- * Returns the sentence about lost messages. `missed` is how many messages this client has not received; 0 if unknown.
+ * Returns the sentence about lost messages. `missed` is how many messages this client has not received, or 0 if
+ * unknown.
  */
 export function messageLossSentence(topic: string, loss: MessageLossCertainty, missed = 0): string {
   const what = loss === "certain" ? "has lost" : "may have lost";

@@ -1,4 +1,4 @@
-/** One connection of a client to a proxy, which matches responses to requests. Never sends while not connected. */
+/** A client's connection to one proxy. Matches responses to requests, and sends nothing while it is not connected. */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZmtpError, ZmtpErrorReason } from "../../protocols/zeromq/zmtp/zmtp_error.ts";
@@ -7,10 +7,13 @@ import { OneTimeEvent } from "../../base/support/event.ts";
 
 const nothing = new Uint8Array(0);
 
-/** A proxy that cannot decrypt a message disconnects without a reason, because CURVE has no error response for it. */
+/**
+ * A hint for a connection that ended without a reason. With a wrong key, the proxy cannot decrypt the handshake, and
+ * CURVE has no error response for that.
+ */
 const wrongKeyHint = "; so does a proxy whose key is not the --service-key that was given";
 
-/** Handshake errors that a missing key or permission causes. Other errors may also be permanent. */
+/** Handshake errors that a missing key or permission causes, so that another try is useless. */
 const refusals: readonly (ZmtpErrorReason | undefined)[] = ["MECHANISM", "AUTHENTICATION", "REFUSED_BY_PEER"];
 
 export type ProxyLinkState = "connecting" | "connected" | "lost";
@@ -59,7 +62,6 @@ export class ProxyLink {
     return this.#isRefused;
   }
 
-  /** Why the link is not connected. */
   get lostReason(): string {
     return this.#why;
   }
@@ -70,8 +72,8 @@ export class ProxyLink {
   }
 
   /**
-   * Sends a request, and returns a function that cancels its callback. Returns null if the link is not connected or has
-   * no room. `answered` gets the frames after the envelope, or null if the connection was lost.
+   * Sends a request. Returns a function that removes the callback `answered`, or null if the link is not connected or
+   * has no room. `answered` gets the response's frames after the envelope, or null if the connection was lost.
    */
   send(frames: readonly Uint8Array[], answered: (answer: Uint8Array[] | null) => void): (() => void) | null {
     if (this.#state !== "connected") return null;
@@ -83,7 +85,7 @@ export class ProxyLink {
     return () => this.#forget(number);
   }
 
-  /** Sends nothing more, and closes when all requests in flight have ended. */
+  /** Closes the link as soon as no request is in flight. Send no further requests on this link. */
   retire(): void {
     this.#isRetired = true;
     if (this.#pendingRequests.size === 0) this.#markLost("another proxy is used");

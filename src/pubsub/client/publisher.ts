@@ -1,7 +1,7 @@
 /**
- * Puts messages into one topic, each exactly once. Stores an intent before it sends a request, and deletes the intent
- * when it knows the outcome. Several requests are in flight. Their order is kept, because each names the counter that
- * has to be stored before it.
+ * Puts messages into one topic, each exactly once. The publisher stores an intent before it sends a request, and
+ * deletes the intent when it knows the outcome. Several requests can be in flight. Servers store them in order, because
+ * each request names the counter that has to be stored before it.
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { abortable, anyAbortSignal, throwIfAborted } from "../../base/support/abort.ts";
@@ -21,19 +21,21 @@ const windowBytes = 16 << 20;
 
 export interface PublisherPutOptions {
   readonly msgId?: string | null;
-  /** Returns the message ID for a counter, in place of `msgId`. A chunk with such a message has no other message. */
+  /**
+   * Returns the `msgId` of the message with this counter. A chunk of the input with such a message has no other
+   * message.
+   */
   readonly msgIdOf?: (counter: number) => string | null;
-  /** The checkpoint of the input that the messages come from. */
   readonly input?: PutInputCheckpoint | null;
-  /** Ends the call immediately; the outcome of requests in flight is unknown. */
+  /** Ends the call immediately; the outcome of requests in flight is then unknown. */
   readonly signal?: AbortSignal | undefined;
-  /** Stops reading; requests that were already sent are still awaited. */
+  /** Ends the reading of the input; requests that were already sent are still awaited. */
   readonly until?: AbortSignal | undefined;
   /** Whether the input cannot be read again, so that messages that were read are put even after `until`. */
   readonly isStream?: boolean;
   /** Called with the number of stored messages, their bytes, and the counter of the first one. */
   readonly onStored?: (messages: number, bytes: number, first: number) => void;
-  /** Returns the clock time at which baton stops trying a request with these messages. */
+  /** Returns the clock time until which a request is tried. `first` is the counter of its first message. */
   readonly endMsOf?: (first: number, count: number) => number;
 }
 
@@ -44,7 +46,7 @@ interface InFlightBatch {
   readonly count: number;
   readonly bytes: number;
   readonly abort: AbortController;
-  /** Returns whether a part of it may have arrived. */
+  /** Returns whether the request was sent, so that a server may have executed it. */
   readonly wasSent: () => boolean;
   readonly ended: Promise<void>;
 }
@@ -57,7 +59,7 @@ interface RefusedPut {
   readonly error: unknown;
   /** Whether the network may still deliver a copy of the request, which a server may then store. */
   readonly mayStillBeStored: boolean;
-  /** Whether a server had no room for the message; it may soon have room for a copy. */
+  /** Whether a server had no room for the message. The server may have room when a copy of the request arrives. */
   readonly wasFull: boolean;
 }
 
@@ -70,14 +72,13 @@ interface CheckpointUpdate {
 export class Publisher {
   readonly #client: PubsubClientSession;
   readonly #topic: string;
-  /** The counter of the next message. */
   #counter = 1;
-  /** The digest of everything that was taken. */
+  /** The digest of all messages of the input that were taken. */
   #digest = emptyInputDigest;
   readonly #inFlight = new Set<InFlightBatch>();
   #messages = 0;
   #bytes = 0;
-  /** Counters whose outcome is known, but whose intents are still stored. */
+  /** Ranges of counters with a known outcome, whose intents are still stored. */
   #settledCounters: { readonly first: number; readonly last: number }[] = [];
   #refusedPut: RefusedPut | null = null;
   /** Batches whose outcome is unknown, with the error; the error is null if the wait was aborted. */
@@ -95,7 +96,10 @@ export class Publisher {
     this.#topic = topic;
   }
 
-  /** Reports that all puts are resolved, so that the topic forgets this publisher first. Call it after `putAll`. */
+  /**
+   * Tells the topic that all puts are resolved, so that it can forget this publisher before others. Call this after
+   * `putAll`.
+   */
   async reportResolved(): Promise<void> {
     await this.#client.reportResolved(this.#topic, this.#counter);
   }
@@ -110,14 +114,13 @@ export class Publisher {
     return this.#withoutSubscribers;
   }
 
-  /** Whether `putAll` has read its input to the end. */
   get hasReadAll(): boolean {
     return this.#hasReadAll;
   }
 
   /**
    * Puts all messages in order, and resolves with their number when all are stored. Rejects with OUTCOME_UNKNOWN (the
-   * intents stay for `resume`), the error of a refused message, or the signal's reason. Call it once for each
+   * intents stay for `resume`), the error of a refused message, or the signal's reason. Call `putAll` once for each
    * publisher.
    */
   async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PublisherPutOptions = {}): Promise<number> {
@@ -142,7 +145,7 @@ export class Publisher {
       if (!this.#hasEnded && !signal?.aborted && !until?.aborted) inputError = thrown ?? new Error("the input failed");
     }
     this.#waitsForInput = false;
-    // Messages that were not sent are still in the input.
+    // Abort batches that were not sent, because their messages are still in the input.
     if (until?.aborted && !isStream) {
       for (const flight of this.#inFlight) if (!flight.wasSent()) flight.abort.abort(until.reason);
     }
@@ -152,7 +155,8 @@ export class Publisher {
       [],
       checkpoint && { checkpoint, ...this.#refusedPut ?? { counter: this.#counter, digest: this.#digest } },
     );
-    // Report an unknown outcome first: it needs a resume, which also puts what was refused after it.
+    // An unknown outcome takes precedence: the user has to resume, which also puts the messages that were refused
+    // later.
     const doubt = this.#unknownOutcomes.find(({ error }) => error !== null)?.error;
     const error = this.#thrown?.error ?? doubt ?? this.#refusedPut?.error ?? inputError;
     if (error !== undefined && error !== null) throw error;
@@ -221,7 +225,10 @@ export class Publisher {
     return await this.#client.request(put, { ...limits, registration });
   }
 
-  /** Sends messages as the window allows. Stores the intents of all requests that fit together in one transaction. */
+  /**
+   * Sends messages as far as the window (the limit of messages in flight) allows. Stores the intents of requests that
+   * are sent together in one transaction.
+   */
   async #sendAll(items: readonly Uint8Array[], options: PublisherPutOptions, ends: AbortSignal): Promise<void> {
     let group: Uint8Array[][] = [];
     let messages = 0;
@@ -281,9 +288,9 @@ export class Publisher {
     for (const { intents, before } of requests) this.#request(intents, before, options);
   }
 
-  /** Sends one request. `digest` is the input's digest before it. */
+  /** Sends one request. `digest` is the digest of the input before this request. */
   #request({ counter: first, msgId, bodies }: PutIntents, digest: string, options: PublisherPutOptions): void {
-    // Outcomes below this counter are also settled on disk, so the server may forget them.
+    // All outcomes below `firstUnacked` are also recorded on disk, so the server may forget them.
     const firstUnacked = Math.min(first, ...[...this.#inFlight].map((flight) => flight.first));
     const bytes = totalByteLength(bodies);
     const abort = new AbortController();
@@ -368,10 +375,10 @@ export class Publisher {
   }
 
   /**
-   * Ends the session before a refusal is recorded and reported, so that a server cannot store a copy of the request
-   * that the network still delivers. The outcome stays unknown, and `resume` finds out, in three cases: the message was
-   * stored meanwhile; the wait was aborted; or no server confirms the end of the session after one had no room for the
-   * message. After any other refusal that is not confirmed, the first request of the next session ends this one.
+   * Ends the session before a refusal is recorded and reported. Otherwise a server could store a copy of the refused
+   * request that the network delivers later. In three cases the outcome stays unknown until `resume`: the message was
+   * stored meanwhile, the wait was aborted, or a server had no room for the message and no server confirms the end. If
+   * the end is not confirmed after another refusal, the first request of the next session ends this session.
    */
   async #endSession({ counter, error, wasFull }: RefusedPut, signal: AbortSignal | undefined): Promise<void> {
     let end: { readonly isStored: boolean } | null = null;
@@ -428,7 +435,7 @@ function unknownOutcomeError(what: string, outcome: PubsubRequestOutcome): Baton
   });
 }
 
-/** Returns whether the topic forgot this client during its puts, so that it is unknown what was stored before. */
+/** Returns whether the topic forgot this client during its puts; it is then unknown what was stored before. */
 function isForgotten(outcome: PubsubRequestOutcome): boolean {
   return outcome.response?.status === "UNREGISTERED";
 }

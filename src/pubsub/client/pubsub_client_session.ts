@@ -1,4 +1,7 @@
-/** A session of a client ID: its state and its requests, which all carry the session. */
+/**
+ * A session of a client ID. Adds the session to the client's requests, and records in the client's state what responses
+ * say.
+ */
 import { BatonError } from "../../base/errors.ts";
 import type { PubsubHeaders, PubsubMessage, PubsubMessageName, PubsubMessageOf } from "../wire/pubsub_messages.ts";
 import type { SessionToken } from "../wire/field_types.ts";
@@ -12,12 +15,11 @@ import {
 } from "./requester.ts";
 import { decodeTopicList } from "../wire/topic_list.ts";
 
-/** A message without sender and session, which are added when it is sent. */
+/** A message to which `request` still adds the sender and the session. */
 type UnsentMessage<N extends PubsubMessageName> = N extends PubsubMessageName ? Omit<PubsubMessageOf<N>, "sender">
   : never;
 type SubscriberOperation = "SUBSCRIBE" | "UNSUBSCRIBE" | "SEEK";
 
-/** The most milliseconds to spend on ending a session. */
 const endMsMax = 2000;
 /** The most milliseconds to spend on reporting that all puts are resolved. */
 const resolvedMsMax = 200;
@@ -25,12 +27,13 @@ const resolvedMsMax = 200;
 const registrationsMax = 5;
 
 export interface ClientSessionRequestOptions extends PubsubRequestOptions {
-  /** The registration number of the first try, for a request that may have been executed before. */
+  /**
+   * The registration number to send, if it is not the known one: a repeated request keeps the number of its first try.
+   */
   readonly registration?: number | undefined;
 }
 
 interface ClientPosition {
-  /** The headers of the server's response. */
   readonly info: PubsubHeaders;
   readonly isSubscribed: boolean;
   /** The last message that was acknowledged; -1 for none, or if the client is not subscribed. */
@@ -43,12 +46,11 @@ export class PubsubClientSession {
   readonly state: ClientState;
   readonly #requester: PubsubRequester;
   readonly #operationCounts = new Map<string, number>();
-  /** The topics at which this process has registered. */
   readonly #registeredTopics = new Set<string>();
   readonly #kind: "shared" | "own";
   #token: SessionToken | null = null;
 
-  /** `own` is a new session, for a process that needs several; `shared` is the process's one session. */
+  /** `shared` uses the one session of the process; `own` starts a new session, for a process that needs several. */
   constructor(state: ClientState, requester: PubsubRequester, kind: "shared" | "own" = "shared") {
     this.state = state;
     this.#requester = requester;
@@ -69,7 +71,10 @@ export class PubsubClientSession {
     return this.#operationCounts.get(topic) ?? 0;
   }
 
-  /** Sends a request in this session. If a server knows a newer session, the next process uses a higher number. */
+  /**
+   * Sends a request in this session. Records a newer session that the response names, so that the next process uses a
+   * higher number.
+   */
   async request(
     message: UnsentMessage<SubscriberOperation | "GET" | "PUT">,
     { registration, ...options }: ClientSessionRequestOptions = {},
@@ -86,15 +91,15 @@ export class PubsubClientSession {
   }
 
   /**
-   * Registers the client at a topic before its first put, once per process. A topic forgets publishers. It accepts puts
-   * of an unknown client only if it has forgotten none since that client registered. Uses an empty put, which may be
-   * repeated. Rejects with the reason if that fails; nothing was put then.
+   * Registers the client at a topic before its first put, once per process. Topics forget publishers. Therefore a topic
+   * accepts puts of an unknown client only if it has forgotten no client since that client registered. Registration is
+   * a put without messages, which may be repeated. If this rejects, nothing was put.
    */
   async register(topic: string, options: PubsubRequestOptions = {}): Promise<void> {
     if (this.#registeredTopics.has(topic)) return;
     const what = `put into topic "${topic}"`;
     const outcome = await this.#requestRegistered({ name: "PUT", topic, counter: 0, batch: [] }, options);
-    // An unknown outcome of a registration does no harm.
+    // A registration stores no message, so an unknown outcome does no harm.
     if (outcome.kind === "unknown") {
       throw new BatonError("UNREACHABLE", `Cannot ${what}; definitely not done: no server has answered in time`);
     }
@@ -102,7 +107,7 @@ export class PubsubClientSession {
     this.#registeredTopics.add(topic);
   }
 
-  /** Sends a request without messages, and again if the topic names a newer registration number. */
+  /** Sends a request without messages, and repeats it if the topic names a newer registration number. */
   async #requestRegistered(
     message: UnsentMessage<SubscriberOperation | "PUT">,
     options?: PubsubRequestOptions,
@@ -118,8 +123,8 @@ export class PubsubClientSession {
   }
 
   /**
-   * Reports that the outcomes of all puts below `counter` are known. If the topic has to forget publishers, this one is
-   * among the first. Waits only briefly; the report may be lost.
+   * Reports that the outcomes of all puts below `counter` are known. If the topic has to forget publishers, this
+   * publisher is among the first. Waits only briefly; the report may be lost.
    */
   async reportResolved(topic: string, counter: number): Promise<void> {
     const headers = { session: this.token, firstUnacked: counter, ...this.#registrationHeader(topic) };
@@ -132,9 +137,9 @@ export class PubsubClientSession {
   }
 
   /**
-   * Ends this session at a topic with an empty put in a newer session, so that requests of the old session that the
-   * network still delivers are FENCED. Returns whether the message `counter` is stored, or null if no server confirmed
-   * it.
+   * Ends this session at a topic by a put without messages in a newer session. Servers then refuse, with FENCED,
+   * requests of this session that the network still delivers. Returns whether the message `counter` is stored, or null
+   * if no server confirmed the end.
    */
   async endSession(
     topic: string,
@@ -150,22 +155,22 @@ export class PubsubClientSession {
     const end = { name: "PUT", sender: this.id, topic, counter, headers, batch: [] } as const;
     const { kind, response } = await this.#requester.request(end, { signal, withinMs: endMsMax });
     if (kind !== "response") return null;
-    // The topic has forgotten the client since. Its registration number now refuses all earlier requests.
+    // The topic has forgotten the client. Its registration number has grown, so it refuses all earlier requests.
     if (response.status === "UNREGISTERED") return { isStored: false };
     return response.status === "OK" ? { isStored: response.headers?.ids !== undefined } : null;
   }
 
-  /** Subscribes. A client that is already subscribed keeps its position. */
+  /** Subscribes the client. A client that is already subscribed keeps its position. */
   async subscribe(topic: string, options?: PubsubRequestOptions): Promise<void> {
     await this.#requestOperation(`subscribe to topic "${topic}"`, { name: "SUBSCRIBE", topic }, options);
     const { cursor, intent } = this.state.subscriberPosition(topic);
     if (cursor < 0 && intent < 0) return;
-    // A topic that was given up starts again at the first ID. A position beyond its end belongs to the old topic.
+    // A position beyond the end is from before the topic was given up and started again at the first ID.
     const { end = 0 } = await this.info(topic, options);
     if (cursor > end || intent > end) this.state.forgetPosition(topic);
   }
 
-  /** Unsubscribes. This client loses the messages that it has not fetched. */
+  /** Ends the subscription. This client loses the messages that it has not fetched. */
   async unsubscribe(topic: string, options?: PubsubRequestOptions): Promise<void> {
     await this.#requestOperation(`unsubscribe from topic "${topic}"`, { name: "UNSUBSCRIBE", topic }, options);
     this.state.forgetPosition(topic);
@@ -183,8 +188,9 @@ export class PubsubClientSession {
   }
 
   /**
-   * Returns this client's position in a topic. The server learns of the last acknowledgements only with the next get.
-   * Rejects with NOT_SUBSCRIBED if the topic does not exist, and with the error of the request.
+   * Returns this client's position in a topic: the later one of the server's and the stored position, because the
+   * server learns of the last acknowledgements only with the next get. Rejects with NOT_SUBSCRIBED if the topic does
+   * not exist, or with the error of the request.
    */
   async position(topic: string, options?: PubsubRequestOptions): Promise<ClientPosition> {
     const info = await this.info(topic, options);

@@ -1,6 +1,6 @@
 /**
- * Sends a client's requests to the proxies, one proxy after the other, until each request has an outcome or its time is
- * over. Owns the connections. The outcome is a response, definitely not done, or unknown.
+ * Sends a client's requests to the proxies, one proxy after the other, until each request has an outcome: a response,
+ * definitely not done, or unknown. Owns the connections.
  */
 import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
@@ -21,7 +21,8 @@ export type ClientResponseMessage = PubsubMessageOf<"STATUS">;
 export type PubsubRequestOutcome =
   | { readonly kind: "response"; readonly response: ClientResponseMessage }
   /**
-   * Definitely not done. `response` is the last one received. `isRefused` means that all proxies refuse this client.
+   * The request was definitely not executed. `response` is the last response. `isRefused` means that all proxies refuse
+   * this client.
    */
   | {
     readonly kind: "fail";
@@ -37,15 +38,18 @@ export interface PubsubRequesterOptions {
   readonly clock: Clock;
   /** How long to try a request in total, in milliseconds. */
   readonly timeoutMs: number;
-  /** How long to wait for the response of one try, in milliseconds. Without `retriesMax`, doubles after silence. */
+  /**
+   * How long to wait for the response of one try, in milliseconds. Without `retriesMax`, the wait doubles after
+   * silence.
+   */
   readonly attemptMs: number;
-  /** The most tries after the first one. */
   readonly retriesMax?: number;
   readonly socket?: ZeroMqSocketOptions;
   /** Where `findProxies` looks, as part of a sentence: `in the coordination service at …`. */
   readonly lookupPlace?: () => string;
   /**
-   * Called with the reason when a request has stalled for `stallMs` (3 s by default), and again only after a response.
+   * Called with the reason when a request has made no progress for `stallMs` (3 s by default). Not called again before
+   * a response has arrived.
    */
   readonly onStall?: (why: string) => void;
   readonly stallMs?: number;
@@ -56,18 +60,16 @@ export interface PubsubRequestOptions {
   readonly signal?: AbortSignal | undefined;
   /** How long the server may wait for a message before it responds, in milliseconds. */
   readonly holdMs?: number;
-  /** A shorter limit than `timeoutMs`; at most a fifth of `timeoutMs` is used. */
+  /** A shorter limit in place of `timeoutMs`, in milliseconds. At most a fifth of `timeoutMs` is used. */
   readonly withinMs?: number;
-  /** The clock time at which to stop trying the request, in place of `timeoutMs`; `holdMs` is added to it. */
+  /** The clock time at which to stop trying the request, in place of `timeoutMs`; `holdMs` is added to `endMs`. */
   readonly endMs?: number | undefined;
   /** Called when the first try has been sent; before that, no server can have executed the request. */
   readonly onSent?: (() => void) | undefined;
 }
 
-/** Progress of a request. */
 interface RequestProgress extends StallWatchedRequest {
   sentTo: ProxyLink | null;
-  /** The result of the last try, for people. */
   lastResult: string | null;
 }
 
@@ -75,9 +77,12 @@ interface RequestProgress extends StallWatchedRequest {
 const connectMsMax = 2000;
 /** How long to wait for the only proxy before looking proxies up again: as long as a handshake may take. */
 const onlyConnectMsMax = 10_000;
-/** The least time for another try, in milliseconds; a shorter one would only turn "not done" into "unknown". */
+/** Another try needs at least this many milliseconds. A shorter try would only turn "not done" into "unknown". */
 const attemptMsMin = 100;
-/** Longer than the wait for a proxy that does not respond while there is another one, in milliseconds. */
+/**
+ * The milliseconds until a stall is reported: more than `connectMsMax`, so that one unreachable proxy among several is
+ * not reported.
+ */
 const stallMsDefault = 3000;
 const noProblemYet = "no proxy was found";
 const noProxySentence = "no proxy is running; to start the service on this machine: baton pubsub serve; for several " +
@@ -90,13 +95,12 @@ export class PubsubRequester implements AsyncDisposable {
   #proxies: readonly string[] = [];
   #proxyIndex = 0;
   #link: ProxyLink | null = null;
-  /** The clock time at which the current connection was opened. */
   #openedMs = 0;
-  /** All connections, including those where other requests still wait. */
+  /** All connections, including earlier ones on which requests still wait for responses. */
   readonly #links = new Set<ProxyLink>();
   #pendingSearch: Promise<void> | null = null;
   #lastProblem = noProblemYet;
-  /** Endpoints that have refused this client since the last one that accepted it. */
+  /** Endpoints of proxies that have refused this client since a proxy last accepted it. */
   readonly #refusals = new Set<string>();
   readonly #stallMonitor: RequestStallMonitor<RequestProgress> | null;
 
@@ -107,7 +111,10 @@ export class PubsubRequester implements AsyncDisposable {
     this.#stallMonitor = onStall === undefined ? null : new RequestStallMonitor(clock, { afterMs: stallMs, tell });
   }
 
-  /** Sends a request. Rejects with the signal's reason, and with the error of `findProxies` when the time is over. */
+  /**
+   * Sends a request until it has an outcome. Rejects with the signal's reason, or with a permanent error of
+   * `findProxies`.
+   */
   async request(message: PubsubMessage, options: PubsubRequestOptions = {}): Promise<PubsubRequestOutcome> {
     const progress: RequestProgress = { sinceMs: this.#options.clock.now(), sentTo: null, lastResult: null };
     this.#stallMonitor?.begin(progress);
@@ -136,10 +143,11 @@ export class PubsubRequester implements AsyncDisposable {
       throwIfAborted(signal);
       const link = await this.#connectedLink({ withinMs: Math.min(attemptMs + holdMs, connectMsMax), endMs }, signal);
       const isRefused = this.#proxies.length > 0 && this.#proxies.every((endpoint) => this.#refusals.has(endpoint));
-      // Another try would be refused as well.
+      // All proxies refuse this client, so another try would be refused as well.
       if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastProblem, response, isRefused };
       let end: RequestAttemptResult = { kind: "not sent" };
-      // Finding proxies may have taken all of the time. If the request is sent too late, its outcome is only unknown.
+      // Finding a proxy may have taken all the time. Do not send the request then, because its outcome would be
+      // unknown.
       const withinMs = Math.min(endMs - clock.now(), attemptMs + holdMs);
       if (link !== null && withinMs < attemptMsLeast) {
         this.#lastProblem = `no time was left when ${link.endpoint} was connected`;
@@ -153,7 +161,8 @@ export class PubsubRequester implements AsyncDisposable {
           ? { kind: "no response" }
           : attemptResultOf(got);
         if (got !== null && got !== "no response") response = got;
-        // A long message on a slow network needs a longer try. Or the proxy has responded that its deadline has passed.
+        // If the try took nearly all of its time, give the next try more, because a long message on a slow network
+        // needs it.
         const neededMore = clock.now() - sentMs >= times.deadlineMs * 0.9;
         if (neededMore && retriesMax === Infinity) attemptMs *= 2;
       }
@@ -184,7 +193,10 @@ export class PubsubRequester implements AsyncDisposable {
     }
   }
 
-  /** Sends the message with the times of this try, and notes where it is. Returns what `#attempt` returns. */
+  /**
+   * Sends the message with the times of this try, and records the progress for the stall monitor. Returns what
+   * `#attempt` returns.
+   */
   async #watchedAttempt(
     link: ProxyLink,
     message: PubsubMessage,
@@ -253,7 +265,7 @@ export class PubsubRequester implements AsyncDisposable {
     });
   }
 
-  /** Returns the current connection if it is connected in time. */
+  /** Returns the current connection, or null if it is not established in time. */
   async #connectedLink(
     { withinMs, endMs }: { readonly withinMs: number; readonly endMs: number },
     signal: AbortSignal | undefined,
@@ -334,13 +346,12 @@ export class PubsubRequester implements AsyncDisposable {
     if (this.#pendingSearch !== null) {
       return `the proxies are being looked up${this.#lookupSuffix}, without a response yet`;
     }
-    // A later try to connect has no problem of its own yet.
+    // The first try to connect has no earlier problem to report.
     const isFirstTry = this.#link?.state === "connecting" && this.#lastProblem === noProblemYet;
     if (lastResult !== null || this.#link === null || !isFirstTry) return lastResult ?? this.#lastProblem;
     return `cannot connect to the proxy at ${this.#link.endpoint}: ${this.#link.lostReason}`;
   }
 
-  /** The lookup place as part of a sentence, after a space. */
   get #lookupSuffix(): string {
     return this.#options.lookupPlace === undefined ? "" : ` ${this.#options.lookupPlace()}`;
   }
@@ -355,7 +366,7 @@ function attemptResultOf({ status, headers }: ClientResponseMessage): RequestAtt
   return { kind: "response", status, isUnknown: headers?.unknown === true };
 }
 
-/** Returns the sentence in a response, for people. */
+/** Returns the sentence in the body of a response, for the user. */
 export function responseReasonText({ body }: ClientResponseMessage): string {
   try {
     return printable(new TextDecoder("utf-8", { fatal: true }).decode(body));
@@ -394,7 +405,7 @@ export class TopicDamagedError extends BatonError {
   }
 }
 
-/** Converts an outcome into an error. `what` is the request, as the object of "Cannot". */
+/** Converts an outcome into an error. `what` names the request, to follow "Cannot" in a sentence. */
 export function requestOutcomeError(what: string, outcome: PubsubRequestOutcome): BatonError {
   if (outcome.kind === "unknown") {
     return new BatonError("OUTCOME_UNKNOWN", `The outcome is unknown: ${what}: ${outcome.why}`);
@@ -411,15 +422,16 @@ export function requestOutcomeError(what: string, outcome: PubsubRequestOutcome)
   return new TopicDamagedError(message, { isWholeTopic: headers?.state === "missing" });
 }
 
-/** A request in flight. */
 export interface StallWatchedRequest {
-  /** The clock time since which the request waits; in the future while it waits for a message at the server. */
+  /**
+   * The clock time since which the request has made no progress; in the future while the server may hold the request.
+   */
   sinceMs: number;
 }
 
 /**
  * Reports a request that makes no progress: once, and again only after a response has arrived. Uses one timer for all
- * requests, because thousands of them start and end within its period.
+ * requests, because thousands of requests start and end within the timer's period.
  */
 export class RequestStallMonitor<Request extends StallWatchedRequest> implements Disposable {
   readonly #clock: Clock;
@@ -455,7 +467,7 @@ export class RequestStallMonitor<Request extends StallWatchedRequest> implements
     this.#report(oldest);
   }
 
-  /** Called when a response has arrived. */
+  /** Allows another report. Call it when a response has arrived. */
   noteProgress(): void {
     this.#isReported = false;
   }

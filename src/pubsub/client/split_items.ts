@@ -1,4 +1,4 @@
-/** Splits a stream of bytes into messages at a separator. The last message needs none. Reads no files. */
+/** Splits a stream of bytes into messages at a separator. The last message needs no separator. Reads no files. */
 import { BatonError } from "../../base/errors.ts";
 import { bodyBytesMax } from "../wire/message_limits.ts";
 

@@ -7,7 +7,7 @@ import { type MessageLossCertainty, parseMessageLoss } from "./message_loss.ts";
 import { requireOkResponse } from "./pubsub_client_session.ts";
 import { recoverMessageFolder } from "./message_folder.ts";
 
-/** The most bytes of a response after its first message. */
+/** The most bytes of a response, except that a longer first message is sent nevertheless. */
 const responseBytesMax = 1 << 20;
 /** How long one request waits at the server, in milliseconds. A longer wait uses several requests. */
 const holdMsMax = 20_000;
@@ -55,14 +55,17 @@ export class Subscriber {
     }
   }
 
-  /** Records that messages up to this one are being delivered. The record survives a kill; it is not flushed. */
+  /** Records that messages up to this one are being delivered. The record survives a kill, but not a power failure. */
   recordDelivery(id: number): void {
     const { state } = this.#client;
     const { cursor } = state.subscriberPosition(this.topic);
     state.setPosition(this.topic, { cursor, intent: id, folder: null }, { durable: false });
   }
 
-  /** Acknowledges messages up to this one: they never come again, except after a power failure without `durable`. */
+  /**
+   * Acknowledges messages up to this one, so that they never come again. Without `durable`, a power failure can undo
+   * this.
+   */
   acknowledge(id: number, options?: { readonly durable?: boolean }): void {
     const { state } = this.#client;
     const { intent } = state.subscriberPosition(this.topic);
@@ -70,8 +73,8 @@ export class Subscriber {
   }
 
   /**
-   * Forgets a position beyond the end of the topic and rejects with BAD_DATA; the server has a position, too. Either an
-   * earlier response was wrong, or the topic has lost messages.
+   * Rejects with BAD_DATA if the stored position is beyond the end of the topic: an earlier response was wrong, or the
+   * topic has lost messages. Forgets that position, so that the next call continues at the server's position.
    */
   async #requireExistingPosition(cursor: number, signal: AbortSignal | undefined): Promise<void> {
     const { end } = await this.#client.info(this.topic, { signal });

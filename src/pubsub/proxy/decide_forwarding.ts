@@ -1,4 +1,6 @@
-/** Decides what a proxy does with a request in flight after an event. Pure; request_forwarder.ts executes it. */
+/**
+ * Decides what a proxy does with a request in flight after an event. Pure; request_forwarder.ts executes the decision.
+ */
 import { nothingDoneStatusCodes, type StatusCode } from "../wire/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
@@ -8,9 +10,7 @@ export interface RequestForwardingState {
   readonly isSent: boolean;
   /** Whether a server that lost its connection may have executed the request. */
   readonly mayBeDone: boolean;
-  /** How often the request was sent. */
   readonly tries: number;
-  /** How many tries ended with a lost connection. */
   readonly connectionLosses: number;
 }
 
@@ -27,19 +27,18 @@ export type RequestForwardingEvent =
   | { readonly kind: "client gone" };
 
 /**
- * The status codes of responses that a proxy creates itself. ERROR means that the outcome is unknown; all others, that
- * the request was definitely not done.
+ * The status codes of responses that a proxy creates itself. With ERROR the outcome is unknown; with all others, the
+ * request was definitely not done.
  */
 export type ProxyStatus = "OVERLOADED" | "NOT_SUBSCRIBED" | "NOT_OWNER" | "ERROR";
 
 export type RequestForwardingDecision =
-  /** Forward the server's response unchanged. */
   | { readonly do: "forward response" }
   | { readonly do: "respond"; readonly status: ProxyStatus }
   | { readonly do: "retry"; readonly when: "now" | "later" }
   | { readonly do: "forget" };
 
-/** How many connections in a row a request may break. Such a request is likely the cause, so it is not sent again. */
+/** The number of lost connections after which a request is not sent again, because the request is likely the cause. */
 export const requestConnectionLossesMax = 5;
 
 export function decideRequestForwarding(
@@ -53,7 +52,8 @@ export function decideRequestForwarding(
     case "invalid response":
       return { do: "respond", status: "ERROR" };
     case "server lost":
-      // A get without a response has changed nothing. A server executes a request that it recognizes only once.
+      // Another try is safe: a get without a response has changed nothing, and a server executes a request that it
+      // recognizes only once.
       if (traits.isRepeatable && state.connectionLosses < requestConnectionLossesMax) {
         return { do: "retry", when: "now" };
       }
@@ -72,7 +72,8 @@ function decideOnResponse(
   { traits, mayBeDone, tries }: RequestForwardingState,
   status: StatusCode,
 ): RequestForwardingDecision {
-  // Temporary: another server owns the topic, it is moving, or an earlier request has to be executed first.
+  // These reasons are temporary: another server owns the topic, the topic is moving, or an earlier request has to be
+  // executed first.
   if (status === "NOT_OWNER") return { do: "retry", when: tries <= 1 ? "now" : "later" };
   if (status === "OVERLOADED") return { do: "retry", when: "later" };
   if (mayBeDone && traits.changesState && nothingDoneStatusCodes.includes(status)) {

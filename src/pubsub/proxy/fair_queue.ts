@@ -1,7 +1,7 @@
 /** Queues requests and serves clients in turn, one request each, so that a busy client does not delay the others. */
 import { FifoQueue } from "../../base/support/fifo_queue.ts";
 
-/** An entry of the queue, which is needed to remove its item. */
+/** An entry of the queue, with which `remove` removes the item. */
 export interface FairQueueEntry<T> {
   /** Null after the item was removed. */
   item: T | null;
@@ -36,7 +36,6 @@ export class FairQueue<K, T> {
     return place;
   }
 
-  /** Returns the next item without removing it. */
   peek(): T | null {
     for (let client = this.#order.peek(); client !== undefined; client = this.#order.peek()) {
       const { entries, liveCount: live } = this.#queues.get(client) as ClientQueue<T>;

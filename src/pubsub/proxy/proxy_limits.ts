@@ -1,18 +1,15 @@
 /** Limits of a proxy for requests in flight. A request above a limit gets the response OVERLOADED immediately. */
 
 export interface ProxyLimits {
-  /** The most requests in flight of one connection. */
   readonly requestsPerClient: number;
-  /** The most requests in flight for one topic. */
   readonly requestsPerTopic: number;
-  /** The most requests in flight in total. */
   readonly requestsInAll: number;
   /** The most bytes in the frames of requests in flight: of one connection, and in total. */
   readonly bytesPerClient: number;
   readonly bytesInAll: number;
   /**
-   * The most requests in flight at one server, except gets that may wait there for a message. Other requests wait in a
-   * fair queue. With a smaller window, a client with few requests waits less for a client with many.
+   * The most requests in flight at one server, except gets that may wait there for a message. Further requests wait in
+   * a fair queue. With a smaller limit, a client with few requests waits less for a client with many.
    */
   readonly windowPerServer: number;
   /** The same limit in bytes: the proxy sends another request while fewer bytes than this are in flight. */
@@ -31,5 +28,4 @@ export const proxyLimitsDefault: ProxyLimits = {
 
 /** How long a request without `deadline-ms` is tried, in milliseconds, in addition to the time that a get may wait. */
 export const proxyRequestTimeoutMsDefault = 5000;
-/** The longest that a proxy keeps a request, in milliseconds. */
 export const proxyRequestTimeoutMsMax = 3_600_000;

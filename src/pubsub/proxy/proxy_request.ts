@@ -4,7 +4,6 @@ import type { RequestTraits, TopicPutOrder } from "./request_traits.ts";
 
 /** A client's connection to the front socket, while it has requests in flight. */
 export interface ProxyRequestClient {
-  /** The identity that the front socket gave to the connection. */
   readonly identity: Uint8Array;
   requests: number;
   bytes: number;
@@ -19,7 +18,7 @@ export interface ProxyRequest {
   readonly frames: readonly Uint8Array[];
   readonly bytes: number;
   readonly arrivedMs: number;
-  /** The tick of this request's deadline. */
+  /** The tick of the request's deadline in the deadline wheel. */
   tick: number;
   tries: number;
   connectionLosses: number;
@@ -35,9 +34,7 @@ export interface ProxyRequest {
   pendingReason: string;
 }
 
-/** The server link that holds a request. */
 interface RequestHolder {
-  /** Removes the request, whose response is no longer awaited. */
   drop(request: ProxyRequest): void;
 }
 

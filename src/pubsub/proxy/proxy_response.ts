@@ -6,14 +6,12 @@ import { makeStatusMessage } from "../status_message.ts";
 
 export interface ProxyResponse {
   readonly status: StatusCode;
-  /** A sentence for people. */
   readonly reason?: string;
   readonly body?: Uint8Array;
   /** The headers of the response. Omitted for clients that send no headers. */
   readonly headers?: PubsubHeaders;
 }
 
-/** Encodes a response as the frames after the envelope. */
 export function encodeProxyResponse(proxyId: string, answer: ProxyResponse, hasHeaders: boolean): Uint8Array[] {
   const { status, reason = "", headers = {}, body } = answer;
   const response = makeStatusMessage(proxyId, hasHeaders ? { headers } : {}, status, { reason, headers });
@@ -31,8 +29,8 @@ const lookBytesMax = prefix.length + 3 * 1024 + 32;
 const codes = new Map(statusCodes.map((code) => [code as string, code]));
 
 /**
- * Reads the status of a response from its first frame. Returns null if it is not a STATUS message. The proxy reads
- * nothing else of the response, which is for the client.
+ * Reads the status of a server's response from the first frame. Returns null if the message is not a STATUS. The proxy
+ * reads nothing else, because the response is for the client.
  */
 export function proxyResponseStatus(frame: Uint8Array | undefined): StatusCode | null {
   if (frame === undefined) return null;
@@ -40,7 +38,7 @@ export function proxyResponseStatus(frame: Uint8Array | undefined): StatusCode |
   const end = Math.min(frame.byteLength, lookBytesMax);
   let at = prefix.length;
   while (at < end && frame[at] !== blank) at++;
-  // Most responses are OK, which needs no string.
+  // Most responses are OK; recognize OK without making a string.
   if (frame[at + 1] === letterO && frame[at + 2] === letterK && at + 3 < end) {
     const behind = frame[at + 3];
     if (behind === blank || behind === cr) return "OK";

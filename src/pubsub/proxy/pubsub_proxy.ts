@@ -28,7 +28,6 @@ import type { ServerLink } from "./server_link.ts";
 
 /** The last report of a server about itself (PERIODIC). */
 export interface ReportedServerLoad {
-  /** The number of topics that it serves. */
   readonly topics: number;
   readonly reportedMs: number;
 }
@@ -42,22 +41,23 @@ export interface PubsubProxyOptions {
   readonly requestTimeoutMs?: number;
   /** The options of the socket for clients: encryption, and which clients may connect. */
   readonly clientSocketOptions?: ZeroMqSocketOptions;
-  /** The options of the sockets to servers. */
   readonly serverSocketOptions?: ZeroMqSocketOptions;
-  /** Returns why the connection's user may not send this message; null if it may. If omitted, every user may. */
+  /**
+   * Returns why the connection's user may not send this message; null if the user may. If `authorize` is omitted, every
+   * user may.
+   */
   readonly authorize?: (userId: string | null, message: AuthorizedMessage) => string | null;
-  /** Reports problems to the operator. */
   readonly onProblem?: (problem: BatonError) => void;
 }
 
-/** The most frames before the empty frame, including the identity. */
+/** The most frames of an envelope, including the identity and the empty frame. */
 const envelopeFramesMax = 8;
-/** The most bytes that wait for one client to read them, plus one message. */
+/** The most bytes of responses that wait for one client to read them; one more message may exceed the limit. */
 const unreadBytesMax = 8 << 20;
 /** The most responses that wait for one client to read them, in addition to its requests in flight. */
 const unreadMessagesMax = 4096;
 
-/** The most servers whose reports are kept; the one that has been silent longest goes first. */
+/** The proxy keeps the reports of at most this many servers, and drops the oldest report first. */
 const serversMax = 1000;
 const wayOf = {
   TRANSFER: "from server to server",
@@ -75,7 +75,7 @@ export class PubsubProxy implements AsyncDisposable {
   readonly #options: PubsubProxyOptions;
   readonly #front: RouterSocket;
   readonly #forwarder: ProxyRequestForwarder;
-  /** Connections with requests in flight, by the first frame of their messages. */
+  /** Connections with requests in flight, by the identity with which their messages begin. */
   readonly #clients = new Map<Uint8Array, ProxyRequestClient>();
   readonly #endpoints: string[] = [];
   readonly #loads = new Map<string, ReportedServerLoad>();
@@ -126,7 +126,6 @@ export class PubsubProxy implements AsyncDisposable {
     return this.#endpoints;
   }
 
-  /** The number of requests in flight, and their bytes. */
   get inFlight(): { readonly requests: number; readonly bytes: number } {
     return this.#forwarder.admission;
   }
@@ -136,12 +135,10 @@ export class PubsubProxy implements AsyncDisposable {
     return this.#loads;
   }
 
-  /** The connections to servers. */
   get links(): Iterable<ServerLink> {
     return this.#forwarder.links;
   }
 
-  /** The number of connected clients. */
   get connections(): number {
     return this.#front.identities.length;
   }
@@ -153,8 +150,8 @@ export class PubsubProxy implements AsyncDisposable {
 
   /**
    * Stops the proxy: accepts no more requests, waits up to `withinMs` for servers' responses, responds to the remaining
-   * requests, and closes. Requests that wait for a message or a server get their response immediately; their clients
-   * use another proxy.
+   * requests, and closes. Requests that wait for a message or a server get their response immediately, so that their
+   * clients use another proxy.
    */
   async drain(withinMs: number): Promise<void> {
     this.#isLeaving = true;
@@ -166,7 +163,9 @@ export class PubsubProxy implements AsyncDisposable {
     await this.close();
   }
 
-  /** Ends waiting gets after the client list has changed. The clients ask again, and the new permissions apply. */
+  /**
+   * Ends waiting gets after the client list has changed, so that the clients ask again and the new permissions apply.
+   */
   interruptHeldGets(): void {
     this.#forwarder.endRequests("waiting", "what clients may do has changed");
   }
@@ -212,7 +211,7 @@ export class PubsubProxy implements AsyncDisposable {
     else void this.#respondItself(envelope, message);
   }
 
-  /** Responds with DENIED if the connection's user may not send this message. Returns whether it did. */
+  /** Responds with DENIED and returns true if the connection's user may not send this message. */
   #isDenied(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], message: AuthorizedMessage): boolean {
     const { authorize } = this.#options;
     if (authorize === undefined) return false;
@@ -231,14 +230,15 @@ export class PubsubProxy implements AsyncDisposable {
     if (client.requests > 0) this.#clients.set(identity, client);
   }
 
-  /** Responds to a request in place of a server. One that is invalid is told so, because no server can execute it. */
+  /**
+   * Responds to a request in place of a server. An invalid request gets BAD_REQUEST, because no server can execute it.
+   */
   #respondInstead(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], answer: ProxyResponse): void {
     const message = decodePubsubMessage(frames);
     if (message.name === null) this.#refuse(envelope, message);
     else this.#respond(envelope, answer, message.headers !== undefined);
   }
 
-  /** Responds to a message that is not forwarded. */
   async #respondItself(envelope: readonly Uint8Array[], message: Exclude<PubsubMessage, TopicMessage>): Promise<void> {
     // A response to a response could start an endless exchange.
     if (message.name === "STATUS") return void this.counters.dropped++;

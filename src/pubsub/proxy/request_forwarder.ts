@@ -26,13 +26,11 @@ import { ServerLink, type ServerLinkHost, ServerLinks } from "./server_link.ts";
 import { createsTopic, readPutOrder, type TopicPutOrder } from "./request_traits.ts";
 
 export interface ProxyRequestForwarderOptions {
-  /** ID of the proxy. */
   readonly id: string;
   readonly directory: TopicDirectory;
   readonly clock: Clock;
   readonly limits: ProxyLimits;
   readonly counters: ProxyCounters;
-  /** Options of the sockets to servers. */
   readonly socketOptions: ZeroMqSocketOptions;
   /**
    * Delivers a server's response; `respond` delivers a response of the proxy itself. Each request gets one response
@@ -42,12 +40,10 @@ export interface ProxyRequestForwarderOptions {
   readonly respond: (request: ProxyRequest, answer: ProxyResponse) => void;
   /** Reports a server that cannot be reached: once, until it is reached again. */
   readonly onProblem: (problem: BatonError) => void;
-  /** Called when no request is in flight. */
   readonly onIdle: () => void;
   readonly random?: () => number;
 }
 
-/** A request as received from a client. */
 type IncomingRequest = Pick<ProxyRequest, "client" | "envelope" | "frames" | "bytes" | "traits">;
 
 /** How long a server is unreachable before this is reported, in milliseconds. */
@@ -98,7 +94,10 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     return this.#links;
   }
 
-  /** Accepts a request, and responds by its deadline. Returns null, or a sentence that says why it refuses it. */
+  /**
+   * Accepts a request, and responds by the request's deadline. Returns null, or a sentence that says why the request is
+   * refused.
+   */
   acceptRequest({ client, envelope, frames, bytes, traits }: IncomingRequest): string | null {
     const refusal = this.#admission.admit(client, traits.topic, bytes);
     if (refusal !== null) return refusal;
@@ -126,7 +125,6 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     return null;
   }
 
-  /** Drops the requests of clients that have disconnected. */
   dropRequestsOf(clients: ReadonlySet<ProxyRequestClient>): void {
     for (const request of this.#inFlight) {
       if (clients.has(request.client)) this.#handleEvent(request, { kind: "client gone" });
@@ -211,7 +209,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     });
   }
 
-  /** Sends the request to the server of its topic. */
+  /** Looks up the server of the request's topic, and sends the request there. */
   #route(request: ProxyRequest): void {
     const { topic } = request.traits;
     const looking = this.#routing.get(topic);
@@ -241,7 +239,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
     for (const request of requests) {
       if (route === null) request.pendingReason = `the server of the topic could not be looked up: ${why}`;
       if (route === null) this.#delay(request);
-      // A request that creates the topic arrived while other requests looked it up.
+      // This request creates the topic, and arrived while other requests looked the topic up. Look again.
       else if (route.kind === "no topic" && createsTopic(decodePubsubMessage(request.frames))) this.#route(request);
       else this.#followRoute(request, route);
     }
@@ -296,8 +294,8 @@ export class ProxyRequestForwarder implements ServerLinkHost {
   }
 
   /**
-   * Treats the requests at a server of a shared store that has left as if its connection were lost, because other
-   * servers take its topics over. Drops late responses.
+   * Called when a server of a shared store has left. Treats the requests at this server as if its connection were lost,
+   * because other servers take over its topics. Drops later responses.
    */
   #takeBack(link: ServerLink): void {
     for (const request of [...this.#inFlight]) {
@@ -387,7 +385,7 @@ export class ProxyRequestForwarder implements ServerLinkHost {
   }
 }
 
-/** Adds the sentence of the server, if its response has one. */
+/** Returns why the request waits, with the sentence of the server if its response has one. */
 function notReadyReason(request: ProxyRequest, frames: readonly Uint8Array[]): string {
   const answer = decodePubsubMessage(frames);
   const said = answer.name === "STATUS" && answer.body !== undefined ? `: ${decoder.decode(answer.body)}` : "";
@@ -433,9 +431,8 @@ export interface ProxyCounters {
   lateResponses: number;
   /** Responses that were dropped because the client does not read or has disconnected. */
   undeliveredResponses: number;
-  /** Messages that were dropped without a response: a STATUS message, or one with an endless envelope. */
+  /** Messages that were dropped without a response: a STATUS message, or one with too many envelope frames. */
   dropped: number;
-  /** Connections to servers that were lost. */
   serversLost: number;
   /** Latency of requests about topics, including those that the proxy answered itself. */
   readonly latency: RequestLatency;
@@ -457,12 +454,10 @@ export class ProxyRequestAdmission {
     this.#limits = limits;
   }
 
-  /** Requests in flight. */
   get requests(): number {
     return this.#requests;
   }
 
-  /** Bytes in the frames of these requests. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -476,7 +471,7 @@ export class ProxyRequestAdmission {
     if (client.requests >= limits.requestsPerClient) return over("this connection", limits.requestsPerClient);
     if (ofTopic >= limits.requestsPerTopic) return over(`the topic ${JSON.stringify(topic)}`, limits.requestsPerTopic);
     if (this.#requests >= limits.requestsInAll) return over("this proxy", limits.requestsInAll);
-    // A single message is always admitted: a limit below the largest body would refuse it forever.
+    // A single message is always admitted, because otherwise a limit below the largest body would refuse it forever.
     const isOver = (present: number, limit: number) => present > 0 && present + bytes > limit;
     if (isOver(client.bytes, limits.bytesPerClient)) {
       return `Not now: this connection has ${client.bytes} bytes in flight`;
@@ -490,7 +485,7 @@ export class ProxyRequestAdmission {
     return null;
   }
 
-  /** Releases what `admit` counted. */
+  /** Subtracts a request that has ended from the counts. */
   release(client: ProxyRequestClient, topic: string, bytes: number): void {
     client.requests--;
     client.bytes -= bytes;
@@ -504,12 +499,11 @@ export class ProxyRequestAdmission {
 
 /**
  * Puts that servers refused because the put before them is not stored yet. When that put is stored, its dependents are
- * sent immediately, so that a window of puts does not wait for one back-off per message. Has no timer.
+ * sent immediately. Otherwise a series of puts would wait for one back-off per message.
  */
 export class TopicPutDependencies<T> {
   readonly #waiting = new Map<string, Set<T>>();
 
-  /** Whether no put waits for another one. */
   get isEmpty(): boolean {
     return this.#waiting.size === 0;
   }
@@ -532,7 +526,7 @@ export class TopicPutDependencies<T> {
 
   /**
    * Returns all puts that can be sent now, in order: the dependents of the stored put, then their dependents, and so
-   * on. They stay in the table until they are deleted.
+   * on. The puts stay in the table until `delete` is called.
    */
   putsUnblockedBy({ stream, last }: TopicPutOrder, placeOf: (waits: T) => TopicPutOrder | null): T[] {
     const found: T[] = [];

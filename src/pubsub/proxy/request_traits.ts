@@ -1,6 +1,6 @@
 /**
- * Properties of a request that decide how a proxy forwards it. Every request has `RequestTraits`; the rest is read only
- * where a topic has no known server, or a put has to wait for another. Pure.
+ * Properties of a request that decide how a proxy forwards it. Every request has `RequestTraits`. The other properties
+ * are read only if a topic has no known server, or a put has to wait for another. Pure.
  */
 import type { InvalidPubsubMessage } from "../wire/decode_message.ts";
 import type { PubsubMessage, PubsubMessageOf } from "../wire/pubsub_messages.ts";
@@ -14,7 +14,6 @@ export interface RequestTraits {
   readonly changesState: boolean;
   /** Whether the server recognizes the request when it is sent again, however late. */
   readonly isRepeatable: boolean;
-  /** Whether the request may wait at the server for a message. */
   readonly mayWait: boolean;
   /** Milliseconds after which the client no longer waits for the response. */
   readonly timeoutMs: number;
@@ -57,7 +56,7 @@ function requestTimeoutMs(deadlineMs: number | undefined, waitMs: number, timeou
 
 /**
  * Returns whether the server recognizes a repetition: a put by its counter, a subscription by its operation number. A
- * get changes only what its `last` has already acknowledged.
+ * get may always be repeated, because it changes only what its `last` has already acknowledged.
  */
 function isRepeatable({ name, headers }: TopicMessage): boolean {
   switch (name) {
@@ -76,14 +75,14 @@ function isRepeatable({ name, headers }: TopicMessage): boolean {
   }
 }
 
-/** Returns whether a server gets the topic assigned if none owns it. */
+/** Returns whether this request makes the proxy assign the topic to a server if no server owns it. */
 export function createsTopic(message: PubsubMessage | InvalidPubsubMessage): boolean {
   return message.name === "SUBSCRIBE" || (message.name === "PUT" && !isReportOfResolvedPuts(message));
 }
 
 /**
- * Returns whether a put only reports that all earlier puts are resolved. Registration, which has counter 0, and the end
- * of a session do create the topic: what the network delivers late must find them there.
+ * Returns whether a put only reports that all earlier puts are resolved. Such a report creates no topic. A registration
+ * (counter 0) and the end of a session create it, because requests that the network delivers late must find them there.
  */
 function isReportOfResolvedPuts({ counter, batch, headers }: PubsubMessageOf<"PUT">): boolean {
   return counter > 0 && batch?.length === 0 && headers?.fromSession === undefined;
@@ -102,7 +101,7 @@ export interface TopicPutOrder {
 export function readPutOrder(message: PubsubMessage | InvalidPubsubMessage): TopicPutOrder | null {
   if (message.name !== "PUT" || message.headers?.session === undefined) return null;
   const { sender, topic, counter, batch, headers: { session, after = null } } = message;
-  // Spaces are unambiguous: the number ends at the first one, and the lengths delimit the names.
+  // The key is unambiguous even if names have spaces, because it contains the lengths of the names.
   const stream = `${session.number} ${sender.length} ${topic.length} ${sender} ${topic}`;
   return { stream, last: counter + (batch?.length ?? 1) - 1, after };
 }

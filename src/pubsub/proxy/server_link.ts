@@ -25,14 +25,12 @@ export interface ServerLinkHost {
   readonly socketOptions: ZeroMqSocketOptions;
   /** Called when a response has arrived; `frames` are the frames after the envelope. */
   onResponse(request: ProxyRequest, frames: Uint8Array[]): void;
-  /** Called when a response has arrived after its request had ended. */
   onLateResponse(): void;
   /** Called when the connection was lost before these requests had responses. */
   onLost(requests: readonly ProxyRequest[], link: ServerLink): void;
   /** Called when no connection could be made; the link tries again. */
   onUnreachable(link: ServerLink, reason: Error): void;
   onConnected(link: ServerLink): void;
-  /** Called when the socket cannot send this request. */
   onUnsendable(request: ProxyRequest, why: string): void;
 }
 
@@ -47,11 +45,13 @@ interface SentRequest {
 
 /** A connection that was shorter than this, in milliseconds, counts as a failure and delays the next one longer. */
 const stableMsMin = 1000;
-/** How long a response is expected, in milliseconds; then its part of the window is released. */
+/** How long an ended request keeps its part of the window while its response is missing, in milliseconds. */
 const lateMsMax = 30_000;
 /** How long to wait before trying a full socket again if no response arrives, in milliseconds. */
 const fullSocketRetryMs = 20;
-/** The socket's limit, which only has to exceed the window plus waiting gets: this class limits the requests. */
+/**
+ * The socket's own limit. It only has to exceed the window plus waiting gets, because this class limits the requests.
+ */
 const sendHighWater = 100_000;
 
 /**
@@ -96,25 +96,24 @@ export class ServerLink {
     return this.#isConnected;
   }
 
-  /** Requests that wait to be sent. */
   get waitingCount(): number {
     return this.#waiting.length;
   }
 
-  /** Requests in flight at the server, including those that have ended here. */
+  /** Requests in flight at the server, including those that the proxy has already ended. */
   get sentCount(): number {
     return this.#sent.size;
   }
 
-  /** True if no request waits or is in flight. */
   get isIdle(): boolean {
     return this.#waiting.length === 0 && this.#sent.size === 0;
   }
 
   /**
-   * Queues the request: requests that arrive together go to the server in one write, which the server makes durable
-   * with one flush. While others are in flight, it is sent after all readable connections were read, or earlier if much
-   * has arrived; otherwise with what has arrived on its own connection.
+   * Queues the request, so that requests that arrive together go to the server in one write, and the server makes them
+   * durable with one flush. While other requests are in flight, the queue is sent after all readable connections were
+   * read, or earlier if much has arrived. Otherwise the request is sent together with what has arrived on its own
+   * connection.
    */
   enqueue(request: ProxyRequest): void {
     request.location = { kind: "queued", link: this, place: this.#waiting.push(request.client, request) };
@@ -132,14 +131,13 @@ export class ServerLink {
     });
   }
 
-  /** Drops a request whose response is no longer needed. */
   drop(request: ProxyRequest): void {
     const { location } = request;
     if (location.kind === "queued") this.#waiting.remove(location.place);
     if (location.kind !== "sent") return;
     const sent = this.#sent.get(location.number);
     if (sent === undefined) return;
-    // The request keeps its part of the window: a server that does not respond gets no more than one window.
+    // The request keeps its part of the window, so that a server that does not respond gets no more than one window.
     if (sent.windowCount > 0) sent.request = null;
     else {
       this.#sent.delete(location.number);
@@ -148,7 +146,8 @@ export class ServerLink {
   }
 
   /**
-   * Cancels a get that would otherwise wait at the server until its time is over. Drops it if it cannot be sent now.
+   * Tells the server to cancel a get, which would otherwise wait there until its time is over. Does nothing if this
+   * message cannot be sent now.
    */
   #cancelGet(number: number): void {
     if (!this.#isConnected || this.#isClosed) return;
@@ -297,7 +296,7 @@ export class ServerLink {
     return this.#windowCount < windowPerServer && this.#windowBytes < windowBytesPerServer;
   }
 
-  /** Releases late requests in the order of sending, up to the first one that is not late or still awaited. */
+  /** Releases the window's parts of ended requests if their responses are late. */
   #forgetLate(): void {
     const beforeMs = this.#host.clock.now() - lateMsMax;
     for (const [number, sent] of this.#sent) {
@@ -345,9 +344,8 @@ export class ServerLinks implements Iterable<ServerLink> {
   }
 
   /**
-   * Closes links to servers that have left and have no requests in flight. Returns the links to servers that have left
-   * with requests in flight: their queued requests have to go elsewhere. A server that only lost its session may still
-   * respond.
+   * Closes idle links to servers that have left. Returns the other links to such servers, because their queued requests
+   * have to go elsewhere. These links stay open, because a server that only lost its session may still respond.
    */
   keepOnly(servers: ReadonlyMap<string, ProcessAnnouncement>): ServerLink[] {
     const there = new Set(Array.from(servers.values(), ({ endpoint }) => endpoint));

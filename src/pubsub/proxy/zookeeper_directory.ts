@@ -1,6 +1,6 @@
 /**
- * The topic directory of a proxy, on ZooKeeper: reads the list of servers, announces the proxy, and starts again when a
- * session has ended. Between sessions it uses the last list, which is a hint that servers correct.
+ * The topic directory of a proxy, in ZooKeeper: reads the list of servers, announces the proxy, and starts again when a
+ * session has ended. Between sessions the directory uses the last list; servers correct an outdated route.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -57,12 +57,11 @@ export class ZookeeperDirectory {
     return this.#current?.list.servers ?? new Map();
   }
 
-  /** Whether the coordination service responds. */
   get isConnected(): boolean {
     return this.#isConnected && this.#current?.zk.session.state === "connected";
   }
 
-  /** Keeps the proxy announced. Rejects with the signal's reason, and with CONFIG if another proxy has this ID. */
+  /** Keeps the proxy announced. Rejects with the signal's reason, or with CONFIG if another proxy has this ID. */
   run(
     open: (signal: AbortSignal) => Promise<ZooKeeper>,
     announcement: ProcessAnnouncement,
@@ -78,14 +77,17 @@ export class ZookeeperDirectory {
     return this.#current?.router.cachedRoute(topic) ?? null;
   }
 
-  /** Looks up the route. With `creates`, assigns a new topic to a server. Rejects if the service does not respond. */
+  /**
+   * Looks up the route. With `creates`, assigns a new topic to a server. Rejects if the coordination service does not
+   * respond.
+   */
   async findRoute(topic: string, options: FindRouteOptions): Promise<TopicRoute> {
     return await this.#requireSession().router.findRoute(topic, options);
   }
 
   /**
-   * Corrects the route after a server has said that it does not own the topic. `hint` is the owner that it names, if
-   * any.
+   * Corrects the route after a server has said that it does not own the topic. `hint` is the owner that the server
+   * names, if any.
    */
   correctRoute(topic: string, asked: TopicOwner, hint: TopicOwner | null): void {
     this.#current?.router.correctRoute(topic, asked, hint);

@@ -1,4 +1,4 @@
-/** PERIODIC: tells every proxy, every few seconds, that this server is alive and which topics it serves. */
+/** Sends PERIODIC messages, which tell every proxy that this server is alive and which topics it serves. */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -11,7 +11,6 @@ export interface ProxyReportOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly socket?: ZeroMqSocketOptions | undefined;
-  /** Names of the topics that are served now. */
   readonly topics: () => Iterable<string>;
 }
 

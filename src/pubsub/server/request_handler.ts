@@ -1,7 +1,7 @@
 /**
- * Handles clients' requests; each gets exactly one response. Admits a request under its topic's permit and passes its
- * frames to the store. Sends the store's response only if the lease is still held after the store has committed. Knows
- * no socket; owns the timers of held gets.
+ * Handles clients' requests, and gives each exactly one response. First admits a request, if this server may serve its
+ * topic, then passes its frames to the store. Sends the store's response only if the lease is still held after the
+ * store has committed. Does not know the socket; owns the timers of held gets.
  */
 import type { Clock } from "../../base/support/clock.ts";
 import { CachedClock } from "../../base/support/cached_clock.ts";
@@ -25,7 +25,6 @@ export interface ServerRequestHandlerOptions {
   readonly store: Pick<TopicStore, "submit" | "cancel">;
   readonly clock: Clock;
   readonly reply: (envelope: RequestEnvelope, response: ResponseStatusMessage | EncodedResponse) => void;
-  /** Responds to a request that cannot be decoded. */
   readonly refuseInvalid: (envelope: RequestEnvelope, message: InvalidPubsubMessage) => void;
   /** Returns a server's endpoint; null if it is not running. */
   readonly endpointOf: (id: string) => string | null;
@@ -34,7 +33,6 @@ export interface ServerRequestHandlerOptions {
   readonly confirmsByCommit?: boolean;
 }
 
-/** A request that was submitted to the store. */
 interface InFlightRequest {
   readonly request: ClientRequest;
   readonly permit: TopicPermit;
@@ -76,7 +74,6 @@ export class ServerRequestHandler {
     return this.#inFlight.size;
   }
 
-  /** The number of gets that are held until there is a message. */
   get pendingGets(): number {
     return this.#pendingGets.size;
   }
@@ -100,7 +97,7 @@ export class ServerRequestHandler {
     });
   }
 
-  /** Cancels the get with this envelope, because its client no longer waits; it gets its response immediately. */
+  /** Cancels the get with this envelope, because its client no longer waits. The get is answered immediately. */
   cancel(envelope: RequestEnvelope): void {
     const key = envelopeKey(envelope);
     const ticket = this.#pendingGets.get(key);
@@ -252,7 +249,6 @@ export class ServerRequestHandler {
     this.#respond(request, (message) => makeStatusMessage(this.#options.server, message, "OVERLOADED", { reason }));
   }
 
-  /** Responds without the store. */
   #respond(request: ClientRequest, responseTo: (message: ClientRequestMessage) => ResponseStatusMessage): void {
     this.#decoded(request, (message) => this.#options.reply(request.envelope, responseTo(message)));
   }

@@ -5,7 +5,7 @@ import type { TopicAvailability } from "../ownership/topic_state.ts";
 import { makeStatusMessage, type ResponseStatusMessage } from "../status_message.ts";
 import type { ClientRequestMessage } from "../store/thread/client_request.ts";
 
-/** Explains to a client why its request was not admitted, and so was certainly not executed. */
+/** Explains to a client why its request was not admitted, and therefore certainly not executed. */
 export function unavailableResponse(
   server: string,
   message: { readonly topic: string; readonly headers?: PubsubHeaders | undefined },
@@ -42,7 +42,9 @@ export function unavailableResponse(
   }
 }
 
-/** Replaces a response that was ready only after the lease had ended: another server may own the topic by now. */
+/**
+ * Replaces a response that was ready only after the lease had ended, because another server may own the topic by now.
+ */
 export function unconfirmedResponse(
   server: string,
   message: ClientRequestMessage,

@@ -28,7 +28,6 @@ interface DataDirClaim {
   readonly inode: string | null;
 }
 
-/** Creates the data directory. Throws CANNOT_CREATE. */
 export function makeServerDataDir(dataDir: string): void {
   try {
     refuseLinksOfOthers(dataDir);
@@ -108,7 +107,10 @@ function inodeOf(dataDir: string): string {
   }
 }
 
-/** Returns where an existing directory is. Two processes never have the same one open, and a copy has another one. */
+/**
+ * Returns a text that identifies an existing data directory. Two processes never have the same directory open, and a
+ * copy has another text.
+ */
 export function locateTopicStore(dataDir: string): string {
   const { dev, ino } = statSync(dataDir, { bigint: true });
   return `${hostname()} ${machineId()} ${dev}:${ino}`;

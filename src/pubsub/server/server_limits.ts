@@ -9,13 +9,11 @@ export const pendingAdmissionsMax = 4096;
 /** The most topics that are handed off, and received, at the same time. */
 export const topicHandoffsMax = 32;
 export const incomingTransfersMax = 32;
-/** The most MANAGE requests in progress. */
 export const manageTopicRequestsMax = 32;
 /** How many pieces of a topic may be in flight before the receiver has confirmed the first of them. */
 export const transferPiecesInFlight = 4;
 /** A server aborts a transfer if the other side is silent for this long, in milliseconds. */
 export const transferIdleMs = 10_000;
-/** How often a server reports to the proxies, in milliseconds. */
 export const proxyReportEveryMs = 5000;
 /** The most topics that one report names; the coordination service has all of them. */
 export const proxyReportTopicsMax = 10_000;

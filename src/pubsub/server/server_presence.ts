@@ -1,4 +1,7 @@
-/** Watches, across sessions, the other servers and the proxies, and whether an operator drains this server. */
+/**
+ * Watches which other servers and proxies are announced, and whether an operator drains this server. Continues in later
+ * sessions.
+ */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { ProcessAnnouncement } from "../ownership/announcements.ts";
@@ -7,7 +10,6 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/announced_servers.ts";
 
 export interface ServerPresenceOptions {
-  /** This server's id. */
   readonly id: string;
   readonly endpoint: string;
   readonly path: PubsubPath;
@@ -17,7 +19,6 @@ export interface ServerPresenceOptions {
   readonly onDraining?: ((isDraining: boolean) => void) | undefined;
 }
 
-/** How long to wait before the next try, in milliseconds. */
 const retryDelayMs = 1000;
 
 export class ServerPresence implements Disposable {
@@ -36,7 +37,10 @@ export class ServerPresence implements Disposable {
     return this.#servers?.servers.get(server)?.endpoint ?? null;
   }
 
-  /** Returns the servers that accept new topics and share this store; for null, those with a store of their own. */
+  /**
+   * Returns the IDs of servers that accept new topics and share the store `store`; for null, of those with a store of
+   * their own.
+   */
   serversTakingTopics(store: string | null): string[] {
     const all = [...this.#servers?.servers.values() ?? []];
     return all.filter((server) => server.isDraining !== true && (server.store ?? null) === store).map(({ id }) => id);
@@ -51,14 +55,13 @@ export class ServerPresence implements Disposable {
     return new Map(ids.map((id, index) => [id, stats[index]?.numChildren ?? 0]));
   }
 
-  /** Marks this server as draining. */
   async drain(): Promise<void> {
     const { id, path, onProblem } = this.#options;
     this.isDraining = true;
     if (this.#zk !== null) await setServerDraining(this.#zk, path, id, true).catch(onProblem);
   }
 
-  /** Watches servers (for hints) and proxies (for reports) in a new session. The lists are kept between sessions. */
+  /** Starts to watch servers and proxies in a new session. Keeps the last lists between sessions. */
   async watch(zk: ZooKeeper): Promise<void> {
     const { path, clock, onProblem, onProxies } = this.#options;
     try {

@@ -10,7 +10,7 @@ export interface ClientRequest {
   readonly frames: readonly Uint8Array[];
   readonly name: ClientRequestMessage["name"];
   readonly topic: string;
-  /** Null for a put of which the server has read only the first line; the storage thread is the first to decode it. */
+  /** Null for a put, if the server has read only the first line; the storage thread then decodes the rest. */
   readonly message: ClientRequestMessage | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Gives topics of a shared store to servers that have fewer, such as one that has come back: a server that has died
- * owns nothing. Moving a topic within a store copies no data. Owns its timer.
+ * Gives topics of a shared store to servers that have fewer, for example to a server that lost all its topics when it
+ * died and that has come back. Moving a topic within a store copies no data. Owns its timer.
  */
 import type { Clock } from "../../base/support/clock.ts";
 import { chooseServerForTopic } from "../ownership/topic_router.ts";
@@ -8,7 +8,6 @@ import { chooseServerForTopic } from "../ownership/topic_router.ts";
 export interface TopicBalanceOptions {
   readonly server: string;
   readonly clock: Clock;
-  /** The time between two checks, in milliseconds. */
   readonly everyMs: number;
   /** Returns the number of topics of each server that shares the store and takes topics; empty without a session. */
   readonly counts: () => Promise<ReadonlyMap<string, number>>;
@@ -16,7 +15,6 @@ export interface TopicBalanceOptions {
   readonly handOff: (topics: readonly string[], to: string) => Promise<void>;
 }
 
-/** The most topics that one check gives away. */
 const movesMax = 200;
 
 export class TopicBalance implements Disposable {
@@ -38,7 +36,7 @@ export class TopicBalance implements Disposable {
     if (this.#isEnded) return;
     const { clock, everyMs } = this.#options;
     this.#cancel = clock.startTimer(everyMs, () => {
-      // A failed check is repeated later: the session has ended, or the database does not respond.
+      // A check fails if the session has ended or the database does not respond. The next check then repeats it.
       this.#check().catch(() => {}).finally(() => this.#schedule());
     });
   }
@@ -53,7 +51,7 @@ export class TopicBalance implements Disposable {
 
 /**
  * Decides how many topics a server gives to which other server; null if none. Only a server with clearly more than its
- * share gives any, so that topics do not wander. Pure.
+ * share gives topics away, so that topics do not move back and forth. Pure.
  */
 export function decideTopicShare(
   counts: ReadonlyMap<string, number>,

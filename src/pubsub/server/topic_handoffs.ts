@@ -1,4 +1,4 @@
-/** MERGE: hands topics to other servers, on request or because this server shuts down. */
+/** Hands topics to other servers: on request (MERGE), to balance servers, or because this server shuts down. */
 import { errorMessage } from "../../base/errors.ts";
 import type { PubsubMessageOf } from "../wire/pubsub_messages.ts";
 import type { TopicHandoffResult } from "../ownership/topic_state.ts";
@@ -21,13 +21,12 @@ export class TopicHandoffs {
     this.#options = options;
   }
 
-  /** The number of handoffs in progress. */
   get size(): number {
     return this.#size;
   }
 
   /**
-   * Hands off a topic on request, and responds when that has ended: OK with the new epoch, or OVERLOADED with the
+   * Hands off a topic on request. Responds when the handoff has ended: OK with the new epoch, or OVERLOADED with the
    * reason why the topic is still here.
    */
   handle(envelope: RequestEnvelope, message: PubsubMessageOf<"MERGE">): void {
@@ -61,7 +60,6 @@ export class TopicHandoffs {
     await this.#handOffRound(topics, () => [to]);
   }
 
-  /** Hands off these topics, and returns how many were moved. */
   async #handOffRound(topics: readonly string[], others: () => readonly string[]): Promise<number> {
     const rest = topics.values();
     let turn = 0, moved = 0;

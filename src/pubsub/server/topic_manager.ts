@@ -1,5 +1,6 @@
 /**
- * MANAGE: executes an operator's request about one topic, under the topic's permit; OK only while the lease is held.
+ * Executes an operator's request (MANAGE) about one topic, if this server may serve the topic. Responds with OK only if
+ * the lease is still held afterwards.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
@@ -22,7 +23,7 @@ export interface TopicManagerOptions {
 
 type ManageMessage = PubsubMessageOf<"MANAGE">;
 
-/** The status for each error that says that nothing was changed. */
+/** The status for each error which says that nothing was changed. */
 const refusals: Partial<Record<ErrorCode, StatusCode>> = {
   USAGE: "BAD_REQUEST",
   BAD_DATA: "DAMAGED",

@@ -1,6 +1,6 @@
 /**
- * The publish/subscribe server: one ROUTER socket, one store, the ownership of topics across sessions, and the parts
- * that connect them. It owns all of them. `leave` ends it in order, `close` ends it immediately.
+ * The publish/subscribe server: owns one ROUTER socket, one store, the ownership of topics across sessions, and the
+ * parts that connect them. `leave` ends the server in order, `close` ends it immediately.
  */
 import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
 import type { ZeroMqSocketOptions } from "../../protocols/zeromq/socket_options.ts";
@@ -47,14 +47,11 @@ import { TopicTransferSender } from "./transfer_sender.ts";
 import { newRequestLatency } from "../request_latency.ts";
 import { statusCodes } from "../wire/status_codes.ts";
 
-/** Counters of a server since its start. */
 function newServerCounters() {
   return {
-    /** Valid requests by name. Of a put, only the first line was checked. */
+    /** Valid requests by name. For a put, only the first line is checked. */
     requests: zeros(Object.keys(messageFields) as PubsubMessageName[]),
-    /** Responses by status. */
     responses: zeros(statusCodes),
-    /** The number of invalid requests. */
     refused: 0,
     /** How many responses were not sent, because the peer does not read or has disconnected. */
     responsesDropped: 0,
@@ -71,7 +68,6 @@ export interface TopicServerOptions {
   readonly id: string;
   /** The folder of the server's own store; null if `openSharedStore` opens the store. */
   readonly dataDir: string | null;
-  /** Opens a store that several servers share. */
   readonly openSharedStore?:
     | ((hooks: TopicStoreHooks, options: Partial<TopicStoreOptions>, signal?: AbortSignal) => Promise<TopicStore>)
     | undefined;
@@ -83,7 +79,7 @@ export interface TopicServerOptions {
   readonly wasMoved?: boolean | undefined;
   /** The endpoint to listen on: `tcp://127.0.0.1:0`, `ipc:///path`. */
   readonly listen: string;
-  /** The endpoint that clients and other servers use. Default: the bound one. */
+  /** The endpoint that proxies and other servers use. Default: the actual endpoint of `listen`. */
   readonly advertise?: string | undefined;
   readonly path: PubsubPath;
   /** Opens a session; called again whenever one has ended. */
@@ -92,11 +88,9 @@ export interface TopicServerOptions {
   readonly store?: Partial<TopicStoreOptions>;
   /** The security of the ROUTER, and of connections to other processes. */
   readonly security?: { readonly server: ZeroMqSocketOptions; readonly client: ZeroMqSocketOptions } | undefined;
-  /** The limits of the ROUTER. */
   readonly limits?: Pick<ZeroMqSocketOptions, "connectionsMax" | "inputBytesMax">;
   /** The system's functions, which a simulation replaces. */
   readonly system?: TopicServerSystem;
-  /** Reports a problem for the operator. */
   readonly onProblem: (problem: unknown) => void;
   /** Called when an operator starts or stops draining this server. */
   readonly onDraining?: (isDraining: boolean) => void;
@@ -104,14 +98,11 @@ export interface TopicServerOptions {
 
 /** The system functions that a server uses, apart from sockets, the clock and the files of its identity. */
 export interface TopicServerSystem {
-  /** Starts the threads of a store that is in files. */
   readonly startStoreThreads?: () => StartedStoreThread;
-  /** Returns the location of a data directory; see `locateTopicStore`. */
   readonly storeLocation?: (dataDir: string) => string;
 }
 
 const balanceEveryMsDefault = 10_000;
-/** The most milliseconds that closing the socket may take. */
 const lingerMs = 1000;
 
 export class TopicServer implements AsyncDisposable {
@@ -122,9 +113,8 @@ export class TopicServer implements AsyncDisposable {
   readonly #router: RouterSocket;
   readonly #end = Promise.withResolvers<never>();
   readonly #stop = new AbortController();
-  /** The endpoint where it listens. */
   bound = "";
-  /** The endpoint for clients and other servers. */
+  /** The announced endpoint, for proxies and other servers. */
   endpoint = "";
   #store!: TopicStore;
   #ownership!: TopicOwnership;
@@ -166,7 +156,7 @@ export class TopicServer implements AsyncDisposable {
       limits: pubsubSocketLimits,
       sendHighWater: responsesWaitingMax,
       sendHighWaterBytes: responseBytesWaitingMax,
-      // Deferred: the socket still knows the peer during the event.
+      // Deferred, because the socket still knows the peer during the event.
       onEvent: (event) => {
         overload.observe(event);
         if (event.kind === "disconnected") queueMicrotask(cancelDisconnected);
@@ -184,7 +174,6 @@ export class TopicServer implements AsyncDisposable {
     return this.#presence?.isDraining === true;
   }
 
-  /** Names of the topics that are served now. */
   topics(): Iterable<string> {
     return this.#ownership.servedTopics();
   }
@@ -272,7 +261,7 @@ export class TopicServer implements AsyncDisposable {
       endpoint: this.endpoint,
       path,
       store: this.#store,
-      // Two processes with one id share the store, but are different servers.
+      // Two processes with the same ID share the store, but count as different servers.
       storeLocation: dataDir === null
         ? `${id} ${newGuid()}`
         : (this.#options.system?.storeLocation ?? locateTopicStore)(dataDir),
@@ -349,7 +338,10 @@ export class TopicServer implements AsyncDisposable {
     this.#reports = new ProxyReports({ server: id, clock, socket: this.#options.security?.client, topics });
   }
 
-  /** Announces the server, and resolves then. Rejects if the first session fails; later ones are retried forever. */
+  /**
+   * Announces the server, and resolves when it is announced. Rejects if the first session fails; later ones are retried
+   * forever.
+   */
   async #announce(signal: AbortSignal | undefined): Promise<void> {
     let first: ZooKeeper | null = await this.#options.connect(anyAbortSignal(signal, this.#stop.signal));
     const open = async (opening: AbortSignal) => {

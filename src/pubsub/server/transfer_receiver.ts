@@ -1,6 +1,6 @@
 /**
- * Receives topics from other servers. It confirms a piece when the store has it, so that a sender is never far ahead.
- * Each topic has one transfer; a newer one aborts an older one.
+ * Receives topics from other servers, in pieces. Confirms a piece when the store has it, so that the sender is never
+ * far ahead. A new transfer of a topic aborts the earlier one.
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -28,14 +28,12 @@ interface TransferPiece {
 
 export class TopicTransferReceiver {
   readonly #options: TopicTransferReceiverOptions;
-  /** The transfers in progress, by topic. */
   readonly #transfers = new Map<string, IncomingTransfer>();
 
   constructor(options: TopicTransferReceiverOptions) {
     this.#options = options;
   }
 
-  /** The number of topics that are being received. */
   get size(): number {
     return this.#transfers.size;
   }
@@ -52,7 +50,6 @@ export class TopicTransferReceiver {
     this.#options.reply(envelope, makeStatusMessage(this.#options.server, message, "BAD_REQUEST", { reason }));
   }
 
-  /** Aborts all transfers. */
   close(): void {
     for (const arrival of this.#transfers.values()) {
       arrival.fail(new BatonError("UNREACHABLE", "this server is shutting down"));
@@ -81,12 +78,11 @@ export class TopicTransferReceiver {
   }
 }
 
-/** One transfer of a topic to this server. */
 class IncomingTransfer {
   readonly from: string;
   readonly #options: TopicTransferReceiverOptions;
   readonly #pieces: TransferPiece[] = [];
-  /** The piece that the store is working on. It is confirmed when the store asks for the next one. */
+  /** The piece that the store is working on. The receiver confirms it when the store asks for the next one. */
   #current: TransferPiece | null = null;
   #next = 0;
   #wake: () => void = () => {};
@@ -171,7 +167,6 @@ class IncomingTransfer {
   }
 }
 
-/** Returns a key of the sender's connection. */
 function senderKey([identity]: RequestEnvelope): string {
   return identity === undefined
     ? ""

@@ -1,4 +1,4 @@
-/** Settings of publish/subscribe: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
+/** Settings of publish/subscribe, in the section `[pubsub]` of a file or as BATON_PUBSUB_… in the environment. */
 import {
   flagSetting,
   groupSettings,
@@ -22,7 +22,7 @@ const server = settingsInSection("pubsub.server.");
 const proxy = settingsInSection("pubsub.proxy.");
 const client = settingsInSection("pubsub.client.");
 
-/** A database that several servers share, in place of a data directory. */
+/** Settings of a database that several servers share, in place of a data directory. */
 export const pubsubStoreSettings = {
   pubsubStore: server("store", textType("url"), {
     help: "URL of a PostgreSQL database for the topics, which several servers share, instead of --data-dir",
@@ -49,7 +49,6 @@ export const pubsubStoreSettings = {
   }),
 } satisfies SettingTable;
 
-/** Settings of `baton pubsub server`. */
 export const pubsubServerSettings = {
   pubsubServerId: server("id", textType("id"), { help: "the ID of the server; it is stored in the data directory" }),
   pubsubDataDir: server("data_dir", textType("folder"), {
@@ -98,7 +97,6 @@ export const pubsubServerSettings = {
   }),
 } satisfies SettingTable;
 
-/** Settings of `baton pubsub proxy`. */
 export const pubsubProxySettings = {
   pubsubProxyId: flagSetting("--id", textType("id"), {
     help: "the ID of the proxy",
@@ -149,7 +147,6 @@ export const pubsubProxySettings = {
   }),
 } satisfies SettingTable;
 
-/** Settings of servers, proxies and clients. */
 export const pubsubKeySettings = groupSettings("security", {
   pubsubKey: pubsub("key", textType("file"), {
     help:
@@ -159,7 +156,6 @@ export const pubsubKeySettings = groupSettings("security", {
   }),
 }) satisfies SettingTable;
 
-/** Settings of servers and proxies. */
 export const pubsubServiceSettings = groupSettings("limits", {
   pubsubMetricsListen: pubsub("metrics_listen", textType("host:port|unix:PATH"), {
     group: "output",
@@ -182,7 +178,6 @@ export const pubsubServiceSettings = groupSettings("limits", {
   }),
 }) satisfies SettingTable;
 
-/** Settings of `baton pubsub client`. */
 export const pubsubClientSettings = {
   pubsubProxies: pubsub("proxies", listType("tcp://host:port"), {
     basic: true,
@@ -219,7 +214,6 @@ export const pubsubClientSettings = {
   }),
 } satisfies SettingTable;
 
-/** All of them. */
 export const pubsubSettings = {
   ...pubsubStoreSettings,
   ...pubsubServerSettings,

@@ -1,4 +1,4 @@
-/** Makes rows of topics, their subscribers, and servers. */
+/** Makes the rows in which commands and the page show topics, their subscribers, and servers. */
 import type { ServerDetails, ServerRow, TopicDetailsRow, TopicListRow } from "../../base/rows/topic_row.ts";
 import type { RowKind, RowReading } from "../../base/rows/row_kinds.ts";
 import { nullIfNoNode } from "../../coordination/nodes/node_requests.ts";
@@ -7,7 +7,7 @@ import { readServerOverview, type ServerOverview } from "../admin/server_overvie
 import { PubsubPath } from "../ownership/pubsub_path.ts";
 import type { TopicDetails } from "../store/operations/topic_details.ts";
 
-/** Reads the topics and servers below a root; a kind that is not wanted is missing. */
+/** Reads the rows of topics and servers below the node `root`. The result has only the wanted kinds. */
 export async function readOverviewRows(
   zk: ZooKeeper,
   root: string,
@@ -15,7 +15,7 @@ export async function readOverviewRows(
 ): Promise<Pick<RowReading["rows"], "topic" | "server">> {
   const path = new PubsubPath(root);
   const isUsed = await zk.exists(path.base) !== null;
-  // The list of shards is read only so that a client that caches reads notices a new one.
+  // The list of shards (nodes above topics) is read only so that a client that caches reads notices a new shard.
   const [servers] = isUsed
     ? await Promise.all([readServerOverview(zk, path), nullIfNoNode(zk.getChildren(path.topics))])
     : [[]];
@@ -25,7 +25,6 @@ export async function readOverviewRows(
   };
 }
 
-/** Returns the topics of all servers, sorted by name. */
 export function topicRows(servers: readonly ServerOverview[]): TopicListRow[] {
   const rows = servers.flatMap(({ id: server, endpoint, isAvailable: there, topics }) =>
     topics.map(({ topic, node: { epoch, state } }): TopicListRow => {

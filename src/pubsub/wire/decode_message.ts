@@ -21,7 +21,7 @@ export interface InvalidPubsubMessage {
   readonly field: string;
   readonly value: string;
   readonly reason: string;
-  /** True if the message has headers; its sender then understands headers in the response. */
+  /** True if the message has headers, so that its sender also understands headers in the response. */
   readonly hasHeaders: boolean;
 }
 
@@ -80,7 +80,10 @@ export function decodePubsubMessage(frames: readonly Uint8Array[]): PubsubMessag
   return message as unknown as PubsubMessage;
 }
 
-/** Returns where CR LF CR LF begins; otherwise -1 minus the index of a control character, or -1 minus the length. */
+/**
+ * Returns the index of CR LF CR LF, which ends the header. Without it, returns -1 minus the index of a stray control
+ * character, or -1 minus the number of bytes that were searched.
+ */
 function findHeaderEnd(frame: Uint8Array): number {
   const length = Math.min(frame.byteLength, headerBytesMax);
   for (let at = 0; at < length; at++) {

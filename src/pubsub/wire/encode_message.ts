@@ -32,12 +32,14 @@ const fieldWriters = Object.fromEntries(
   ]),
 ) as Record<PubsubMessageName, [string, FieldWriter][]>;
 
-/** Converts `max-bytes` to `maxBytes`. */
 export function toCamelCase(name: string): string {
   return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Returns one frame; for a batch, the header's frame and one for each body. Does not copy the bodies of a batch. */
+/**
+ * Returns the frames of a message: one frame, or for a batch one frame for the header and one for each body. The bodies
+ * of a batch are not copied.
+ */
 export function encodePubsubMessage(message: PubsubMessage): Uint8Array[] {
   const { batch } = message;
   const header = formatHeader(message);
@@ -51,7 +53,7 @@ export function encodePubsubMessage(message: PubsubMessage): Uint8Array[] {
   const { body } = message;
   if (body === undefined || body.byteLength === 0) return [encoder.encode(header)];
   checkBody(body.byteLength);
-  // Each character of a header is one byte: tokens are escaped, everything else is ASCII.
+  // Each character of the header is one byte, because tokens are escaped and everything else is ASCII.
   const frame = new Uint8Array(header.length + body.byteLength);
   encoder.encodeInto(header, frame);
   frame.set(body, header.length);
@@ -98,12 +100,15 @@ const dash = 45;
 const end = encoder.encode("\r\n\r\n");
 /** The number of digits of 9007199254740991, the largest number in a message. */
 const digitsMax = 16;
-/** The beginning of all responses of the last sender, with room for two numbers and the end of the header. */
+/**
+ * The bytes with which all responses of the last sender begin. `room` has space for them, two numbers and the header's
+ * end.
+ */
 let lastBeginning: { readonly sender: string; readonly room: Uint8Array; readonly length: number } | null = null;
 
 /**
- * Encodes the usual response to a put, OK with the IDs of the stored messages and nothing else, faster than
- * `encodePubsubMessage`: a server sends a hundred thousand of them per second.
+ * Encodes the usual response to a put: OK, with the IDs of the stored messages. Faster than `encodePubsubMessage`,
+ * because a server sends a hundred thousand such responses per second.
  */
 export function encodePutResponse(sender: string, { first, last }: MessageIdRange): Uint8Array {
   if (lastBeginning?.sender !== sender) lastBeginning = makeBeginning(sender);

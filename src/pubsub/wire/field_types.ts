@@ -11,21 +11,20 @@ export interface MessageFieldType<T> {
 }
 
 /**
- * Identifies a process of a client. `number` grows with each process; `key` is random, so that two processes that
- * started from copies of one state differ.
+ * Identifies a process of a client. `number` grows with each process. `key` is random, so that two processes with
+ * copies of the same state have different sessions.
  */
 export interface SessionToken {
   readonly number: number;
   readonly key: string;
 }
 
-/** The message IDs from `first` to `last`, inclusive. */
 export interface MessageIdRange {
   readonly first: number;
   readonly last: number;
 }
 
-/** The ID that a client without a received message sends as its last one. */
+/** A client that has not received a message sends this as the ID of its last message. */
 export const noMessageId = -1;
 
 export const tokenField: MessageFieldType<string> = {
@@ -120,7 +119,9 @@ function formatNumber(value: number): string {
   return String(value);
 }
 
-/** The last session that was read, and the last one written: consecutive messages often have the same one. */
+/**
+ * The last session that was read, and the last one written, because consecutive messages often have the same session.
+ */
 let lastParsed: { readonly text: string; readonly value: SessionToken } | null = null;
 let lastFormatted: { readonly text: string; readonly value: SessionToken } | null = null;
 

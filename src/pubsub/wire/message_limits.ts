@@ -1,4 +1,4 @@
-/** Size limits of publish/subscribe messages. A server rejects a message over a limit; it never truncates one. */
+/** Size limits of publish/subscribe messages. A server rejects a message over a limit, and never truncates it. */
 
 /** The most bytes of a header, including the empty line at its end. */
 export const headerBytesMax = 64 << 10;
@@ -6,16 +6,18 @@ export const headerBytesMax = 64 << 10;
 export const tokenBytesMax = 1024;
 /** The most bytes of a body, and of all bodies of a batch together. */
 export const bodyBytesMax = 64 << 20;
-/** The most characters of the random part of a session token. */
 export const sessionKeyLengthMax = 64;
-/** The most messages in a batch (`count`), each in its own frame after the header's. */
+/** The most messages in a batch (`count`), each in its own frame after the header's frame. */
 export const batchMessagesMax = 1024;
-/** The largest number in a message: the largest exact integer of a double. A larger one is rejected, never rounded. */
+/**
+ * The largest number in a message, and the largest integer that a double has exactly. Larger numbers are rejected,
+ * never rounded.
+ */
 export const messageNumberMax = Number.MAX_SAFE_INTEGER;
 /**
- * A client's session numbers, operation numbers and counters without a session must leave room for later ones. A client
- * may use any number up to `freeClientNumberMax`; above it, only a number at most `clientNumberStepMax` above its last
- * one. Otherwise one request could use up all numbers that are left.
+ * Limits for a client's session numbers, operation numbers, and counters without a session. Up to
+ * `freeClientNumberMax`, a client may use any number. Above it, a number may exceed the client's last one by at most
+ * `clientNumberStepMax`. Otherwise one request could use up all numbers that are left.
  */
 export const freeClientNumberMax = 2 ** 48;
 export const clientNumberStepMax = 2 ** 20;

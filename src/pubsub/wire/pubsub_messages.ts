@@ -47,13 +47,13 @@ export const messageFields = {
   /** An operator asks a server to show a topic, or to do what `action` says. */
   MANAGE: { sender: tokenField, topic: tokenField },
   /**
-   * A proxy tells a server that the response to the request with this envelope is no longer needed. It has no response
-   * of its own.
+   * A proxy tells a server that it no longer needs the response to the request with the same envelope. The server does
+   * not respond to CANCEL.
    */
   CANCEL: { sender: tokenField },
 } as const;
 
-/** Optional fields, after the others. */
+/** Optional fields of messages, which follow the required fields. */
 export const optionalMessageFields = { STATUS: { messageId: numberField } } as const;
 
 /** Messages that may have a body, or several bodies (one frame each). */
@@ -78,13 +78,13 @@ export const headerFields = {
   /** FENCED: the number of the client's session that the server knows. */
   "current-session": numberField,
   /**
-   * The client's registration number at the topic; with UNREGISTERED, the number that it has to use. It grows when
-   * clients are forgotten.
+   * The client's registration number at the topic; with UNREGISTERED, the number that the client has to use. The number
+   * grows when the topic forgets clients.
    */
   registration: numberField,
   /** PUT: the smallest counter whose outcome the publisher does not know. */
   "first-unacked": numberField,
-  /** PUT: the server refuses it unless this counter is stored, or is below `first-unacked`. */
+  /** PUT: the server refuses the put unless this counter is stored, or is below `first-unacked`. */
   after: numberField,
   /** GET: maximum number of messages. */
   max: numberField,
@@ -92,7 +92,7 @@ export const headerFields = {
   "max-bytes": numberField,
   /** GET: milliseconds to wait for a message. */
   "wait-ms": numberField,
-  /** Number of bodies in the frames after the header's. */
+  /** Number of bodies, each in a frame after the header's frame. */
   count: batchCountField,
   /** Milliseconds after which the sender no longer waits for the response. */
   "deadline-ms": numberField,

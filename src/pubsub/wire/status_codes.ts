@@ -1,4 +1,7 @@
-/** Status codes of responses. Exit codes are chosen from these only in src/base/exit_codes.ts. */
+/**
+ * Status codes of responses. requester.ts turns them into error codes, and src/base/exit_codes.ts these into exit
+ * codes.
+ */
 
 export const statusCodes = [
   /** Done, durably. */
@@ -11,13 +14,13 @@ export const statusCodes = [
   "NOT_OWNER",
   /** The publisher has used the counter, or the message ID, for another body. */
   "COUNTER_REUSE",
-  /** A newer operation was done before, or the counter is below what the server remembers. */
+  /** The client has already done a newer operation, or the counter is below what the server remembers. */
   "STALE_OP",
   /** A newer session of this client ID has taken over. */
   "FENCED",
   /**
-   * The topic does not know the client of this session, or not with this registration: it may have forgotten the client
-   * since the request was made. Not done now; `registration` is the number to use next.
+   * The topic does not know the session's client, or not with this registration number: it may have forgotten the
+   * client since the request was made. Not done now; the header `registration` has the number to use next.
    */
   "UNREGISTERED",
   /** The topic or the disk has reached its limit. */
@@ -33,7 +36,7 @@ export const statusCodes = [
   "OVERLOADED",
   /** The request is invalid; the body says why. */
   "BAD_REQUEST",
-  /** The client list does not allow it. */
+  /** The client list does not allow the request. */
   "DENIED",
   /** The server failed. With `unknown` the request may have been executed. */
   "ERROR",

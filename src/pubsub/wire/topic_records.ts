@@ -1,7 +1,8 @@
 /**
- * A topic's content as bytes, in the rows of a store and in the stream of a handoff. Equal content has equal bytes and
- * so an equal hash, however a store cut it into rows. First come the messages by id. Then comes what changes until the
- * topic is sealed: its numbers, and its clients by name, with windows by session and counters ascending.
+ * The format of a topic's content, in the rows of a store and in the stream of a handoff. Equal content has equal
+ * bytes, and therefore an equal hash, no matter how a store has split it into rows. The messages come first, ordered by
+ * ID. Then follows what changes until the topic is sealed: the topic's numbers, and its clients, ordered by name. A
+ * client's windows are ordered by session, and the entries of a window by counter.
  *
  * A record is a 32-bit length, one byte for its kind, and its fields, big-endian:
  *   message  id, time, publisher's session and counter, publisher, msg-id or none, body
@@ -18,7 +19,7 @@ import { bodyBytesMax } from "./message_limits.ts";
 
 const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
 
-/** The most entries in one record of a window, and in one record of msg-ids. */
+/** The most entries in one record of a window (the recent counters of a publisher), and in one record of msg-ids. */
 export const windowRecordEntriesMax = 4096;
 const recordBytesMax = bodyBytesMax + (1 << 20);
 const none = -1;
@@ -49,7 +50,7 @@ export interface TopicClientRecord {
   readonly registration: number;
 }
 
-/** A publisher's counter that was put: the ID of its message, and a 53-bit fingerprint of the body. */
+/** A counter that a publisher has used, with the ID of its message and a 53-bit fingerprint of the body. */
 export interface ResolvedCounter {
   readonly counter: number;
   readonly id: number;
@@ -87,7 +88,6 @@ export type TopicDataRecord =
   | { readonly kind: "message"; readonly message: TopicMessageRecord; readonly bytes: Uint8Array }
   | { readonly kind: "end"; readonly records: number };
 
-/** Encodes the records of a topic, one after the other. */
 export class TopicDataWriter {
   readonly #writer: ByteWriter;
   /** The last publisher's name and its bytes: consecutive messages often have the same publisher. */
@@ -141,7 +141,7 @@ export class TopicDataWriter {
     });
   }
 
-  /** Written out for speed: the store calls it for every message that is put. */
+  /** Does not use `#writeRecord`, for speed, because the store calls this method for every message that is put. */
   writeMessage({ id, timeMs, session, counter, publisher, msgId, body }: TopicMessageRecord): void {
     const writer = this.#writer;
     const start = writer.length;
@@ -165,7 +165,6 @@ export class TopicDataWriter {
     this.#writeRecord(recordKinds.end, (writer) => writer.u53(records));
   }
 
-  /** Appends encoded records. */
   writeRaw(records: Uint8Array): void {
     this.#writer.raw(records);
   }
@@ -217,7 +216,7 @@ export function messageRecordOffsets(records: Uint8Array): number[] {
   return offsets;
 }
 
-/** Returns the message whose record begins at `offset`; its body is a view. */
+/** Returns the message whose record begins at `offset`. Its body is a view of `records`. */
 export function messageRecordAt(records: Uint8Array, offset: number): TopicMessageRecord {
   const head = new ByteReader(records.subarray(offset));
   const record = decodeRecord(head.view(head.i32()), records);
@@ -225,10 +224,16 @@ export function messageRecordAt(records: Uint8Array, offset: number): TopicMessa
   return record.message;
 }
 
-/** Offset of the publisher's length in the record of a message: after its own length, its kind and four numbers. */
+/**
+ * Offset, in a message record, of the length of the publisher's name: after the record's length, its kind and four
+ * numbers.
+ */
 const publisherAt = 4 + 1 + 4 * 8;
 
-/** Returns what subscribers get of the message whose record begins at `offset`; the body is a view. Throws PROTOCOL. */
+/**
+ * Returns what subscribers get of the message whose record begins at `offset`. The body is a view of `records`. Throws
+ * PROTOCOL.
+ */
 export function messageRecordContentAt(
   records: Uint8Array,
   offset: number,
@@ -244,7 +249,7 @@ export function messageRecordContentAt(
   return { msgId: reader.utf8(keyBytes), body: reader.view(reader.remaining) };
 }
 
-/** Returns NaN if there are not four bytes. */
+/** Returns NaN if fewer than four bytes are left. */
 function int32At(bytes: Uint8Array, at: number): number {
   if (!(at >= 0 && at + 4 <= bytes.byteLength)) return NaN;
   return readU32(bytes, at) | 0;
@@ -258,7 +263,7 @@ export class TopicDataReader {
   /** The pieces of an incomplete record; they are joined when the record is complete. */
   #parts: Uint8Array[] = [];
   #bytes = 0;
-  /** Bytes needed to make progress: a length, or a whole record. */
+  /** How many bytes are needed to continue: those of a length, or of a whole record. */
   #wanted = lengthBytes;
 
   /** The bytes of an incomplete record so far. */
