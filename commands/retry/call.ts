@@ -1,6 +1,6 @@
 /**
- * `baton retry-processor call`: one try now; the message is stored if it fails. Exit code 75 means that it is on the
- * disk.
+ * `baton retry-processor call` tries a message once and stores it if the try fails. Exit code 75 means that the message
+ * is on the disk.
  */
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
@@ -60,7 +60,7 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   const location = readStoreLocation(values, sources);
   const rules = readStoreRules(values, sources);
   const tryOnce = await firstTryOf(call);
-  // A wrong configuration is reported before the first try; a failing disk does not prevent it.
+  // A wrong configuration ends the call before the first try. A failing disk does not prevent the try.
   let openError: BatonError | null = null;
   let store: CommandStore | null = null;
   try {
@@ -79,8 +79,8 @@ async function runCall(call: CallCall): Promise<ExitCode> {
 }
 
 /**
- * Stores the request of a failed try. Returns baton's own exit code; null if the command's end is passed on. Never
- * rejects.
+ * Stores the message of a failed try. Returns an exit code of baton, or null if the exit code of the command is passed
+ * on. Never rejects.
  */
 async function settleTry(
   { values, io }: CallCall,
@@ -88,7 +88,7 @@ async function settleTry(
   { body, name, store }: {
     readonly body: Uint8Array;
     readonly name: string;
-    /** The error: why it could not be opened. */
+    /** An error says why the store could not be opened. */
     readonly store: CommandStore | BatonError | null;
   },
 ): Promise<ExitCode | null> {
@@ -123,12 +123,15 @@ async function settleTry(
   }
 }
 
-/** The code of a command that is passed on must not say that its message is stored. */
+/**
+ * Replaces an exit code of the command that would say that its message is stored. Returns null for other codes, which
+ * are passed on.
+ */
 function notStored(code: ExitCode): ExitCode | null {
   return code === exitCodes.BUSY ? exitCodes.IO : null;
 }
 
-/** Returns the function that runs the command or sends the request. Throws USAGE. */
+/** Returns a function that runs the command or sends the request. Throws USAGE. */
 async function firstTryOf(call: CallCall): Promise<(body: Uint8Array) => Promise<FirstTryResult>> {
   const { values: { url }, names, command, sources } = call;
   const rules = readRetryRules(call.values, sources, { exits: url === undefined, statuses: url !== undefined });

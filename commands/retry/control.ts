@@ -1,6 +1,6 @@
 /**
- * `baton retry-processor retry`, `cancel`, `pause`, `resume`: change messages by their ids, or all that match a
- * condition.
+ * `baton retry-processor retry`, `cancel`, `pause` and `resume`: change messages by their ids, or all messages that
+ * match a condition.
  */
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { toggleType } from "../../src/base/config/value_types.ts";
@@ -86,7 +86,7 @@ async function changeMessages(call: ChangeCall, kind: "retry" | "cancel"): Promi
   return printChanges(call, { changed, refused: [] }, kind);
 }
 
-/** Throws USAGE unless either ids are given or --all. */
+/** Throws USAGE unless the user gives either ids or --all. */
 export function checkSelection({ values, names }: ChangeCall, word: string): void {
   if (values.all && names.length > 0) throw new BatonError("USAGE", `${word} takes ids or --all, not both`);
   if (!values.all && names.length === 0) throw new BatonError("USAGE", `${word} takes ids of messages, or --all`);

@@ -1,4 +1,4 @@
-/** `baton retry-processor dlq`: dead letters for operators. */
+/** `baton retry-processor dlq`: shows and changes dead letters for operators. */
 import { retryRedactSettings } from "../../src/retry/settings/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../src/base/config/value_types.ts";
@@ -41,7 +41,7 @@ export const dlqOperations = ["ls", "show", "redrive", "purge", "export"] as con
 
 const { all, where, limit, rate, body, progress } = dlqSettings;
 
-/** Options that an operation refuses: purge --limit would otherwise silently purge everything. */
+/** Options that each operation refuses. Otherwise purge --limit would silently purge everything. */
 export const flagsRefusedByDlq: Readonly<Record<typeof dlqOperations[number], SettingTable>> = {
   ls: { all, rate, body, progress, ...retryRedactSettings },
   show: { all, where, limit, rate, progress },
@@ -156,7 +156,7 @@ async function exportAll(call: DlqCall): Promise<ExitCode> {
   throw new BatonError("IO", `${which} skipped by the export; list what is damaged with baton retry-processor verify`);
 }
 
-/** Null: the message is damaged; the store counts it. */
+/** Reads a message. Returns null if it is damaged; the store counts this damage. */
 async function showOrNullIfDamaged(store: CommandStore, id: string): Promise<ReturnType<StoreMethods["show"]>> {
   try {
     return await store.read("show", id);

@@ -1,4 +1,4 @@
-/** `baton retry-processor explain`: prints the schedule of a policy before it is used. */
+/** `baton retry-processor explain`: prints when a policy would try a message. */
 import { printTable, tableHeadCells } from "../../src/base/terminal/table.ts";
 import { retryPolicySettings } from "../../src/retry/settings/retry_settings.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";

@@ -1,4 +1,4 @@
-/** The first try of `baton retry-processor call --url`. */
+/** The first try of `baton retry-processor call --url`: sends a request. */
 import { StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { errorMessage } from "../../src/base/errors.ts";
 import type { BackendResponse } from "../../src/base/http/http_client.ts";
@@ -12,12 +12,12 @@ import type { CallCall } from "./call_options.ts";
 import type { FirstTryResult } from "./first_try.ts";
 import { openHttpClient } from "./http_options.ts";
 
-/** Statuses that refuse the sender, not the message (RFC 9110, 15.5). */
+/** Statuses that refuse the sender instead of the message (RFC 9110, 15.5). */
 const denied: ReadonlySet<number> = new Set([401, 403, 407]);
 
 /**
- * Returns the function that sends the body. Throws USAGE for a URL, a method or headers that cannot be sent, CONFIG for
- * TLS files.
+ * Returns a function that sends a body to the URL. Throws USAGE for a URL, a method or headers that cannot be sent, or
+ * CONFIG for TLS files.
  */
 export function makeUrlTry(
   call: CallCall,
@@ -27,7 +27,7 @@ export function makeUrlTry(
   const { values, io } = call;
   const target = parseBackend(url, { isWhole: true });
   const method = parseMethod(values.method);
-  // The key is stored, too, so that all tries are one message for the backend.
+  // The key is stored, too, so that the backend can recognize all tries as the same message.
   const headers = [...parseHeaders(values.headers ?? []), ["Idempotency-Key", newGuid()] as const];
   const what = `${method} ${target.origin}${target.path.replace(/\?.*/s, "")}`;
   const client = openHttpClient(call, { places: [target] });
@@ -69,14 +69,14 @@ function finalCode(status: number): ExitCode {
   return denied.has(status) ? exitCodes.REFUSED : exitCodes.BAD_DATA;
 }
 
-/** A user has interrupted the request, which is not a failure of the message. */
+/** Returns whether a user has interrupted the request, which is no failure of the message. */
 function isInterruption(reason: unknown): boolean {
   return reason instanceof StoppedBySignal && (reason.signal === "SIGINT" || reason.signal === "SIGQUIT");
 }
 
 /**
- * Prints the response as it arrives. Returns why it is not complete; null: it is. The status decides what becomes of
- * the message.
+ * Prints the response as it arrives. Returns why it is incomplete, or null if it is complete. Only the status decides
+ * what happens to the message.
  */
 async function printBody({ body }: BackendResponse, io: CallCall["io"], signal: AbortSignal): Promise<string | null> {
   const chunks = body[Symbol.asyncIterator]();

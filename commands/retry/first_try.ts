@@ -1,4 +1,4 @@
-/** The first try of `baton retry-processor call`: runs the command, or sends the request, with the body. */
+/** The first try of `baton retry-processor call`: runs the command with the body as its stdin. */
 import { closeSync } from "node:fs";
 import process from "node:process";
 import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
@@ -18,30 +18,33 @@ import { signalToMirror } from "../../src/coordination/job/lock_ending.ts";
 import { leftoversMessage } from "../../src/base/process/supervise/leftovers.ts";
 import type { CallCall } from "./call_options.ts";
 
-/** The result of a first try. */
+/** The result of a first try, by a command or a request. */
 export interface FirstTryResult {
-  /** The request that is stored if the try failed. */
+  /** What is stored with the body if the try failed. */
   readonly head: MessageHead;
-  /** The name of the program, or the request, for messages. */
+  /** The name of the program or the request, for output. */
   readonly what: string;
-  /** How it ended, as the end of a sentence after `what`. */
+  /** How the try ended, as the end of a sentence after `what`. */
   readonly how: string;
   readonly outcome: TryEnd["outcome"];
   readonly retryAfterMs: number | null;
-  /** The exit code if the failure is final, or cannot be stored; for a success, if its response is incomplete. */
+  /**
+   * The exit code for a final failure, for a failure that cannot be stored, and for an incomplete response to a
+   * successful request.
+   */
   readonly code: ExitCode;
-  /** The response was cut off, or could not be printed. */
+  /** True if the response was interrupted, or could not be printed. */
   readonly isCut?: boolean;
-  /** The signal by which baton ends in place of this exit code. */
+  /** The signal that ends baton instead of an exit code. */
   readonly signal?: NodeJS.Signals | null;
-  /** A process of the command may still run, so the message must not be tried again. */
+  /** True if a process of the command may still run, so that the message must not be tried again. */
   readonly mayStillRun?: boolean;
 }
 
-/** Longer than any command runs. If baton dies, the guard kills the command. */
+/** Duration of the lease in ms, longer than any command runs. If baton dies, the guard kills the command. */
 const guardMs = 100 * 365 * 86_400_000;
 
-/** Signals by which a user interrupts the command, which is not a failure of the message. */
+/** Signals of a user who interrupts the command, which is no failure of the message. */
 const interruptions: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]);
 
 export async function tryCommand(
@@ -98,7 +101,7 @@ async function runCommandOnce(
     });
     if (outcome.kind === "cancelled") throw stop.signal.reason;
     const signal = signalToMirror(outcome);
-    // The terminal signals both processes: the command may have ended before this one has received the signal.
+    // The terminal signals both processes, so the command may end before baton receives the signal.
     if (signal !== null && interruptions.has(signal)) {
       io.err(`baton: ${command[0]} was interrupted; NOT STORED\n`);
       throw new StoppedBySignal(signal);

@@ -32,7 +32,7 @@ export const httpClientSettings = {
   urlKey: setting(textType("file"), { flag: "--url-key", once: true, help: "PEM file with its private key" }),
 } satisfies SettingTable;
 
-/** Each flag is one header, with commas and spaces in its value as they are. */
+/** Type of --header: each flag is one header, and commas and spaces in its value are kept. */
 const headersType: ValueType<readonly string[]> = {
   placeholder: "name:value",
   fileType: "strings",
@@ -57,8 +57,8 @@ export const httpRequestSettings = {
 } satisfies SettingTable;
 
 /**
- * `command`: its name, for the message. `sendsOwn`: without a URL, requests are sent that have their own. Throws USAGE
- * for options of a request without a URL.
+ * Throws USAGE for options of a request without a URL. `command` is the name of the command for the error. With
+ * `sendsOwn`, messages with a URL of their own are sent, too.
  */
 export function checkHttpOptions(
   command: string,
@@ -74,9 +74,9 @@ export function checkHttpOptions(
 }
 
 /**
- * The client of a command; its owner closes it. Reads the files now, so that mistakes are reported now, and again for
- * new connections after a change. `places`: where requests will go. Throws USAGE for files that cannot be used, CONFIG
- * for variables.
+ * Opens the HTTP client of a command, which the caller closes. Reads TLS files now, so that mistakes are reported at
+ * the start, and again for new connections after a change. `places` are the destinations of requests. Throws USAGE for
+ * files that cannot be used, or CONFIG for environment variables.
  */
 export function openHttpClient(
   { values, sources, io }: Pick<CommandCall<typeof httpClientSettings>, "values" | "sources" | "io">,

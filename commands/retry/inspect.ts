@@ -1,6 +1,6 @@
 /**
- * `baton retry-processor ls`, `show`, `stats`, `verify`: what is in a store, for people and programs. They change
- * nothing.
+ * `baton retry-processor ls`, `show`, `stats` and `verify`: print the content of a store for people and programs. They
+ * change nothing.
  */
 import { type CommandCall, defineCommand } from "../command.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
@@ -216,7 +216,7 @@ async function verifyWithProgress(call: ProgressCall, location: StoreLocation): 
 
 const listHead = ["ID", "STATE", "TRIES", "AGE", "NEXT", "KEY", "LAST ERROR"] as const;
 
-/** A row of the table with the header `listHead`. */
+/** Returns a row of the table with the header `listHead`. */
 function messageCells(message: StoredMessage, nowMs: number): string[] {
   const { id, state, key, tries, crashes, reason, error, nextMs, firstMs, forwardState } = message;
   const next = nextMs === null ? "" : nextMs <= nowMs ? "due" : `in ${formatDuration(nextMs - nowMs)}`;

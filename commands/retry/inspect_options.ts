@@ -1,4 +1,4 @@
-/** Options of the commands that look into a message store, and the parsers of `--where` and `--state`. */
+/** Options of the commands that print the content of a message store, and the parsers of `--where` and `--state`. */
 import { retryRedactSettings, retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { integerType, listType, toggleType } from "../../src/base/config/value_types.ts";
@@ -53,7 +53,7 @@ export type ShowCall = CommandCall<typeof showSettings>;
 
 const fields = ["key", "reason", "error"] as const;
 
-/** `key=K`, `reason=R`, `error=TEXT` (a part of the last error). Throws USAGE. */
+/** Parses `key=K`, `reason=R` and `error=TEXT`, a part of the last error. Throws USAGE. */
 export function parseWhere(written: readonly string[] | undefined): MessageConditions {
   const filter: { key?: string; reason?: string; error?: string } = {};
   for (const condition of written ?? []) {
@@ -76,7 +76,7 @@ function requireReason(word: string): void {
   throw new BatonError("USAGE", `--where: "${word}" is not a reason: use ${deathReasons.join(", ")}${hint}`);
 }
 
-/** Throws USAGE. */
+/** Parses the states of `--state`. Throws USAGE. */
 export function parseStates(written: readonly string[] | undefined): readonly MessageState[] {
   return (written ?? messageStates).map((word) => {
     const state = messageStates.find((one) => one === word.replace("-", "_"));
@@ -88,7 +88,7 @@ export function parseStates(written: readonly string[] | undefined): readonly Me
   });
 }
 
-/** Opens the store without creating it. It accepts and tries no messages. */
+/** Opens an existing store for a command that accepts and tries no messages. */
 export function openStoreToRead({ values, sources }: InspectCall): Promise<CommandStore> {
   return openCommandStore(readStoreLocation(values, sources), { mustExist: true });
 }

@@ -1,4 +1,4 @@
-/** Options of `run` and `serve`, and the topic clients that they name. */
+/** Options of `run` and `serve`, and the topic clients for them. */
 import { logSettings } from "../../src/coordination/settings/command_settings.ts";
 import { pubsubClientSettings, pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import {
@@ -34,7 +34,10 @@ export const processorSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/** Null: no topic is used. `target`: the topic that messages are delivered to. Throws USAGE and CONFIG. */
+/**
+ * Opens the topic clients, or returns null if no topic is used. `target` is the topic that messages are delivered to.
+ * Throws USAGE or CONFIG.
+ */
 export async function openTopicClients(
   call: Pick<CommandCall<typeof processorSettings>, "values" | "sources" | "io">,
   location: StoreLocation,
@@ -66,7 +69,7 @@ export async function openTopicClients(
   });
 }
 
-/** The tables are made before, as by the store that is opened later. */
+/** Opens the states after creating the tables of the store, because the store itself is opened later. */
 async function openDatabaseStates(database: StoreDatabase, name: string): Promise<ClientStates> {
   const [{ DatabaseClientStates }, { PostgresRetryStore }] = await Promise.all([
     import("../../src/retry/targets/database_client_states.ts"),

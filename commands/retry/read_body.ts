@@ -6,7 +6,10 @@ import { unreadableInputError } from "../input_files.ts";
 
 const readBytes = 256 << 10;
 
-/** Reads a file, or stdin for null. A chunk is only valid until the next one: copy it to keep it. Throws IO. */
+/**
+ * Reads a file, or stdin if `path` is null. A caller that keeps a chunk must copy it, because it is only valid until
+ * the next one. Throws IO.
+ */
 export async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
   if (path === null && wasStdinClosedAtStart()) {
     const why =
@@ -24,7 +27,7 @@ export async function* readChunks(path: string | null): AsyncGenerator<Uint8Arra
   }
 }
 
-/** Reads the whole body. Throws IO, and BAD_DATA if it is longer than `bytesMax`. */
+/** Reads the whole body. Throws IO, or BAD_DATA if it is longer than `bytesMax`. */
 export async function readBody(path: string | null, bytesMax: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** Checks of retry's settings for `baton config check`. */
+/** Checks the settings of the retry processor for `baton config check`. */
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { parseDuration } from "../../src/base/support/duration.ts";
 import { readDeadLetterDestination } from "../../src/retry/dead_letters/dead_letter_destination.ts";
@@ -17,7 +17,7 @@ export const retryChecks = defineChecks({
     retryMetricsListen: parseListenFlag,
   },
   together: (values, sources) => [
-    // Checks the name and a URL; the default folder of the store depends on the user.
+    // Checks the name and the URL of the store. Does not check the default folder, which depends on the user.
     () => readStoreLocation({ ...values, retryStore: values.retryStore ?? "." }, sources),
     () => readDeadLetterDestination(values, sources),
     () => configuredRedaction(values, sources),

@@ -1,4 +1,4 @@
-/** The checks of `baton doctor` for message stores: the database that has them. */
+/** Names the databases of message stores that `baton doctor` checks. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { isDatabaseUrl } from "../../src/base/postgres/database_address.ts";
 import { retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";

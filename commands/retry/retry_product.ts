@@ -1,4 +1,4 @@
-/** Retry: messages that are stored, tried again, and become dead letters. */
+/** The product "retry": its commands, settings, checks, help and view. It stores messages and tries them again. */
 import type { Product } from "../product.ts";
 
 export const retryProduct: Product = {

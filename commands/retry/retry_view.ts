@@ -1,4 +1,4 @@
-/** The rows of message stores. */
+/** Shows message stores in the view and on its page. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import type { ProcessKind } from "../../src/base/rows/process_row.ts";
 import {

@@ -1,4 +1,4 @@
-/** `baton retry-processor run`: tries the messages of a store until a signal, or until all are tried. */
+/** `baton retry-processor run`: tries the messages of a store until a signal, or until all messages are tried. */
 import process from "node:process";
 import { retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
 import { type CommandCall, defineCommand } from "../command.ts";
@@ -148,7 +148,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   let isBreached = false;
   try {
     const until = once ? "tried" : untilEmpty ? "empty" : "stopped";
-    // A run from a crontab is silent if there is nothing to report, as cron sends a mail otherwise.
+    // A run from a crontab prints nothing if there is nothing to report, because cron would send a mail.
     const reportsRun = until === "stopped" || values.verbose || values.log === "json" || io.stderrIsTerminal;
     await using topics = await openTopicClients(call, location, topic);
     using putter = topic === undefined || topics === null
@@ -171,7 +171,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     isBreached = error instanceof BatonError && error.code === "FENCE_BREACH";
     throw error;
   } finally {
-    // A process that could not be killed is left to the guard, which acts when its pipe closes.
+    // A process that could not be killed is left to the guard, which kills it when the pipe of the guard closes.
     if (!isBreached) guard.end();
   }
 }
@@ -190,14 +190,14 @@ async function reportStart(
 }
 
 /**
- * A store that is named on the command line may be mistyped; all commands have the one of the environment or of a file
- * in common.
+ * Returns whether the store must already exist. A name on the command line may be mistyped; a name in the environment
+ * or a file is the same for all commands.
  */
 function mustExist({ values: { create, retryMigrate }, sources: { flags } }: RunCall): boolean {
   return (flags.has("retryStore") || flags.has("retryName")) && !create && !retryMigrate;
 }
 
-/** Throws CONFIG if the store must exist and does not. */
+/** Throws CONFIG if the store must exist but does not. */
 async function requireNamedStore(call: RunCall, location: StoreLocation): Promise<void> {
   if (!mustExist(call)) return;
   try {
@@ -209,7 +209,10 @@ async function requireNamedStore(call: RunCall, location: StoreLocation): Promis
   }
 }
 
-/** Reports what a run that ended by itself has left, so that a user does not wait for messages that are not due. */
+/**
+ * Reports which messages a run that ended by itself has left, because a user may wait for messages that are not yet
+ * due.
+ */
 async function reportWaiting(store: StoreClient, log: Log): Promise<void> {
   const { count } = (await store.call("totals")).waiting;
   const { nextMs } = await store.call("waitingTimes");
@@ -238,7 +241,10 @@ function checkOptions({ values, names, sources }: RunCall): void {
   }
 }
 
-/** A command has exit codes, a request has statuses, and messages with their own command or URL have both. */
+/**
+ * Reads which codes are tried again. Commands have exit codes, and requests have statuses. Messages with a command or
+ * URL of their own can have both.
+ */
 function rulesOf({ values, sources }: RunCall): RetryRules {
   const { exec, url, topic } = values;
   const isOwn = exec === undefined && url === undefined && topic === undefined;
@@ -249,14 +255,14 @@ interface TargetParts {
   readonly guard: CommandGuard;
   readonly log: Log;
   readonly client: HttpClient;
-  /** Null: each message has its own. */
+  /** Null if each message has a URL of its own. */
   readonly backend: HttpRequestTarget | null;
-  /** Part of each request to `backend`. */
+  /** The method and headers of each request to `backend`. */
   readonly head: Pick<HttpTargetOptions, "method" | "headers">;
   readonly rules: RetryRules;
 }
 
-/** Delivers to --url, to the command of --exec, or each message to its own command or URL. */
+/** Returns the target: --url, the command of --exec, or the command or URL of each message. */
 function targetOf(call: RunCall, storeName: string, parts: TargetParts): Target {
   if (parts.backend !== null) return httpTarget(call, parts);
   const commands = commandTarget(call, storeName, parts);

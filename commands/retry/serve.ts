@@ -1,4 +1,4 @@
-/** `baton retry-processor serve`: runs the HTTP proxy and the processor of its store until a signal. */
+/** `baton retry-processor serve`: runs the HTTP proxy and the processor for its store until a signal. */
 import process from "node:process";
 import { type CommandCall, defineCommand } from "../command.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";

@@ -1,4 +1,4 @@
-/** Requests of the page about message stores: pages of dead letters, their bodies, and to redrive or drop them. */
+/** Answers requests of the page about message stores, which list, show, redrive and drop dead letters. */
 import { BatonError } from "../../src/base/errors.ts";
 import { textIn } from "../../src/base/http/body_fields.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
@@ -11,7 +11,7 @@ import type { MessageFilter } from "../../src/retry/queue/store_methods.ts";
 import type { FoundStore, FoundStores } from "../../src/retry/view/found_stores.ts";
 import type { PageAction, PageAnswer, PageRequests } from "../product.ts";
 
-/** The most dead letters of a page, and the most that one action may change. */
+/** Maximum number of dead letters on a page and in one action. */
 const lettersMax = 100;
 const bodyBytesMax = 64 << 10;
 
@@ -55,7 +55,7 @@ const bodyAnswer = (stores: FoundStores): PageAnswer => async (query) => {
   return { text: new TextDecoder().decode(body.subarray(0, bodyBytesMax)), isCut: body.byteLength > bodyBytesMax };
 };
 
-/** Redrives or drops dead letters, except those that were tried again since the page was drawn. */
+/** Redrives or drops dead letters, except those that were tried again after the page was shown. */
 const letterAction = (stores: FoundStores, change: "redrive" | "purge"): PageAction => (body) => {
   const folder = textIn(body, "store");
   const letters = lettersIn(body);

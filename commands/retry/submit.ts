@@ -1,4 +1,7 @@
-/** `baton retry-processor submit`: stores messages from a file or stdin. Messages that are counted are on the disk. */
+/**
+ * `baton retry-processor submit`: stores messages from a file or stdin. All messages that its result counts are on the
+ * disk.
+ */
 import process from "node:process";
 import { retryLimitSettings, retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";

@@ -1,15 +1,15 @@
-/** Checks at the start whether messages or dead letters could be delivered at all, before any is tried. */
+/** Checks at the start whether messages or dead letters could be delivered, before the first is tried. */
 import { BatonError } from "../base/errors.ts";
 import { systemClock } from "../base/support/clock.ts";
 import { deadlineAfter } from "../base/support/deadline.ts";
 import type { Log } from "../base/support/log.ts";
 
-/** The longest wait for a response at the start, and at the end of a run that ends by itself. Milliseconds. */
+/** The longest wait in ms for a response at the start, and for the last deliveries of a run that ends by itself. */
 export const checkTimeoutMs = 3000;
 
 /**
- * Rejects with a permanent error. A destination that cannot be reached now may be reachable later: that is a warning.
- * `option`: "--topic"; `meanwhile`: what happens until the destination responds.
+ * Rejects with an error that is permanent. Only warns about a destination that cannot be reached now, because it may be
+ * reachable later. `option` is the name of its flag; `meanwhile` says what happens until the destination responds.
  */
 export async function checkDestination(
   check: (signal: AbortSignal) => Promise<void>,

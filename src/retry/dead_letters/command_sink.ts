@@ -1,6 +1,6 @@
 /**
- * Passes dead letters to a shell command as stdin. Exit code 0 means delivered. Delivery is at least once; the id
- * identifies repetitions.
+ * Passes dead letters to a shell command as stdin. Exit code 0 means delivered. A dead letter can be delivered twice,
+ * with the same id.
  */
 import { ResignableLease } from "../../base/process/resignable_lease.ts";
 import { LocalLease } from "../../base/process/local_lease.ts";
@@ -19,12 +19,13 @@ export interface CommandSinkOptions extends DeadLetterFormat {
   readonly killAfterMs: number;
   readonly clock: Clock;
   /**
-   * Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending.
+   * Takes the forwarder lock and returns the function that releases the lock. Returns null if another process of the
+   * store is sending.
    */
   readonly takeLock: () => (() => void) | null;
-  /** Prints what is wrong with the guard. */
+  /** Prints a warning of the guard. */
   readonly say?: (sentence: string) => void;
-  /** Runs the command. The real one, under a guard, when left out. */
+  /** Runs the command; for tests. If left out, a guard runs it. */
   readonly run?: (options: Omit<RunWithInputOptions, "guard">) => Promise<CommandEnd>;
 }
 
@@ -52,7 +53,7 @@ export class CommandSink implements DeadLetterSink {
     return { nextOffset: () => null, send: (letter, _, signal) => this.#send(letter, signal), close: release };
   }
 
-  /** The signal stops the command: the dead letter stays in the store. */
+  /** Sends one dead letter. The signal stops the command; then the dead letter stays in the store. */
   async #send(letter: ClaimedMessage, signal: AbortSignal): Promise<void> {
     const { line, storeName, timeoutMs, killAfterMs, clock, say = () => {} } = this.#options;
     const { run = (options) => runUnderGuard(options, say) } = this.#options;

@@ -1,6 +1,6 @@
 /**
  * Parses the destination of dead letters: `store`, `drop`, `file:PATH`, `exec:LINE`, `topic:NAME`,
- * `kafka://broker,broker/Topic?option=value`. Pure; files that it names are read elsewhere.
+ * `kafka://broker,broker/Topic?option=value`. Reads none of the files that a destination names.
  */
 import { resolve } from "node:path";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
@@ -14,9 +14,9 @@ import { parseAddress } from "../../base/sockets/parse_address.ts";
 export interface KafkaDestination {
   readonly brokers: readonly Address[];
   readonly topic: string;
-  /** How a missing topic is created; null: it is not. -1: the default of the broker. */
+  /** How a missing topic is created, where -1 means the default of the broker. Null if it is not created. */
   readonly create: { readonly partitions: number; readonly replication: number } | null;
-  /** File names; null: no TLS. */
+  /** File names. Null means no TLS. */
   readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string } | null;
   readonly login: {
     readonly mechanism: KafkaCredentials["mechanism"];

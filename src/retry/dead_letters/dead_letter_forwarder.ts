@@ -1,7 +1,8 @@
 /**
- * Sends dead letters from the store to a sink. A dead letter leaves the store only when it is durable in the sink: the
- * store records that it is being sent and to which offset, the sink writes it, then the store marks it as forwarded.
- * After a crash in between, the sink looks whether the dead letter arrived. One process of a store does this at a time.
+ * Sends dead letters from the store to a sink. A dead letter leaves the store only when it is durable in the sink.
+ * First the store records that the dead letter is being sent, and to which offset. Then the sink writes the dead
+ * letter, and the store marks it as forwarded. After a crash between these steps, the sink checks whether the dead
+ * letter arrived. One process of a store sends at a time.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
@@ -13,12 +14,14 @@ import type { ClaimedMessage } from "../queue/stored_message.ts";
 
 export interface DeadLetterSink {
   /**
-   * True: others are sent before a dead letter that fails. False: it must be repaired first, as it may be half written.
+   * True if the forwarder may go on with other dead letters after one failed. False if the failed dead letter must be
+   * sent first, because a part of it may be written.
    */
   readonly skipsFailed: boolean;
   /**
-   * Prepares for some dead letters; null: another process is sending. Rejects when the sink cannot be reached. Here and
-   * below, a rejection with one of `sinkErrorCodes` concerns the sink, one with BAD_DATA a single dead letter.
+   * Opens the sink for some dead letters. Returns null if another process is sending. Rejects when the sink cannot be
+   * reached. A rejection of `open` or `send` with a code of `sinkErrorCodes` concerns the sink; BAD_DATA concerns a
+   * single dead letter.
    */
   open(signal: AbortSignal): Promise<OpenSink | null>;
   /** Called after the last dead letter. */
@@ -27,13 +30,13 @@ export interface DeadLetterSink {
 
 export interface OpenSink {
   /**
-   * The offset of the dead letter that is sent next. `send` understands it later, even after a crash. Null: the sink
-   * recognizes a dead letter that is sent twice by its id, so that nothing has to be recorded before.
+   * The offset of the next dead letter, which `send` understands even after a crash. Null if nothing has to be
+   * recorded, because the sink recognizes a repeated dead letter by its id.
    */
   nextOffset(): number | null;
   /**
-   * Resolves when the dead letter is durable. `offset`: as `nextOffset` gave it to this process or to one that died
-   * since.
+   * Resolves when the dead letter is durable. `offset` is a result of `nextOffset`, in this process or in an earlier
+   * one that died.
    */
   send(letter: ClaimedMessage, offset: number | null, signal: AbortSignal): Promise<void>;
   close(): void;
@@ -45,20 +48,22 @@ export interface DeadLetterForwarderOptions {
   readonly clock: Clock;
   readonly wallClockMs: () => number;
   /**
-   * Milliseconds, for a run that ends by itself: how long opening the sink may take, and how long dead letters that the
-   * sink does not accept are retried at the end.
+   * For a run that ends by itself: the time in ms for opening the sink. At the end, dead letters that the sink does not
+   * accept are retried for the same time.
    */
   readonly openTimeoutMs?: number;
   readonly onForwarded: (letter: ClaimedMessage) => void;
-  /** The dead letter stays in the store and is retried; null: all of them. */
+  /**
+   * Reports a failure; the dead letter stays in the store and is retried. `letter` is null if all dead letters failed.
+   */
   readonly onFailure: (why: string, letter: ClaimedMessage | null) => void;
 }
 
-/** Milliseconds between two checks for dead letters, and at most after a failure. */
+/** Milliseconds between two checks for dead letters. */
 const pollMs = 1000;
 const failureDelayMsMax = 60_000;
 const batchSize = 16;
-/** Time for sending after a stop was requested, in milliseconds. */
+/** The time in ms for sending after a stop was requested. */
 const finalSendMs = 10_000;
 
 /** Errors that concern the sink, not the dead letter that was being sent. */
@@ -80,14 +85,14 @@ export class DeadLetterForwarder {
     this.#options = options;
   }
 
-  /** Reports that there may be a new dead letter. */
+  /** Starts the next check for dead letters immediately. */
   wakeUp(): void {
     this.#wake();
   }
 
   /**
-   * Sends until the signal; then once more what is left, as far as the first try gets, or within `openTimeoutMs`; with
-   * `hurry` within 10 s. With `now` sending stops immediately.
+   * Sends dead letters until `signal`, and then tries the rest once, or for `openTimeoutMs`. `hurry` limits this rest
+   * to 10 s. `now` stops sending immediately.
    */
   async run(signal: AbortSignal, hurry?: AbortSignal, now?: AbortSignal): Promise<void> {
     const { clock, sink, store } = this.#options;
@@ -107,7 +112,7 @@ export class DeadLetterForwarder {
         failedSinceMs = isWell ? -Infinity : startMs;
         waitMs = isWell ? pollMs : Math.min(2 * waitMs, failureDelayMsMax);
         const woken = new AbortController();
-        // The delay after a failure is not cut short: otherwise every message that dies would try the sink again.
+        // The delay after a failure is not shortened, because otherwise every new dead letter would try the sink again.
         if (waitMs === pollMs) this.#wake = () => woken.abort();
         await sleep(clock, waitMs, AbortSignal.any([signal, woken.signal])).catch(() => {});
         this.#wake = () => {};
@@ -118,11 +123,11 @@ export class DeadLetterForwarder {
     }
   }
 
-  /** Sends what is left at the end. `failedSinceMs`: since when the sink accepts nothing. */
+  /** Sends the rest at the end. `failedSinceMs` is the time since which the sink accepts nothing. */
   async #sendLast(failedSinceMs: number, signal: AbortSignal): Promise<void> {
     const { clock, openTimeoutMs = 0 } = this.#options;
     const nowMs = clock.now();
-    // A sink that did not respond for `openTimeoutMs` just now is not given that time again.
+    // A sink that has just failed to respond for `openTimeoutMs` does not get that time again.
     const isRecent = nowMs - failedSinceMs < 2 * openTimeoutMs;
     const endMs = (isRecent ? failedSinceMs : nowMs) + openTimeoutMs;
     if (isRecent && nowMs >= endMs) return;
@@ -134,7 +139,10 @@ export class DeadLetterForwarder {
     }
   }
 
-  /** `sent`: everything except dead letters that failed by themselves; `busy`: another process is sending. */
+  /**
+   * `sent` means everything except dead letters that failed by themselves; `busy` means that another process is
+   * sending.
+   */
   async #sendAll(signal: AbortSignal): Promise<"sent" | "busy" | "failed"> {
     const { store, wallClockMs } = this.#options;
     try {
@@ -144,7 +152,7 @@ export class DeadLetterForwarder {
         const open = await this.#open(signal);
         if (open === null) return "busy";
         try {
-          // Read again: another process may have sent the first one meanwhile.
+          // Read again, because another process may have sent the first dead letter meanwhile.
           letters = await store.call("pendingDeadLetters", batchSize, wallClockMs());
           for (const letter of letters) {
             if (!await this.#trySend(letter, open, signal)) return "failed";
@@ -170,7 +178,8 @@ export class DeadLetterForwarder {
   }
 
   /**
-   * False: other dead letters would probably fail as well. Rejects with errors that do not concern this dead letter.
+   * Returns false if other dead letters would probably fail as well. Rejects with errors that do not concern this dead
+   * letter.
    */
   async #trySend(letter: PendingDeadLetter, open: OpenSink, signal: AbortSignal): Promise<boolean> {
     try {
@@ -196,13 +205,13 @@ export class DeadLetterForwarder {
     onForwarded(letter);
   }
 
-  /** A failure of one dead letter, which is delayed; null: of all of them. */
+  /** Records a failure: of one dead letter, which is then delayed, or of all dead letters if `letter` is null. */
   async #reportFailure(letter: PendingDeadLetter | null, error: unknown): Promise<void> {
     const { store, wallClockMs, onFailure } = this.#options;
     if (!(error instanceof BatonError)) throw error;
     const why = errorMessage(error);
     onFailure(why, letter);
-    // Shown by show and stats. If the store cannot record it, the processor reports that error.
+    // `show` and `stats` show the failure. If the store cannot record it, the processor reports that error.
     await store.call("recordForwardFailure", letter?.seq ?? null, why, wallClockMs()).catch(() => {});
   }
 }

@@ -1,12 +1,12 @@
 /**
- * Messages as JSON; a dead letter as one line with all its data except credentials, for a file, a program or another
- * store. Pure.
+ * Formats messages as JSON. A dead letter becomes one line with all its data except credentials, for a file, a program
+ * or another store.
  */
 import type { ListedMessageRow } from "../../base/rows/store_row.ts";
 import type { ClaimedMessage, MessageHead, StoredMessage } from "../queue/stored_message.ts";
 import { redactHead, type Redaction, redactText } from "./redaction.ts";
 
-/** The row of a message. `name`: the name of the store. */
+/** Returns the row that lists a message. `name` is the name of the store. */
 export function messageRow(message: StoredMessage, name: string): ListedMessageRow {
   const { id, state, key, tries, crashes, reason, bytes } = message;
   return {
@@ -27,12 +27,15 @@ export function messageRow(message: StoredMessage, name: string): ListedMessageR
   };
 }
 
-/** UTC, from milliseconds of the wall clock. */
+/** Formats milliseconds of the wall clock as a UTC time. */
 export function instantOrNull(atMs: number | null): string | null {
   return atMs === null ? null : new Date(atMs).toISOString();
 }
 
-/** Null in `command`: the message has no command of its own; in `request`: it did not arrive by HTTP. */
+/**
+ * `command` is null for a message without a command of its own; `request` is null for a message that did not arrive by
+ * HTTP.
+ */
 export function headJson(head: MessageHead | undefined) {
   return {
     command: head?.kind === "command" && head.argv !== null ? [...head.argv] : null,
@@ -52,7 +55,7 @@ export function base64(body: Uint8Array): string {
   return Buffer.from(body).toString("base64");
 }
 
-/** Values that every dead letter of a store is formatted with. */
+/** Settings for formatting all dead letters of a store. */
 export interface DeadLetterFormat {
   readonly storeName: string;
   readonly redaction: Redaction;
@@ -77,15 +80,15 @@ export function deadLetterJson(message: ClaimedMessage, { storeName, redaction }
   };
 }
 
-/** The line with its newline. The JSON has no newline inside. */
+/** Formats a dead letter as one line of JSON that ends with a newline. */
 export function deadLetterLine(message: ClaimedMessage, format: DeadLetterFormat): string {
   return `${JSON.stringify(deadLetterJson(message, format))}\n`;
 }
 
-/** The start of every line. */
+/** The text with which every line of a dead letter starts. */
 export const deadLetterLineStart = JSON.stringify({ version: 1, id: "" }).slice(0, -2);
 
-/** The start of a line, which identifies its message whatever was redacted. */
+/** Returns the start of a dead letter's line, which contains the id. Redaction does not change this start. */
 export function deadLetterLinePrefix({ id }: ClaimedMessage): string {
   return `${JSON.stringify({ version: 1, id }).slice(0, -1)},`;
 }

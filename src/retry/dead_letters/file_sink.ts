@@ -1,6 +1,5 @@
 /**
- * Appends dead letters to a file as lines of JSON. Each line is written once, complete and flushed, in spite of
- * crashes.
+ * Appends dead letters to a file as lines of JSON. Each line is written exactly once and flushed, even after a crash.
  */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
@@ -18,12 +17,12 @@ import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 
 export interface FileSinkOptions extends DeadLetterFormat {
   readonly path: string;
-  /** Locks the file for this process until the descriptor is closed; false: another process has the lock. */
+  /** Locks the file for this process until the descriptor is closed. Returns false if another process has the lock. */
   readonly lockFile: (fd: number) => boolean;
 }
 
 export class FileSink implements DeadLetterSink {
-  /** A line that a crash left incomplete is repaired by sending its dead letter again. */
+  /** A line that a crash left incomplete is repaired first, by sending its dead letter again. */
   readonly skipsFailed = false;
   readonly #options: FileSinkOptions;
 
@@ -35,7 +34,7 @@ export class FileSink implements DeadLetterSink {
   async open(): Promise<OpenSink | null> {
     const { path, lockFile } = this.#options;
     try {
-      // Readable as well: after a crash the end of the file is read.
+      // The file is opened for reading as well, because its end is read after a crash.
       const fd = openOutputFile(path, "extend", 0o600);
       if (lockFile(fd)) {
         endLastLine(fd);
@@ -70,7 +69,7 @@ class OpenFileSink implements OpenSink {
     try {
       const line = Buffer.from(deadLetterLine(letter, this.#format));
       const size = this.nextOffset();
-      // A file that is shorter than the offset was replaced or truncated by its owner: the line is not in it.
+      // A file that is shorter than the offset was replaced or truncated by its owner, so the line is not in it.
       const tail = offset !== null && offset < size ? readText(this.#fd, offset, size) : "";
       const plan = planAppend(tail, line.toString("latin1"), deadLetterLinePrefix(letter));
       if (plan === "cut") ftruncateSync(this.#fd, size - (tail.length - 1 - tail.lastIndexOf("\n")));
@@ -87,22 +86,21 @@ class OpenFileSink implements OpenSink {
 }
 
 /**
- * Decides how a dead letter is written after a crash. Pure. `tail`: the file from the offset at which the line was
- * going to be written. `prefix`: the start that identifies the line; left out: the whole line. `present`: the complete
- * line is in the file. `cut`: the file ends with a part of the line, which is removed before the line is appended.
- * `append`: the line is appended.
+ * Decides how a dead letter is written after a crash. `tail` is the file from the offset that was recorded for the
+ * line. `prefix` is the start that identifies the line. `present`: the file has the complete line. `cut`: a part of the
+ * line ends the file and must be removed before the line is appended. `append`: only append the line.
  */
 export function planAppend(tail: string, line: string, prefix = line): "present" | "cut" | "append" {
   const end = tail.lastIndexOf("\n") + 1;
   if (`\n${tail.slice(0, end)}`.includes(`\n${prefix}`)) return "present";
   const last = tail.slice(end);
-  // The rest of an incomplete line may differ, if it was written with another redaction.
+  // The end of an incomplete line may differ, because it may have been written with another redaction.
   return last !== "" && (line.startsWith(last) || last.startsWith(prefix)) ? "cut" : "append";
 }
 
 /**
- * Removes a line that a crash left incomplete: its dead letter is sent again, unless it was redriven or purged since,
- * and a line that follows it would be a part of it. An unfinished line of another program is ended.
+ * Removes a line that a crash left incomplete, because the next line would become a part of it. Its dead letter is sent
+ * again, unless it was redriven or purged. An unfinished line of another program gets a newline.
  */
 function endLastLine(fd: number): void {
   const { size } = fstatSync(fd);
@@ -113,7 +111,7 @@ function endLastLine(fd: number): void {
   else writeAll(fd, Buffer.from("\n"));
 }
 
-/** How much of the file is read at a time. Bytes. */
+/** How many bytes of the file are read at a time. */
 const chunkBytes = 64 << 10;
 
 function startOfLastLine(fd: number, size: number): number {

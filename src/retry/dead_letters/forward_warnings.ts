@@ -1,10 +1,11 @@
 /**
- * Warnings about dead letters that are not delivered: one for a sink that fails, and one for each letter that fails by
- * itself, until it is delivered. Later failures are details: `retry-processor stats` and `show` have the newest error.
+ * Warns about dead letters that are not delivered: once for a sink that fails, and once for each letter that fails by
+ * itself. Later failures are logged as details until a delivery succeeds. `retry-processor stats` and `show` have the
+ * newest error.
  */
 import type { Log } from "../../base/support/log.ts";
 
-/** Letters whose failures are remembered. */
+/** Maximum number of letters with a remembered failure. */
 const lettersMax = 1000;
 
 export class ForwardWarnings {
@@ -16,13 +17,13 @@ export class ForwardWarnings {
     this.#log = log;
   }
 
-  /** The log for the opening of the sink, whose warning is the first one. */
+  /** The log for opening the sink. Its warning counts as the first warning about the sink. */
   readonly ofOpening: Log = (level, ...line) => {
     if (level === "warning") this.#isFailing = true;
     this.#log(level, ...line);
   };
 
-  /** `id`: the letter that failed by itself; null: the sink failed. */
+  /** `id` is the letter that failed by itself, or null if the sink failed. */
   noteFailure(why: string, id: string | null): void {
     const isKnown = id === null ? this.#isFailing : this.#letters.has(id);
     const sentence = id === null

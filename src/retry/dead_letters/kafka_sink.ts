@@ -1,8 +1,7 @@
 /**
- * Sends dead letters to a Kafka topic: the key of a record is the message's id, the value its body, and headers have
- * the rest. A record is durable when all in-sync replicas have it. Delivery is at least once: a processor that dies
- * after the record and before its mark in the store leads to a second record with the same key. Loaded only where Kafka
- * is used.
+ * Sends dead letters to a Kafka topic. The key of a record is the id of the message, and the value is the body; headers
+ * have the rest. A record is durable when all in-sync replicas have it. A processor that dies before the store marks
+ * the record sends a second record with the same key. Loaded only where Kafka is used.
  */
 import { readFileSync } from "node:fs";
 import { BatonError, errorReason } from "../../base/errors.ts";
@@ -17,7 +16,8 @@ import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 
 export interface KafkaSinkOptions extends KafkaProducerOptions, DeadLetterFormat {
   /**
-   * Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending.
+   * Takes the forwarder lock and returns the function that releases the lock. Returns null if another process of the
+   * store is sending.
    */
   readonly takeLock: () => (() => void) | null;
 }
@@ -32,7 +32,7 @@ export class KafkaSink implements DeadLetterSink {
     this.#producer = new KafkaProducer(options);
   }
 
-  /** Rejects with CONFIG, REFUSED or UNREACHABLE when no dead letter could be sent now. */
+  /** Rejects with CONFIG, REFUSED or UNREACHABLE if no dead letter could be sent now. */
   async check(signal: AbortSignal): Promise<void> {
     await this.#producer.check(signal);
   }
@@ -59,8 +59,8 @@ export class KafkaSink implements DeadLetterSink {
 }
 
 /**
- * Headers without a value are left out. The time of the record is the time of sending: retention in the topic is based
- * on it, and would remove a dead letter immediately that was stored for long.
+ * Formats a dead letter as a Kafka record. Its time is the time of sending, because the retention of a topic uses this
+ * time. With an older time, Kafka could remove the record immediately.
  */
 export function deadLetterRecord(letter: ClaimedMessage, format: DeadLetterFormat, nowMs: number): KafkaRecord {
   const json = deadLetterJson(letter, format);
@@ -85,7 +85,10 @@ export function deadLetterRecord(letter: ClaimedMessage, format: DeadLetterForma
   };
 }
 
-/** Opens the topic of a command line; reads the files that it names. Throws CONFIG for files that cannot be used. */
+/**
+ * Creates the sink for a Kafka destination, with its TLS and password files. Throws CONFIG for files that cannot be
+ * used.
+ */
 export function openKafkaSink(
   { brokers, topic, create, tls, login }: KafkaDestination,
   { storeName, redaction, timeoutMs, takeLock, warn }:
@@ -109,7 +112,7 @@ export function openKafkaSink(
   });
 }
 
-/** The first line of the file. */
+/** Reads the password, which is the first line of the file. */
 function passwordIn(path: string): string {
   try {
     return readFileSync(path, "utf8").split(/\r?\n/, 1)[0] ?? "";

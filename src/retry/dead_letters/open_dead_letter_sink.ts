@@ -17,19 +17,19 @@ import { FileSink } from "./file_sink.ts";
 import { configuredRedaction } from "./redaction.ts";
 
 export interface DeadLetterSinkOptions {
-  /** `folder` null: the store lets one process send at a time. */
+  /** `folder` is null for a store that itself lets only one process send at a time. */
   readonly location: { readonly name: string; readonly folder: string | null };
-  /** `killAfter`: milliseconds from the stop signal to SIGKILL, for commands. */
+  /** `killAfter` is for commands: the milliseconds from the stop signal to SIGKILL. */
   readonly values: SettingValues<typeof retryPolicySettings & typeof retryRedactSettings> & {
     readonly killAfter: number;
   };
   readonly sources: ConfigSources;
   readonly log: Log;
-  /** Null: no topic is used. */
+  /** Null if no topic is used. */
   readonly topics: TopicClients | null;
 }
 
-/** Rejects with CONFIG or REFUSED if no dead letter could ever be sent. */
+/** Opens the sink. Rejects with CONFIG or REFUSED if no dead letter could ever be sent. */
 export async function openDeadLetterSink(
   destination: Exclude<DeadLetterDestination, { readonly kind: "store" | "drop" }>,
   { location, values, sources, topics, log }: DeadLetterSinkOptions,
@@ -59,7 +59,8 @@ export async function openDeadLetterSink(
   } else {
     if (topics === null) throw new BatonError("INTERNAL", "no topic clients for --dead-letter topic:");
     const { TopicSink } = await import("./topic_sink.ts");
-    // This process has the forwarder lock: a process that still has the client is about to close it.
+    // An earlier process may still have the client; it closes the client soon, because this process has the forwarder
+    // lock.
     const openClient = (signal: AbortSignal) => topics.open(".dead-letters", { waitMs: 5000, signal });
     sink = new TopicSink({ ...common, topic: destination.topic, openClient });
   }
@@ -74,8 +75,8 @@ export async function openDeadLetterSink(
 }
 
 /**
- * Takes the lock that lets one process of a store send dead letters at a time. Gives the function that releases it; the
- * system releases it when the process dies. Null: another process has it.
+ * Takes the lock with which only one process of a store sends dead letters. Returns the function that releases the
+ * lock, or null if another process has it. The system releases the lock when the process dies.
  */
 function forwarderLock(folder: string, lockFile: (fd: number) => boolean): (() => void) | null {
   const fd = openSync(join(folder, "dead_letters.lock"), "a", 0o600);

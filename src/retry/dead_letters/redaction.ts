@@ -1,23 +1,28 @@
-/** Removes credentials in headers and URLs from messages that leave the store. Redelivery keeps them. Pure. */
+/**
+ * Removes credentials in headers and URLs from messages that leave the store. The stored message keeps them for its
+ * next try.
+ */
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
 import { retryRedactSettings } from "../settings/retry_settings.ts";
 import type { SettingValues } from "../../base/config/setting.ts";
 import { BatonError } from "../../base/errors.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
-/** Replaces a value. */
+/** The text that replaces a credential. */
 export const redactedPlaceholder = "[redacted]";
 
 /** Headers that are credentials (RFC 9110, 11.6.2 and 11.7.2; RFC 6265). */
 export const secretHeaders = ["Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie"] as const;
 
-/** Names in lower case. Null: nothing is redacted. */
+/** The names, in lower case, of headers and query parameters to redact. Null means that nothing is redacted. */
 export type Redaction = {
   readonly headers: ReadonlySet<string>;
   readonly parameters: ReadonlySet<string>;
 } | null;
 
-/** Redacts `secretHeaders`, these headers and these query parameters. Throws USAGE for an invalid header name. */
+/**
+ * Returns a redaction of `secretHeaders`, `headers` and query `parameters`. Throws USAGE for an invalid header name.
+ */
 export function makeRedaction(headers: readonly string[], parameters: readonly string[]): NonNullable<Redaction> {
   for (const name of headers) {
     if (/^[!#$%&'*+.^_`|~\w-]+$/.test(name)) continue;
@@ -27,7 +32,7 @@ export function makeRedaction(headers: readonly string[], parameters: readonly s
   return { headers: names([...secretHeaders, ...headers]), parameters: names(parameters) };
 }
 
-/** The redaction that is configured. Throws USAGE or CONFIG. */
+/** Returns the redaction of the settings. Throws USAGE or CONFIG. */
 export function configuredRedaction(
   values: SettingValues<typeof retryRedactSettings>,
   sources: ConfigSources,
@@ -39,7 +44,7 @@ export function configuredRedaction(
   return retryRedact === "none" ? null : redaction;
 }
 
-/** The head without credentials. */
+/** Returns the head of a message without credentials. */
 export function redactHead(head: MessageHead, redaction: Redaction): MessageHead {
   if (redaction === null) return head;
   if (head.kind === "command") {
@@ -57,7 +62,7 @@ export function redactHead(head: MessageHead, redaction: Redaction): MessageHead
   };
 }
 
-/** An error message, which may contain a URL, without credentials. */
+/** Returns an error message without credentials, because it may contain a URL. */
 export function redactText(text: string | null, redaction: Redaction): string | null {
   return text === null || redaction === null ? text : redactUrls(text, redaction);
 }
@@ -82,7 +87,7 @@ function redactQuery(url: string, { parameters }: NonNullable<Redaction>): strin
   return `${before}?${pairs.join("")}${fragment}`;
 }
 
-/** Decodes the name of a parameter, in lower case. */
+/** Decodes the name of a query parameter, in lower case. */
 function decodeParameterName(name: string): string {
   const spaced = name.replaceAll("+", " ");
   try {

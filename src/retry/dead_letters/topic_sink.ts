@@ -1,6 +1,6 @@
 /**
- * Puts dead letters into a publish/subscribe topic, as lines of JSON. Each is put once, under a message ID of its own.
- * It is durable when the server has it on the disk. The topic needs a subscriber.
+ * Puts dead letters into a publish/subscribe topic, as lines of JSON. Each dead letter is put once, with a message ID
+ * of its own. It is durable when the server has stored it on the disk. The topic needs a subscriber.
  */
 import { requireOkResponse } from "../../pubsub/client/pubsub_client_session.ts";
 import { TopicPutter } from "../targets/topic_putter.ts";
@@ -11,10 +11,11 @@ import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 export interface TopicSinkOptions extends DeadLetterFormat {
   readonly topic: string;
   /**
-   * Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending.
+   * Takes the forwarder lock and returns the function that releases the lock. Returns null if another process of the
+   * store is sending.
    */
   readonly takeLock: () => (() => void) | null;
-  /** Called with the forwarder lock, so that no other process uses the client. */
+  /** Opens the client. Called while this process has the forwarder lock, so that no other process uses the client. */
   readonly openClient: (signal: AbortSignal) => Promise<OpenTopicClient>;
 }
 
@@ -26,7 +27,7 @@ export class TopicSink implements DeadLetterSink {
     this.#options = options;
   }
 
-  /** Rejects with CONFIG, REFUSED or UNREACHABLE when no dead letter could be sent now. */
+  /** Rejects with CONFIG, REFUSED or UNREACHABLE if no dead letter could be sent now. */
   async check(signal: AbortSignal): Promise<void> {
     (await this.open(signal))?.close();
   }
@@ -53,7 +54,7 @@ export class TopicSink implements DeadLetterSink {
     return {
       nextOffset: () => null,
       async send(letter, _, ending) {
-        // A message that was redriven and died again is a new dead letter: the fencing number makes its message ID
+        // A message that was redriven and died again is a new dead letter. The fencing number makes its message ID
         // unique.
         const messageId = `${letter.id}.${letter.fence}`;
         const body = new TextEncoder().encode(deadLetterLine(letter, format).trimEnd());

@@ -1,4 +1,4 @@
-/** The immediate response of the proxy for a failed request: JSON, or a SOAP 1.1 fault for SOAP clients. Pure. */
+/** Formats the response of the proxy to a failed request: JSON, or a SOAP 1.1 fault for SOAP clients. */
 import { type HttpHeaders, httpHeaderValue } from "../../base/http/http_headers.ts";
 
 export type FaultKind =
@@ -39,13 +39,14 @@ export interface Fault {
 
 export interface StoredId {
   readonly id: string;
-  /** True: the message will be tried again; false: it is dead already, as with --max-retries 0. */
+  /** True if the message will be tried again. False if it is already dead, for example with --max-retries 0. */
   readonly isWaiting: boolean;
 }
 
 /**
- * `stored` null: the message is NOT stored, or `kind` says that this is unknown. `status`: instead of that of the
- * failure. A SOAP request that was accepted gets an empty body, as a fault would be an error for its client.
+ * Formats the response. With `stored` null, the message is not stored, or `kind` says that this is unknown. `status`
+ * replaces the usual status of `kind`. A SOAP request that was accepted gets an empty body, because its client would
+ * take a fault for an error.
  */
 export function makeFault(
   kind: FaultKind,
@@ -68,13 +69,13 @@ export function makeFault(
   return { status, contentType: "application/json", body: `${body}\n` };
 }
 
-/** SOAP 1.1 requests have SOAPAction (section 6.1); SOAP 1.2 has its own content type. */
+/** SOAP 1.1 requests have the header SOAPAction (section 6.1); SOAP 1.2 requests have a content type of their own. */
 function isSoap(headers: HttpHeaders): boolean {
   const type = httpHeaderValue(headers, "content-type")?.toLowerCase() ?? "";
   return httpHeaderValue(headers, "soapaction") !== null || type.startsWith("application/soap+xml");
 }
 
-/** A fault of SOAP 1.1 (section 4.4). Failures behind the proxy are not the client's fault. */
+/** Formats a fault of SOAP 1.1 (section 4.4). Its code is "Client" only for errors of the request itself. */
 function soapFault(kind: FaultKind, message: string, id: string | null): string {
   const code = kind === "too_large" || kind === "bad_request" || kind === "late" ? "Client" : "Server";
   const detail = `<baton:error xmlns:baton="urn:baton:retry">${kind}</baton:error>` +

@@ -1,4 +1,4 @@
-/** The service behind the proxy: its store, with or without a processor, and how both end when a signal comes. */
+/** The service behind the proxy: its store, and a processor if it has one. Says how both end after a signal. */
 import { logStopRequest, TwoStageStop } from "../../base/process/supervise/two_stage_stop.ts";
 import { onAbort, TaskScope, whenAborted } from "../../base/support/abort.ts";
 import { systemClock } from "../../base/support/clock.ts";
@@ -13,14 +13,14 @@ const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 export interface ProxyService extends AsyncDisposable {
   readonly store: StoreClient;
   readonly gate: CallGate | null;
-  /** Resolves after a stop; rejects when it cannot continue. */
+  /** Resolves after `stop`. Rejects when the service cannot continue. */
   run(): Promise<void>;
   stop(): void;
   /** Counts a message that was stored without a first try. */
   countUntried(): void;
 }
 
-/** A service that tries no messages. Rejects as the stores do. */
+/** Opens a service that only stores messages. Rejects with the errors of opening the store. */
 export async function openStoreOnly(location: StoreLocation, rules: StoreRules): Promise<ProxyService> {
   const ended = Promise.withResolvers<void>();
   ended.promise.catch(() => {}); // `run` reports it
@@ -36,8 +36,8 @@ export async function openStoreOnly(location: StoreLocation, rules: StoreRules):
 }
 
 /**
- * Calls `open` after the signal handlers are set. Stops the proxy first, so that its requests can still be stored, then
- * the processor.
+ * Calls `open` after the signal handlers are set. Stops the proxy before the processor, so that requests in progress
+ * can still be stored.
  */
 export async function serveUntilStopped(
   service: ProxyService,

@@ -1,7 +1,4 @@
-/**
- * Reads the body of a request within its time limit and the memory budget. Stops reading the connection while there is
- * no memory.
- */
+/** Reads the body of a request within its time limit and the memory budget. Reading pauses while there is no memory. */
 import type { IncomingMessage } from "node:http";
 import { onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -15,12 +12,12 @@ export type RequestBody =
 
 export interface RequestBodyOptions {
   readonly budget: RequestBudget;
-  /** Size of the head in bytes, which counts like the body. */
+  /** Size of the head in bytes, which counts for the memory like the body. */
   readonly headBytes: number;
   readonly bytesMax: number;
   readonly timeoutMs: number;
   readonly clock: Clock;
-  /** Aborts when the service stops. */
+  /** Aborts the reading when the service stops. */
   readonly ending: AbortSignal;
 }
 
@@ -29,10 +26,10 @@ export class RequestReader {
   readonly share: RequestShare;
   readonly #request: IncomingMessage;
   readonly #options: RequestBodyOptions;
-  /** The announced Content-Length; null: none. */
+  /** The announced Content-Length; null for a body in chunks. */
   readonly #length: number | null;
   readonly #read = Promise.withResolvers<RequestBody>();
-  /** The received data: chunks as they arrived, or one buffer of the announced length. */
+  /** The received data: chunks as they arrived, or a single buffer of the announced length. */
   #chunks: Buffer[] = [];
   #bytes = 0;
   #isSettled = false;
@@ -65,7 +62,7 @@ export class RequestReader {
     const end = () => this.#settle({ kind: "complete", body: this.#joinChunks() });
     request.on("error", left).on("close", left);
     if (this.#length !== null && this.#length > bytesMax) this.#settle({ kind: "too_large" });
-    // A request that is paused stays paused.
+    // Attaching these handlers does not resume a request that the budget has paused.
     else request.on("end", end).on("data", data);
     try {
       return await this.#read.promise;
@@ -93,7 +90,7 @@ export class RequestReader {
   #keepChunk(chunk: Buffer): void {
     const length = this.#length;
     if (length === null || chunk.byteLength === length) return void this.#chunks.push(chunk);
-    // Memory pages without data take no memory.
+    // The buffer takes little memory at first, because the system provides a page only when data is written to it.
     if (this.#chunks.length === 0) this.#chunks.push(Buffer.allocUnsafeSlow(length));
     this.#chunks[0]?.set(chunk, this.#bytes - chunk.byteLength);
   }

@@ -1,15 +1,15 @@
 /**
- * The memory limit for all requests in progress of a proxy. One half is for requests that arrive and those that are
- * stored without a first try, the other half for requests at the backend, at most `callsMax`: with a backend that
- * hangs, other requests can still be received and stored. A request takes memory for the data that has arrived, not for
- * the announced length. When memory is short, only the requests that lack least are read, as many as can be completed;
- * so requests never wait for each other, and short ones pass.
+ * Limits the memory of all requests in progress of a proxy. One half is for requests that arrive or are stored without
+ * a first try; the other half is for requests at the backend. Therefore requests can be received and stored even while
+ * the backend hangs. A request takes memory only for the data that has arrived. When memory is short, only the requests
+ * with the fewest missing bytes are read, as many as can be completed. So requests never wait for each other, and short
+ * requests are not delayed.
  */
 import type { Clock } from "../../base/support/clock.ts";
 
 export interface RequestBudgetOptions {
   readonly bytesMax: number;
-  /** Maximum memory of one request; at most half of `bytesMax`. */
+  /** Maximum bytes of memory for one request; at most half of `bytesMax`. */
   readonly requestBytesMax: number;
   /** Maximum number of requests at the backend at the same time. */
   readonly callsMax: number;
@@ -18,14 +18,14 @@ export interface RequestBudgetOptions {
 
 /** Operations of a request that has not arrived completely. */
 export interface ArrivingRequest {
-  /** Stops and continues reading it. */
+  /** Stops reading the request until `resume`. */
   pause(): void;
   resume(): void;
-  /** Refuses it, because it is too slow. */
+  /** Refuses the request, because it is too slow. */
   refuse(): void;
 }
 
-/** A request is slow when less than `bytes` of it arrived in `ms` although it was being read. */
+/** A request is slow if fewer than `bytes` of it arrived within `ms`, although it was being read. */
 export const slowRequest = { bytes: 16 << 10, ms: 5000 };
 const checkEveryMs = 1000;
 
@@ -33,9 +33,9 @@ export class RequestBudget {
   readonly #options: RequestBudgetOptions;
   readonly #unfinished = new Set<RequestShare>();
   #calls = 0;
-  /** Memory of requests that arrive or are stored, and of those that were sent to the backend. */
+  /** Bytes of requests that arrive or are stored, and bytes of requests that were sent to the backend. */
   readonly #bytes = { received: 0, sent: 0 };
-  /** Some requests are not being read. */
+  /** True while some requests may be paused. */
   #isMemoryShort = false;
   #cancelMemoryCheck: (() => void) | null = null;
 
@@ -52,7 +52,7 @@ export class RequestBudget {
     return this.#calls;
   }
 
-  /** Opens a request whose head has `bytes` and of which `left` bytes are missing. */
+  /** Starts counting a request with a head of `bytes`. `left` bytes are still to come. */
   openShare(
     { bytes, left }: { readonly bytes: number; readonly left: number },
     arriving: ArrivingRequest,
@@ -70,12 +70,12 @@ export class RequestBudget {
     this.#update();
   }
 
-  /** Reports that nothing more of it will be read. */
+  /** Stops counting on more data of the request. */
   finishReading(share: RequestShare): void {
     if (this.#unfinished.delete(share)) this.#update();
   }
 
-  /** Whether one more request may go to the backend. */
+  /** Returns whether the request may go to the backend now. */
   mayCall({ bytes }: RequestShare): boolean {
     const { callsMax, bytesMax } = this.#options;
     return this.#calls < callsMax && this.#bytes.sent + bytes <= bytesMax / 2;
@@ -90,7 +90,7 @@ export class RequestBudget {
     this.#update();
   }
 
-  /** Ends the call. Its memory stays in the backend's half. A second call changes nothing. */
+  /** Ends the call at the backend. The memory stays in the backend's half. A second call changes nothing. */
   endCall(share: RequestShare): void {
     if (share.isAtBackend) this.#calls--;
     share.isAtBackend = false;
@@ -105,7 +105,7 @@ export class RequestBudget {
     this.#update();
   }
 
-  /** Refuses the request that has been slow for longest; false: there is none. */
+  /** Refuses the request that has been slow for the longest time. Returns false if no request is slow. */
   refuseSlow(): boolean {
     const latestMs = this.#options.clock.now() - slowRequest.ms;
     let slowest: RequestShare | null = null;
@@ -123,7 +123,8 @@ export class RequestBudget {
     const { bytesMax, requestBytesMax } = this.#options;
     const { received } = this.#bytes;
     const half = bytesMax / 2;
-    // The rest is enough to complete any request. The distance between the two marks avoids a change with every chunk.
+    // Below this mark, the remaining memory can complete any request. The mark is lower while memory is short, so that
+    // the state does not change with every chunk.
     const mark = half - requestBytesMax - (this.#isMemoryShort ? half / 8 : 0);
     const isShort = received > Math.max(0, mark);
     if (isShort) this.#resumeShortest(half - received);
@@ -156,7 +157,7 @@ export class RequestBudget {
   }
 }
 
-/** The share of one request. Only the budget changes it. */
+/** The memory that one request uses. Only the budget changes it. */
 export class RequestShare {
   readonly arriving: ArrivingRequest;
   bytes: number;
@@ -164,7 +165,7 @@ export class RequestShare {
   half: "received" | "sent" = "received";
   isAtBackend = false;
   isRead = true;
-  /** The last time when it was not slow. */
+  /** The last time when the request was not slow. */
   lastQuickMs: number;
   #newBytes = 0;
 

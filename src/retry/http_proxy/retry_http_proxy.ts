@@ -1,7 +1,7 @@
 /**
- * The HTTP proxy in front of a backend. It responds in bounded time, whatever the backend does: a request that could
- * not be delivered is stored durably before the client gets its response, and so is a request above the limit of
- * requests at the backend. Owns the listener.
+ * The HTTP proxy in front of a backend. The proxy responds in bounded time, whatever the backend does. A request that
+ * could not be delivered is stored durably before its client gets a response. A request is also stored when too many
+ * requests are at the backend.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -32,18 +32,21 @@ import { onAbort } from "../../base/support/abort.ts";
 /** The response header with the id of the stored message. */
 const idHeader = "baton-message-id";
 
-/** Time limit for the head of a request. Milliseconds. */
+/** Time limit in ms for the head of a request. */
 const headMsMax = 10_000;
-/** Time for storing requests that were at the backend when the drain time ended. Milliseconds. */
+/** Time in ms for storing requests that were at the backend when the drain time ended. */
 const finalStoreMs = 2000;
-/** Approximate memory of a request besides its head and body. */
+/** Approximate bytes of memory that a request takes besides its head and body. */
 const requestBytes = 1024;
 const headBytesMax = 64 << 10;
 
-/** Methods that request no action (RFC 9110, 9.2.1), so that there is nothing to do later. */
+/**
+ * Methods that request no action (RFC 9110, 9.2.1). Their requests are not stored, because there is nothing to do
+ * later.
+ */
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
-/** Asks the circuit breaker for calls besides the processor's tries; null: there is no processor. */
+/** Asks the circuit breaker whether a request may go to the backend. Null in the options if there is no processor. */
 export interface CallGate {
   beginCall(): { readonly isProbe: boolean } | null;
   endCall(call: { readonly isProbe: boolean }, isHealthy: boolean | null): void;
@@ -54,28 +57,31 @@ interface RetryHttpProxyOptions {
   readonly backend: HttpRequestTarget;
   readonly store: StoreClient;
   readonly rules: RetryRules;
-  /** Follows the redirections 301, 302 and 303 of requests that could be stored, too. */
+  /** Whether the redirections 301, 302 and 303 are followed, too, for requests that could be stored. */
   readonly follow: boolean;
   readonly timeoutMs: number;
   readonly bodyBytesMax: number;
   readonly bodyTimeoutMs: number;
   /**
-   * Memory for all requests in progress; at least twice `bodyBytesMax`, so that every request may go to the backend.
+   * Bytes of memory for all requests in progress; at least twice `bodyBytesMax`, so that every request may go to the
+   * backend.
    */
   readonly memoryBytes: number;
-  /** Maximum number of requests at the backend; one more is stored without a first try. */
+  /** Maximum number of requests at the backend. Further requests are stored without a first try. */
   readonly callsMax: number;
   readonly connectionsMax: number;
-  /** Status of the response to a request that is stored and will be tried again; null: the status of the failure. */
+  /**
+   * Status of the response to a request that is stored and will be tried again. Null means the status of the failure.
+   */
   readonly storedStatus: number | null;
   readonly clock: Clock;
   readonly gate: CallGate | null;
-  /** Logs a stored message and the reason; `isTried`: there was a first try. */
+  /** Logs a stored message and the reason. `isTried` is true if there was a first try. */
   readonly onStored: (id: string, why: string, isTried: boolean) => void;
   readonly onFailure: (why: string) => void;
-  /** Reports a response that a client got in part only. */
+  /** Reports that a client got only a part of a response. */
   readonly onCut: (why: string) => void;
-  /** The real one when left out. */
+  /** Opens the listener; for tests. */
   readonly listen?: (address: Address, options: HttpListenerOptions) => Promise<ProxyListener>;
 }
 
@@ -103,7 +109,7 @@ export class RetryHttpProxy {
     this.#budget = new RequestBudget({ bytesMax: memoryBytes + 2 * headBytesMax, requestBytesMax, callsMax, clock });
   }
 
-  /** Rejects CANNOT_CREATE. Resolves with the actual address. */
+  /** Opens the listener and resolves with its actual address. Rejects with CANNOT_CREATE. */
   async listen(address: Address): Promise<Address> {
     const { connectionsMax, clock, listen = listenHttp } = this.#options;
     this.#listener = await listen(address, {
@@ -117,8 +123,8 @@ export class RetryHttpProxy {
   }
 
   /**
-   * Accepts no new connections; resolves when all requests in progress have a response. After the signal, requests at
-   * the backend are stored, and requests that have not arrived are abandoned.
+   * Accepts no new connections. Resolves when all requests in progress have a response. After `signal`, requests at the
+   * backend are stored, and requests that have not arrived completely are abandoned.
    */
   async close(signal: AbortSignal): Promise<void> {
     this.#listener?.stop();
@@ -179,7 +185,7 @@ export class RetryHttpProxy {
       const why = `a ${method} request with a body cannot be forwarded: the body would be lost`;
       return respondFault(response, headers, { kind: "bad_request", why, stored: null });
     }
-    // The key is stored, too, so that all tries are one message for the backend.
+    // The key is stored, too, so that the backend can recognize all tries as the same message.
     const passed = forwardedHeaders(headers);
     const isKeyed = safeMethods.has(method) || httpHeaderValue(passed, idempotencyHeader) !== null;
     const keyed: HttpHeaders = isKeyed ? passed : [...passed, ["Idempotency-Key", newGuid()]];
@@ -202,7 +208,10 @@ export class RetryHttpProxy {
     respondFault(response, headers, { kind, why, stored: null });
   }
 
-  /** Asks the breaker only below the limit: a request that is not sent would use up its probe. */
+  /**
+   * Asks the circuit breaker only below the limit of requests. Otherwise a request that is not sent could use up the
+   * probe.
+   */
   async #tryOrStore(response: ServerResponse, call: ProxiedRequest, path: string): Promise<void> {
     const { gate, callsMax, rules } = this.#options;
     const { share } = call.reader;
@@ -229,7 +238,7 @@ export class RetryHttpProxy {
     }
   }
 
-  /** Follows redirections only of a request that could be stored: for others they are the client's. */
+  /** Follows redirections only for a request that could be stored. For other requests, the client follows them. */
   #callBackend(path: string, { method, headers, body }: ProxiedRequest): Promise<HttpSendResult> {
     const { client, backend, timeoutMs, rules, follow } = this.#options;
     return client.send({ origin: backend.origin, path, method, headers, body }, {
@@ -308,7 +317,7 @@ export class RetryHttpProxy {
     respondFault(response, headers, { ...fault, ...status });
   }
 
-  /** The message is durable if there is an id. */
+  /** Stores the request. The message is durable if the result has an id. */
   async #store(
     { method, path, headers, body }: ProxiedRequest,
     tried: FirstTry | null,
@@ -358,14 +367,14 @@ function respondFault(
     "content-type": contentType,
     "content-length": Buffer.byteLength(body),
     "cache-control": "no-store",
-    // Only a request that is not stored should be sent again.
+    // Only a request that is not stored should be sent again by its client.
     ...(kind === "overloaded" && stored === null ? { "retry-after": "1" } : {}),
     ...(stored === null ? {} : { [idHeader]: stored.id }),
   });
   response.end(body);
 }
 
-/** Time in which a client has to take what was written. Milliseconds. */
+/** Time in ms in which a client has to receive what was written. */
 const takeMsMax = 60_000;
 
 interface BackendReply {
@@ -375,9 +384,9 @@ interface BackendReply {
 }
 
 /**
- * Passes the response of a backend to a client as it came, except for headers of the connection. Returns why it is not
- * complete; null: it is. A client of an incomplete one has got what came, and its connection is closed without the end
- * of the body. A client that has left ends it silently.
+ * Passes the response of a backend to a client unchanged, except for headers of the connection. Returns why the
+ * response is incomplete, or null if it is complete. After an incomplete response the connection is closed, so that the
+ * client notices it. Returns null, too, if the client has closed the connection.
  */
 async function passResponse(
   response: ServerResponse,
@@ -406,8 +415,8 @@ async function passResponse(
 }
 
 /**
- * The headers of the message, and the length of the body if the backend has sent it. What no header may have becomes a
- * "?", or is left out.
+ * Returns the headers to pass, with the length of the body if the backend has sent it. A header with an invalid name is
+ * left out; each invalid character of a value becomes "?".
  */
 function passedHeaders(status: number, headers: HttpHeaders): HttpHeaders {
   const length = httpHeaderValue(headers, "content-length");
@@ -419,25 +428,26 @@ function passedHeaders(status: number, headers: HttpHeaders): HttpHeaders {
 }
 
 /**
- * Sends what was written, and closes the connection without the end of the body: so the client notices that something
- * is missing.
+ * Sends what was written and closes the connection without the end of the body, so that the client notices that
+ * something is missing.
  */
 function cutOff(response: ServerResponse, hasLength: boolean, clock: Clock): void {
   const { socket, req } = response;
   if (socket === null) return void response.destroy();
   const cancel = clock.startTimer(takeMsMax, () => response.destroy());
   response.once("close", cancel);
-  // Headers that were not sent yet go out with this.
+  // Headers that were not sent yet are sent now.
   response.flushHeaders();
-  // A client of HTTP/1.0 takes the end of the connection for that of the body, unless it knows the length.
+  // Without a length, an HTTP/1.0 client takes the end of the connection for the end of the body. Therefore its
+  // connection is reset.
   const isFramed = req.httpVersion !== "1.0" || hasLength;
   if (isFramed) socket.end(() => response.destroy());
   else socket.write("", () => socket.resetAndDestroy());
 }
 
 /**
- * Resolves when the client has taken what was written, or the connection is closed. A client that takes nothing loses
- * it.
+ * Resolves when the client has received what was written, or the connection is closed. Closes the connection of a
+ * client that receives nothing.
  */
 function drained(response: ServerResponse, closed: AbortSignal, clock: Clock): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();

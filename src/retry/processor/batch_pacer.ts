@@ -1,25 +1,25 @@
 /**
- * Decides when due messages may be claimed: always, at most N in each interval (a batch), or at the times of a schedule
- * (cron). Pure.
+ * Decides when due messages may be claimed: always, a batch of messages in each interval, or at the times of a cron
+ * schedule.
  */
 
 export interface BatchPacerOptions {
-  /** Maximum number of messages in each interval, or at each time of the schedule. Null: no limit. */
+  /** Maximum number of messages in each interval, or at each time of the schedule. Null means no limit. */
   readonly batch: number | null;
   readonly intervalMs: number;
   /**
-   * The first time of the schedule after the given one; null: there is none. Wall clock, milliseconds. Left out: no
-   * schedule.
+   * Returns the first time of the schedule after `afterMs` by the wall clock, or null if there is none. Left out
+   * without a schedule.
    */
   readonly nextTimeMs?: ((afterMs: number) => number | null) | undefined;
 }
 
 export interface BatchPacer {
-  /** Messages that may still be claimed before the next time. */
+  /** Number of messages that may still be claimed before `nextMs`. */
   readonly messagesLeft: number;
-  /** The time when the batch is refilled; null: never. */
+  /** The time when the batch is refilled. Null means never. */
   readonly nextMs: number | null;
-  /** The last reading of the wall clock; an earlier one means that the clock was set back. */
+  /** The last reading of the wall clock. If a later reading is smaller, the clock was set back. */
   readonly seenMs: number;
 }
 
@@ -31,7 +31,7 @@ export function startPacer(options: BatchPacerOptions, nowMs: number): BatchPace
     : { messagesLeft: batch, nextMs: nowMs + intervalMs, seenMs: nowMs };
 }
 
-/** The pacer as of now. */
+/** Returns the pacer at the time `nowMs`. */
 export function pacerAt(sampler: BatchPacer, options: BatchPacerOptions, nowMs: number): BatchPacer {
   const { nextMs, seenMs, messagesLeft } = sampler;
   if (nextMs === null) return sampler;
@@ -39,12 +39,15 @@ export function pacerAt(sampler: BatchPacer, options: BatchPacerOptions, nowMs: 
   if (nowMs < nextMs) return { ...sampler, seenMs: nowMs };
   const { batch, intervalMs, nextTimeMs } = options;
   const left = batch ?? Infinity;
-  // A processor that was suspended for several times of the schedule does not make up for them.
+  // A processor that was suspended does not make up for missed times of the schedule.
   const next = nextTimeMs === undefined ? nowMs + intervalMs : nextTimeMs(nowMs);
   return { messagesLeft: left, nextMs: next, seenMs: nowMs };
 }
 
-/** The pacer after a claim. With a schedule, fewer messages than asked for end the current time. */
+/**
+ * Returns the pacer after a claim. If a claim of a schedule found fewer messages than asked for, the next claim waits
+ * for the next time.
+ */
 export function pacerAfterClaim(sampler: BatchPacer, options: BatchPacerOptions, { count, asked }: {
   readonly count: number;
   readonly asked: number;

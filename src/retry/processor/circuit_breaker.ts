@@ -1,10 +1,10 @@
 /**
- * A circuit breaker: after k failures in a row there are no calls for a while, then one probe decides. Pure: each call
- * has the time as an argument. A message that is not tried because of the breaker loses no try.
+ * A circuit breaker. After some failures in a row it stops all calls for a while; then a single call, the probe,
+ * decides whether calls continue. A message that the breaker holds back loses none of its tries.
  */
 
 export interface BreakerOptions {
-  /** Failures in a row that open the breaker; 0: it never opens. */
+  /** Failures in a row that open the breaker. With 0 it never opens. */
   readonly failuresMax: number;
   /** Time from opening to the probe, in milliseconds. */
   readonly resetMs: number;
@@ -18,7 +18,7 @@ export type Breaker =
 
 export const closedBreaker: Breaker = { kind: "closed", failures: 0 };
 
-/** How many calls may start now, besides those in flight. */
+/** How many calls may start now, besides the calls in flight. */
 export function callsAllowed(breaker: Breaker, nowMs: number): 0 | 1 | typeof Infinity {
   if (breaker.kind === "closed") return Infinity;
   return breaker.kind === "open" && nowMs >= breaker.untilMs ? 1 : 0;
@@ -30,8 +30,9 @@ export function breakerAfterCallStart(breaker: Breaker): Breaker {
 }
 
 /**
- * Records the end of a call. `isHealthy`: the backend responded, whatever it thought of the message; null: unknown,
- * such as for a try that was not made. Calls that started before the breaker opened neither open nor close it.
+ * Records the end of a call. `isHealthy` is true if the backend responded, even if it refused the message. It is null
+ * if nothing is known, for example because the try was not made. While the breaker is open or half open, only the end
+ * of the probe changes its state.
  */
 export function breakerAfterCall(
   breaker: Breaker,
@@ -54,7 +55,7 @@ export function breakerAfterCall(
   return { kind: "closed", failures };
 }
 
-/** The time of the next probe; Infinity: a probe in flight decides. */
+/** The time of the next probe. Infinity means that the result of a probe in flight decides. */
 export function breakerOpensAtMs(breaker: Breaker): number {
   return breaker.kind === "open" ? breaker.untilMs : breaker.kind === "closed" ? -Infinity : Infinity;
 }

@@ -1,4 +1,4 @@
-/** /metrics and /healthz of a processor. */
+/** Serves /metrics and /healthz of a processor. */
 import { type Metric, metricFactory } from "../../base/terminal/metrics_text.ts";
 import type { HttpService } from "../../base/http/serve_http.ts";
 import { serveStatusPage } from "../../base/terminal/status_page.ts";
@@ -9,7 +9,7 @@ import { describeSocketReach } from "../../base/sockets/socket_reach.ts";
 
 const { gauge, counter } = metricFactory("baton_retry");
 
-/** Null: no page is served. The log has its address. */
+/** Returns null if no page is served. The log gets the address of the page. */
 export async function retryStatusPage(
   listen: string | undefined,
   processor: StoreProcessor,

@@ -1,9 +1,8 @@
 /**
- * Claims due messages, tries them and records the results. Pure functions decide the state of a message (in the store)
- * and when one may be claimed (pacer, circuit breaker, rate limit).
- *
- * Every try is claimed durably before it starts, under the lease of this processor. When the lease is lost, all tries
- * are stopped, their results are ignored, and the processor registers again.
+ * Claims due messages, tries them and records the results. The store decides the next state of a message; the pacer,
+ * the circuit breaker and the rate limit decide when a message may be claimed. Every try is claimed durably before it
+ * starts, under the lease of this processor. When the lease is lost, the processor stops all tries, ignores their
+ * results and registers again.
  */
 import { BatonError } from "../../base/errors.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
@@ -48,7 +47,7 @@ export interface RetryProcessorOptions {
   readonly target: Target;
   readonly clock: Clock;
   readonly wallClockMs: () => number;
-  /** The current boot of the machine and the milliseconds since it, which all processes of the machine share. */
+  /** The current boot of the machine, and the milliseconds since this boot, which are the same for all processes. */
   readonly boot: { readonly id: string; nowMs(): number };
   readonly pid: number;
   readonly leaseMs: number;
@@ -58,16 +57,16 @@ export interface RetryProcessorOptions {
   readonly rate: Rate | null;
   readonly pacing: BatchPacerOptions;
   readonly breaker: BreakerOptions;
-  /** How long tries may continue after a stop request. */
+  /** Time in ms in which tries may continue after a stop request. */
   readonly drainMs: number;
-  /** `tried`: ends when all due messages were tried once; `empty`: ends when no message waits. */
+  /** `tried` ends the run when all due messages were tried once; `empty` ends it when no message waits. */
   readonly until: "stopped" | "tried" | "empty";
   readonly onEvent: (event: ProcessorEvent) => void;
 }
 
 /** Milliseconds between two checks for expired leases of other processors. */
 const reclaimEveryMs = 1000;
-/** Milliseconds between two attempts to record a result while the store is full or busy: first and maximum. */
+/** Milliseconds before another attempt to record a result while the store is full or busy: first and maximum. */
 const busyRetryMs = 200;
 const busyRetryMsMax = 5000;
 
@@ -79,7 +78,7 @@ export class RetryProcessor {
   #bucket: RateBucket | null = null;
   #pacer: BatchPacer;
   #nextDueMs: number | null = null;
-  /** The last claim returned as many messages as it asked for. */
+  /** True if the last claim returned as many messages as it asked for. */
   #hasMore = true;
   #startedMs: number;
   #isStopping = false;
@@ -102,7 +101,10 @@ export class RetryProcessor {
     return this.#breaker;
   }
 
-  /** Starts a call outside of the tries under the same circuit breaker. Null: the call is not allowed. */
+  /**
+   * Asks the circuit breaker for a call that is not a try, such as a request of the proxy. Returns null if it is not
+   * allowed.
+   */
   beginCall(): { readonly isProbe: boolean } | null {
     if (callsAllowed(this.#breaker, this.#options.clock.now()) === 0) return null;
     const isProbe = this.#breaker.kind === "open";
@@ -110,20 +112,20 @@ export class RetryProcessor {
     return { isProbe };
   }
 
-  /** Records the end of such a call. */
+  /** Records the end of a call of `beginCall`. */
   endCall({ isProbe }: { readonly isProbe: boolean }, isHealthy: boolean | null): void {
     const { clock, breaker } = this.#options;
     this.#setBreaker(breakerAfterCall(this.#breaker, { isHealthy, isProbe, nowMs: clock.now() }, breaker));
     this.wakeUp();
   }
 
-  /** Reports that a message may be due. */
+  /** Looks for due messages soon, because there may be a new one. */
   wakeUp(): void {
     this.#isAwake = true;
     this.#wake();
   }
 
-  /** Starts no further tries. Tries in flight may continue for the drain time; a second call stops them now. */
+  /** Starts no more tries. Tries in flight may continue for the drain time; a second call of `stop` stops them now. */
   stop(): void {
     if (this.#isStopping) this.#lease?.stopTries();
     else {
@@ -133,14 +135,14 @@ export class RetryProcessor {
     this.wakeUp();
   }
 
-  /** Ends everything: results can no longer be recorded. */
+  /** Ends the processor with `error`. Results of tries can no longer be recorded. */
   fail(error: BatonError): void {
     this.#failure ??= error;
     this.#lease?.lose(error.message);
     this.wakeUp();
   }
 
-  /** Resolves after a stop, or when `until` is reached. Rejects when it cannot continue. */
+  /** Runs until `stop`, or until the state that `until` names. Rejects when the processor cannot continue. */
   async run(): Promise<void> {
     this.#startedMs = this.#options.wallClockMs();
     try {
@@ -203,23 +205,23 @@ export class RetryProcessor {
     const { until, store, order } = this.#options;
     if (this.#isStopping) return true;
     if (until === "stopped") return false;
-    // A message behind another one with the same key is still to be tried; a breaker or a batch leaves messages to the
-    // next run.
+    // A message behind another message with the same key is still to be tried. But messages that an open breaker or a
+    // used-up batch holds back are left to the next run.
     if (until === "tried") return !this.#hasMore || this.#pacer.messagesLeft <= 0 || this.#breaker.kind !== "closed";
     return await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;
   }
 
-  /** Claims messages; true: there may be more now. */
+  /** Claims messages and starts their tries. Returns true if more messages may be due now. */
   async #claimDue(lease: ProcessorLease): Promise<boolean> {
     const { store, order, wallClockMs, pacing, until } = this.#options;
     this.#pacer = pacerAt(this.#pacer, pacing, wallClockMs());
     const max = this.#claimAllowance();
     if (max === 0) return false;
-    // A run with --once tries what was due at its start, not what failed since, also if the clock was set back
-    // meanwhile.
+    // A run with --once tries only what was due at its start, not messages that failed since then. If the clock was set
+    // back, the earlier time counts.
     this.#startedMs = Math.min(this.#startedMs, wallClockMs());
     const nowMs = until === "tried" ? this.#startedMs : wallClockMs();
-    // A claim of large messages takes long, and a renewal would wait behind it.
+    // Renews the lease before the claim, because a claim of large messages takes long and delays the next renewal.
     await this.#retryWhileBusy(() => this.#renewIfDue(lease));
     if (lease.isOver()) return false;
     const claim = await this.#retryWhileBusy(() => store.call("claim", { owner: lease.owner, max, order, nowMs }));
@@ -265,14 +267,14 @@ export class RetryProcessor {
     await using share: TryLease = lease.makeTryLease(message.id, message.fence);
     let result: TryResult;
     try {
-      // The process may have been suspended since the claim: without a lease no try starts.
+      // The process may have been suspended since the claim. Without a lease no try may start.
       if (lease.isOver()) result = { kind: "lost" };
       else {
         this.#options.onEvent({ kind: "began", message });
         result = await this.#options.target.deliver(message, share);
       }
     } catch (error) {
-      // A bug in a target: the message counts as crashed when the lease ends.
+      // This is a bug in the target. The message counts as crashed when the lease ends.
       return this.fail(toBatonError(error));
     }
     const isHealthy = result.kind === "tried" ? result.isHealthy : null;
@@ -322,7 +324,7 @@ export class RetryProcessor {
     this.#wake = () => {};
   }
 
-  /** Renews the lease, and takes back messages of expired leases, until the signal. */
+  /** Until the signal, renews the lease and takes back messages of processors with an expired lease. */
   async #renewLease(lease: ProcessorLease, signal: AbortSignal): Promise<void> {
     const { clock, leaseMs } = this.#options;
     const everyMs = Math.min(reclaimEveryMs, leaseMs / 4);
@@ -363,9 +365,9 @@ export class RetryProcessor {
   }
 
   /**
-   * Whether another call may succeed: nothing was changed, or the store is a database, whose calls may be repeated
-   * (postgres_retry_store.ts). A service waits for a database that cannot be reached; a run that ends by itself reports
-   * it, as the next one may be waiting behind it.
+   * Returns whether the same call may succeed later. The failed call has changed nothing, or it may be repeated
+   * (postgres_retry_store.ts). A service waits for a database that cannot be reached. A run that ends by itself reports
+   * the error, because the next run may be waiting for its end.
    */
   #isTemporary(error: unknown): boolean {
     if (!(error instanceof BatonError)) return false;
@@ -374,7 +376,10 @@ export class RetryProcessor {
     return code === "STORE_FULL" || code === "LOCK_BUSY" || code === "OUTCOME_UNKNOWN";
   }
 
-  /** Repeats a call while the store is full or busy and the lease lasts; null: the lease ended, or the store failed. */
+  /**
+   * Repeats a call while the store is full or busy and the lease lasts. Returns null if the lease ended or the store
+   * failed.
+   */
   async #retryWhileBusy<T>(
     ask: () => Promise<T>,
     lost: AbortSignal | undefined = this.#lease?.lost,
@@ -399,23 +404,25 @@ export function toBatonError(error: unknown): BatonError {
   return error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error });
 }
 
-/** The longest wait: the wall clock may be set, and a notification of another process may be late. */
+/**
+ * The longest wait in ms. It is short, because the wall clock may be set, and another process may notify this one late.
+ */
 const wakeMsMax = 1000;
 
 interface WakeFacts {
-  /** There is a free slot for a try. A change wakes the processor. */
+  /** True if there is a free slot for a try. A new free slot wakes the processor. */
   readonly mayClaim: boolean;
-  /** Time until the circuit breaker, the rate limit and the batch allow a claim; 0 or less: now. */
+  /** Time until the circuit breaker, the rate limit and the batch allow a claim. 0 or less means now. */
   readonly breakerMs: number;
   readonly tokenMs: number;
   readonly batchMs: number;
-  /** Time until the next message is due; Infinity: none is known. */
+  /** Time until the next message is due. Infinity means that no such message is known. */
   readonly dueMs: number;
 }
 
 export function nextWakeMs({ mayClaim, breakerMs, tokenMs, batchMs, dueMs }: WakeFacts): number {
   if (!mayClaim) return wakeMsMax;
-  // The due time only counts when nothing else prevents a claim.
+  // The due time counts only when nothing else prevents a claim.
   const obstacleMs = Math.max(breakerMs, tokenMs, batchMs);
   return Math.max(0, Math.min(wakeMsMax, obstacleMs > 0 ? Math.max(obstacleMs, 1) : dueMs));
 }

@@ -1,4 +1,4 @@
-/** Turns settings into the rules of the store and the processor. Pure. */
+/** Turns settings into the rules of the store and the processor. */
 import { BatonError } from "../../base/errors.ts";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
 import { type retryLimitSettings, retryPolicySettings, retryServeSettings } from "../settings/retry_settings.ts";
@@ -9,13 +9,13 @@ import type { StoreRules } from "../queue/store_rules.ts";
 import { anyCodes, type CodeKinds, parseCodes, type RetryRules } from "../targets/outcome.ts";
 import { parseDuration } from "../../base/support/duration.ts";
 
-/** Default memory for the requests in progress. Bytes. */
+/** Default memory in bytes for the requests in progress. */
 const requestMemoryBytes = 256 << 20;
 
 type PolicyValues = SettingValues<typeof retryPolicySettings>;
 type LimitValues = SettingValues<typeof retryLimitSettings>;
 
-/** The defaults of each policy. docs/adr/0027-retries-over-about-a-day.md explains the numbers. */
+/** The default values of each policy. docs/adr/0027-retries-over-about-a-day.md explains the numbers. */
 const policies = {
   standard: { intervalMs: 15_000, maxRetries: 25, backoff: "exponential" },
   wso2: { intervalMs: 3000, maxRetries: 10, backoff: "fixed" },
@@ -41,7 +41,7 @@ export function readRetryPolicy(values: PolicyValues, sources: ConfigSources): R
     intervalMs,
     delaysMs,
     maxDelayMs: values.retryMaxDelay ?? Math.max(maxDelayMsDefault, longestMs),
-    // A delay that the user has written is kept exactly.
+    // A fixed delay or a list of delays is kept exactly as the user has written it.
     jitter: values.retryJitter ?? (backoff === "exponential" ? "equal" : "none"),
     maxElapsedMs: values.retryMaxElapsed ?? null,
   };
@@ -57,11 +57,12 @@ function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["b
         throw new BatonError("USAGE", "list needs --delays, such as --delays 1s,10s,1m");
       });
     }
-    // An interval that the user has written is kept, unless a backoff is named as well.
+    // An interval that the user has written is kept as a fixed delay, unless a backoff is named as well.
     return given ?? (values.retryInterval === undefined ? policies[retryPolicy].backoff : "fixed");
   }
   if (given === undefined || given === "list") return "list";
-  // The command line overrides a list in the configuration file, and a backoff there.
+  // On the command line, a backoff overrides a list of delays in the configuration file, and a list overrides a
+  // backoff.
   if (flags.has("retryBackoff") && !flags.has("retryDelays")) return given;
   if (given === "fixed" && !flags.has("retryBackoff")) return "list";
   return addOriginToErrors("retryDelays", retryPolicySettings.retryDelays, sources, () => {
@@ -70,8 +71,8 @@ function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["b
 }
 
 /**
- * `kinds`: what the codes of this command can stand for. A file may have codes for other commands; an option may not.
- * Throws USAGE or CONFIG.
+ * Reads which codes are tried again. `kinds` says what the codes of this command can mean. A file may have codes for
+ * other commands, but an option may not. Throws USAGE or CONFIG.
  */
 export function readRetryRules(values: PolicyValues, sources: ConfigSources, kinds: CodeKinds = anyCodes): RetryRules {
   const rangesOf = (name: "retryOn" | "retryNoRetryOn") =>
@@ -93,7 +94,7 @@ export function readStoreRules(values: PolicyValues & LimitValues, sources: Conf
   };
 }
 
-/** The memory for the requests in progress. Throws USAGE or CONFIG. */
+/** Returns the bytes of memory for the requests in progress. Throws USAGE or CONFIG. */
 export function readRequestMemory(
   values: LimitValues & SettingValues<typeof retryServeSettings>,
   sources: ConfigSources,

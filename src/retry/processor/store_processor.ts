@@ -1,7 +1,6 @@
 /**
- * A processor with everything that belongs to it: the store in its thread, a watch for messages that other processes
- * stored, the forwarder of dead letters, ingest from a topic, the removal of old messages, and the log of its events.
- * `run` and `serve` have one.
+ * A processor with all its parts: the store in its thread, the forwarder of dead letters, ingest from a topic, and the
+ * log. It also watches for messages that other processes stored, and removes old messages. Used by `run` and `serve`.
  */
 import process from "node:process";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
@@ -35,7 +34,7 @@ import type { TopicIngestTask } from "./topic_ingest.ts";
 import { readFileSync } from "node:fs";
 import { loadLibc } from "../../base/process/libc.ts";
 
-/** Parts of the system that a processor uses; simulations replace them. */
+/** Parts of the system that a processor uses. Simulations replace them. */
 export interface ProcessorSystem {
   readonly clock: () => Clock;
   readonly boot: () => Promise<MachineBoot>;
@@ -58,7 +57,7 @@ const realSystem: ProcessorSystem = {
 
 interface StoreProcessorOptions {
   readonly location: { readonly name: string; readonly folder: string | null };
-  /** A function, so that a program without databases has no code for them. */
+  /** Opens the store. A function, so that a program without databases contains no code for them. */
   readonly openStore: (options: ServiceStoreOptions) => Promise<ServiceStore>;
   readonly target: Target;
   readonly values:
@@ -73,21 +72,21 @@ interface StoreProcessorOptions {
   readonly sources: ConfigSources;
   readonly log: Log;
   readonly until: "stopped" | "tried" | "empty";
-  /** Null: no topic is used. The caller closes it. */
+  /** Null if no topic is used. The caller closes the clients. */
   readonly topics: TopicClients | null;
-  /** The real one when left out. */
+  /** For simulations. */
   readonly system?: ProcessorSystem;
 }
 
 /** Milliseconds between two checks for messages that other processes stored. */
 const watchEveryMs = 100;
-/** Milliseconds after the end of a lease in which a guard on a busy machine kills what ran under it. */
+/** Milliseconds after the end of a lease. In this time, even a guard on a busy machine kills the command of the try. */
 const graceMs = 2000;
 const forgetEveryMs = 60_000;
 
 /** Counts the work of a process since it started, for /metrics. */
 class RetryCounters {
-  /** Tries that ended, by the state of the message afterwards. */
+  /** Number of tries that ended, by the later state of the message. */
   readonly ended = { done: 0, waiting: 0, dead: 0, dropped: 0 };
   stale = 0;
   reclaimed = 0;
@@ -114,7 +113,7 @@ interface ProcessorParts {
   readonly log: Log;
   readonly forwarder: DeadLetterForwarder | null;
   readonly ingest: TopicIngestTask | null;
-  /** True: messages that are in the topic now are ingested before anything is tried, and none afterwards. */
+  /** True if the messages that are in the topic at the start are ingested before the first try, and none afterwards. */
   readonly drainsTopic: boolean;
   readonly keepDoneMs: number;
 }
@@ -124,13 +123,13 @@ export class StoreProcessor implements AsyncDisposable {
   readonly counters: RetryCounters;
   readonly processor: RetryProcessor;
   readonly #parts: ProcessorParts;
-  /** Dead letters that were named as not to be sent. */
+  /** The number of unsent dead letters in the last warning about them. */
   #kept = 0;
   /** Aborts at the first call of `stop`. */
   readonly #stopping = new AbortController();
   /** Aborts at the second call of `stop`. */
   readonly #hurrying = new AbortController();
-  /** Aborts when background work has to end. */
+  /** Aborts when the background work has to end. */
   readonly #ending = new AbortController();
 
   private constructor(parts: ProcessorParts) {
@@ -199,14 +198,17 @@ export class StoreProcessor implements AsyncDisposable {
     });
   }
 
-  /** Lets the tries in flight end. A second call stops them. */
+  /** Lets the tries in flight end. A second call of `stop` stops them. */
   stop(): void {
     if (this.#stopping.signal.aborted) this.#hurrying.abort();
     this.#stopping.abort();
     this.#parts.processor.stop();
   }
 
-  /** `onReady` is called when the log has its reserved size: a full disk then stops no attempt. */
+  /**
+   * Runs the processor. `onReady` is called when the log has its reserved size, so that a full disk stops no later
+   * attempt.
+   */
   async run(onReady?: () => Promise<void>): Promise<void> {
     const { store, processor, ingest, drainsTopic, forwarder } = this.#parts;
     await store.call("reserveLog").catch(() => {});
@@ -234,11 +236,14 @@ export class StoreProcessor implements AsyncDisposable {
     await this.#checkDeadLetters();
   }
 
-  /** Dead letters of processes without --dead-letter are for operators: this one does not send them, and says so. */
+  /**
+   * Warns about dead letters of processes without --dead-letter. They are for operators; this process does not send
+   * them.
+   */
   async #nameKeptLetters(): Promise<void> {
     const { store, forwarder, log } = this.#parts;
     if (forwarder === null) return;
-    // The processor works without the number, too.
+    // The count is only for a warning; the processor continues without it.
     const count = await store.call("keptDeadLetters").catch(() => 0);
     if (count > this.#kept) {
       const which = countWithNoun(count, "dead letter was", "dead letters were");
@@ -249,7 +254,7 @@ export class StoreProcessor implements AsyncDisposable {
     this.#kept = count;
   }
 
-  /** A run that ends by itself fails if messages could not be tried because they are damaged. */
+  /** Rejects if messages were not tried because they are damaged. For a run that ends by itself. */
   async #checkDamaged(): Promise<void> {
     const { store } = this.#parts;
     if (await store.call("damageCount") === 0) return;
@@ -262,7 +267,7 @@ export class StoreProcessor implements AsyncDisposable {
     );
   }
 
-  /** A run that ends by itself fails if dead letters could not be delivered. */
+  /** Rejects if dead letters were not delivered. For a run that ends by itself. */
   async #checkDeadLetters(): Promise<void> {
     if (this.#parts.forwarder === null) return;
     const { count, error } = await this.#parts.store.call("deadLetterBacklog");
@@ -277,7 +282,10 @@ export class StoreProcessor implements AsyncDisposable {
     await this.#parts.store.close();
   }
 
-  /** Returns the error instead of throwing it: it is reported after the messages of the store were tried. */
+  /**
+   * Moves the messages of the topic into the store. Returns an error instead of throwing it, because the messages of
+   * the store are tried first.
+   */
   async #drain(): Promise<BatonError | null> {
     try {
       await this.#parts.ingest?.drain(this.#stopping.signal);
@@ -297,7 +305,7 @@ export class StoreProcessor implements AsyncDisposable {
     }
   }
 
-  /** Explains why suddenly nothing is tried, or everything. */
+  /** Logs why waiting messages are suddenly tried later or earlier. */
   #logClockStep(byMs: number): void {
     if (byMs === 0) return;
     const [way, when] = byMs < 0 ? ["back", "later"] : ["forward", "earlier"];
@@ -306,7 +314,7 @@ export class StoreProcessor implements AsyncDisposable {
     this.#parts.log("warning", "clock_set", sentence, { by_ms: Math.round(byMs) });
   }
 
-  /** Removes messages in small transactions, so that other calls do not wait for long. */
+  /** Removes old messages in small transactions, so that other calls do not wait for long. */
   async #forgetOld(): Promise<void> {
     const { store, keepDoneMs } = this.#parts;
     do {
@@ -319,14 +327,14 @@ export class StoreProcessor implements AsyncDisposable {
     } while (await this.#waitUnlessEnding(forgetEveryMs));
   }
 
-  /** False: the background work has to end. */
+  /** Waits. Returns false if the background work has to end. */
   async #waitUnlessEnding(milliseconds: number): Promise<boolean> {
     await sleep(this.#parts.clock, milliseconds, this.#ending.signal).catch(() => {});
     return !this.#ending.signal.aborted;
   }
 }
 
-/** Throws USAGE or CONFIG, depending on where the value was given. */
+/** Reads the rate and the cron schedule. Throws USAGE for a value of a flag, otherwise CONFIG. */
 function parseSchedule({ retryRate, retryCron }: StoreProcessorOptions["values"], sources: ConfigSources) {
   const rate = () => retryRate === undefined ? null : parseRate(retryRate);
   const nextTimeMs = () => {
@@ -340,7 +348,7 @@ function parseSchedule({ retryRate, retryCron }: StoreProcessorOptions["values"]
   };
 }
 
-/** Null: no topic is read. */
+/** Returns null if no topic is read. */
 async function openIngest(
   { values: { retryFromTopic: topic }, topics: clients, log }: StoreProcessorOptions,
   store: ServiceStore,
@@ -351,7 +359,7 @@ async function openIngest(
   return new TopicIngestTask({ clients, topic, store, log, onIngested });
 }
 
-/** Null: dead letters stay in the store. */
+/** Returns null if dead letters stay in the store. */
 async function openForwarder(
   options: StoreProcessorOptions,
   store: ServiceStore,
@@ -380,18 +388,23 @@ async function openForwarder(
   });
 }
 
-/** Tolerance for two consecutive readings, and for a clock that is adjusted slowly. Milliseconds. */
+/**
+ * Smaller differences in ms are ignored: the clocks are read one after the other, and a clock may be adjusted slowly.
+ */
 const stepMsMin = 1000;
 
 export class ClockSteps {
   #gapMs: number;
 
-  /** Readings of the monotonic clock and the wall clock at the same moment, in milliseconds. */
+  /** The two arguments are readings of the monotonic and the wall clock at the same moment, in milliseconds. */
   constructor(nowMs: number, wallMs: number) {
     this.#gapMs = wallMs - nowMs;
   }
 
-  /** How far the wall clock was set since the last call, in milliseconds; negative: back; 0: it was not set. */
+  /**
+   * Returns how many milliseconds the wall clock was set forward since the last call. Negative means back; 0 means not
+   * set.
+   */
   stepSinceLastCheck(nowMs: number, wallMs: number): number {
     const byMs = wallMs - nowMs - this.#gapMs;
     if (Math.abs(byMs) < stepMsMin) return 0;
@@ -442,7 +455,7 @@ function logProcessorEvent(log: Log, event: ProcessorEvent): void {
   }
 }
 
-/** Reports stored data that differs from what was written. */
+/** Logs that stored data differs from what was written. */
 function logDamage(log: Log, sentence: string): void {
   log("warning", "damaged", `damaged on the disk and not used: ${sentence}`);
 }
@@ -462,15 +475,18 @@ function logTryEnd(log: Log, { message, life, error }: Extract<ProcessorEvent, {
 }
 
 /**
- * The current boot of the machine: its ID, and the milliseconds since it, which are the same for every process of the
- * machine. On this clock the processors of a store agree about the end of a lease.
+ * The current boot of the machine: its ID, and the milliseconds since this boot. All processes of a machine read the
+ * same clock, so that the processors of a store agree about the end of a lease.
  */
 export interface MachineBoot {
   readonly id: string;
   nowMs(): number;
 }
 
-/** Rejects CONFIG where the clock of the machine cannot be read: processes could not agree on the end of a lease. */
+/**
+ * Rejects with CONFIG if the clock of the machine cannot be read, because processes could not agree on the end of a
+ * lease.
+ */
 async function machineBoot(): Promise<MachineBoot> {
   const libc = await loadLibc();
   const nowMs = libc === null ? uptimeMs : () => libc.bootTimeMs();
@@ -478,7 +494,8 @@ async function machineBoot(): Promise<MachineBoot> {
   try {
     id = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
   } catch {
-    // Not Linux: the clock starts at 0 with each boot, and an older lease ends when the clock reaches its end.
+    // This system is not Linux. Its clock starts at 0 with each boot, and an older lease ends when the clock reaches
+    // its end.
   }
   if (!(nowMs() > 0)) {
     throw new BatonError(
@@ -490,8 +507,8 @@ async function machineBoot(): Promise<MachineBoot> {
 }
 
 /**
- * The same clock where the C library cannot be called, as under Node.js, in steps of 10 ms. NaN where it cannot be
- * read.
+ * Reads the boot clock in steps of 10 ms where the C library cannot be called, as under Node.js. Returns NaN if the
+ * clock cannot be read.
  */
 function uptimeMs(): number {
   try {

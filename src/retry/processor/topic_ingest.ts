@@ -1,7 +1,7 @@
 /**
- * Moves messages from a publish/subscribe topic into the message store, each once. The store records the id of the last
- * message in the transaction that accepts messages; the subscriber acknowledges afterwards. If the process dies in
- * between, messages are delivered again: the store recognizes them by their ids, which increase and are never reused.
+ * Moves each message of a publish/subscribe topic once into the message store. The transaction that accepts messages
+ * also records the id of the last message; the subscriber acknowledges them afterwards. If the process dies in between,
+ * messages are delivered again. The store recognizes them by their ids, which increase and are never reused.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { backoffMs, outageBackoff, retryWithBackoff } from "../../base/support/backoff.ts";
@@ -24,16 +24,16 @@ export interface TopicIngestOptions {
   readonly wallClockMs: () => number;
   /** Called with the number of messages that are new in the store. */
   readonly onIngested: (count: number) => void;
-  /** Called with an error after which the topic is read again. */
+  /** Called with an error that is not final; the topic is read again. */
   readonly onFailure: (why: string) => void;
 }
 
-/** Messages in one request and one transaction. */
+/** Maximum number of messages in one request, and in one transaction. */
 const fetchMax = 256;
-/** How long one request waits for a message, in milliseconds. */
+/** Time in ms that one request waits for a message. */
 const fetchWaitMs = 20_000;
 
-/** Errors that do not go away by trying again. */
+/** Errors that another attempt would meet again. */
 const finalCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "REFUSED",
   "FENCED",
@@ -51,7 +51,7 @@ export class TopicIngest {
     this.#options = options;
   }
 
-  /** Runs until the signal. Rejects with one of `finalCodes`. */
+  /** Moves messages until the signal. Rejects with an error of `finalCodes`. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, onFailure } = this.#options;
     const mayRetry = (error: unknown) => {
@@ -71,9 +71,9 @@ export class TopicIngest {
   }
 
   /**
-   * Moves the messages that are in the topic now. Rejects as `run`, and with UNREACHABLE when there is no response to
-   * the first request within `firstMs` (milliseconds): a run from a crontab should not wait for a whole request
-   * timeout.
+   * Moves the messages that are in the topic now. Rejects with the errors of `run`, or with UNREACHABLE if there is no
+   * response to the first request within `firstMs` milliseconds. This limit is short, because a run from a crontab
+   * should not wait for a whole request timeout.
    */
   async drain(signal: AbortSignal, { firstMs }: { readonly firstMs: number }): Promise<void> {
     const { clock, subscriber: { topic } } = this.#options;
@@ -84,7 +84,7 @@ export class TopicIngest {
     while (await this.#ingestNext(0, signal) > 0);
   }
 
-  /** Returns how many messages arrived, new or not. */
+  /** Moves the next messages. Returns how many arrived, new or not. */
   async #ingestNext(waitMs: number, signal: AbortSignal): Promise<number> {
     const { subscriber, onFailure } = this.#options;
     if (!this.#isSubscribed) await this.#subscribe(signal);
@@ -105,15 +105,15 @@ export class TopicIngest {
   async #subscribe(signal: AbortSignal): Promise<void> {
     const { client, subscriber: { topic }, store } = this.#options;
     await client.subscribe(topic, { signal });
-    // A topic that was created again starts at the first id: the recorded id is of the old one. It is read first, as
-    // another processor may have stored newer messages meanwhile.
+    // A topic that was created again starts at the first id, but the recorded id belongs to the old topic. The recorded
+    // id is read first, because another processor may store newer messages meanwhile.
     const last = await store.call("lastIngestedId", topic);
     const { end = 0 } = await client.info(topic, { signal });
     if (last > end) await store.call("forgetIngested", topic, last);
     this.#isSubscribed = true;
   }
 
-  /** Stores all of them in their order, as many in a transaction as the store has room for. */
+  /** Stores all messages in their order. A transaction contains as many as the store has room for. */
   async #ingest(messages: readonly ReceivedMessage[], signal: AbortSignal): Promise<void> {
     const { subscriber, store, wallClockMs, clock, onIngested, onFailure } = this.#options;
     let size = messages.length;
@@ -125,7 +125,7 @@ export class TopicIngest {
         const added = await store.call("ingest", subscriber.topic, plain, wallClockMs());
         at += part.length;
         failures = 0;
-        // The messages are durable now: they need not be delivered again.
+        // The messages are durable now, so they need not be delivered again.
         subscriber.acknowledge(part.at(-1)?.id ?? 0);
         if (added > 0) onIngested(added);
       } catch (error) {
@@ -152,7 +152,7 @@ export interface TopicIngestTaskOptions {
 /** Milliseconds after which the log says that another process reads the topic. */
 const busyNoticeMs = 500;
 
-/** The part of a processor that reads a topic. One process of a store does this at a time. */
+/** The part of a processor that reads a topic. Only one process of a store reads it at a time. */
 export class TopicIngestTask {
   readonly #options: TopicIngestTaskOptions;
 
@@ -160,7 +160,7 @@ export class TopicIngestTask {
     this.#options = options;
   }
 
-  /** Runs until the signal. Rejects as TopicIngest does. */
+  /** Moves messages until the signal. Rejects with the errors of `TopicIngest.run`. */
   async run(signal: AbortSignal): Promise<void> {
     const { clients } = this.#options;
     try {
@@ -177,7 +177,7 @@ export class TopicIngestTask {
     if (open !== null) await this.#ingest(open).drain(signal, { firstMs: checkTimeoutMs });
   }
 
-  /** Null: another process reads the topic. */
+  /** Returns null if another process reads the topic. */
   async #open(signal: AbortSignal): Promise<OpenTopicClient | null> {
     const { clients, topic, log } = this.#options;
     try {

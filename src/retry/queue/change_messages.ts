@@ -11,7 +11,7 @@ export interface MessageChanges {
   readonly refused: { readonly id: string; readonly state: ChangeRefusal }[];
 }
 
-/** Uses one transaction for each message. */
+/** Changes messages by their ids, each in a transaction of its own. */
 export async function changeEach(
   store: CommandStore,
   ids: readonly string[],
@@ -58,14 +58,14 @@ export async function purgeAll(
 }
 
 /**
- * Redrives all dead letters that match, but not those that this call redrove and that died again. Returns their number.
- * Rejects with the reason of the signal.
+ * Redrives all dead letters that match, each at most once, even if it dies again. Returns their number. Rejects with
+ * the reason of the signal.
  */
 export async function redriveAll(
   store: CommandStore,
   conditions: MessageConditions,
   { rate, clock, signal, onRedriven }: {
-    /** Null: no limit. */
+    /** Null means no limit. */
     readonly rate: Rate | null;
     readonly clock: Clock;
     readonly signal: AbortSignal;
@@ -84,7 +84,7 @@ export async function redriveAll(
       bucket = { ...bucket, tokens: bucket.tokens - count };
       if (count < Math.min(max, changesMax)) return redriven;
     }
-    // Yields to the event loop at least once, so that signals are handled.
+    // Lets the event loop run at least once, so that signals are handled.
     await sleep(clock, rate === null ? 0 : Math.max(0, tokenAtMs(bucket, rate) - clock.now()), signal);
   }
 }

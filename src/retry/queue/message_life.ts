@@ -15,8 +15,8 @@ export const messageStates = ["waiting", "in_flight", "done", "dead", "dropped",
 export type MessageState = (typeof messageStates)[number];
 
 /**
- * The reason why a message is dead or dropped. `damaged`: its content differs from what was stored; `purged`: an
- * operator gave it up.
+ * The reason why a message is dead or dropped. `damaged` means that its content differs from what was stored; `purged`
+ * means that an operator gave it up.
  */
 export const deathReasons = ["exhausted", "too_old", "final", "crashed", "damaged", "purged"] as const;
 export type DeathReason = (typeof deathReasons)[number];
@@ -26,15 +26,15 @@ export type MessageChange = "retry" | "cancel" | "redrive" | "purge";
 
 export interface MessageLife {
   readonly state: MessageState;
-  /** Tries that ended since the message was accepted or redriven, including the first one. */
+  /** Tries that ended since the message was accepted or redriven, including its first try. */
   readonly tries: number;
-  /** Tries that ended because their worker died; counted separately. */
+  /** Number of tries that ended because their worker died. `tries` does not include them. */
   readonly crashes: number;
-  /** The fencing number of the last try that was started; increases with each. */
+  /** The fencing number of the last started try. It increases with each try. */
   readonly fence: number;
-  /** The time when the message was accepted or redriven. Wall clock, milliseconds. */
+  /** The time when the message was accepted or redriven, in ms of the wall clock. */
   readonly sinceMs: number;
-  /** The time of the next try; only valid in the state waiting. */
+  /** The time of the next try. Only valid while the state is "waiting". */
   readonly nextAtMs: number;
   readonly reason: DeathReason | null;
 }
@@ -43,17 +43,19 @@ export interface LifeRules {
   readonly policy: RetryPolicy;
   /** A message with this many crashes is dead. */
   readonly maxCrashes: number;
-  /** True: messages that fail for good are dropped instead of kept as dead letters. */
+  /** True if messages that fail permanently are dropped. Otherwise they are kept as dead letters. */
   readonly drops: boolean;
 }
 
-/** The result of a try for its message. */
+/** What a try means for its message. */
 export interface TryEnd {
   readonly outcome: "done" | "retry" | "final";
   readonly retryAfterMs: number | null;
 }
 
-/** The state of a new message: tried once, or waiting for its first try (`tried` null). */
+/**
+ * Returns the state of a new message. `tried` is the result of its first try, or null if it waits for the first try.
+ */
 export function newLife(tried: TryEnd | null, rules: LifeRules, nowMs: number, random: () => number): MessageLife {
   const fresh: MessageLife = {
     state: "waiting",
@@ -67,15 +69,15 @@ export function newLife(tried: TryEnd | null, rules: LifeRules, nowMs: number, r
   return tried === null ? fresh : lifeAfterOutcome(fresh, tried, rules, nowMs, random);
 }
 
-/** Starts a try under a new fencing number. Null: the message is not waiting, or not due. */
+/** Starts a try under a new fencing number. Returns null if the message is not waiting, or not due. */
 export function lifeAfterClaim(life: MessageLife, nowMs: number): MessageLife | null {
   if (life.state !== "waiting" || life.nextAtMs > nowMs) return null;
   return { ...life, state: "in_flight", fence: life.fence + 1 };
 }
 
 /**
- * Applies the result of the try with this fencing number. Null: the message has another owner now, and the result is
- * ignored.
+ * Applies the result of the try with the fencing number `fence`. Returns null if the message has another owner now;
+ * then the result is ignored.
  */
 export function lifeAfterTry(
   life: MessageLife,
@@ -88,14 +90,18 @@ export function lifeAfterTry(
 }
 
 /**
- * Returns a message whose try was certainly not started: nothing is counted. Null: the message has another owner now.
+ * Makes a message wait again if its try was certainly not started; nothing is counted. Returns null if the message has
+ * another owner now.
  */
 export function lifeAfterReturn(life: MessageLife, fence: number, nowMs: number): MessageLife | null {
   if (life.state !== "in_flight" || life.fence !== fence) return null;
   return { ...life, state: "waiting", nextAtMs: nowMs };
 }
 
-/** Handles the death of the worker and of what it had started. Null: the message was not in flight. */
+/**
+ * Makes a message wait again, or dead, after its worker and the command of the worker died. Returns null if the message
+ * was not in flight.
+ */
 export function lifeAfterCrash(
   life: MessageLife,
   rules: LifeRules,
@@ -105,7 +111,7 @@ export function lifeAfterCrash(
   if (life.state !== "in_flight") return null;
   const crashes = life.crashes + 1;
   if (crashes >= rules.maxCrashes) return deadLife({ ...life, crashes }, "crashed", rules);
-  // A crash is not a try, but the delay before the next try is kept.
+  // A crash does not count as a try, but the delay before the next try is the same.
   const next = decideNextTry(
     { ...rules.policy, maxRetries: Infinity, maxElapsedMs: null },
     { tries: Math.max(1, life.tries), sinceMs: life.sinceMs, nowMs, retryAfterMs: null },
@@ -114,15 +120,12 @@ export function lifeAfterCrash(
   return { ...life, crashes, state: "waiting", nextAtMs: next.kind === "at" ? next.atMs : nowMs };
 }
 
-/**
- * Handles content that changed on the disk: a claimed message is not tried, and kept even where dead letters are
- * dropped.
- */
+/** Makes a claimed message dead if its content changed on the disk. It is kept even where dead letters are dropped. */
 export function lifeAfterDamage(life: MessageLife): MessageLife {
   return { ...life, state: "dead", reason: "damaged" };
 }
 
-/** The life after a change by an operator; null: the message cannot be changed so. */
+/** Returns the state after a change by an operator, or null if the message cannot be changed so. */
 export function lifeAfterChange(life: MessageLife, change: MessageChange, nowMs: number): MessageLife | null {
   switch (change) {
     case "retry":
@@ -136,26 +139,28 @@ export function lifeAfterChange(life: MessageLife, change: MessageChange, nowMs:
   }
 }
 
-/** Makes the next try due now, for an operator. Null: the message is not waiting. */
+/** Makes the next try due now, for an operator. Returns null if the message is not waiting. */
 export function lifeDueNow(life: MessageLife, nowMs: number): MessageLife | null {
   return life.state === "waiting" ? { ...life, nextAtMs: Math.min(life.nextAtMs, nowMs) } : null;
 }
 
-/** Cancels a waiting message, for an operator. Null: it is not waiting; a try in flight cannot be called back. */
+/**
+ * Cancels a waiting message, for an operator. Returns null for other states, because a try in flight cannot be stopped.
+ */
 export function lifeAfterCancel(life: MessageLife): MessageLife | null {
   return life.state === "waiting" ? { ...life, state: "cancelled" } : null;
 }
 
 /**
- * Returns a dead letter to the queue with all its tries. The fencing number continues to increase. Null: it is not
- * dead.
+ * Makes a dead letter wait again with all its tries. The fencing number continues to increase. Returns null if the
+ * message is not dead.
  */
 export function lifeAfterRedrive(life: MessageLife, nowMs: number): MessageLife | null {
   if (life.state !== "dead") return null;
   return { ...life, state: "waiting", tries: 0, crashes: 0, sinceMs: nowMs, nextAtMs: nowMs, reason: null };
 }
 
-/** Drops a dead letter, for an operator. Null: it is not dead. */
+/** Drops a dead letter, for an operator. Returns null if the message is not dead. */
 export function lifeAfterPurge(life: MessageLife): MessageLife | null {
   return life.state === "dead" ? { ...life, state: "dropped", reason: "purged" } : null;
 }

@@ -1,7 +1,4 @@
-/**
- * The facts in a row of a message, as stores in folders and in databases have them: their columns have the same names
- * and numbers.
- */
+/** Reads the rows of messages. Stores in folders and in databases use the same column names and numbers. */
 import type { DatabaseRow } from "../../base/storage/sql_row.ts";
 import {
   type DeathReason,
@@ -14,7 +11,7 @@ import {
 import { claimBytesMax } from "./retry_store_limits.ts";
 import { forwardStates, type StoredMessage } from "./stored_message.ts";
 
-/** States in which the body is stored; these messages count towards the limits. */
+/** States in which the body is stored. Messages in these states count towards the limits. */
 export const statesWithBody: readonly MessageState[] = ["waiting", "in_flight", "dead"];
 export const stateNumbers = Object.fromEntries(messageStates.map((state, at) => [state, at])) as Record<
   MessageState,
@@ -37,7 +34,7 @@ export function messageLifeInRow(row: DatabaseRow): MessageLife {
   };
 }
 
-/** The rest of the message is not in its row. */
+/** Makes a message from its row and from `rest`, which is not in the row. */
 export function messageOfRow(row: DatabaseRow, rest: Pick<StoredMessage, "id" | "forwardError">): StoredMessage {
   const { nextAtMs, ...life } = messageLifeInRow(row);
   return {
@@ -58,37 +55,40 @@ export function isPendingLetter(row: DatabaseRow): boolean {
   return messageStateInRow(row) === "dead" && ["pending", "sending"].includes(forwardStateOf(row));
 }
 
-/** Whether the content of the message has to be stored. */
+/** Returns whether the content of the message has to be stored. */
 export function keepsContent(row: DatabaseRow): boolean {
   return statesWithBody.includes(messageStateInRow(row)) && forwardStateOf(row) !== "forwarded";
 }
 
-/** The life of the message after a change by an operator; null: it cannot be changed so. */
+/** Returns the state of the message after a change by an operator, or null if it cannot be changed so. */
 export function changedLife(row: DatabaseRow, change: MessageChange, nowMs: number): MessageLife | null {
   if (change === "redrive" && forwardStateOf(row) === "forwarded") return null;
   return lifeAfterChange(messageLifeInRow(row), change, nowMs);
 }
 
-/** Why a message cannot be changed. */
+/** Returns the state because of which a message cannot be changed. */
 export function unchangedState(row: DatabaseRow): MessageState | "forwarded" {
   return forwardStateOf(row) === "forwarded" ? "forwarded" : messageStateInRow(row);
 }
 
-/** The number of a message by its id, which may leave out the store's name; null: it is no id of this store. */
+/**
+ * Returns the number of a message by its id, with or without the name of the store. Returns null if the id is not of
+ * this store.
+ */
 export function numberOfId(id: string, storeName: string): number | null {
   const prefix = `${storeName}-`;
   const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];
   return number === undefined ? null : Number(number);
 }
 
-/** The first row, and as many more as the limit of bytes of a claim allows. */
+/** Returns the first row, and as many more rows as the limit of bytes of a claim allows. */
 export function limitRowsByBytes<Row extends DatabaseRow>(rows: readonly Row[]): readonly Row[] {
   let bytes = 0;
   const end = rows.findIndex((row, at) => (bytes += Number(row["bytes"])) > claimBytesMax && at > 0);
   return end < 0 ? rows : rows.slice(0, end);
 }
 
-/** A database has texts as bytes: they may contain any character. */
+/** Reads a text. A database stores texts as bytes, because they may contain any character. */
 export function textInRow(value: unknown): string | null {
   if (typeof value === "string") return value;
   return value instanceof Buffer ? value.toString() : null;

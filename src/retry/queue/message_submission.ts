@@ -1,4 +1,4 @@
-/** Stores new messages in their order, many in a transaction. */
+/** Stores new messages in their order, many in one transaction. */
 import type { StoreClient } from "./store_methods.ts";
 import type { NewMessage } from "./stored_message.ts";
 
@@ -7,7 +7,7 @@ const chunkMessages = 512;
 const chunkBytes = 4 << 20;
 
 export interface SubmissionOptions {
-  /** May throw: what was added before is stored, or not, as if the submission had been interrupted. */
+  /** May throw; earlier messages are then stored or not, as after an interruption. */
   readonly makeMessage: (body: Uint8Array) => NewMessage;
   readonly onStored: (count: number) => void;
 }
@@ -30,7 +30,7 @@ export class MessageSubmission {
 
   async add(bodies: readonly Uint8Array[]): Promise<void> {
     for (const body of bodies) {
-      // A copy: a view would send its whole buffer to the thread.
+      // Copies the body, because a view would send its whole buffer to the thread.
       this.#chunk.push(this.#options.makeMessage(body.slice()));
       this.#bytes += body.byteLength;
       if (this.#chunk.length >= chunkMessages || this.#bytes >= chunkBytes) await this.#send();
@@ -48,8 +48,8 @@ export class MessageSubmission {
   }
 
   /**
-   * Sends one transaction after the other, so that no message is stored after a refused one. Meanwhile further messages
-   * are added.
+   * Sends a transaction when the previous one has ended, so that no message is stored after a refused message. New
+   * messages can be added meanwhile.
    */
   async #send(): Promise<void> {
     const messages = this.#chunk;

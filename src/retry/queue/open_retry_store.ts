@@ -1,6 +1,6 @@
 /**
- * Opens a message store where it is: in a folder of this machine, or in a database. The code for a database is loaded
- * only if one is named.
+ * Opens a message store in a folder of this machine, or in a database. The code for databases is loaded only if it is
+ * needed.
  */
 import { statSync } from "node:fs";
 import type { DatabaseAddress } from "../../base/postgres/database_address.ts";
@@ -14,18 +14,18 @@ import type { WorkProgress } from "../../base/support/work_progress.ts";
 
 export interface StoreDatabase {
   readonly address: DatabaseAddress;
-  /** A database whose commits do not wait for a standby is refused. */
+  /** Whether a database is refused if its commits do not wait for a standby. */
   readonly requiresSync: boolean;
-  /** The tables are created, or brought to the format of this program, before the store is opened. */
+  /** Whether the tables are created, or changed to the format of this program, before the store is opened. */
   readonly migrates: boolean;
-  /** The database may be in another cluster than the one in which its tables were made. */
+  /** Whether the database may be in another cluster than the one where its tables were created. */
   readonly wasMoved: boolean;
 }
 
 export type StoreLocation =
   & {
     readonly name: string;
-    /** The folder, or the URL of the database, for people. */
+    /** The folder, or the URL of the database, for people to read. */
     readonly where: string;
   }
   & ({ readonly folder: string; readonly database: null } | {
@@ -33,7 +33,7 @@ export type StoreLocation =
     readonly database: StoreDatabase;
   });
 
-/** Rejects as DirectStore throws, and as PostgresRetryStore.open rejects. */
+/** Opens a store for one command. Rejects with the errors of `DirectStore` or `PostgresRetryStore.open`. */
 export async function openCommandStore(
   { name, folder, database }: StoreLocation,
   { rules = readOnlyRules, mustExist }: { readonly rules?: StoreRules; readonly mustExist: boolean },
@@ -44,8 +44,8 @@ export async function openCommandStore(
 }
 
 /**
- * Rejects with CONFIG if there is no such store. Of a store in a folder only its file is looked for, so that this does
- * not wait for other processes.
+ * Rejects with CONFIG if the store does not exist. For a store in a folder, only checks for the file, so that other
+ * processes cause no wait.
  */
 export async function requireStoreAt(location: StoreLocation): Promise<void> {
   if (location.database === null) {
@@ -53,7 +53,7 @@ export async function requireStoreAt(location: StoreLocation): Promise<void> {
   } else await (await openCommandStore(location, { mustExist: true }))[Symbol.asyncDispose]();
 }
 
-/** False: a part of the path is a file, or not accessible, as the opening says better. */
+/** Returns false if a part of the path is a file or not accessible. Opening the store then reports a better error. */
 function canBeFolder(path: string): boolean {
   try {
     statSync(path, { throwIfNoEntry: false });
@@ -63,7 +63,7 @@ function canBeFolder(path: string): boolean {
   }
 }
 
-/** Rejects as the stores do. */
+/** Opens a store for a service. Rejects with the errors of opening the store. */
 export async function openServiceStore(
   { name, folder, database }: StoreLocation,
   options: ServiceStoreOptions,
@@ -73,12 +73,12 @@ export async function openServiceStore(
   return await PostgresRetryStore.open({ ...database, name, mustExist: false, ...options });
 }
 
-/** Opens the store when its rules are known. */
+/** Returns a function that opens the store, for a caller that knows the rules only later. */
 export function serviceStoreOpener(location: StoreLocation): (options: ServiceStoreOptions) => Promise<ServiceStore> {
   return (options) => openServiceStore(location, options);
 }
 
-/** Checks everything in a store. Rejects as `verifyRetryStore` throws. */
+/** Checks everything in a store. Rejects with the errors of `verifyRetryStore`. */
 export async function verifyStoreAt(
   { name, folder, database }: StoreLocation,
   progress: WorkProgress,

@@ -1,7 +1,7 @@
 /**
- * The lease of a processor on its messages in flight, and the share of it for one try. The store has the end of the
- * lease on the boot clock; this object has the same time on the clock of this process. It is counted from before the
- * renewal was requested.
+ * The lease of a processor on its messages in flight, and the share of each try in this lease. The store knows the end
+ * of the lease on the boot clock; this object knows it on the clock of this process. A lease lasts from the time before
+ * its renewal was requested.
  */
 import { BatonError } from "../../base/errors.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
@@ -10,9 +10,9 @@ import { newGuid } from "../../base/support/guid.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 
-/** The share of one try: ends with the lease of the processor, or earlier when the processor is asked to stop. */
+/** The share of one try in the lease. The share ends with the lease, or earlier when the processor has to stop. */
 export interface TryLease extends Lease {
-  /** Aborts when the try has to end because the processor stops. The lease is not lost. */
+  /** Aborts when the try has to end because the processor stops. The lease itself is not lost. */
   readonly stopped: AbortSignal;
 }
 
@@ -31,7 +31,7 @@ export class ProcessorLease {
   readonly #lost = new AbortController();
   readonly #stopped = new AbortController();
   readonly #changes = new ListenerSet();
-  /** The time on the clock when the last successful renewal was requested. */
+  /** The time when the last successful renewal was requested. */
   renewedMs: number;
   #endMs: number;
   #cancel = () => {};
@@ -44,12 +44,12 @@ export class ProcessorLease {
     this.#scheduleEnd();
   }
 
-  /** Aborts with a BatonError LOCK_LOST. */
+  /** Aborts with a BatonError LOCK_LOST when the lease is lost. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }
 
-  /** Records a successful renewal that was requested at `askedMs` on the clock. */
+  /** Records a successful renewal that was requested at the time `askedMs`. */
   extend(askedMs: number): void {
     if (this.isOver()) return;
     this.renewedMs = Math.max(this.renewedMs, askedMs);
@@ -58,7 +58,7 @@ export class ProcessorLease {
     this.#changes.notify();
   }
 
-  /** Ends the lease, because the store gave it up. */
+  /** Ends the lease, because the store gave it to another process. */
   lose(why: string): void {
     this.#cancel();
     if (!this.#lost.signal.aborted) this.#lost.abort(new BatonError("LOCK_LOST", why));
@@ -74,17 +74,14 @@ export class ProcessorLease {
     this.#cancel();
   }
 
-  /**
-   * Whether the lease has ended. A suspend is noticed here before the timer of the end fires: the tries in flight end,
-   * too.
-   */
+  /** Returns whether the lease has ended. After a suspend, this call ends the tries in flight before the timer does. */
   isOver(): boolean {
     this.#options.clock.noticeSuspend();
     if (this.#options.clock.now() >= this.#endMs) this.lose(endedByClock);
     return this.#lost.signal.aborted;
   }
 
-  /** Makes the lease of one try. Its name identifies the processes of the try. */
+  /** Makes the lease of one try. `name` identifies the processes of the try. */
   makeTryLease(name: string, fence: number): TryLease {
     const { clock, leaseMs } = this.#options;
     const controller = new AbortController();

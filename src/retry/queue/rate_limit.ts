@@ -1,4 +1,4 @@
-/** A rate limit by a token bucket: N tries in a time, evenly spread. Pure. */
+/** A rate limit by a token bucket: a number of tries in a time, evenly spread. */
 import { BatonError } from "../../base/errors.ts";
 import { parseDuration } from "../../base/support/duration.ts";
 
@@ -8,12 +8,12 @@ export interface Rate {
 }
 
 export interface RateBucket {
-  /** The number may have a fraction. */
+  /** The number of tokens, which may have a fraction. */
   readonly tokens: number;
   readonly atMs: number;
 }
 
-/** `10/s`, `100/m`, `5/250ms`. Throws USAGE. */
+/** Parses a rate such as `10/s`, `100/m` or `5/250ms`. Throws USAGE. */
 export function parseRate(text: string): Rate {
   const match = /^(\d{1,9})\/(.+)$/.exec(text);
   const count = Number(match?.[1] ?? 0);
@@ -26,17 +26,17 @@ export function parseRate(text: string): Rate {
   return { count, perMs };
 }
 
-/** The bucket holds the tokens of one second, and at least one. */
+/** The most tokens that a bucket can hold: the tokens of one second, but at least one token. */
 function capacityOf({ count, perMs }: Rate): number {
   return Math.max(1, (count * 1000) / perMs);
 }
 
-/** A full bucket has one token, so that a start after a long pause causes no burst. */
+/** Returns the bucket for a start. It has only one token, so that a start after a long pause causes no burst. */
 export function fullBucket(nowMs: number): RateBucket {
   return { tokens: 1, atMs: nowMs };
 }
 
-/** The bucket with the tokens that were added since. */
+/** Adds the tokens for the time since `atMs`. */
 export function refilledBucket({ tokens, atMs }: RateBucket, rate: Rate, nowMs: number): RateBucket {
   const since = Math.max(0, nowMs - atMs);
   return {
@@ -45,7 +45,7 @@ export function refilledBucket({ tokens, atMs }: RateBucket, rate: Rate, nowMs: 
   };
 }
 
-/** The time when a whole token is available. */
+/** Returns the time when a whole token is available. */
 export function tokenAtMs(bucket: RateBucket, rate: Rate): number {
   const missing = 1 - bucket.tokens;
   return missing <= 0 ? bucket.atMs : bucket.atMs + Math.ceil((missing * rate.perMs) / rate.count);

@@ -1,7 +1,7 @@
 /**
- * The calls of a message store: message_life.ts decides the state of a message, the engine reads and writes it. Each
- * call is written as steps, which never wait over SQLite, and wait for the answers of PostgreSQL (retry_rows.ts).
- * Limits are checked before anything is written, so that a refusal changes nothing.
+ * Executes the calls of a message store: message_life.ts decides the next state of a message, and the engine reads and
+ * writes rows. The calls are written as steps. Over SQLite a step never waits; over PostgreSQL it waits for answers
+ * (retry_rows.ts). Limits are checked before anything is written, so that a refused call changes nothing.
  */
 import { BatonError } from "../../base/errors.ts";
 import { type Answer, awaitAnswer, type Steps } from "../../base/support/steps.ts";
@@ -51,7 +51,7 @@ export class RetryEngine {
   readonly #rows: RetryRows;
   readonly #rules: StoreRules;
   readonly #random: () => number;
-  /** The part of the store that has a call. */
+  /** For each call, the object that implements it. */
   readonly #parts = new Map<StoreMethod, object>();
 
   constructor(rows: RetryRows, rules: StoreRules, random: () => number = Math.random) {
@@ -60,7 +60,7 @@ export class RetryEngine {
     this.#random = random;
   }
 
-  /** The steps of a call that decides something; the answer of any other, which is one of the rows. */
+  /** Starts a call. Returns its steps if the engine itself decides something, otherwise the answer of the rows. */
   call<Name extends StoreMethod>(
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
@@ -98,12 +98,13 @@ export class RetryEngine {
       const nowMs = this.#rows.nowMs(callerMs);
       const rows = yield* this.#newRows(fresh.map(({ body }) => ({ head, body, key: null, tried: null })), nowMs);
       const added = rows.map((row, at) => ({ ...row, id: fresh[at]?.id ?? 0 }));
-      // Otherwise another process, or an earlier copy of a statement, has stored some of them.
+      // If nothing was added, another process or an earlier copy of the statement has stored some messages. Then they
+      // are compared again.
       if (yield* awaitAnswer(this.#rows.topics.add(topic, last, added, nowMs))) return fresh.length;
     }
   }
 
-  /** Throws STORE_FULL and BAD_DATA. */
+  /** Makes the rows of new messages. Throws STORE_FULL or BAD_DATA. */
   *#newRows(messages: readonly NewMessage[], nowMs: number): Steps<NewRow[]> {
     let bytes = 0;
     let storedBytes = 0;
@@ -115,7 +116,10 @@ export class RetryEngine {
     return messages.map((message) => ({ message, life: newLife(message.tried, this.#rules, nowMs, this.#random) }));
   }
 
-  /** Throws STORE_FULL if this many more exceed a limit. What other processes accept at the same time may exceed it. */
+  /**
+   * Throws STORE_FULL if the additional messages exceed a limit. Messages that other processes accept at the same time
+   * may exceed it.
+   */
   *#requireRoom(count: number, bytes: number, storedBytes: number): Steps {
     const used = yield* awaitAnswer(this.#rows.messages.used());
     const { maxMessages, maxBytes } = this.#rules;
@@ -155,7 +159,7 @@ export class RetryEngine {
     return count;
   }
 
-  /** Changes messages until none is found. Returns their number. */
+  /** Finds and changes messages until no more are found. Returns the number of changed messages. */
   *#changeFound(
     callerMs: number,
     find: () => Answer<readonly MessageRow[]>,
@@ -198,7 +202,7 @@ export class RetryEngine {
     return { messages, nextMs: claim.nextMs };
   }
 
-  /** Gives back what a claim without an answer has taken. */
+  /** Gives back messages of a claim that had no answer. */
   *#giveBackUnknown(owner: number, callerMs: number): Steps {
     yield* this.#changeFound(callerMs, () => this.#rows.processors.unknown(owner), (row, nowMs) => {
       const life = messageLifeInRow(row);
@@ -206,7 +210,7 @@ export class RetryEngine {
     });
   }
 
-  /** May be called again after a failure: it writes the same decision. */
+  /** Records the end of a try. After a failure, another call writes the same decision. */
   *finish({ seq, fence, owner, end, error, nowMs: callerMs }: TryReport): Steps<MessageLife | null> {
     const { processors } = this.#rows;
     const own = processors.claimed(seq, owner);
@@ -242,7 +246,7 @@ export class RetryEngine {
     return { ...this.#storedMessage(row), ...content };
   }
 
-  /** A message that another process changes at the same moment is looked at again. */
+  /** Changes one message. Decides again if another process changes the message at the same moment. */
   *change(id: string, change: MessageChange, callerMs: number): Steps<ChangeRefusal | null> {
     const { messages } = this.#rows;
     const seq = numberOfId(id, this.#rows.key);
@@ -278,7 +282,10 @@ export class RetryEngine {
     }
   }
 
-  /** Removes what is damaged. Returns the number of changed messages; null: none can be changed so. */
+  /**
+   * Changes messages, but removes damaged ones. Returns the number of changed messages, or null if none can be changed
+   * so.
+   */
   *#changeRows(
     found: readonly MessageRow[],
     change: MessageChange,
@@ -304,7 +311,7 @@ export class RetryEngine {
     if (found.length === 0) return pending;
     for (const { row, content } of yield* awaitAnswer(messages.read(found.map((row) => Number(row["seq"]))))) {
       if (typeof content === "string") {
-        // A damaged dead letter is not forwarded. It is delayed, so that it does not keep others back.
+        // A damaged dead letter is not forwarded. It is delayed, so that other dead letters do not wait for it.
         yield* awaitAnswer(letters.recordForwardFailure(Number(row["seq"]), content, callerMs));
       } else if (content !== null && isPendingLetter(row)) {
         const forwardOffset = row["forward_offset"] === null ? null : Number(row["forward_offset"]);
@@ -314,7 +321,7 @@ export class RetryEngine {
     return pending;
   }
 
-  /** The caller compares the time of the next try with its own clock. */
+  /** Converts the time of the next try, because the caller compares it with its own clock. */
   #localLife(life: MessageLife): MessageLife {
     return { ...life, nextAtMs: this.#rows.toLocalMs(life.nextAtMs) };
   }

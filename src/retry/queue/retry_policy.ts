@@ -1,32 +1,33 @@
-/**
- * Decides when a message is tried again, and when it is given up. Pure: clock and random numbers are arguments.
- *
- * `maxRetries` counts redeliveries after the first try: N of them are N + 1 tries in all.
- */
+/** Decides when a message is tried again, and when it is given up. */
 
 export interface RetryPolicy {
-  /** Redeliveries after the first try. */
+  /** Maximum number of tries after the first one. */
   readonly maxRetries: number;
   readonly backoff: "fixed" | "linear" | "exponential" | "list";
-  /** The first delay; with `fixed` every delay. Milliseconds. */
+  /** The first delay in ms; with `fixed`, every delay. */
   readonly intervalMs: number;
-  /** Delays of `list`, one for each redelivery; the last one repeats. */
+  /** The delays of `list`, one for each redelivery. The last delay repeats. */
   readonly delaysMs: readonly number[];
-  /** The longest delay, except for Retry-After. */
+  /** The longest delay. A Retry-After may be longer. */
   readonly maxDelayMs: number;
-  /** `full`: a random time from 0 to the delay. `equal`: half of the delay, and a random time up to the other half. */
+  /**
+   * `full` is a random time from 0 to the delay. `equal` is half of the delay plus a random time up to the other half.
+   */
   readonly jitter: "none" | "full" | "equal";
-  /** No try starts later than this after the message was accepted. Null: no limit. */
+  /** The time after the message was accepted when the last try may start. Null means no limit. */
   readonly maxElapsedMs: number | null;
 }
 
 /**
- * The longest Retry-After that is respected, a day: a longer one is probably a mistake and would delay the message too
- * much.
+ * The longest Retry-After that is respected: one day. A longer one is probably a mistake and would delay the message
+ * too much.
  */
 export const retryAfterMsMax = 86_400_000;
 
-/** The delay before redelivery number `redelivery` (1 is the first), in whole milliseconds. `random` gives [0, 1). */
+/**
+ * Returns the delay before a redelivery, in whole milliseconds. The first redelivery has number 1. `random` returns a
+ * number from 0 to below 1.
+ */
 export function delayMs(policy: RetryPolicy, redelivery: number, random: () => number): number {
   const full = Math.min(plainDelayMs(policy, redelivery), policy.maxDelayMs);
   switch (policy.jitter) {
@@ -39,7 +40,7 @@ export function delayMs(policy: RetryPolicy, redelivery: number, random: () => n
   }
 }
 
-/** The delay before jitter and limit. */
+/** Returns the delay before jitter and the limit are applied. */
 function plainDelayMs({ backoff, intervalMs, delaysMs }: RetryPolicy, redelivery: number): number {
   switch (backoff) {
     case "fixed":
@@ -47,7 +48,7 @@ function plainDelayMs({ backoff, intervalMs, delaysMs }: RetryPolicy, redelivery
     case "linear":
       return intervalMs * redelivery;
     case "exponential":
-      // 2^52 intervals exceed every limit; larger powers would overflow.
+      // 2^52 intervals exceed every limit; a larger power could overflow.
       return intervalMs * 2 ** Math.min(redelivery - 1, 52);
     case "list":
       return delaysMs[Math.min(redelivery, delaysMs.length) - 1] ?? intervalMs;
@@ -55,12 +56,12 @@ function plainDelayMs({ backoff, intervalMs, delaysMs }: RetryPolicy, redelivery
 }
 
 export interface TryHistory {
-  /** Tries that have ended, including the last one. */
+  /** Number of tries that have ended, including the last one. */
   readonly tries: number;
   /** The time when the message was accepted or redriven. */
   readonly sinceMs: number;
   readonly nowMs: number;
-  /** The delay that the backend asked for (Retry-After). Null: none. */
+  /** The delay that the backend asked for with Retry-After, or null. */
   readonly retryAfterMs: number | null;
 }
 
@@ -68,7 +69,7 @@ export type NextTry =
   | { readonly kind: "at"; readonly atMs: number }
   | { readonly kind: "never"; readonly reason: "exhausted" | "too_old" };
 
-/** Decides after a failed try: when the next one is due. */
+/** Decides after a failed try when the next try is due, if there is one. */
 export function decideNextTry(policy: RetryPolicy, tried: TryHistory, random: () => number): NextTry {
   const { tries, sinceMs, nowMs, retryAfterMs } = tried;
   if (tries > policy.maxRetries) return { kind: "never", reason: "exhausted" };
@@ -80,20 +81,20 @@ export function decideNextTry(policy: RetryPolicy, tried: TryHistory, random: ()
 }
 
 export interface RetrySchedule {
-  /** Time before each try, since the previous one: the shortest and the longest; 0 before the first. */
+  /** The shortest and longest time between a try and the previous one; 0 for the first try. */
   readonly delays: readonly { readonly minMs: number; readonly maxMs: number }[];
   readonly triesMax: number;
-  /** The start of the last try after the first one. */
+  /** The shortest time from the first try to the last one. `maxTotalMs` is the longest. */
   readonly minTotalMs: number;
   readonly maxTotalMs: number;
 }
 
-/** Replaces the random number by its maximum; it is always below 1. */
+/** Replaces the random number by its maximum, which is just below 1. */
 const maximalRandom = () => 1 - 2 ** -53;
 
 /**
- * Computes when messages are tried that always fail, without the duration of the tries. `delays` has at most
- * `delaysMax`.
+ * Computes when a message that always fails is tried, without the duration of the tries. `delays` has at most
+ * `delaysMax` entries.
  */
 export function computeSchedule(policy: RetryPolicy, delaysMax: number): RetrySchedule {
   const delays = [{ minMs: 0, maxMs: 0 }];
@@ -104,7 +105,7 @@ export function computeSchedule(policy: RetryPolicy, delaysMax: number): RetrySc
       decideNextTry(policy, { tries: triesMax, sinceMs: 0, nowMs, retryAfterMs: null }, dice);
     const least = next(minTotalMs, () => 0);
     const last = next(maxTotalMs, maximalRandom);
-    // The message with the shortest delays gets furthest within --max-elapsed.
+    // A message with the shortest delays has the most tries within --max-elapsed.
     if (least.kind === "never") return { delays, triesMax, minTotalMs, maxTotalMs };
     const minMs = least.atMs - minTotalMs;
     const maxMs = last.kind === "at" ? last.atMs - maxTotalMs : minMs;

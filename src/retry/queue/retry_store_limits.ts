@@ -1,32 +1,33 @@
-/** Limits of everything in a store that can grow. Settings may be lower. */
+/** Limits of everything that can grow in a store. Some settings can lower them. */
 import { BatonError } from "../../base/errors.ts";
 import type { NewMessage } from "./stored_message.ts";
 
-/** Maximum of --max-body. Bytes. */
+/** The largest --max-body, in bytes. */
 export const bodyBytesMax = 256 << 20;
 /**
- * The same for a store in a database: a body is sent and read as one value; the database can hold larger ones, but
- * needs several times their size in memory.
+ * The largest --max-body for a store in a database, in bytes. A larger body, which is sent as one value, needs several
+ * times its size in the memory of the database.
  */
 export const postgresBodyBytesMax = 64 << 20;
-/** Maximum size of command line, path and headers of a message. Bytes. */
+/** Maximum size of command line, path and headers of a message, in bytes. */
 export const headBytesMax = 256 << 10;
-/** Maximum length of --key. Bytes. */
+/** Maximum length of --key, in bytes. */
 export const keyBytesMax = 1024;
-/** Maximum length of the last error of a message. Characters. */
+/** Maximum length of the last error of a message, in characters. */
 export const errorCharsMax = 500;
 /** Maximum number of messages in one claim. */
 export const claimsMax = 256;
-/** Maximum size of the bodies in one claim, except the first. Bytes. */
+/** Maximum size of the bodies in one claim, in bytes. The first body may be larger. */
 export const claimBytesMax = 32 << 20;
-/** Rows that one transaction of an operator changes, so that other transactions do not wait for long. */
+/**
+ * Maximum number of rows that one transaction of an operator changes, so that other transactions do not wait for long.
+ */
 export const changesMax = 1000;
-/** Reserved size of the write-ahead log, so that tries in flight can be recorded when the disk is full. Bytes. */
+/** Reserved size of the write-ahead log in bytes, so that tries in flight can be recorded when the disk is full. */
 export const logBytes = 4 << 20;
 /**
- * Free space that remains on the file system when messages are accepted, so that accepted messages can be tried and
- * recorded and the store can be opened: the smaller of the first two, but at least the last. Bytes, and a share of the
- * disk.
+ * Accepting messages leaves free space on the disk, so that messages can be tried and recorded and the store can be
+ * opened. The free space is the smaller of `freeBytesKept` and this share of the disk, but at least `freeBytesLeast`.
  */
 export const freeBytesKept = 16 << 20;
 export const freeShareKept = 0.05;
@@ -34,17 +35,17 @@ export const freeBytesLeast = 8 << 20;
 /** Bytes that each message takes besides its content. */
 export const messageBytes = 1024;
 /**
- * How long unused pages are given to the file system when there is no room, in milliseconds, and how many in one
+ * When there is no room, unused pages are given to the file system for this time in ms, `vacuumPages` in each
  * transaction.
  */
 export const makeRoomMs = 500;
 export const vacuumPages = 256;
-/** How long a transaction waits for other processes, in milliseconds. */
+/** How long a transaction waits for other processes, in ms. */
 export const busyMs = 30_000;
-/** Delay before a dead letter that failed is sent again: the first one and the longest. Milliseconds. */
+/** Delays in ms before a failed dead letter is sent again: the first and the longest. */
 export const forwardDelayMs = { first: 2000, max: 300_000 };
 
-/** Throws BAD_DATA for a message that is too large for the store. Returns its size. */
+/** Returns the size of a message in bytes. Throws BAD_DATA for a message that is too large for the store. */
 export function checkMessageSizes({ head, body, key }: NewMessage, bodyMax: number = bodyBytesMax): number {
   const refuse = (what: string, bytes: number, max: number) => {
     throw new BatonError(

@@ -1,4 +1,4 @@
-/** The name of a message store, and its folder or database. */
+/** Reads the name of a message store, and its folder or database. */
 import { join, resolve } from "node:path";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
 import { retryLimitSettings, retryStoreSettings } from "../settings/retry_settings.ts";
@@ -10,7 +10,7 @@ import { postgresBodyBytesMax } from "./retry_store_limits.ts";
 import { checkStoreName } from "./store_name.ts";
 import { userStateFolder } from "../../base/support/home_folder.ts";
 
-/** Throws USAGE or CONFIG. */
+/** Reads the location from the settings. Throws USAGE or CONFIG. */
 export function readStoreLocation(
   values: SettingValues<Pick<typeof retryStoreSettings, "retryName" | "retryStore">> & {
     readonly retryRequireSync?: boolean;
@@ -44,7 +44,7 @@ export function readStoreLocation(
   return { name, where: folder, folder, database: null };
 }
 
-/** Throws USAGE or CONFIG for bodies that a store in a database never has. */
+/** Throws USAGE or CONFIG if the limit allows bodies that are too large for a store in a database. */
 function checkBodyLimit(bytes: number, sources: ConfigSources): void {
   if (bytes <= postgresBodyBytesMax) return;
   const { retryMaxBody } = retryLimitSettings;

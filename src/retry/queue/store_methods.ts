@@ -1,7 +1,6 @@
 /**
- * Calls of a message store, the same in a folder and in a database: their arguments and results, and how commands and
- * services make them. Times are milliseconds of the caller's wall clock; a store in a database has a clock of its
- * own.
+ * Calls of a message store, the same for a folder and a database: arguments, results, and the objects that make the
+ * calls. Times are milliseconds of the caller's wall clock. A store in a database converts them to its own clock.
  */
 import type { BatonError } from "../../base/errors.ts";
 import type { MessageChange, MessageLife, MessageState, TryEnd } from "./message_life.ts";
@@ -14,13 +13,14 @@ export interface AcceptedMessage {
 }
 
 export interface IngestMessage {
-  /** Increases from message to message of a topic. */
+  /** Increases with each message of a topic. */
   readonly id: number;
   readonly body: Uint8Array;
 }
 
 /**
- * `none`: by due time. `key`: messages with the same key one after the other. `fifo`: all messages one after the other.
+ * `none` means by due time, `key` means that messages with the same key wait for each other, and `fifo` that all
+ * messages do.
  */
 export type RetryOrder = "none" | "key" | "fifo";
 
@@ -36,7 +36,7 @@ export interface ClaimOrder extends DueOptions {
 
 export interface Claim {
   readonly messages: readonly ClaimedMessage[];
-  /** The next due time after now; null: none is known. */
+  /** The next due time after now, or null if none is known. */
   readonly nextMs: number | null;
 }
 
@@ -44,17 +44,17 @@ export interface TryReport {
   readonly seq: number;
   readonly fence: number;
   readonly owner: number;
-  /** Null: the try was not started. */
+  /** Null if the try was not started. */
   readonly end: TryEnd | null;
   readonly error: string | null;
   readonly nowMs: number;
 }
 
-/** All of them must match. */
+/** Conditions that must all be true for a message. */
 export interface MessageConditions {
   readonly key?: string;
   readonly reason?: string;
-  /** A part of the last error. */
+  /** A part of the text of the last error. */
   readonly error?: string;
 }
 
@@ -65,24 +65,24 @@ export interface MessageFilter extends MessageConditions {
 /** The reason why a message was not changed. */
 export type ChangeRefusal = "unknown" | MessageState | "forwarded";
 
-/** The end of a sentence. `store`: the name of the store. */
+/** Returns the reason as the end of a sentence. `store` is the name of the store. */
 export function refusalReason(refusal: ChangeRefusal, store: string): string {
   if (refusal === "unknown") return `there is no such message in "${store}"`;
   return refusal === "forwarded" ? "it was delivered to --dead-letter" : `it is ${refusal.replace("_", " ")}`;
 }
 
 export interface PendingDeadLetter extends ClaimedMessage {
-  /** The offset in the sink of a dead letter that is being sent. */
+  /** The recorded offset in the sink, if the dead letter is being sent. */
   readonly forwardOffset: number | null;
 }
 
-/** Bytes; `freeBytes` null: the store is on another machine. */
+/** Sizes in bytes. `freeBytes` is null if the store is on another machine. */
 export interface StoreDisk {
   readonly usedBytes: number;
   readonly freeBytes: number | null;
 }
 
-/** The end of a processor's lease is a time on the boot clock of its machine. */
+/** `bootMs` is the time on the boot clock of the machine, on which leases end. */
 interface ReclaimOptions {
   readonly boot: string;
   readonly bootMs: number;
@@ -90,86 +90,89 @@ interface ReclaimOptions {
   readonly nowMs: number;
 }
 
-/** Each call is one durable transaction. */
+/** The calls of a store. Each call is one durable transaction. */
 export type StoreMethods = {
-  /** Stores all or none of the messages and returns their ids. Throws STORE_FULL, BAD_DATA. */
+  /** Stores all messages or none, and returns their ids. Throws STORE_FULL or BAD_DATA. */
   accept(messages: readonly NewMessage[], nowMs: number): AcceptedMessage[];
-  /**
-   * Stores the messages of a topic that are new, all or none of them. Returns their number. Throws STORE_FULL,
-   * BAD_DATA.
-   */
+  /** Stores the new messages of a topic, all or none. Returns their number. Throws STORE_FULL or BAD_DATA. */
   ingest(topic: string, messages: readonly IngestMessage[], nowMs: number): number;
-  /** The last message of the topic that was stored; -1: none. */
+  /** Returns the last stored message of the topic, or -1 if there is none. */
   lastIngestedId(topic: string): number;
-  /** Forgets the last message, if it is this one: it belongs to an earlier topic of this name. */
+  /** Forgets the last message of a topic if its id is `id`, because it belongs to an earlier topic of this name. */
   forgetIngested(topic: string, id: number): void;
 
   /** Registers a process that will try messages and returns its number. */
   register(boot: string, endMs: number, pid: number, nowMs: number): number;
-  /** Extends the lease of a process. False: the lease was given up, and its messages have other owners. */
+  /** Extends the lease of a process. Returns false if the lease was given up and the messages have other owners. */
   renew(owner: number, endMs: number): boolean;
-  /** Removes a process that has nothing in flight. */
+  /** Removes a process that has no messages in flight. */
   leave(owner: number): void;
-  /** Takes back messages of processes whose lease has ended: they have crashed. Returns their number. */
+  /** Takes back messages of processes with an expired lease, as after a crash. Returns the number of messages. */
   reclaim(options: ReclaimOptions): number;
   /** Claims due messages, each under a new fencing number. Throws LOCK_LOST if the lease was given up. */
   claim(order: ClaimOrder): Claim;
-  /** Records the result of a try. Null: the message has another owner now, and nothing was changed. */
+  /** Records the result of a try. Returns null, without a change, if the message has another owner now. */
   finish(report: TryReport): MessageLife | null;
 
   totals(): Record<MessageState, StateTotals>;
-  /** The reason why no message would be accepted now; null: a message of moderate size would be. */
+  /** Returns why no message would be accepted now, or null if a message of moderate size would be accepted. */
   fullReason(): string | null;
-  /** The random name that starts the ids of the messages. */
+  /** Returns the random name at the start of all message ids. */
   storeName(): string;
 
   /** Lists messages with a larger number than `afterSeq`, the oldest first. */
   list(filter: MessageFilter, page: { readonly afterSeq: number; readonly max: number }): StoredMessage[];
-  /** Head and body are missing if they are no longer stored. Throws BAD_DATA if the content is damaged. */
-  show(id: string): (StoredMessage & Partial<Pick<ClaimedMessage, "head" | "body">>) | null;
-  /** Null: the change was made. */
-  change(id: string, change: MessageChange, nowMs: number): ChangeRefusal | null;
   /**
-   * The number of a new redrive. A redrive does not repeat a dead letter that it redrove before and that died again.
+   * Returns one message, without head and body if they are no longer stored. Throws BAD_DATA if the content is damaged.
    */
+  show(id: string): (StoredMessage & Partial<Pick<ClaimedMessage, "head" | "body">>) | null;
+  /** Changes one message. Returns null if the change was made, otherwise why not. */
+  change(id: string, change: MessageChange, nowMs: number): ChangeRefusal | null;
+  /** Returns the number of a new redrive. A redrive redrives each dead letter only once, even if it dies again. */
   startRedrive(): number;
   /**
-   * Redrives up to `max` dead letters that this redrive has not redriven before. Returns their number; fewer than
-   * `max`: there are no others.
+   * Redrives up to `max` dead letters that this redrive has not redriven before. Returns their number. Fewer than `max`
+   * means that no others are left.
    */
   redrive(number: number, filter: MessageConditions, max: number, nowMs: number): number;
   /** Counts the dead letters that a redrive would redrive now. */
   countRedrivable(filter: MessageConditions): number;
-  /** Purges up to `changesMax` dead letters. Returns their number; 0: none is left. */
+  /** Purges up to `changesMax` dead letters. Returns their number; 0 means that none is left. */
   purge(filter: MessageConditions, nowMs: number): number;
   setPaused(isPaused: boolean): void;
   isPaused(): boolean;
-  /** The time when the oldest waiting message was accepted, and the next due time; null: no message waits. */
+  /** Returns when the oldest waiting message was accepted, and the next due time. Null means that no message waits. */
   waitingTimes(): { readonly oldestMs: number | null; readonly nextMs: number | null };
   /** Removes up to `changesMax` messages that ended before `beforeMs`. Returns their number. */
   forget(beforeMs: number): number;
 
-  /** Pending dead letters with their bodies; those that are being sent come first. */
+  /** Returns pending dead letters with their bodies. Dead letters that are being sent come first. */
   pendingDeadLetters(max: number, nowMs: number): PendingDeadLetter[];
-  /** The number of pending dead letters, and the last error; null: none. */
+  /** Returns the number of pending dead letters, and the last error or null. */
   deadLetterBacklog(): { readonly count: number; readonly error: string | null };
-  /** Dead letters that are not to be forwarded: the process that decided them had no sink. */
+  /** Counts dead letters that are never forwarded, because the process that decided them had no sink. */
   keptDeadLetters(): number;
-  /** Records that the dead letter is about to be written at this offset of its sink. */
+  /** Records that the dead letter will be written at this offset of its sink. */
   markForwarding(seq: number, offset: number): void;
-  /** Records that the dead letter has left the store. `isMarked`: only one that was marked as being sent. */
+  /**
+   * Records that the dead letter has left the store. With `isMarked`, changes only a dead letter that was marked as
+   * being sent.
+   */
   markForwarded(seq: number, nowMs: number, isMarked?: boolean): void;
-  /** Ends all delays: a process that starts may reach what an earlier one could not. */
+  /** Ends all delays, because a process that starts may reach a sink that an earlier process could not reach. */
   clearForwardDelays(): void;
-  /** Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. */
+  /**
+   * Records the error of one dead letter, which is delayed longer each time. `seq` is null for an error of the sink,
+   * which causes no delay.
+   */
   recordForwardFailure(seq: number | null, error: string, nowMs: number): void;
 
   /** Reserves space, so that tries can be recorded when the disk has become full. */
   reserveLog(): void;
   disk(): StoreDisk;
-  /** Damages that this process has found. */
+  /** Returns how many damages this process has found. */
   damageCount(): number;
-  /** Whether any open message can be tried, now or later, by this processor or another one. */
+  /** Returns whether any open message can be tried, now or later, by this processor or another one. */
   canBeTried(order: RetryOrder): boolean;
   /** Counts the open messages that are damaged. Reads all open messages. */
   countDamaged(): number;
@@ -177,7 +180,7 @@ export type StoreMethods = {
 
 export type StoreMethod = keyof StoreMethods;
 
-/** A store, with or without a thread. */
+/** A store that accepts calls, with or without a thread. */
 export interface StoreClient {
   call<Name extends StoreMethod>(
     method: Name,
@@ -186,13 +189,13 @@ export interface StoreClient {
 }
 
 export interface StoreHooks {
-  /** Another process may have written to the store. */
+  /** Called when another process may have written to the store. */
   readonly onChanged?: () => void;
-  /** The disk failed. Called once. Every later call is rejected, and the result of calls in progress is unknown. */
+  /** Called once when the disk has failed. Later calls are rejected, and the result of calls in progress is unknown. */
   readonly onBroken?: (error: BatonError) => void;
   /** Called once for each damaged row, with a sentence. */
   readonly onDamage?: (sentence: string) => void;
-  /** Called once for each sentence about what the store does not promise. */
+  /** Called once for each warning about what the store cannot guarantee. */
   readonly onWarning?: (sentence: string) => void;
 }
 
@@ -200,21 +203,21 @@ export interface ServiceStoreOptions {
   readonly rules: StoreRules;
   readonly hooks?: StoreHooks;
   /**
-   * Duration of the lease on messages that are claimed, in milliseconds; a store in a folder is told the end of each
-   * lease instead.
+   * Duration in ms of the lease on claimed messages. Not used for a store in a folder, which gets the end of each
+   * lease.
    */
   readonly leaseMs?: number;
 }
 
-/** A store of a service. */
+/** A store that a service keeps open. */
 export interface ServiceStore extends StoreClient, AsyncDisposable {
   /** Calls the hook `onChanged` if another process has written since the last call. */
   checkForChanges(): void;
-  /** Waits for calls in progress, or ends them. */
+  /** Waits for calls in progress or ends them, and closes the store. */
   close(): Promise<void>;
 }
 
-/** A store of a command. `read` changes nothing and does not wait for other processes. */
+/** A store that a command opens. `read` changes nothing and does not wait for other processes. */
 export interface CommandStore extends StoreClient, AsyncDisposable {
   read: StoreClient["call"];
 }
@@ -222,6 +225,6 @@ export interface CommandStore extends StoreClient, AsyncDisposable {
 export interface RetryVerifyReport {
   readonly messages: number;
   readonly bytes: number;
-  /** Sentences; an empty list means that the store is intact. */
+  /** Sentences about damage. An empty list means that the store is intact. */
   readonly problems: readonly string[];
 }

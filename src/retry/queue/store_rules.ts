@@ -1,18 +1,18 @@
-/** The rules of a message store, which the settings of a command or a program say. */
+/** The rules of a message store, from the settings of a command or a program. */
 import type { LifeRules } from "./message_life.ts";
 
 export interface CapacityRules {
-  /** Maximum size of the bodies of waiting, in-flight and dead messages. */
+  /** Maximum size in bytes of the bodies of waiting, in-flight and dead messages. */
   readonly maxBytes: number;
   readonly maxMessages: number;
 }
 
 export interface StoreRules extends LifeRules, CapacityRules {
-  /** True: dead letters are forwarded to a sink. */
+  /** True if dead letters are forwarded to a sink. */
   readonly forwards: boolean;
 }
 
-/** Rules for commands that neither accept nor try messages. They are not used. */
+/** Placeholder rules for commands that neither accept nor try messages. */
 export const readOnlyRules: StoreRules = {
   policy: {
     maxRetries: 0,

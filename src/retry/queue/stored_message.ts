@@ -2,12 +2,12 @@
 import type { StatementError } from "../../base/postgres/statement_error.ts";
 import type { MessageLife, TryEnd } from "./message_life.ts";
 
-/** The data of a message besides its body. */
+/** The data of a message without its body. */
 export type MessageHead =
-  /** Arguments of a command and its working directory; null: `run --exec` names the command. */
+  /** Arguments of a command and its working directory. They are null if `run --exec` names the command. */
   | { readonly kind: "command"; readonly argv: readonly string[] | null; readonly cwd: string | null }
   /**
-   * `path` starts with a slash and includes the query; headers are in their order. Without `origin`, `run --url` names
+   * `path` starts with a slash and includes the query. Headers keep their order. Without `origin`, `run --url` names
    * the backend.
    */
   | {
@@ -18,29 +18,29 @@ export type MessageHead =
     readonly headers: readonly (readonly [string, string])[];
   };
 
-/** The state of a dead letter that is forwarded to a sink. */
+/** How far a dead letter is forwarded to a sink. */
 export const forwardStates = ["none", "pending", "sending", "forwarded"] as const;
 
 export interface StoredMessage extends Omit<MessageLife, "nextAtMs"> {
   readonly seq: number;
-  /** The store's name and the message's number; unique everywhere. */
+  /** The name of the store and the number of the message. Unique among all stores. */
   readonly id: string;
   readonly key: string | null;
-  /** The time when the message was accepted. Wall clock in milliseconds, as all times below. */
+  /** The time when the message was accepted, in ms of the wall clock like the times below. */
   readonly firstMs: number;
-  /** The end of the last try; null: there was none. */
+  /** The end of the last try, or null if there was none. */
   readonly lastMs: number | null;
-  /** The time of the next try; null: there is none. */
+  /** The time of the next try, or null if there is none. */
   readonly nextMs: number | null;
   readonly error: string | null;
   readonly forwardState: (typeof forwardStates)[number];
   /** The last error of a pending dead letter. */
   readonly forwardError: string | null;
-  /** Size of the body. */
+  /** Size of the body in bytes. */
   readonly bytes: number;
 }
 
-/** A message that is to be tried, under its fencing number. */
+/** A claimed message with its content; `fence` is the fencing number of the claim. */
 export interface ClaimedMessage extends StoredMessage {
   readonly head: MessageHead;
   readonly body: Uint8Array;
@@ -50,7 +50,7 @@ export interface NewMessage {
   readonly head: MessageHead;
   readonly body: Uint8Array;
   readonly key: string | null;
-  /** The failed first try; null: the message was not tried yet. */
+  /** The failed first try, or null if the message was not tried yet. */
   readonly tried: FirstTry | null;
 }
 
@@ -66,7 +66,8 @@ export interface StateTotals {
 }
 
 /**
- * Whether the messages of an `accept` that has failed may be stored: a disk may have what was written before it failed.
+ * Returns whether messages of a failed `accept` may be stored nevertheless. A disk may have written them before it
+ * failed.
  */
 export function mayBeStored(error: unknown): boolean {
   const { code, outcome } = error as Partial<StatementError>;

@@ -1,4 +1,4 @@
-/** Settings of the retry processor: section `[retry]` of a file, BATON_RETRY_… in the environment. */
+/** Settings of the retry processor: section `[retry]` of a configuration file, or BATON_RETRY_… in the environment. */
 import { BatonError } from "../../base/errors.ts";
 import {
   flagSetting,
@@ -21,7 +21,7 @@ import {
 
 const retry = settingsInSection("retry.");
 
-/** The store. For every command of the retry processor. */
+/** Settings that name the store, for every command of the retry processor. */
 export const retryStoreSettings = {
   retryName: retry("name", textType("name"), { help: "name of the message store", default: "default" }),
   retryStore: retry("store", textType("folder|url"), {
@@ -46,7 +46,7 @@ export const retryStoreSettings = {
   }),
 } satisfies SettingTable;
 
-/** A body's size, at most what a store takes. */
+/** The size of a body, up to the largest that a store accepts. */
 const bodySizeType: ValueType<number> = {
   ...sizeType(),
   parse(written) {
@@ -56,7 +56,7 @@ const bodySizeType: ValueType<number> = {
   },
 };
 
-/** Limits of a store. */
+/** Settings for the limits of a store. */
 export const retryLimitSettings = groupSettings("limits", {
   retryMaxMessages: retry("max_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "accept at most this many waiting, in-flight and dead messages; then exit 85",
@@ -72,7 +72,7 @@ export const retryLimitSettings = groupSettings("limits", {
   }),
 }) satisfies SettingTable;
 
-/** The policy: when a message is tried again, and when it is given up. */
+/** Settings for the policy, which decides when a message is tried again and when it is given up. */
 export const retryPolicySettings = groupSettings("policy", {
   retryPolicy: retry("policy", choiceType(["standard", "wso2"]), {
     basic: true,
@@ -135,7 +135,7 @@ export const retryPolicySettings = groupSettings("policy", {
   }),
 }) satisfies SettingTable;
 
-/** How messages are claimed and tried: for `run` and `serve`. */
+/** Settings for claiming and trying messages, for `run` and `serve`. */
 export const retryProcessorSettings = groupSettings("processing", {
   retryConcurrency: flagSetting("-j, --concurrency", integerType("count", { min: 1, max: 1024 }), {
     basic: true,
@@ -187,7 +187,7 @@ export const retryProcessorSettings = groupSettings("processing", {
   }),
 }) satisfies SettingTable;
 
-/** Redaction of messages that leave the store: dead letters, and the output of operator commands. */
+/** Settings for the redaction of dead letters that leave the store, and of the output of commands for operators. */
 export const retryRedactSettings = groupSettings("output", {
   retryRedact: retry("redact", choiceType(["secrets", "none"]), {
     help:
@@ -210,7 +210,7 @@ export const retryRedactSettings = groupSettings("output", {
   }),
 }) satisfies SettingTable;
 
-/** Limits of `serve` for requests at the same time. */
+/** Settings for the limits of `serve` for simultaneous requests. */
 export const retryServeSettings = groupSettings("limits", {
   retryAnswerStored: retry("answer_stored", integerType("status", { min: 200, max: 599 }), {
     group: "main",
@@ -237,7 +237,7 @@ export const retryServeSettings = groupSettings("limits", {
   }),
 }) satisfies SettingTable;
 
-/** Topics as source and destination: for `run` and `serve`, in addition to the settings of the proxies. */
+/** Settings for topics as source and destination, for `run` and `serve`. The settings of the proxies are separate. */
 export const retryTopicSettings = groupSettings("processing", {
   retryFromTopic: flagSetting("--from-topic", textType("topic"), {
     once: true,
@@ -261,5 +261,5 @@ export const retrySettings = {
   ...retryTopicSettings,
 } satisfies SettingTable;
 
-/** The settings with which the product registers. */
+/** The settings that the product registers. */
 export const retryTables = { all: retrySettings };

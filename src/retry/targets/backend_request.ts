@@ -1,4 +1,4 @@
-/** Builds the request to a backend from a received request or a stored message. Pure. */
+/** Builds the request to a backend from a received request or a stored message. */
 import { METHODS } from "node:http";
 import { BatonError } from "../../base/errors.ts";
 import type { OutgoingHttpRequest } from "../../base/http/http_exchange.ts";
@@ -14,7 +14,10 @@ import type { MessageHead } from "../queue/stored_message.ts";
 /** The header by which a backend recognizes a message that it has already processed. */
 export const idempotencyHeader = "idempotency-key";
 
-/** Headers of one connection, not of the message (RFC 9110, 7.6.1), and headers that are made for each request. */
+/**
+ * Headers that concern one connection instead of the message (RFC 9110, 7.6.1), and headers that are set for each
+ * request.
+ */
 const hopByHop: ReadonlySet<string> = new Set([
   "connection",
   "content-length",
@@ -30,10 +33,10 @@ const hopByHop: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Methods whose requests have no body, or whose body has no meaning (RFC 9110, 9.3). */
+/** Methods for requests without a body, or with a body that has no meaning (RFC 9110, 9.3). */
 const bodiless: ReadonlySet<string> = new Set(["CONNECT", "GET", "HEAD", "TRACE"]);
 
-/** Removes the headers of the connection, including those that `Connection` names. */
+/** Removes the headers of the connection, including those that `Connection` lists. */
 export function forwardedHeaders(headers: HttpHeaders): HttpHeaders {
   const named = headers.filter(([name]) => name.toLowerCase() === "connection").flatMap(([, value]) =>
     value.split(",")
@@ -42,7 +45,10 @@ export function forwardedHeaders(headers: HttpHeaders): HttpHeaders {
   return headers.filter(([name]) => !dropped.has(name.toLowerCase()));
 }
 
-/** Throws USAGE for a URL that no message can be sent to. `isWhole`: the URL of one request, which may have a query. */
+/**
+ * Parses the URL of a backend. Throws USAGE if no message can be sent there. With `isWhole`, the URL is for a single
+ * request and may have a query.
+ */
 export function parseBackend(url: string, { isWhole = false }: { readonly isWhole?: boolean } = {}): HttpRequestTarget {
   const shown = urlWithoutLogin(url);
   let parsed: URL;
@@ -54,12 +60,12 @@ export function parseBackend(url: string, { isWhole = false }: { readonly isWhol
   if (parsed.protocol !== "http:" && parsed.protocol !== "https:") {
     throw new BatonError("USAGE", `"${shown}" is not supported: use http: or https:`);
   }
-  // A parser of URLs guesses the host of http:host and http:///host.
+  // The URL parser guesses a host for http:host and http:///host.
   if (!/^\s*https?:[/\\]{2}[^/\\]/i.test(url) || parsed.port === "0") {
     throw new BatonError("USAGE", `"${shown}" has no host or no port that can be reached: use http://HOST:PORT/PATH`);
   }
   if (parsed.username !== "" || parsed.password !== "") {
-    // The URL is not repeated, as the message may be in a log.
+    // The error does not repeat the URL, because the message may be written to a log.
     const why = "clients send their own Authorization, and run and call have --header Authorization:…";
     throw new BatonError(
       "USAGE",
@@ -73,7 +79,10 @@ export function parseBackend(url: string, { isWhole = false }: { readonly isWhol
   return splitRequestUrl(url, parsed);
 }
 
-/** The request for a stored message. `backend` null: that of the message. Null: it cannot be sent there. */
+/**
+ * Returns the request for a stored message. `backend` is null if the message names its backend. Returns null if the
+ * message cannot be sent there.
+ */
 export function buildBackendRequest(
   head: MessageHead,
   id: string,
@@ -104,8 +113,8 @@ function placeFor(head: MessageHead, backend: HttpRequestTarget | null): HttpReq
 }
 
 /**
- * Parses `Name: value`. Throws USAGE, also for headers that could not be sent: otherwise every message would fail.
- * Values may be secrets, so an error has none.
+ * Parses `Name: value`. Throws USAGE also for headers that cannot be sent, because otherwise every message would fail.
+ * The error contains no value, because it may be secret.
  */
 export function parseHeaders(lines: readonly string[]): HttpHeaders {
   return lines.map((line, at) => {
@@ -116,7 +125,7 @@ export function parseHeaders(lines: readonly string[]): HttpHeaders {
       throw new BatonError("USAGE", `${what} is not a header: use Name:value`);
     }
     const lower = name.toLowerCase();
-    // The same key for all messages would make a backend ignore all but the first.
+    // With the same key for all messages, a backend would ignore all but the first message.
     if (hopByHop.has(lower) || lower === idempotencyHeader) {
       throw new BatonError("USAGE", `The header ${name} is not allowed: ${name} is set for each message`);
     }
@@ -130,7 +139,7 @@ export function parseHeaders(lines: readonly string[]): HttpHeaders {
   });
 }
 
-/** Throws USAGE for methods that send no body. */
+/** Returns the method. Throws USAGE for a method that sends no body. */
 export function parseMethod(written: string): string {
   if (METHODS.includes(written) && !bodiless.has(written)) return written;
   const why = bodiless.has(written)
@@ -139,22 +148,22 @@ export function parseMethod(written: string): string {
   throw new BatonError("USAGE", `--method: ${written} ${why}: use POST, PUT, PATCH, DELETE or the like`);
 }
 
-/** Whether the method cannot carry this body. */
+/** Returns whether requests with this method cannot have this body. */
 export function losesBody(method: string, body: Uint8Array): boolean {
   return body.byteLength > 0 && bodiless.has(method);
 }
 
-/** A longer Retry-After counts as this, 31 years: a larger number would overflow. */
+/** The longest Retry-After, 31 years, because a larger number could overflow. */
 const retryAfterSecondsMax = 1e9;
 
 /**
- * Parses the header Retry-After (RFC 9110, 10.2.3), a number of seconds or a date, to milliseconds from `nowMs`. Null:
- * it is neither. A date in the past is 0.
+ * Parses the header Retry-After (RFC 9110, 10.2.3), which is a number of seconds or a date. Returns milliseconds from
+ * `nowMs`, 0 for a date in the past, or null if it is neither.
  */
 export function parseRetryAfter(written: string | null, nowMs: number): number | null {
   const text = written?.trim() ?? "";
   if (/^\d+$/.test(text)) return Math.min(Number(text), retryAfterSecondsMax) * 1000;
-  // IMF-fixdate and the two obsolete forms; Date.parse accepts more, such as bare numbers.
+  // Allows IMF-fixdate and the two obsolete forms. Date.parse alone would accept more, such as plain numbers.
   if (!/^[A-Z][a-z]{2,8},? /.test(text)) return null;
   const atMs = Date.parse(text.endsWith("GMT") ? text : `${text} GMT`);
   return Number.isFinite(atMs) ? Math.max(0, atMs - nowMs) : null;

@@ -1,6 +1,7 @@
 /**
- * Delivers messages to a command: the body is its stdin. The command runs under the guard: when the processor dies, the
- * command is killed within a second, before the lease ends that keeps other processors from trying the same message.
+ * Delivers messages to a command, which gets the body as stdin. The command runs under the guard. If the processor
+ * dies, the guard kills the command within a second. This is before the lease ends and another processor may try the
+ * message.
  */
 import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
@@ -16,10 +17,10 @@ import type { Clock } from "../../base/support/clock.ts";
 import { runWithInput } from "./run_with_input.ts";
 
 export interface CommandTargetOptions {
-  /** A shell command for every message; null: each message has its own command. */
+  /** A shell command for every message. Null if each message has a command of its own. */
   readonly line: string | null;
   readonly rules: RetryRules;
-  /** The exit code that stands for a failure, such as 127 for a command that is not found. */
+  /** Returns the exit code that stands for a failure, such as 127 for a command that is not found. */
   readonly exitCodeOf: (code: ErrorCode) => number;
   readonly timeoutMs: number;
   readonly killAfterMs: number;
@@ -28,9 +29,9 @@ export interface CommandTargetOptions {
   readonly jobTable: JobTable;
   readonly clock: Clock;
   readonly hangUpIgnored: boolean;
-  /** Called for each message that cannot be tried, because an option of the processor is missing. */
+  /** Called for each message that cannot be tried because an option of the processor is missing. */
   readonly onNoCommand: () => void;
-  /** Called with the processes of a message's command that SIGKILL has not ended. */
+  /** Called with the processes of a command that SIGKILL has not ended. */
   readonly onUnstoppable: (id: string, what: string) => void;
 }
 
@@ -89,7 +90,7 @@ export class CommandTarget implements Target {
   }
 }
 
-/** The environment variables that describe the message to its command. */
+/** Returns the environment variables that describe the message to its command. */
 export function messageEnvironment(
   { id, tries, fence, key }: Pick<ClaimedMessage, "id" | "tries" | "fence" | "key">,
   storeName: string,
@@ -104,7 +105,8 @@ export function messageEnvironment(
 }
 
 /**
- * The message's own command. A relative path to a program is resolved from the directory where the command was stored.
+ * Returns the command of the message. A relative path to a program is resolved from the directory where the command was
+ * stored.
  */
 function commandOf(head: MessageHead): { readonly argv: readonly string[]; readonly cwd: string | null } | null {
   if (head.kind !== "command" || head.argv === null) return null;
@@ -118,8 +120,8 @@ function isFolder(path: string): boolean {
 }
 
 /**
- * Looks up the program of a simple shell command before any message is tried: with a mistyped name every message would
- * become a dead letter. Throws COMMAND_NOT_FOUND, NOT_EXECUTABLE.
+ * Looks up the program of a simple shell command before the first try, because with a mistyped name every message would
+ * become a dead letter. Throws COMMAND_NOT_FOUND or NOT_EXECUTABLE.
  */
 export function checkExecLine(line: string, path: string | undefined): void {
   const [word = ""] = line.trim().split(/\s+/);

@@ -1,8 +1,8 @@
 /**
- * The states of the topic clients of a store in a database. The processors of all machines have the same clients, and
- * one process at a time uses each: the database says which, and gives it a session that is higher than all before. So a
- * process that was replaced can put nothing more. What else a state has, topics know: a process begins with an empty
- * one. Its files have no name, so that nothing is left when the process ends.
+ * The states of the topic clients of a store in a database. All processors have the same clients, but only one process
+ * at a time uses a client. The database chooses this process and gives it a higher session than all earlier processes,
+ * so a replaced process can put nothing more. The process starts with an empty state, because topics know the rest. The
+ * files of a state have no name, so that nothing is left when the process ends.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,13 +16,13 @@ import { PostgresQueue } from "../queue/postgres/postgres_queue.ts";
 import { roleMs, TopicClientRole } from "../queue/postgres/postgres_topics.ts";
 import type { ClientStates, ClientWait } from "./topic_clients.ts";
 
-/** Interval of the looks at the role of another process. Milliseconds. */
+/** Time in ms between two checks whether another process has given up the role. */
 const lookMs = 500;
 
 export class DatabaseClientStates implements ClientStates {
   readonly #queue: PostgresQueue;
   readonly #clock: Clock;
-  /** Releases of roles that have not ended. */
+  /** Releases of roles that are in progress. */
   readonly #leaving = new Set<Promise<void>>();
 
   private constructor(queue: PostgresQueue, clock: Clock) {
@@ -30,7 +30,7 @@ export class DatabaseClientStates implements ClientStates {
     this.#clock = clock;
   }
 
-  /** Rejects as PostgresRetryStore.open does for a queue whose tables exist. */
+  /** Opens the queue. Rejects with the errors of PostgresRetryStore.open; the tables must exist. */
   static async open(
     { address, requiresSync }: Pick<StoreDatabase, "address" | "requiresSync">,
     { name, clock }: { readonly name: string; readonly clock: Clock },
@@ -55,7 +55,8 @@ export class DatabaseClientStates implements ClientStates {
     const folder = mkdtempSync(join(tmpdir(), "baton-topic-client-"));
     let isOpen = true;
     let cancel = () => {};
-    // If another process has the role, it has a higher session: the next request is fenced. A failure is tried again.
+    // If another process has the role, it has a higher session, and the next request of this process is refused. After
+    // a failure, the role is renewed again.
     const renew = async () => {
       if (await role.take().catch(() => session) !== null && isOpen) renewLater();
     };
@@ -111,7 +112,7 @@ export class DatabaseClientStates implements ClientStates {
   }
 }
 
-/** A process that waits for the end of another one also waits for the database. */
+/** Returns whether to try again: a process that waits for another one also waits for the database. */
 function isTemporary(error: unknown): boolean {
   return error instanceof BatonError && ["UNREACHABLE", "LOCK_BUSY", "OUTCOME_UNKNOWN"].includes(error.code);
 }

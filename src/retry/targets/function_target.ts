@@ -1,4 +1,4 @@
-/** Delivers messages to a function of this process. It is asked to stop by a signal; nothing can stop it by force. */
+/** Delivers messages to a function of this process. A signal asks the function to stop, but nothing can force it. */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
@@ -7,7 +7,7 @@ import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { type Target, type TryResult, tryResult } from "./target.ts";
 
-/** Thrown by a handler: the message is not tried again and becomes a dead letter. */
+/** Thrown by a handler to give up a message: it becomes a dead letter without another try. */
 export class PermanentFailure extends Error {
   constructor(message: string, options?: { cause?: unknown }) {
     super(message, options);
@@ -17,8 +17,8 @@ export class PermanentFailure extends Error {
 
 export interface FunctionTargetOptions {
   /**
-   * Resolves: the message is done. Rejects: it is tried again, except with PermanentFailure. It has to end when the
-   * signal aborts.
+   * Handles a message. If it resolves, the message is done. If it rejects, the message is tried again, except after
+   * PermanentFailure. Must end when the signal aborts.
    */
   readonly run: (message: ClaimedMessage, signal: AbortSignal) => Promise<void> | void;
   readonly timeoutMs: number;
@@ -48,7 +48,7 @@ export class FunctionTarget implements Target {
   }
 }
 
-/** The result of a try that failed. */
+/** Returns the result of a failed try. */
 export function failedTry(
   thrown: unknown,
 ): Extract<TryResult, { readonly kind: "tried" }> & { readonly error: string } {

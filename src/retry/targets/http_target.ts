@@ -1,4 +1,4 @@
-/** Delivers messages to a backend by HTTP. The body of the response is ignored: its status decides. */
+/** Delivers messages to a backend by HTTP. The status of the response decides; its body is ignored. */
 import type { BackendResponse, HttpClient } from "../../base/http/http_client.ts";
 import { type HttpHeaders, httpHeaderValue } from "../../base/http/http_headers.ts";
 import type { HttpRequestTarget } from "../../base/http/request_target.ts";
@@ -8,17 +8,17 @@ import { type Target, type TryResult, tryResult } from "./target.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "./outcome.ts";
 import { buildBackendRequest, parseRetryAfter } from "./backend_request.ts";
 
-/** How much of a response is read, so that the backend can send a short one completely. Bytes. */
+/** How many bytes of a response are read, so that the backend can send a short response completely. */
 const responseBytesMax = 256 << 10;
 
 export interface HttpTargetOptions {
   readonly client: HttpClient;
-  /** Null: each message has its own. */
+  /** The backend for all messages, or null if each message names its own. */
   readonly backend: HttpRequestTarget | null;
   readonly method: string;
   readonly headers: HttpHeaders;
   readonly rules: RetryRules;
-  /** Follows the redirections 301, 302 and 303, too. */
+  /** Whether the redirections 301, 302 and 303 are followed, too. */
   readonly follow: boolean;
   readonly timeoutMs: number;
 }
@@ -61,14 +61,14 @@ function resultOfStatus({ status, headers, how }: BackendResponse, rules: RetryR
   return tryResult(outcome, how, outcome === "final", readRetryAfter(headers));
 }
 
-/** The time that Retry-After asks for, in milliseconds; null: none. */
+/** Returns the time in ms that Retry-After asks for, or null. */
 export function readRetryAfter(headers: HttpHeaders): number | null {
   return parseRetryAfter(httpHeaderValue(headers, "retry-after"), Date.now());
 }
 
 /**
- * Reads a short response to its end, and abandons a long one. The status has arrived: a body that breaks does not
- * matter.
+ * Reads a short response to its end and abandons a long one. An interrupted body does not matter, because the status
+ * has already arrived.
  */
 async function drainBody({ body, done }: BackendResponse): Promise<void> {
   let bytes = 0;

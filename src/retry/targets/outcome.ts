@@ -1,4 +1,4 @@
-/** Maps exit codes and HTTP statuses to outcomes: done, retry or final. Pure. */
+/** Decides the outcome of exit codes and HTTP statuses: done, retry or final. */
 import { BatonError } from "../../base/errors.ts";
 import { optInRedirections, sameMethodRedirections } from "../../base/http/redirection.ts";
 import type { TryEnd } from "../queue/message_life.ts";
@@ -8,15 +8,16 @@ export interface CodeRange {
   readonly last: number;
 }
 
-/** Codes that the user configured; they override the defaults, and `noRetryOn` overrides `retryOn`. */
+/** Codes that the user configured. They override the defaults, and `noRetryOn` overrides `retryOn`. */
 export interface RetryRules {
   readonly retryOn: readonly CodeRange[];
   readonly noRetryOn: readonly CodeRange[];
 }
 
 /**
- * Exit codes that do not improve by repetition. sysexits.h: 64 usage, 65 bad data, 77 not permitted, 78 bad
- * configuration; env(1): 126 not executable, 127 not found. 75, EX_TEMPFAIL, explicitly asks for another try.
+ * Exit codes that another try would not change. From sysexits.h: 64 usage, 65 bad data, 77 not permitted, 78 bad
+ * configuration. From env(1): 126 not executable, 127 not found. Code 75 is not among them, because EX_TEMPFAIL asks
+ * for another try.
  */
 const finalExits: ReadonlySet<number> = new Set([64, 65, 77, 78, 126, 127]);
 
@@ -26,15 +27,15 @@ const finalExits: ReadonlySet<number> = new Set([64, 65, 77, 78, 126, 127]);
  */
 const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
-/** The outcome of an exit code; a signal is 128 and its number. */
+/** Returns the outcome of an exit code. The code for a signal is 128 plus its number. */
 export function outcomeOfExit(code: number, rules: RetryRules): TryEnd["outcome"] {
   if (code === 0) return "done";
   return ruledOutcome(code, rules) ?? (finalExits.has(code) ? "final" : "retry");
 }
 
 /**
- * The outcome of an HTTP status. With 2xx alone the backend has accepted the request. A number that is no status is
- * final.
+ * Returns the outcome of an HTTP status. Only 2xx means that the backend has accepted the request. A number that is no
+ * valid status is final.
  */
 export function outcomeOfStatus(status: number, rules: RetryRules): TryEnd["outcome"] {
   if (status >= 200 && status < 300) return "done";
@@ -42,7 +43,10 @@ export function outcomeOfStatus(status: number, rules: RetryRules): TryEnd["outc
   return ruledOutcome(status, rules) ?? (isTemporary ? "retry" : "final");
 }
 
-/** Whether a redirection is followed. `follow`: --follow. Null: it is not, because the user has named its status. */
+/**
+ * Returns whether a redirection is followed; null means that it is not, because the user has configured its status.
+ * `follow` is the flag --follow.
+ */
 export function isFollowed(status: number, rules: RetryRules, follow: boolean): boolean | null {
   if (!sameMethodRedirections.has(status) && !optInRedirections.has(status)) return false;
   return ruledOutcome(status, rules) === null ? follow || sameMethodRedirections.has(status) : null;
@@ -62,7 +66,7 @@ export interface CodeKinds {
 
 export const anyCodes: CodeKinds = { exits: true, statuses: true };
 
-/** Parses `404`, `500-599` and `5xx`. Throws USAGE, also for codes that decide nothing: success is never retried. */
+/** Parses `404`, `500-599` and `5xx`. Throws USAGE also for codes without effect, because success is never retried. */
 export function parseCodes(
   texts: readonly string[],
   { exits, statuses }: CodeKinds = anyCodes,

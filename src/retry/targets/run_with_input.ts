@@ -1,5 +1,6 @@
 /**
- * Runs a command with a body as its stdin, under a guard and a time limit. Signals to baton are not passed on to it.
+ * Runs a command with a body as its stdin, under a guard and a time limit. Does not pass signals of baton to the
+ * command.
  */
 import { closeSync } from "node:fs";
 import { superviseChild, type SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
@@ -14,18 +15,18 @@ export interface RunWithInputOptions
   readonly body: Uint8Array;
   readonly timeoutMs: number;
   readonly hangUpIgnored: boolean;
-  /** The working directory; null: that of baton. */
+  /** The working directory. Null means the directory of baton. */
   readonly cwd?: string | null;
 }
 
 export interface CommandEnd {
-  /** The exit code, 128 and the signal's number, or why there is none. */
+  /** The exit code, 128 plus the number of a signal, or the error because of which there is no code. */
   readonly code: number | ErrorCode;
-  /** "exited with 3": follows the command's name. */
+  /** Text that follows the name of the command, such as "exited with 3". */
   readonly how: string;
 }
 
-/** `not_started`: the body could not be passed to the command. */
+/** `not_started` means that the body could not be passed to the command. */
 export type RunWithInputResult =
   | { readonly kind: "not_started"; readonly error: BatonError }
   | { readonly kind: "ended"; readonly outcome: ChildOutcome } & CommandEnd;

@@ -6,25 +6,26 @@ import type { ClaimedMessage } from "../queue/stored_message.ts";
 
 export interface Target {
   /**
-   * Tries once. When this resolves, nothing of the try is running on this machine; it stops by itself when the lease is
-   * lost. Never rejects because of the destination.
+   * Tries to deliver a message once. When this resolves, nothing of the try still runs on this machine. The try stops
+   * by itself when the lease is lost. Never rejects because of the destination.
    */
   deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult>;
 }
 
 export type TryResult =
-  /** The message was tried. `isHealthy`: whether the destination responded, for the circuit breaker; null: unknown. */
-  | { readonly kind: "tried"; readonly end: TryEnd; readonly error: string | null; readonly isHealthy: boolean | null }
   /**
-   * The try was not started, for a reason other than the message. With `error` no other message can be tried either.
+   * The message was tried. `isHealthy` says whether the destination responded, for the circuit breaker; null means
+   * unknown.
    */
+  | { readonly kind: "tried"; readonly end: TryEnd; readonly error: string | null; readonly isHealthy: boolean | null }
+  /** The try was not started, but not because of this message. With `error`, other messages cannot be tried either. */
   | { readonly kind: "not_begun"; readonly why: string; readonly error?: BatonError }
-  /** The lease was lost: the result is ignored. */
+  /** The lease was lost, so the result is ignored. */
   | { readonly kind: "lost" }
   /** A process of the try may still run. The message must not be tried again before the lease has ended. */
   | { readonly kind: "breach"; readonly error: BatonError };
 
-/** Delivers each message as it was stored: by its own command, or to its own URL. */
+/** Returns a target that delivers each message by the command, or to the URL, that was stored with it. */
 export function ownTarget(commands: Target, requests: Target): Target {
   const hasUrl = ({ head }: ClaimedMessage) => head.kind === "http" && head.origin !== undefined;
   return {
@@ -32,7 +33,7 @@ export function ownTarget(commands: Target, requests: Target): Target {
   };
 }
 
-/** The result of a try that was made. `isHealthy`, `retryAfterMs`: null if unknown. */
+/** Makes the result of a try. `isHealthy` and `retryAfterMs` are null if unknown. */
 export function tryResult(
   outcome: TryEnd["outcome"],
   error: string | null,

@@ -1,7 +1,7 @@
 /**
  * The publish/subscribe clients of a processor: one client for each role, over one connection to the proxies. Loaded
- * only where a topic is used. The state of each client is in the folder of the message store, as it is as valuable as
- * the messages; `database_client_states.ts` has those of a store in a database.
+ * only where a topic is used. The state of a client is in the folder of the message store, because it is as valuable as
+ * the messages. For a store in a database, `database_client_states.ts` has the states.
  */
 import { join } from "node:path";
 import { BatonError } from "../../base/errors.ts";
@@ -13,34 +13,34 @@ import { systemClock } from "../../base/support/clock.ts";
 import { DirectStore } from "../queue/sqlite/direct_store.ts";
 import { readOnlyRules } from "../queue/store_rules.ts";
 
-/** The end of the client ID: putting messages, getting them, putting dead letters. */
+/** The end of the client ID for each use: "" puts messages, ".source" gets them, ".dead-letters" puts dead letters. */
 export type TopicRole = "" | ".source" | ".dead-letters";
 
-/** An open client. Its disposal closes it. */
+/** An open client. Its disposal closes the client. */
 export interface OpenTopicClient extends Disposable {
   readonly client: PubsubClientSession;
 }
 
 export interface ClientWait {
-  /** How long to wait while another process of the store uses the client, in milliseconds. */
+  /** Time in ms to wait while another process of the store uses the client. */
   readonly waitMs: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The states of the clients of one message store. */
+/** Opens the states of the clients of one message store. */
 export interface ClientStates extends AsyncDisposable {
-  /** The random name of the store. */
+  /** The random name of the store, at the start of its message ids. */
   readonly storeName: string;
   /**
-   * Rejects with LOCK_BUSY while another process of the store uses this client. The disposal of the result closes the
-   * state.
+   * Opens the state of a client. Rejects with LOCK_BUSY while another process of the store uses this client. The
+   * disposal of the result closes the state.
    */
   open(id: string, wait: ClientWait): Promise<{ readonly state: ClientState } & Disposable>;
 }
 
 export interface TopicClientsOptions extends Omit<PubsubRequesterOptions, "clock"> {
   readonly states: ClientStates;
-  /** Undefined: made from the random name of the store. */
+  /** If undefined, made from the random name of the store. */
   readonly clientId: string | undefined;
 }
 
@@ -49,7 +49,7 @@ export class TopicClients implements AsyncDisposable {
   readonly #states: ClientStates;
   readonly #clientId: string;
 
-  /** Throws USAGE. */
+  /** Throws USAGE for an invalid client ID. */
   constructor({ states, clientId, ...options }: TopicClientsOptions) {
     this.#requester = new PubsubRequester({ ...options, clock: systemClock() });
     this.#states = states;
@@ -57,7 +57,7 @@ export class TopicClients implements AsyncDisposable {
     checkPubsubName("client id", `${this.#clientId}.dead-letters`);
   }
 
-  /** Rejects with LOCK_BUSY while another process of the store uses this client. */
+  /** Opens a client. Rejects with LOCK_BUSY while another process of the store uses it. */
   async open(role: TopicRole, wait: ClientWait): Promise<OpenTopicClient> {
     const open = await this.#states.open(`${this.#clientId}${role}`, wait);
     return {
@@ -72,7 +72,7 @@ export class TopicClients implements AsyncDisposable {
   }
 }
 
-/** The states in the folder of a store. */
+/** The states of clients in the folder of a store. */
 export class FolderClientStates implements ClientStates {
   readonly storeName: string;
   readonly #folder: string;
@@ -83,7 +83,8 @@ export class FolderClientStates implements ClientStates {
   }
 
   /**
-   * Creates the store if it does not exist, as its random name is part of the client ID. Rejects as DirectStore throws.
+   * Creates the store if it does not exist, because its random name is part of the client ID. Rejects with the errors
+   * of DirectStore.
    */
   static async open(folder: string): Promise<FolderClientStates> {
     await using store = new DirectStore(folder, readOnlyRules, { mustExist: false });
@@ -98,7 +99,7 @@ export class FolderClientStates implements ClientStates {
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-/** Whether another process of the store uses the client. */
+/** Returns whether `error` means that another process of the store uses the client. */
 export function isClientBusy(error: unknown): boolean {
   return error instanceof BatonError && error.code === "LOCK_BUSY";
 }

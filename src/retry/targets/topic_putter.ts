@@ -1,7 +1,7 @@
 /**
- * Puts messages into a topic under message IDs. The server stores one of several puts with the same message ID,
- * whatever process sent them, as long as it is among the last 10,000 IDs of the client. So puts with an unknown outcome
- * need not be recorded here.
+ * Puts messages into a topic under message IDs. The server stores only one of several puts with the same message ID,
+ * even from different processes, if the ID is among the last 10,000 IDs of the client. So a put with an unknown outcome
+ * can be repeated, and is not recorded here.
  */
 import { BatonError } from "../../base/errors.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
@@ -20,12 +20,12 @@ export class TopicPutter {
     this.topic = topic;
   }
 
-  /** Rejects with the signal's reason; then the outcome of the put is unknown. */
+  /** Puts a message. Rejects with the reason of the signal; then the outcome of the put is unknown. */
   async put(msgId: string, body: Uint8Array, signal: AbortSignal): Promise<PubsubRequestOutcome> {
     const counter = ++this.#counter;
     this.#countersInFlight.add(counter);
     try {
-      // The server ignores older puts that may still be on their way; their message IDs are put again.
+      // The server ignores older puts that may still be on their way, because their message IDs are put again.
       const headers = { firstUnacked: Math.min(...this.#countersInFlight), msgId };
       return await this.#client.request({ name: "PUT", topic: this.topic, counter, body, headers }, { signal });
     } finally {
@@ -33,13 +33,13 @@ export class TopicPutter {
     }
   }
 
-  /** Rejects with CONFIG if the topic has no subscriber, and with the error of the request. */
+  /** Checks the topic. Rejects with CONFIG if it has no subscriber, or with the error of the request. */
   async check(signal: AbortSignal): Promise<void> {
     const { topic } = this;
     const why = `Topic "${topic}" has no subscriber: messages would be lost`;
     let subscribers: number;
     try {
-      // Ends before the check: the error of the request says why there was no response.
+      // The request ends before the check does, because its error says why there was no response.
       const withinMs = checkTimeoutMs * 0.9;
       ({ subscribers = 0 } = await this.#client.info(topic, { signal, withinMs }));
     } catch (error) {

@@ -1,7 +1,4 @@
-/**
- * Puts messages into a publish/subscribe topic, each once: every try of a message uses the same message ID, that of the
- * store.
- */
+/** Puts each message once into a publish/subscribe topic. All tries use the id of the stored message as message ID. */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { bodyBytesMax } from "../../pubsub/wire/message_limits.ts";
 import { type PubsubRequestOutcome, requestOutcomeError } from "../../pubsub/client/requester.ts";
@@ -14,8 +11,8 @@ import { isClientBusy, type OpenTopicClient, type TopicClients } from "./topic_c
 import { TopicPutter } from "./topic_putter.ts";
 
 /**
- * Milliseconds: after this wait for another processor, one that ends by itself gives up, and any other one logs that it
- * waits.
+ * Time in ms to wait for another processor. Then a processor that ends by itself gives up, and any other processor logs
+ * that it waits.
  */
 const busyNoticeMs = 1000;
 
@@ -43,21 +40,21 @@ export class TopicTarget implements Target {
   }
 }
 
-/** The result of a put for its message. Pure. */
+/** Returns what the outcome of a put means for its message. */
 export function putTryResult(outcome: PubsubRequestOutcome, topic: string): TryResult {
   const status = outcome.kind === "response" ? outcome.response.status : null;
   if (status === "OK") return tryResult("done", null, true);
   const error = requestOutcomeError(`put the message into topic "${topic}"`, outcome);
-  // The client itself is refused: every other message would fail the same way.
+  // The server refuses the client itself, so every other message would fail the same way.
   if (error.code === "REFUSED" || error.code === "FENCED") return { kind: "not_begun", why: error.message, error };
   const isFinal = status === "BAD_REQUEST" || status === "COUNTER_REUSE";
   return tryResult(isFinal ? "final" : "retry", error.message, status !== null && status !== "OVERLOADED");
 }
 
 /**
- * Opens a topic as the target of a processor. Of several processors of a store that put into topics, one works at a
- * time. Rejects with CONFIG if the topic has no subscriber, REFUSED, and LOCK_BUSY while another processor works; with
- * `waits` it waits for that one's end.
+ * Opens a topic as the target of a processor. Only one processor of a store puts into topics at a time. With `waits`,
+ * waits until another processor ends; otherwise rejects with LOCK_BUSY then. Rejects with CONFIG if the topic has no
+ * subscriber, or with REFUSED.
  */
 export async function openTopicTarget(
   clients: TopicClients,

@@ -10,7 +10,7 @@ import { readStoreLocation } from "../queue/retry_store_location.ts";
 import type { CommandStore } from "../queue/store_methods.ts";
 import type { retryStoreSettings } from "../settings/retry_settings.ts";
 
-/** The part of a command call that names the stores. */
+/** The part of a command call that names stores. */
 export interface StoresCall {
   readonly values: SettingValues<Pick<typeof retryStoreSettings, "retryName" | "retryStore">>;
   readonly sources: ConfigSources;
@@ -25,13 +25,13 @@ export class FoundStores implements AsyncDisposable {
   readonly #call: StoresCall;
   readonly #stores = new Map<string, FoundStore>();
 
-  /** Throws USAGE and CONFIG for a store name that cannot be used. */
+  /** Throws USAGE or CONFIG for an invalid store name. */
   constructor(call: StoresCall) {
     this.#call = call;
     if (isStoreNamed(call)) readStoreLocation(call.values, call.sources);
   }
 
-  /** Never rejects: a store that cannot be read becomes a problem. */
+  /** Reads the rows of all stores. Never rejects, because a store that cannot be read becomes a problem. */
   async read(): Promise<{ readonly rows: readonly StoreRow[]; readonly problems: readonly string[] }> {
     const rows: StoreRow[] = [];
     const problems: string[] = [];
@@ -60,7 +60,7 @@ export class FoundStores implements AsyncDisposable {
 
   async #read(location: StoreLocation): Promise<StoreRow> {
     const { name, where } = location;
-    // The code of stores is loaded only if there is one.
+    // The code of stores is loaded only if a store exists.
     const { openCommandStore } = await import("../queue/open_retry_store.ts");
     const { readStoreRow } = await import("./store_rows.ts");
     const store = this.#stores.get(where)?.store ?? await openCommandStore(location, { mustExist: true });

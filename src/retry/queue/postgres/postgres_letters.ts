@@ -1,6 +1,7 @@
 /**
- * Dead letters of a queue in PostgreSQL that are to be forwarded. One process at a time sends them: it has the role of
- * the forwarder for `roleMs`, by the clock of the database, and renews it while dead letters are pending.
+ * Forwards dead letters of a queue in PostgreSQL. Only one process at a time sends them: the process that has the role
+ * of the forwarder. It has the role for `roleMs` on the clock of the database, and renews it while dead letters are
+ * pending.
  */
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
@@ -11,10 +12,10 @@ import { forwardDelayMs } from "../retry_store_limits.ts";
 import { errorBytes, type PostgresQueue } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 
-/** A process that was killed keeps others waiting for as long. Milliseconds. */
+/** Duration of the role in ms. After a killed process, others wait for this time. */
 const roleMs = 15_000;
 
-/** The delay of a letter after a failure, in SQL. `failures`: those before it. */
+/** The delay of a letter after a failure, in SQL. `failures` is the number of earlier failures. */
 const delayAfter = (failures: string) =>
   `least(${forwardDelayMs.max}, ${forwardDelayMs.first} * (2 ^ least(${failures}, 20)))::bigint`;
 
@@ -24,7 +25,7 @@ export class PostgresLetters implements LetterRows {
   readonly #queue: PostgresQueue;
   readonly #clock: Clock;
   readonly #token = crypto.randomUUID();
-  /** When the role was last taken or renewed, on the clock; null: another process may have it. */
+  /** The time when this process last took or renewed the role, or null if another process may have it. */
   #renewedMs: number | null = null;
   #cancelRenewal = () => {};
 
@@ -33,14 +34,14 @@ export class PostgresLetters implements LetterRows {
     this.#clock = clock;
   }
 
-  /** Returns numbers and sizes; none while another process sends. */
+  /** Returns numbers and sizes of pending letters, or nothing while another process sends. */
   async pending(max: number): Promise<PostgresRow[]> {
     const found = await this.#pendingRows(max);
     if (found.length === 0) await this.leaveRole();
     return found.length > 0 && await this.#takeRole() ? found : [];
   }
 
-  /** A delay that ends after the maximum means that the clock was set back. */
+  /** A delay that would end later than the longest delay is ignored, because the clock was set back. */
   async #pendingRows(max: number): Promise<PostgresRow[]> {
     const fresh = `SELECT r.seq, r.bytes FROM SCHEMA.retry r WHERE ${pending} AND r.failures = 0
       ORDER BY r.forwarding DESC, r.seq LIMIT $2`;
@@ -60,13 +61,13 @@ export class PostgresLetters implements LetterRows {
     const rows = await this.#queue.run("queue_forwarder", text, [this.#queue.id, this.#token, roleMs]);
     this.#cancelRenewal();
     this.#renewedMs = rows.length > 0 ? nowMs : null;
-    // A failure is that of the next call; the role ends by itself.
+    // A failure is ignored, because the next call meets it, too, and the role ends by itself.
     const renew = () => void this.#takeRole().catch(() => {});
     if (rows.length > 0) this.#cancelRenewal = this.#clock.startTimer(roleMs / 3, renew);
     return rows.length > 0;
   }
 
-  /** Gives the role to others: nothing is pending, or the process ends. */
+  /** Gives up the role, because nothing is pending or the process ends. */
   async leaveRole(): Promise<void> {
     this.#cancelRenewal();
     if (this.#renewedMs === null) return;
@@ -99,7 +100,7 @@ export class PostgresLetters implements LetterRows {
     await this.#queue.run("queue_forwarding", text, [this.#queue.id, seq, offset]);
   }
 
-  /** The sink works again, so its error is removed, too. */
+  /** Also removes the error of the sink, because the sink works again. */
   async markForwarded(seq: number, _nowMs: number, isMarked = true): Promise<void> {
     const text =
       `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 AND r.forwarding >= $3 FOR UPDATE),
@@ -119,7 +120,7 @@ export class PostgresLetters implements LetterRows {
     await this.#queue.run("queue_delays", text, [this.#queue.id]);
   }
 
-  /** A letter fails by itself only while the sink works, so the error of the sink is removed. */
+  /** For a failure of one letter, also removes the error of the sink, because the sink works. */
   async recordForwardFailure(seq: number | null, error: string): Promise<void> {
     if (seq === null) {
       const text = "UPDATE SCHEMA.queue SET forward_error = $2 WHERE id = $1 AND forward_error IS DISTINCT FROM $2";
@@ -133,7 +134,7 @@ export class PostgresLetters implements LetterRows {
     await this.#queue.run("queue_letter_failed", text, [this.#queue.id, seq, errorBytes(error)]);
   }
 
-  /** `sink_error` of the row: the error that concerns all dead letters. */
+  /** Returns the error of the letter, or else the error of the sink, which concerns all letters. */
   errorOf(row: MessageRow): string | null {
     return textInRow(row["forward_error"]) ?? textInRow(row["sink_error"]);
   }

@@ -1,4 +1,4 @@
-/** The rows of messages in PostgreSQL, and what concerns the whole queue. */
+/** Reads and writes the rows of messages in PostgreSQL, and values of the whole queue. */
 import { BatonError } from "../../../base/errors.ts";
 import type { PostgresRow, SqlParameter } from "../../../base/postgres/primary_connection.ts";
 import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
@@ -18,10 +18,10 @@ const acceptMessagesMax = 1024;
 const acceptBytesMax = 16 << 20;
 
 const ofQueue = "FROM SCHEMA.retry r WHERE r.queue = $1";
-/** Columns of a message, with the error of the sink of dead letters. */
+/** Columns of a message, with the last error of the dead-letter sink. */
 const messageColumns = "r.*, (SELECT w.forward_error FROM SCHEMA.queue w WHERE w.id = r.queue) AS sink_error";
 
-/** A message that is to be stored, with the time when that was decided, by the clock of the database. */
+/** A message that is to be stored, with the time of this decision on the clock of the database. */
 interface DecidedRow extends NewRow {
   readonly nowMs: number;
 }
@@ -31,10 +31,10 @@ export class PostgresMessages implements MessageRows {
   readonly #clock: Clock;
   readonly #inserts: CallBatcher<readonly DecidedRow[], number>;
   #counted: { readonly totals: Record<MessageState, StateTotals>; readonly untilMs: number } | null = null;
-  /** Stored by this process since the messages were counted. */
+  /** Messages that this process has stored since the last count. */
   #added = { count: 0, bytes: 0 };
 
-  /** `onFull`: called when the disk of the database is full. */
+  /** `onFull` is called when the disk of the database is full. */
   constructor(queue: PostgresQueue, { clock, onFull }: { readonly clock: Clock; readonly onFull: () => void }) {
     this.#queue = queue;
     this.#clock = clock;
@@ -67,7 +67,7 @@ export class PostgresMessages implements MessageRows {
     return await this.#queue.run(`queue_list_${name}`, text, [id, ...values, afterSeq, max, redrive ?? null]);
   }
 
-  /** One statement reads a message and its content: they are of one moment. */
+  /** Reads messages and their contents in one statement, so that both are of the same moment. */
   async read(seqs: readonly number[]): Promise<FoundMessage[]> {
     const text = `SELECT ${messageColumns}, b.crc, b.head, b.body FROM SCHEMA.retry r
       LEFT JOIN SCHEMA.retry_body b ON b.queue = r.queue AND b.seq = r.seq
@@ -83,7 +83,9 @@ export class PostgresMessages implements MessageRows {
 
   remove(): void {}
 
-  /** The last count is used unless it is old for the time that it took: counting reads all messages of the queue. */
+  /**
+   * Counts again only after 20 times the duration of the last count, because counting reads all messages of the queue.
+   */
   async used(): Promise<StateTotals> {
     const counted = this.#counted;
     const totals = counted !== null && this.#clock.now() < counted.untilMs ? counted.totals : await this.totals();
@@ -139,7 +141,7 @@ export class PostgresMessages implements MessageRows {
     return { oldestMs: localMs(row?.["oldest"]), nextMs: localMs(row?.["next"]) };
   }
 
-  /** Counts what was removed, too, except bytes. Reads all messages of the queue. */
+  /** Also counts removed messages, but not their bytes. Reads all messages of the queue. */
   async totals(): Promise<Record<MessageState, StateTotals>> {
     const startMs = this.#clock.now();
     const text =
@@ -160,7 +162,7 @@ export class PostgresMessages implements MessageRows {
     return totals;
   }
 
-  /** `beforeMs`: by the clock of this process. */
+  /** Removes old messages. `beforeMs` is on the clock of this process. */
   async forget(beforeMs: number): Promise<number> {
     const keepMs = Math.max(0, Math.round(Date.now() - beforeMs));
     const text = `WITH old AS (SELECT seq FROM SCHEMA.retry WHERE queue = $1 AND ended_ms < ${databaseNow} - $2
@@ -174,13 +176,17 @@ export class PostgresMessages implements MessageRows {
     } AND ${mustChangeRowsSql("retry_removed", countRowsSql("counted"), countRowsSql("ended"))}`;
     const [row] = await this.#queue.runOnce("queue_forget", text, [this.#queue.id, keepMs]);
     const removed = Number(row?.["count"]);
-    // A lost reply is repeated within seconds: its batch is not needed after a day.
+    // A batch makes an insertion repeatable after a lost reply. The repetition follows within seconds, so a batch is
+    // not needed after a day.
     const old = `DELETE FROM SCHEMA.retry_batch WHERE queue = $1 AND at_ms < ${databaseNow} - 86400000`;
     if (removed < changesMax) await this.#queue.runOnce("queue_forget_batches", old, [this.#queue.id]);
     return removed;
   }
 
-  /** Whether an open message exists: none is damaged in a way that keeps it from being tried. */
+  /**
+   * Returns whether an open message exists. Every open message can be claimed; a damaged one becomes a dead letter
+   * then.
+   */
   async canBeTried(): Promise<boolean> {
     return (await this.#queue.run("queue_open", `SELECT 1 AS found ${ofQueue} AND r.state < 2 LIMIT 1`, [
       this.#queue.id,
@@ -188,7 +194,7 @@ export class PostgresMessages implements MessageRows {
       .length > 0;
   }
 
-  /** A damaged message becomes a dead letter when it is claimed. */
+  /** Returns 0, because a damaged message becomes a dead letter when it is claimed. */
   countDamaged(): number {
     return 0;
   }
@@ -202,7 +208,8 @@ export class PostgresMessages implements MessageRows {
 }
 
 /**
- * The values of `queue_accept` after the queue. With the same token in every repetition, the messages are stored once.
+ * Returns the arguments of `queue_accept` after the queue. Repetitions have the same token, so that the messages are
+ * stored only once.
  */
 export function acceptValues(queue: PostgresQueue, rows: readonly DecidedRow[]): SqlParameter[] {
   const all = rows.map((row) => ({ ...row, head: Buffer.from(JSON.stringify(row.message.head)) }));
@@ -225,7 +232,10 @@ export function acceptValues(queue: PostgresQueue, rows: readonly DecidedRow[]):
 
 const acceptText = "SELECT SCHEMA.queue_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS seq";
 
-/** The values are $2 to $5. A condition that names one state lets the database use the index of that state. */
+/**
+ * Returns a condition with the parameters $2 to $5. A condition for a single state lets the database use the index of
+ * that state.
+ */
 function conditionOf({ states, key, reason, error }: MessageFilter): {
   readonly where: string;
   readonly name: string;

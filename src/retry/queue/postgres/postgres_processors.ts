@@ -1,8 +1,7 @@
 /**
- * The rows of processors in PostgreSQL: the lease of this process, what it has claimed, and the results of its tries. A
- * lost reply to a claim leaves messages in flight that this process does not know: it first raises the epoch of its
- * row, which ends all its earlier claims, and then gives back what it does not know
- * (test/retry/model/postgres_claims_model.ts).
+ * The rows of processors in PostgreSQL: the lease of this process, its claims, and the results of its tries. If the
+ * reply to a claim is lost, messages may be in flight that this process does not know. Then it raises the epoch in its
+ * row, which ends all earlier claims, and gives the unknown messages back (test/retry/model/postgres_claims_model.ts).
  */
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { changeAllRowsSql } from "../../../base/postgres/required_rows.ts";
@@ -15,8 +14,8 @@ import { type PostgresQueue, readContent } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 
 /**
- * How long after the end of a lease its messages are taken back: clocks may differ, and a guard needs time to kill.
- * Milliseconds.
+ * Time in ms from the end of a lease until its messages are taken back. Clocks may differ, and a guard needs time to
+ * kill.
  */
 export const postgresGraceMs = 10_000;
 
@@ -25,25 +24,25 @@ const lease = { lane: "leases" } as const;
 export interface PostgresProcessorsOptions {
   /** Duration of a lease from a renewal, in milliseconds. */
   readonly leaseMs: number;
-  /** Shown to operators. */
+  /** The name of the process that operators see. */
   readonly processName: string;
 }
 
 export class PostgresProcessors implements ProcessorRows {
   readonly #queue: PostgresQueue;
   readonly #options: PostgresProcessorsOptions;
-  /** Messages that this process has claimed and not recorded. */
+  /** Messages that this process has claimed and not yet recorded. */
   readonly #known = new Map<number, OwnClaim>();
-  /** The claims whose result may have been written. */
+  /** Claims with a result that may be written. */
   readonly #uncertain = new WeakSet<OwnClaim>();
   readonly #ends: CallBatcher<OwnClaim, boolean>;
   #owner = 0;
   #epoch = 0;
-  /** A claim had no reply: messages may be in flight that this process does not know. */
+  /** True after a claim without a reply: messages may be in flight that this process does not know. */
   #isUnknown = false;
-  /** The reconnects of the queue up to which nothing is unknown. */
+  /** The number of reconnects when no message was unknown. */
   #reconnects = 0;
-  /** The last claim had as many messages as it asked for. */
+  /** True if the last claim had as many messages as it asked for. */
   #hasMore = false;
 
   constructor(queue: PostgresQueue, options: PostgresProcessorsOptions) {
@@ -59,7 +58,7 @@ export class PostgresProcessors implements ProcessorRows {
     });
   }
 
-  /** Registers this process. A repetition leaves a row that no process renews, which others remove. */
+  /** Registers this process. A repeated statement adds a row that no process renews; others remove it. */
   async register(): Promise<number> {
     const text =
       `INSERT INTO SCHEMA.processor (queue, name, lease_end) VALUES ($1, $2, ${databaseNow} + $3) RETURNING id`;
@@ -82,7 +81,7 @@ export class PostgresProcessors implements ProcessorRows {
     return row !== undefined;
   }
 
-  /** No claim of it can commit after it was marked, so what the second statement sees in flight stays so. */
+  /** Marks the processor as ended, so that no claim of it can commit later, and then removes its row. */
   async remove(owner: number): Promise<void> {
     await this.#queue.run("queue_leave", "UPDATE SCHEMA.processor SET ended = true WHERE id = $1", [owner], lease);
     await this.removeOverdue([owner]);
@@ -118,7 +117,7 @@ export class PostgresProcessors implements ProcessorRows {
     await this.#queue.run("queue_remove", text, [ids], lease);
   }
 
-  /** OUTCOME_UNKNOWN: `unknown` has what this claimed. */
+  /** Claims messages. After OUTCOME_UNKNOWN, `unknown` returns the messages that were claimed. */
   async take(
     { owner, max, order }: ClaimOrder,
     ageMs: number,
@@ -138,11 +137,11 @@ export class PostgresProcessors implements ProcessorRows {
       return { row, content };
     });
     if (this.#hasMore) return { found, nextMs: null };
-    // The messages are returned whatever this finds: no other process tries them.
+    // An error is ignored here: the messages must be returned, because no other process tries them.
     return { found, nextMs: await this.#look(owner, order, 0).then((looked) => looked?.nextMs ?? null, () => null) };
   }
 
-  /** Messages that cannot be written now are given back, and found damaged again. */
+  /** Writes damaged messages. After a failure they are given back, claimed again and found damaged again. */
   async writeDamaged(changes: readonly LifeChange[]): Promise<void> {
     await this.#queue.write(changes).catch(() => this.#isUnknown = true);
   }
@@ -160,8 +159,8 @@ export class PostgresProcessors implements ProcessorRows {
   }
 
   /**
-   * A claim locks the row of the process, which is a commit even if nothing is due; this is none. Null: the lease was
-   * given up.
+   * Looks for due messages before a claim. A claim commits even if nothing is due, because it locks the row of the
+   * process. Returns null if the lease was given up.
    */
   async #look(
     owner: number,
@@ -180,8 +179,8 @@ export class PostgresProcessors implements ProcessorRows {
   }
 
   /**
-   * Raising the epoch waits for a claim that is being committed, and refuses those that come later. Repeatable: the
-   * number is this process's. If the lease was given up, a claim finds that out.
+   * Raises the epoch, which waits for a claim that is being committed and refuses later claims. Only this process
+   * changes the epoch, so the statement can be repeated. If the lease was given up, the next claim finds that out.
    */
   async unknown(owner: number): Promise<PostgresRow[]> {
     const { reconnects } = this.#queue;
@@ -198,7 +197,7 @@ export class PostgresProcessors implements ProcessorRows {
     return [];
   }
 
-  /** Whether this process has the claim itself, not only an earlier one of the same message. */
+  /** Returns whether this process knows exactly this claim, not only an earlier claim of the same message. */
   #isKnown(row: PostgresRow): boolean {
     return Number(this.#known.get(Number(row["seq"]))?.row["fence"]) === Number(row["fence"]);
   }
@@ -215,14 +214,14 @@ export class PostgresProcessors implements ProcessorRows {
       this.#uncertain.add(claim);
       throw thrown;
     }
-    // A new lease may have made the message another claim.
+    // Under a new lease, the message may have another claim by now.
     const seq = Number(claim.row["seq"]);
     if (this.#known.get(seq) === claim) this.#known.delete(seq);
     return isWritten;
   }
 }
 
-/** The due time of the message that is next in this order. */
+/** The due time of the next message in each order. */
 const firstDue: Readonly<Record<RetryOrder, string>> = {
   none: `(SELECT r.next_ms FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 0
     ORDER BY r.next_ms, r.seq LIMIT 1)`,

@@ -1,7 +1,7 @@
 /**
- * One message queue in a PostgreSQL schema: its connections, its row, the clock of the database, and the
- * judgement of a lost reply. Every statement here may be repeated: changes carry the revision that they were decided
- * by, so that a copy of one changes nothing.
+ * One message queue in a PostgreSQL schema: its connections, its row, the clock of the database, and what happens after
+ * a lost reply. Every statement may be repeated. Each change names the revision of the row it was decided for, so that
+ * a repeated statement changes nothing.
  */
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../../base/errors.ts";
@@ -31,27 +31,30 @@ export interface PostgresQueueOptions {
   readonly address: DatabaseAddress;
   readonly name: string;
   readonly clock: Clock;
-  /** Dead letters are forwarded. */
+  /** Whether dead letters are forwarded. */
   readonly forwards: boolean;
   readonly requiresSync: boolean;
-  /** Called once for each sentence about what the database does not promise. */
+  /** Called once for each warning about what the database cannot guarantee. */
   readonly onWarning?: (sentence: string) => void;
   readonly onDamage?: (sentence: string) => void;
   readonly connect?: typeof connectToPrimary;
 }
 
-/** Connections, so that a lease is renewed, and the health is known, while another call takes long. */
+/**
+ * Names of connections. There are several, so that a lease is renewed, and the health is known, while another call
+ * takes long.
+ */
 export type LaneName = "writes" | "claims" | "accepts" | "leases" | "trial" | "rest";
 
 interface QueueRunOptions {
   readonly lane?: LaneName;
-  /** Rows that the statement must return. */
+  /** Minimum number of rows that the statement must return. */
   readonly rowsMin?: number;
 }
 
-/** How long a store waits for its database when it is opened. Milliseconds. */
+/** How long opening a store waits for the database, in ms. */
 const openMs = 5000;
-/** How long a call waits for the database, with repetitions after lost connections. Milliseconds. */
+/** How long a call waits for the database, in ms, with repetitions after lost connections. */
 const callMs = 15_000;
 
 export class PostgresQueue implements AsyncDisposable {
@@ -65,7 +68,7 @@ export class PostgresQueue implements AsyncDisposable {
   #reconnects = 0;
   #row: { readonly id: number; readonly key: string } | null = null;
   #storeId: string | null = null;
-  /** The time of the database minus the time of the clock. */
+  /** The clock of the database minus `clock`. */
   #offsetMs = 0;
 
   constructor(options: PostgresQueueOptions) {
@@ -74,8 +77,8 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /**
-   * Connects and finds the queue, or makes it unless `mustExist`. Rejects with CONFIG if there is none, and as `run`
-   * does.
+   * Connects and finds the queue. If there is none, creates it, or rejects with CONFIG if it must exist. Also rejects
+   * with the errors of `run`.
    */
   async open({ mustExist }: { readonly mustExist: boolean }): Promise<void> {
     const find = `SELECT id, key, ${databaseNow} AS now_ms FROM SCHEMA.queue WHERE name = $1`;
@@ -92,9 +95,7 @@ export class PostgresQueue implements AsyncDisposable {
     this.noteTime(row);
   }
 
-  /**
-   * Grows when a connection was lost and opened again: a fail-over may have undone what another primary had committed.
-   */
+  /** Increases when a lost connection was opened again. Then a fail-over may have undone commits of another primary. */
   get reconnects(): number {
     return this.#reconnects;
   }
@@ -107,29 +108,29 @@ export class PostgresQueue implements AsyncDisposable {
     return this.#row?.id ?? 0;
   }
 
-  /** The random name that starts the ids of the messages. */
+  /** The random name at the start of all message ids. */
   get key(): string {
     return this.#row?.key ?? "";
   }
 
-  /** The wall clock of the database, as far as the last statement told it. Milliseconds. */
+  /** The wall clock of the database in ms, according to its last response. */
   nowMs(): number {
     return this.#options.clock.now() + this.#offsetMs;
   }
 
-  /** Reads the time of the database from a row. */
+  /** Reads the clock of the database from a row. */
   noteTime(row: PostgresRow | undefined): void {
     if (row !== undefined) this.#offsetMs = Number(row["now_ms"]) - this.#options.clock.now();
   }
 
-  /** A time of the database on the wall clock of this process. */
+  /** Converts a time of the database to the wall clock of this process. */
   toLocalMs(atMs: number): number {
     return Math.round(Date.now() + atMs - this.nowMs());
   }
 
   /**
-   * Runs a statement once. Rejects with StatementError; UNREACHABLE, LOCK_BUSY: nothing happened; OUTCOME_UNKNOWN: it
-   * may have been executed.
+   * Runs a statement once. Rejects with StatementError. After UNREACHABLE or LOCK_BUSY nothing has happened; after
+   * OUTCOME_UNKNOWN the statement may have been executed.
    */
   async runOnce(
     name: string,
@@ -142,7 +143,7 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /**
-   * Runs a statement until its outcome is known, or the time is over. `onRepeat`: an earlier copy may have been
+   * Runs a statement until its outcome is known, or the time is over. Calls `onRepeat` if an earlier copy may have been
    * executed.
    */
   async run(
@@ -172,9 +173,9 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /**
-   * Writes decided changes. Returns the messages that have them, also those that an earlier copy of this statement
-   * changed before its reply was lost; the others were changed by another process first. `mayBeWritten`: an earlier
-   * call may have written these changes.
+   * Writes decided changes. Returns the messages that have their change, including changes of an earlier copy whose
+   * reply was lost. Other messages were changed by another process first. `mayBeWritten`: an earlier call may have
+   * written the changes.
    */
   async write(changes: readonly LifeChange[], { mayBeWritten = false } = {}): Promise<Set<number>> {
     const written = new Set<number>();
@@ -188,7 +189,7 @@ export class PostgresQueue implements AsyncDisposable {
         const seq = seqOf(change.row);
         if (hasChange(found.get(seq), change)) written.add(seq);
       }
-      // A fail-over since the write has undone what it found: such a change is still to be made.
+      // A fail-over after the write may have undone a change. Such a change is written again.
       left = left.filter(({ row }) => Number(found.get(seqOf(row))?.["rev"]) === Number(row["rev"]));
     }
     return written;
@@ -214,8 +215,8 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /**
-   * Reads messages by a statement that also writes: its commit waits for the standby, which has then what was read.
-   * After a restart the primary shows commits that the standby lacks.
+   * Reads messages by a statement that also writes. Its commit waits for the standby, so the standby has what was read.
+   * Otherwise a restarted primary could show commits that the standby does not have.
    */
   async #durableRows(changes: readonly LifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
     const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
@@ -237,7 +238,7 @@ export class PostgresQueue implements AsyncDisposable {
     this.#options.onDamage?.(sentence);
   }
 
-  /** Ends statements in progress. */
+  /** Ends statements in progress and closes the connections. */
   async close(): Promise<void> {
     this.#closing.abort(new BatonError("UNREACHABLE", "the store was closed"));
     await Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
@@ -262,7 +263,7 @@ export class PostgresQueue implements AsyncDisposable {
     return lane;
   }
 
-  /** Checks on each new connection that this is the database that was opened, and what it promises. */
+  /** Checks on each new connection that this is the same database, and what it can guarantee. */
   async #check(connection: PrimaryConnection, lane: LaneName): Promise<void> {
     const { address, requiresSync, onWarning } = this.#options;
     const { storeId } = await requireSharedStore(connection, address, postgresQueueTables);
@@ -270,7 +271,7 @@ export class PostgresQueue implements AsyncDisposable {
       throw new BatonError("CONFIG", `${this.where} is another store now: its tables were created again`);
     }
     this.#storeId = storeId;
-    // A trial that took too long has closed its connection; nothing that it read is used.
+    // Not counted for a trial: a trial that took too long closes its connection, and nothing that it read is used.
     if (this.#connected.has(lane) && lane !== "trial") this.#reconnects++;
     this.#connected.add(lane);
     for (const sentence of requireSafeDatabase(address, await readDatabaseFacts(connection), { requiresSync })) {
@@ -284,8 +285,8 @@ export class PostgresQueue implements AsyncDisposable {
 const writeText = "SELECT seq FROM SCHEMA.queue_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS seq";
 
 /**
- * Whether a message has a change that an earlier copy of the statement may have made: its revision has grown, and its
- * tries and crashes do not tell that another process made one.
+ * Returns whether a message may have a change of an earlier copy of the statement. Its revision has increased, and its
+ * tries and crashes do not show a change of another process.
  */
 function hasChange(row: PostgresRow | undefined, { row: { rev: before }, next }: LifeChange): boolean {
   const rev = Number(before);
@@ -302,7 +303,10 @@ export function contentCrc(head: Uint8Array, body: Uint8Array): number {
   return crc32(body, crc32(head));
 }
 
-/** The content of a message, from the columns `crc`, `head` and `body`; or its damage, which is reported. */
+/**
+ * Returns the content of a message from the columns `crc`, `head` and `body`. Returns a sentence if it is damaged,
+ * after reporting the damage.
+ */
 export function readContent(queue: PostgresQueue, row: PostgresRow): MessageContent | string {
   const { head, body } = row;
   if (head instanceof Buffer && body instanceof Buffer && contentCrc(head, body) === Number(row["crc"])) {
@@ -318,7 +322,7 @@ function seqOf(row: MessageRow): number {
   return Number(row["seq"]);
 }
 
-/** A random name of 40 bits in Crockford's base 32, as stores in folders have. */
+/** Returns a random name of 40 bits in Crockford's base 32, as for stores in folders. */
 function randomName(): string {
   const digits = "0123456789abcdefghjkmnpqrstvwxyz";
   return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");

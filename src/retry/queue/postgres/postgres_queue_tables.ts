@@ -1,15 +1,14 @@
 /**
- * The tables and functions of message queues in a PostgreSQL schema. A function runs as one statement in
- * autocommit; inside, each of its statements sees what was committed before it, so that a decision under a lock is
- * never made by an older snapshot (test/retry/model/postgres_claims_model.ts). message_life.ts decides the next state;
- * `queue_write` applies it if the message has not changed since.
- *
- * Lock order: the keys by their numbers, the queue, messages by their numbers. Times are milliseconds of the database's
- * wall clock. What may have any character, such as keys and errors, is bytes: text of PostgreSQL cannot have U+0000.
+ * The tables and functions of message queues in a PostgreSQL schema. A function runs as one statement in autocommit.
+ * Each statement inside a function sees what was committed before, so that no decision under a lock is based on an
+ * older snapshot (test/retry/model/postgres_claims_model.ts). message_life.ts decides the next state; `queue_write`
+ * applies it if the message has not changed since. Locks are taken in this order: keys by their numbers, the queue,
+ * messages by their numbers. Times are milliseconds of the database's wall clock. Keys and errors are stored as bytes,
+ * because PostgreSQL text cannot contain U+0000.
  */
 import { mustHaveChangedRowsSql } from "../../../base/postgres/required_rows.ts";
 
-/** The time of the database in a statement. Milliseconds. */
+/** The time of the database in a statement, in ms. */
 export const databaseNow = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const now = databaseNow;
 
@@ -17,7 +16,7 @@ const busyTable =
   "autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0";
 
 const tables = [
-  // `forwarder`: the process that sends dead letters, until `forwarder_end`.
+  // `forwarder` is the process that sends dead letters until `forwarder_end`.
   `CREATE TABLE IF NOT EXISTS SCHEMA.queue (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text COLLATE "C" UNIQUE NOT NULL, key text COLLATE "C" NOT NULL, paused bool NOT NULL DEFAULT false,
     redrives bigint NOT NULL DEFAULT 0, next_seq bigint NOT NULL DEFAULT 1, forwarder uuid,
@@ -44,23 +43,26 @@ const tables = [
     body bytea NOT NULL,
     PRIMARY KEY (queue, seq)) WITH (${busyTable})`,
   "ALTER TABLE SCHEMA.retry_body ALTER COLUMN body SET STORAGE EXTERNAL, ALTER COLUMN head SET STORAGE EXTERNAL",
-  // A batch of accepted messages; a repetition after a lost reply finds its numbers here.
+  // A batch of accepted messages. A repetition after a lost reply finds the numbers of its messages here.
   `CREATE TABLE IF NOT EXISTS SCHEMA.retry_batch (queue int, token uuid, first_seq bigint NOT NULL,
     at_ms bigint NOT NULL,
     PRIMARY KEY (queue, token))`,
   // The last message that was moved from a topic into the queue.
   `CREATE TABLE IF NOT EXISTS SCHEMA.retry_ingest (queue int, topic bytea, last_id bigint NOT NULL,
     PRIMARY KEY (queue, topic))`,
-  // The process that uses a client of topics, until `role_end`, and the session of the client.
+  // The process that uses a topic client until `role_end`, and the session of the client.
   `CREATE TABLE IF NOT EXISTS SCHEMA.retry_client (queue int, client text COLLATE "C", holder uuid NOT NULL,
     role_end bigint NOT NULL, session bigint NOT NULL,
     PRIMARY KEY (queue, client))`,
-  // Messages that ended and were removed, for the totals.
+  // The number of ended and removed messages, for the totals.
   `CREATE TABLE IF NOT EXISTS SCHEMA.retry_removed (queue int, state smallint, count bigint NOT NULL,
     PRIMARY KEY (queue, state))`,
 ];
 
-/** Locks the keys until the end of the statement. Two keys with the same number only wait for each other. */
+/**
+ * Locks keys until the end of the statement. If two keys have the same number, they wait for each other, which is
+ * harmless.
+ */
 const lockKeys =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_lock_keys(q int, keys bytea[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE number bigint; BEGIN
@@ -71,8 +73,8 @@ DECLARE number bigint; BEGIN
 END $$`;
 
 /**
- * Stores a batch and returns its first number. The same token again changes nothing and returns the same number.
- * `content` has the head and the body of each message, one after the other.
+ * Stores a batch of messages and returns the number of the first. A repetition with the same token changes nothing and
+ * returns the same number. `content` has the head and body of each message, one after the other.
  */
 const accept =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_accept(q int, batch uuid, keys bytea[], states smallint[], tried int[],
@@ -109,7 +111,7 @@ DECLARE start bigint; at_ms bigint; n int := cardinality(states); changed bigint
   RETURN start;
 END $$`;
 
-/** Stores messages of a topic, if the last one before them is still this one. Returns whether it has. */
+/** Stores messages of a topic if the last message before them is still `after_id`. Returns whether they were stored. */
 const ingest =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_ingest(q int, of_topic bytea, after_id bigint, newest bigint, batch uuid,
   keys bytea[], states smallint[], tried int[], delays bigint[], reasons text[], errors bytea[], forwards smallint[],
@@ -128,10 +130,10 @@ DECLARE last bigint; changed bigint; BEGIN
 END $$`;
 
 /**
- * Claims messages that were due `age` milliseconds ago: at most `most`, with at most `most_bytes` in their bodies, or
- * one. A row without a message: the lease was given up. The row of the processor stays locked until the commit. The
- * bodies are read after the claim: a snapshot from before it may lack the body of a message that was accepted
- * meanwhile.
+ * Claims at most `most` messages that were due `age` milliseconds ago. Their bodies have at most `most_bytes`, but one
+ * message is always allowed. A row without a message means that the lease was given up. The row of the processor stays
+ * locked until the commit. The bodies are read after the claim, because an earlier snapshot may lack the body of a
+ * message that was just accepted.
  */
 const claim =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_claim(q int, processor bigint, at_epoch bigint, ordering text, most int,
@@ -171,10 +173,11 @@ DECLARE due bigint[]; claimed bigint[]; due_by bigint; changed bigint; BEGIN
 END $$`;
 
 /**
- * Applies changes that message_life.ts decided to messages that still have these revisions. Returns the numbers of the
- * changed messages. A message that is closed passes the turn of its key on; one that is opened again gets it unless a
- * message of its key is in flight or older. `ended`: a try ended, with this error. `redrives`: the number of the
- * redrive that opened it again, or null.
+ * Applies changes of message_life.ts to messages that still have these revisions. Returns the numbers of the changed
+ * messages. The open message with `turn` is the next one of its key. A message that is closed passes its turn to the
+ * oldest open one. A message that is opened again takes the turn, unless a message of its key is in flight or older.
+ * `ended` means that a try ended, with an error of `errors`. `redrives` is the number of the redrive that opens a
+ * message again, or null.
  */
 const write =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_write(q int, seqs bigint[], revs bigint[], states smallint[], tried int[],

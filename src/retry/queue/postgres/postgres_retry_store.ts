@@ -1,7 +1,7 @@
 /**
- * A message store in PostgreSQL, which several processors on several machines share. Each call may be repeated after
- * UNREACHABLE, LOCK_BUSY and OUTCOME_UNKNOWN; only messages of `accept` would be stored a second time after
- * OUTCOME_UNKNOWN.
+ * A message store in PostgreSQL, which processors on several machines share. Each call may be repeated after
+ * UNREACHABLE, LOCK_BUSY or OUTCOME_UNKNOWN. But after OUTCOME_UNKNOWN, a repeated `accept` may store its messages a
+ * second time.
  */
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
 import { acceptMovedDatabase, migrateDatabase } from "../../../base/postgres/database_schema.ts";
@@ -23,16 +23,16 @@ export interface PostgresStoreOptions {
   readonly name: string;
   readonly rules: StoreRules;
   readonly mustExist: boolean;
-  /** Creates the tables first, or brings them to the format of this program. */
+  /** Whether the tables are first created or changed to the format of this program. */
   readonly migrates?: boolean;
-  /** The database may be in another cluster than the one in which its tables were made. */
+  /** Whether the database may be in another cluster than the one where its tables were created. */
   readonly wasMoved?: boolean;
   readonly requiresSync?: boolean;
-  /** Duration of the lease of this process on messages, in milliseconds. Left out: it claims none. */
+  /** Duration in ms of the lease of this process on messages. Left out if the process claims none. */
   readonly leaseMs?: number;
   readonly hooks?: StoreHooks;
   readonly random?: () => number;
-  /** The clock and the connections of this process when left out. */
+  /** For tests. If left out, the clock and the connections of this process. */
   readonly clock?: Clock;
   readonly connect?: typeof connectToPrimary;
 }
@@ -63,7 +63,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     this.#engine = new RetryEngine(this.#rows, rules, random);
   }
 
-  /** Makes the tables, and accepts another cluster, if the options say so. Rejects with StatementError. */
+  /** If the options say so, creates the tables and accepts another cluster. Rejects with StatementError. */
   static async prepare(
     { address, migrates = false, wasMoved = false }: Pick<PostgresStoreOptions, "address" | "migrates" | "wasMoved">,
   ): Promise<void> {
@@ -73,7 +73,10 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     if (wasMoved) await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
   }
 
-  /** Rejects with CONFIG if there is no such queue or the database cannot be used, UNREACHABLE, and REFUSED. */
+  /**
+   * Opens the store. Rejects with CONFIG if the queue does not exist or the database cannot be used, or with
+   * UNREACHABLE or REFUSED.
+   */
   static async open(options: PostgresStoreOptions): Promise<PostgresRetryStore> {
     const { mustExist } = options;
     await PostgresRetryStore.prepare(options);
@@ -94,7 +97,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     return runSteps(this.#engine.call(method, ...values));
   }
 
-  /** A read is a call that takes its own snapshot. */
+  /** Reads like any other call, because every call uses a snapshot of its own. */
   read<Name extends StoreMethod>(
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
@@ -102,12 +105,12 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     return this.call(method, ...values);
   }
 
-  /** Checks everything in the queue, even one in use. Changes nothing. */
+  /** Checks everything in the queue, even during use. Changes nothing. */
   verify(progress?: WorkProgress): Promise<RetryVerifyReport> {
     return verifyPostgresQueue(this.#queue, progress);
   }
 
-  /** Calls `onChanged` if messages were accepted since the last call, by any process. */
+  /** Calls `onChanged` if any process has accepted messages since the last call. */
   checkForChanges(): void {
     if (this.#isChecking) return;
     this.#isChecking = true;
@@ -118,11 +121,11 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
       if (nextSeq !== this.#nextSeq) this.#hooks.onChanged?.();
       this.#nextSeq = nextSeq;
     };
-    // A database that cannot be reached is reported by the calls of the processor.
+    // Errors are ignored here, because the calls of the processor report a database that cannot be reached.
     look().catch(() => {}).finally(() => this.#isChecking = false);
   }
 
-  /** Ends calls in progress. */
+  /** Ends calls in progress and closes the connections. */
   async close(): Promise<void> {
     await this.#rows.letters.leaveRole().catch(() => {}); // it ends by itself, later
     await this.#queue.close();

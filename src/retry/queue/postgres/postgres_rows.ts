@@ -1,4 +1,4 @@
-/** The rows of a message store in PostgreSQL, which several processors on several machines share. */
+/** The rows of a message store in PostgreSQL, which processors on several machines share. */
 import { hostname } from "node:os";
 import process from "node:process";
 import { SharedStoreTrial } from "../../../base/postgres/store_trial.ts";
@@ -13,7 +13,7 @@ import type { PostgresQueue } from "./postgres_queue.ts";
 import { postgresQueueTables } from "./postgres_queue_tables.ts";
 import { PostgresIngest } from "./postgres_topics.ts";
 
-/** How long a trial waits for the database: less than a status page waits for its result. */
+/** How long a trial write waits for the database, in ms. Shorter than a status page waits for the result. */
 const trialMs = 1500;
 
 export class PostgresRows implements RetryRows {
@@ -25,7 +25,7 @@ export class PostgresRows implements RetryRows {
   readonly letters: PostgresLetters;
   readonly topics: PostgresIngest;
 
-  /** `leaseMs`: duration of the lease of this process on messages. */
+  /** `leaseMs` is the duration of the lease of this process on messages. */
   constructor(queue: PostgresQueue, { clock, leaseMs }: { readonly clock: Clock; readonly leaseMs: number }) {
     this.#queue = queue;
     this.#trial = new SharedStoreTrial({
@@ -57,12 +57,12 @@ export class PostgresRows implements RetryRows {
     return this.#queue.toLocalMs(atMs);
   }
 
-  /** Also that the database does not respond. */
+  /** Returns why nothing can be written, for example because the database does not respond. */
   whyNotWritable(): Promise<string | null> {
     return this.#trial.whyNotStored();
   }
 
-  /** A write finds out. */
+  /** Returns null, because only a write shows whether there is room. */
   whyNoRoom(): null {
     return null;
   }

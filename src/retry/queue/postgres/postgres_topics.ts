@@ -1,14 +1,14 @@
 /**
- * State that the processors of a queue in PostgreSQL have in common at topics: the last message that was moved from a
- * topic into the queue, and which process uses a client. One process has the role of a client for `roleMs`, by the
- * clock of the database, and renews it.
+ * State about topics that the processors of a queue in PostgreSQL share: the last message that was moved from a topic
+ * into the queue, and which process uses a topic client. This process has the role of the client. It has the role for
+ * `roleMs` on the clock of the database, and renews it.
  */
 import type { IngestedRow, IngestRows } from "../retry_rows.ts";
 import { acceptValues, type PostgresMessages } from "./postgres_messages.ts";
 import type { PostgresQueue } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 
-/** A process that was killed keeps others waiting for as long. Milliseconds. */
+/** Duration of the role in ms. After a killed process, others wait for this time. */
 export const roleMs = 15_000;
 
 export class PostgresIngest implements IngestRows {
@@ -51,7 +51,7 @@ export class PostgresIngest implements IngestRows {
 const ingestText =
   "SELECT SCHEMA.queue_ingest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) AS stored";
 
-/** The role of one client of the queue, for one process. */
+/** The role that lets one process use a topic client of the queue. */
 export class TopicClientRole {
   readonly #queue: PostgresQueue;
   readonly #client: string;
@@ -63,9 +63,9 @@ export class TopicClientRole {
   }
 
   /**
-   * Takes the role, or renews it. Returns the number of the client's session, which is higher than those of all
-   * processes that had the role before; null: another process has it. The clock is in it, so that it grows even if a
-   * fail-over of the database has lost the last number.
+   * Takes or renews the role. Returns the number of the client's session, or null if another process has the role. The
+   * number is higher than the numbers of all earlier processes. It contains the time, so that it grows even if a
+   * fail-over has lost the last number.
    */
   async take(): Promise<number | null> {
     const text = `INSERT INTO SCHEMA.retry_client AS c (queue, client, holder, role_end, session)
@@ -77,7 +77,7 @@ export class TopicClientRole {
     return row === undefined ? null : Number(row["session"]);
   }
 
-  /** Gives the role to others. */
+  /** Gives up the role, so that another process can take it. */
   async leave(): Promise<void> {
     const text = "UPDATE SCHEMA.retry_client SET role_end = 0 WHERE queue = $1 AND client = $2 AND holder = $3::uuid";
     const values = [this.#queue.id, this.#client, this.#holder];

@@ -4,13 +4,13 @@ import { keepsContent, messageStateInRow, textInRow } from "../message_row.ts";
 import type { RetryVerifyReport } from "../store_methods.ts";
 import { type PostgresQueue, readContent } from "./postgres_queue.ts";
 
-/** Messages that are read at a time, and the most problems that are reported. */
+/** Number of messages that are read at a time, and the most problems that are reported. */
 const verifyPageRows = 200;
 const problemsMax = 100;
 
 /**
- * Checks everything in the queue, even one in use: the contents, the owners, and the turns of keys. Reads every
- * message once; a message and its content are of one moment, messages of different pages are not.
+ * Checks everything in the queue, even during use: contents, owners, and which message of each key is next. Each
+ * message is read once, together with its content; different pages are read at different moments.
  */
 export async function verifyPostgresQueue(
   queue: PostgresQueue,

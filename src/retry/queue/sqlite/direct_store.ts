@@ -6,12 +6,12 @@ import type { StoreRules } from "../store_rules.ts";
 import type { CommandStore, StoreMethod, StoreMethods } from "../store_methods.ts";
 import { SqliteRows } from "./sqlite_rows.ts";
 
-/** A message store in a folder of this machine. Each call is done when it returns its promise. */
+/** A message store in a folder of this machine. Each call is finished before it returns its promise. */
 export class DirectStore implements CommandStore {
   readonly #database: RetryDatabase;
   readonly #engine: RetryEngine;
 
-  /** Throws as RetryDatabase does, and IO if the name of the store cannot be read. */
+  /** Throws the errors of RetryDatabase, or IO if the name of the store cannot be read. */
   constructor(
     folder: string,
     rules: StoreRules,
@@ -29,7 +29,10 @@ export class DirectStore implements CommandStore {
     }
   }
 
-  /** Rejects with the method's error, STORE_FULL and LOCK_BUSY: nothing was changed; IO: unknown. */
+  /**
+   * Rejects with the error of the method. After STORE_FULL or LOCK_BUSY nothing was changed; after IO the result is
+   * unknown.
+   */
   // deno-lint-ignore require-await -- see above
   async call<Name extends StoreMethod>(
     method: Name,
@@ -45,7 +48,7 @@ export class DirectStore implements CommandStore {
     }
   }
 
-  /** Changes nothing and does not wait for other processes. */
+  /** Reads; changes nothing and does not wait for other processes. */
   // deno-lint-ignore require-await -- see above
   async read<Name extends StoreMethod>(
     method: Name,

@@ -1,16 +1,16 @@
-/** Finds the messages that are due, in the order in which they are claimed, and the time when the next one is due. */
+/** Finds due messages in the order of claims, and the time when the next message is due. */
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
 import type { DueOptions, RetryOrder } from "../store_methods.ts";
 import { limitRowsByBytes } from "../message_row.ts";
 
 /**
- * Returns up to `max` messages, limited by the size of their bodies; at least one. The conditions are checked at the
- * row, too (+): a damaged index may name a row that is not due, or one row twice.
+ * Returns up to `max` messages, limited by the size of their bodies, but at least one. The conditions with "+" check
+ * the row itself, because a damaged index may name a row that is not due, or a row twice.
  */
 export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueOptions): readonly SqlRow[] {
   if (order === "fifo") {
-    // A redriven message is first, and waits for a newer one that is in flight.
+    // A redriven message is first in the order, but waits while a newer message is in flight.
     if (database.get("SELECT 1 FROM messages WHERE state = 1 LIMIT 1") !== undefined) return [];
     const first = database.all("SELECT * FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
     return first.filter((row) =>
@@ -28,7 +28,7 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
   return limitRowsByBytes([...new Map(rows.map((row) => [row["seq"], row])).values()]);
 }
 
-/** The next due time after now; null: none is known. */
+/** Returns the next due time after now, or null if none is known. */
 export function nextDueMs(database: RetryDatabase, { order, nowMs }: DueOptions): number | null {
   const sql = `SELECT min(next_ms) AS at FROM messages WHERE state = 0 ${nextOfKeyCondition(order)} AND next_ms > ?`;
   const at = database.get(sql, nowMs)?.["at"] ?? null;
@@ -40,8 +40,8 @@ function nextOfKeyCondition(order: RetryOrder): string {
 }
 
 /**
- * Whether any open message can be tried, now or later, by this processor or another one. False when every open message
- * is damaged or waits behind a damaged one.
+ * Returns whether any open message can be tried, now or later, by this processor or another one. Returns false if every
+ * open message is damaged or waits for a damaged one.
  */
 export function canBeTried(database: RetryDatabase, order: RetryOrder): boolean {
   const open = (limit: number) =>

@@ -1,6 +1,6 @@
 /**
- * Orders messages with the same key: one open message of a key is next, the others wait behind it. The mark is kept
- * with every change, so that a claim finds the next messages without reading all that wait.
+ * Orders messages with the same key: only one open message of a key is next, and the others wait for it. The column
+ * `is_next` marks this message, so that a claim need not read all messages that wait.
  */
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { RetryDatabase } from "./retry_database.ts";
@@ -15,7 +15,7 @@ export class KeyOrdering {
     this.#database = database;
   }
 
-  /** The mark of a message that is about to be stored: 1, or 0 if it waits behind another one. */
+  /** Returns the mark of a message that will be stored: 1 if it is next, or 0 if it waits for another message. */
   initialMark(key: string | null): number {
     return key === null ||
         this.#database.get(`SELECT 1 FROM messages WHERE ${isOpenWithKey} LIMIT 1`, key) === undefined
@@ -23,7 +23,7 @@ export class KeyOrdering {
       : 0;
   }
 
-  /** Passes the mark of a closed message on to the oldest open one with its key. */
+  /** Passes the mark of a closed message to the oldest open message with its key. */
   passMarkOn(seq: number, key: string | null): void {
     if (key === null || this.#database.get("SELECT is_next FROM messages WHERE seq = ?", seq)?.["is_next"] !== 1) {
       return;
@@ -33,9 +33,11 @@ export class KeyOrdering {
     if (next !== null) this.#setNext(Number(next), 1);
   }
 
-  /** Gives a message that waits again its place: before newer ones, but never at the same time as one in flight. */
+  /**
+   * Gives a message that waits again its place in the order. It precedes newer messages, but not a message in flight.
+   */
   restoreMark(seq: number, key: string | null): void {
-    // One that was dead when it was stored has no mark.
+    // A message that was dead when it was stored has no mark.
     if (key === null) return this.#setNext(seq, 1);
     const holder = this.#database.get(
       `SELECT seq, state FROM messages WHERE ${isOpenWithKey} AND is_next = 1 AND seq <> ?`,
@@ -47,7 +49,10 @@ export class KeyOrdering {
     this.#setNext(seq, holder === undefined || yields ? 1 : 0);
   }
 
-  /** A damaged message keeps its mark and is not tried: messages behind it wait until an operator cancels it. */
+  /**
+   * Changes the mark, except of a damaged message. A damaged message is not tried, and messages behind it wait until an
+   * operator cancels it.
+   */
   #setNext(seq: number, isNext: number): void {
     try {
       this.#database.changeRow(tables.messages, { seq }, { is_next: isNext });

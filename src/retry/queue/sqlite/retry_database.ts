@@ -1,7 +1,7 @@
 /**
- * The database file of a message store, which several processes of one machine use at the same time (call, submit, run,
- * ls). Every change is one transaction that starts with BEGIN IMMEDIATE, so that no other process writes between its
- * reads and its writes. Synchronous: services run it in a thread, short-lived commands call it directly.
+ * The database file of a message store. Several processes of a machine use it at the same time (call, submit, run, ls).
+ * Every change is one transaction that starts with BEGIN IMMEDIATE, so that no other process writes between its reads
+ * and writes. All calls are synchronous. Services call it in a thread, short commands call it directly.
  */
 import { accessSync, constants, mkdirSync, readFileSync, realpathSync, statfsSync, statSync } from "node:fs";
 import process from "node:process";
@@ -33,19 +33,19 @@ export const databaseName = "messages.sqlite";
 
 export type { SqlRow };
 
-/** How a store gets its database. */
+/** Opens the database of a store; tests replace it. */
 export type OpenRetryDatabase = (folder: string, options: { readonly mustExist: boolean }) => RetryDatabase;
 
 export class RetryDatabase extends SqliteFile {
-  /** Rows that differ from what was stored. */
+  /** Finds and reports rows that differ from what was stored. */
   readonly damage = new DamageLog();
   #dataVersion = -1;
   #wantsRoom = false;
 
   /**
-   * Opens the store, and creates it if it does not exist, unless `mustExist`. Throws CONFIG for another format, for the
-   * database of another program, for a network file system, and for a missing store that must exist; IO otherwise, also
-   * for a damaged log.
+   * Opens the store, and creates it if it does not exist, unless `mustExist`. Throws CONFIG for a missing store that
+   * must exist, another format, the database of another program, or a network file system. Throws IO otherwise, for
+   * example for a damaged log.
    */
   constructor(folder: string, { mustExist = false }: { readonly mustExist?: boolean } = {}) {
     const path = join(folder, databaseName);
@@ -72,14 +72,14 @@ export class RetryDatabase extends SqliteFile {
     return this.database.prepare(sql).iterate(...values) as IterableIterator<SqlRow>;
   }
 
-  /** The number of the next row of a table with AUTOINCREMENT. */
+  /** Returns the number of the next row of a table with AUTOINCREMENT. */
   nextNumber(table: string): number {
     return Number(this.get("SELECT seq FROM sqlite_sequence WHERE name = ?", table)?.["seq"] ?? 0) + 1;
   }
 
   /**
-   * Changes the row with this key, in a transaction. False: there is no such row. Throws DamageError without a change
-   * if the row is damaged.
+   * Changes the row with this key, in a transaction. Returns false if the row does not exist. Throws DamageError
+   * without a change if the row is damaged.
    */
   changeRow<Column extends string>(
     table: ChecksumTable<Column>,
@@ -99,8 +99,8 @@ export class RetryDatabase extends SqliteFile {
   }
 
   /**
-   * Returns up to `max` intact rows; damaged ones are reported and skipped. `read` gives the first `limit` rows, always
-   * in the same order.
+   * Returns up to `max` undamaged rows; damaged rows are reported and skipped. `read` returns the first `limit` rows,
+   * always in the same order.
    */
   intactRows(table: ChecksumTable<string>, max: number, read: (limit: number) => SqlRow[]): SqlRow[] {
     for (let limit = max;;) {
@@ -111,7 +111,7 @@ export class RetryDatabase extends SqliteFile {
     }
   }
 
-  /** The row; null: it is damaged, which is reported. */
+  /** Returns the row, or null if it is damaged, after reporting the damage. */
   intactOrNull<Row extends SqlRow>(table: ChecksumTable<string>, row: Row): Row | null {
     if (table.isIntact(row)) return row;
     this.damage.reportDamage(describeDamagedRow(table.name, row["seq"] ?? row["id"], "of this store"));
@@ -119,8 +119,8 @@ export class RetryDatabase extends SqliteFile {
   }
 
   /**
-   * Runs `work` in a transaction that is durable when this returns. If it throws, nothing is stored, except for the
-   * error code IO: then the result is unknown. STORE_FULL: the disk has no room.
+   * Runs `work` in a transaction, which is durable when this call returns. If it throws, nothing is stored, but after
+   * IO the result is unknown. STORE_FULL means that the disk has no room.
    */
   override transaction<Result>(work: () => Result): Result {
     try {
@@ -130,7 +130,7 @@ export class RetryDatabase extends SqliteFile {
     }
   }
 
-  /** Reads one consistent state of the store. Changes nothing and does not wait for writers. */
+  /** Runs `work` on one consistent state of the store. Changes nothing and does not wait for writers. */
   readSnapshot<T>(work: () => T): T {
     try {
       this.statement("BEGIN").run();
@@ -144,7 +144,7 @@ export class RetryDatabase extends SqliteFile {
     }
   }
 
-  /** Whether another process has written since the last call. */
+  /** Returns whether another process has written since the last call. */
   hasChanged(): boolean {
     const version = this.pragma("data_version");
     const has = version !== this.#dataVersion;
@@ -152,31 +152,31 @@ export class RetryDatabase extends SqliteFile {
     return has;
   }
 
-  /** Reserves the log, if there is room. Called inside a transaction, so that no other process writes to it. */
+  /**
+   * Reserves disk space for the log, if there is room. Called inside a transaction, so that no other process writes to
+   * the log.
+   */
   override reserveLog(): void {
     if (this.hasRoomFor(logBytes)) super.reserveLog(logBytes);
   }
 
-  /** The disk has no room for further messages, or hardly any, and `makeRoom` may help. */
+  /** True if the disk has hardly any room for more messages, and `makeRoom` may help. */
   get wantsRoom(): boolean {
     return this.#wantsRoom;
   }
 
-  /**
-   * Gives the space of removed rows and of a long log to the file system, for a limited time, if there is room to do
-   * so.
-   */
+  /** Gives the space of removed rows and of a long log to the file system, for a limited time. */
   makeRoom(): void {
     this.#wantsRoom = false;
     try {
       this.freeUnusedPages();
       this.checkpoint("TRUNCATE");
     } catch {
-      // no room for that either, or another process writes: the next transaction reports it
+      // Even this has no room, or another process writes. The next transaction reports the error.
     }
   }
 
-  /** Each step is a transaction of its own, so that other processes do not wait, and the log stays short. */
+  /** Frees unused pages in small transactions, so that other processes do not wait, and the log stays short. */
   protected freeUnusedPages(): void {
     const endMs = performance.now() + makeRoomMs;
     while (this.pragma("freelist_count") > 0 && performance.now() < endMs) {
@@ -184,24 +184,24 @@ export class RetryDatabase extends SqliteFile {
     }
   }
 
-  /** The size of the database on the disk, and the free space there for this user. Bytes. */
+  /** Returns the bytes of the database on the disk, and the free bytes there for this user. */
   diskSpace(): { readonly usedBytes: number; readonly freeBytes: number } {
     return { usedBytes: this.usedBytes(), freeBytes: this.fileSystem().freeBytes };
   }
 
-  /** Whether the reserved space is left when this many bytes more are stored. */
+  /** Returns whether the reserved space remains free when this number of bytes is stored. */
   hasRoomFor(bytes: number): boolean {
     const space = this.space();
     const kept = Math.max(freeBytesLeast, Math.min(freeBytesKept, space.bytes * freeShareKept));
     const left = freeDiskBytesAfter(space, bytes) - kept;
-    // Asks before the next message of this size is refused.
+    // Asks for room before a message of this size is refused.
     const isLow = left < 2 * bytes + logBytes;
     this.#wantsRoom = isLow && (space.unusedBytes >= vacuumPages * sqlitePageBytes || this.logFileBytes > logBytes);
     return left >= 0;
   }
 }
 
-/** The error of a store as a BatonError. */
+/** Converts an error of a store to a BatonError. */
 export function storeError(error: unknown, folder: string): BatonError {
   if (error instanceof BatonError) return error;
   const options = { cause: error };
@@ -216,13 +216,16 @@ export function storeError(error: unknown, folder: string): BatonError {
   return storageError(`The message store in ${folder}`, error);
 }
 
-/** The error of a user without write access; null: access is not the problem. `path`: the database. */
+/**
+ * Returns the error for a user without write access, or null if access is not the problem. `path` is the path of the
+ * database.
+ */
 function accessError(error: unknown, folder: string, path: string): BatonError | null {
   if (error instanceof BatonError) return null; // a sentence with a path, which may contain any word
   if (!/readonly|unable to open/i.test(errorMessage(error)) || (mayWrite(folder) && mayWrite(path))) return null;
   const { uid } = statSync(folder);
   const owner = uid === process.geteuid?.() ? "this user" : findUserName(String(uid)) ?? `user ${uid}`;
-  // A reader of a write-ahead log writes to shared memory, a file next to the log.
+  // Even a reader of a write-ahead log writes to shared memory, which is a file next to the log.
   const why =
     `readers write to its log, too; the owner of the store is ${owner}, this process runs as ${ownUserName()}`;
   return new BatonError("IO", `The message store in ${folder} cannot be opened without write access: ${why}`, {
@@ -239,7 +242,7 @@ function mayWrite(path: string): boolean {
   }
 }
 
-/** Throws CONFIG if there is no store, IO if this user cannot see whether there is one. */
+/** Throws CONFIG if there is no store, or IO if this user cannot see whether there is one. */
 export function requireStoreIn(folder: string): void {
   const path = join(folder, databaseName);
   let why = "is missing";
@@ -253,7 +256,7 @@ export function requireStoreIn(folder: string): void {
   throw new BatonError("CONFIG", `There is no message store in ${folder}: ${databaseName} ${why}`);
 }
 
-/** Creates the folder for its user only: bodies may be secret. */
+/** Creates the folder with access for its user only, because bodies may be secret. */
 function makeFolder(folder: string): void {
   try {
     refuseLinksOfOthers(folder);
@@ -265,8 +268,8 @@ function makeFolder(folder: string): void {
 }
 
 /**
- * Creates the file if there is none. Throws if SQLite would silently skip what it cannot read: accepted messages would
- * be lost.
+ * Creates the file if there is none. Throws if SQLite would silently skip a damaged part of the log, because accepted
+ * messages would be lost.
  */
 function prepareStore(
   folder: string,
@@ -278,9 +281,9 @@ function prepareStore(
   const damage = findWalDamage(path);
   if (damage !== null) throw new BatonError("IO", `The message store in ${folder} cannot be opened: ${damage}`);
   const found = statSync(path, { throwIfNoEntry: false });
-  // SQLite takes an empty file for a new database; baton never leaves one.
+  // SQLite takes an empty file for a new database, but baton never leaves an empty file.
   if (found?.size === 0) throw new BatonError("CONFIG", emptyFileMessage(path));
-  // This setting has to precede the first table. It allows the file to shrink.
+  // This setting must precede the first table. It lets the file shrink.
   if (found === undefined) createDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
 }
 
@@ -297,8 +300,8 @@ function emptyFileMessage(path: string): string {
 }
 
 /**
- * A random name of 40 bits in Crockford's base 32. It precedes the number in every message id, which makes ids unique
- * everywhere.
+ * Returns a random name of 40 bits in Crockford's base 32. It precedes the number in every message id, so that ids are
+ * unique among all stores.
  */
 function storeName(): string {
   const digits = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -309,7 +312,7 @@ function whereOf(table: string, key: number | string): string {
   return table === "messages" ? "of this store" : `of this store (${key})`;
 }
 
-/** Type numbers of statfs(2) and linux/magic.h. */
+/** Type numbers of network file systems, from statfs(2) and linux/magic.h. */
 const networkTypes: Readonly<Record<number, string>> = {
   0x6969: "NFS",
   0xff534d42: "CIFS",
@@ -331,8 +334,8 @@ const fuseType = 0x65735546;
 const networkFuse = /^fuse\.(sshfs|glusterfs|s3fs|gcsfuse|ceph|juicefs|rclone|davfs|curlftpfs|hdfs|beegfs|moosefs|mfs)/;
 
 /**
- * Throws CONFIG when the system reports that the folder is on another machine: file locks and the shared memory of the
- * log work on one machine only, and two machines that write to a store would destroy it.
+ * Throws CONFIG if the folder is on another machine, as far as the system reports it. File locks and the shared memory
+ * of the log work on one machine only; two machines that write to a store would destroy it.
  */
 export function refuseNetworkFolder(folder: string, typeOf: (folder: string) => number = fileSystemType): void {
   const type = typeOf(folder) >>> 0;
@@ -349,7 +352,7 @@ function fileSystemType(folder: string): number {
   return statfsSync(folder).type;
 }
 
-/** The type of the mount that contains the folder; null: no network file system. */
+/** Returns the type of the mount that contains the folder, or null if it is no network file system. */
 function networkFuseAt(folder: string): string | null {
   try {
     const path = realpathSync(folder);

@@ -1,6 +1,6 @@
 /**
- * A message store for services: calls are sent to a thread that waits for the disk (retry_store_thread.ts). A call
- * resolves when its transaction is durable. Owns the thread; `close` ends it.
+ * A message store for services. It sends calls to a thread that waits for the disk (retry_store_thread.ts). A call
+ * resolves when its transaction is durable. `close` ends the thread.
  */
 import { Worker } from "node:worker_threads";
 import { StorageThread, type StorageWorker } from "../../../base/storage/storage_thread.ts";
@@ -23,7 +23,7 @@ export class RetryStore implements ServiceStore {
     });
   }
 
-  /** Rejects as RetryDatabase throws. */
+  /** Opens the store. Rejects with the errors of RetryDatabase. */
   static async open(
     folder: string,
     { rules, hooks = {}, mustExist = false, startThread = startWorker }: {
@@ -39,8 +39,8 @@ export class RetryStore implements ServiceStore {
   }
 
   /**
-   * Resolves when the change is on the disk. Rejects with the method's error, STORE_FULL and LOCK_BUSY: nothing was
-   * changed; IO: unknown.
+   * Resolves when the change is on the disk. Rejects with the error of the method. After STORE_FULL or LOCK_BUSY
+   * nothing was changed; after IO the result is unknown.
    */
   call<Name extends StoreMethod>(
     method: Name,
@@ -57,7 +57,7 @@ export class RetryStore implements ServiceStore {
     );
   }
 
-  /** Waits for calls in progress. */
+  /** Waits for calls in progress, and ends the thread. */
   async close(): Promise<void> {
     await this.#thread.close().catch(() => {}); // what was acknowledged is on the disk
   }

@@ -17,16 +17,16 @@ interface OpenOptions {
 }
 
 export type RetryStoreCalls = {
-  /** A call of the store. */
+  /** Calls a method of the store. */
   readonly call: (method: StoreMethod, ...values: unknown[]) => unknown;
   readonly open: (folder: string, options: OpenOptions) => void;
-  /** Whether another process has written since the last call. */
+  /** Returns whether another process has written since the last call. */
   readonly hasChanged: () => boolean;
   readonly close: () => void;
 };
 
 export interface RetryStoreThreadOptions {
-  /** The thread's end of its worker; `parentPort` when left out. */
+  /** The thread's side of the connection; `parentPort` if left out. */
   readonly parent?: StorageParentPort;
   readonly openDatabase?: OpenRetryDatabase;
 }
@@ -63,14 +63,17 @@ export function serveRetryStore({
         isFull = (error as BatonError).code === "STORE_FULL";
         throw error;
       } finally {
-        // Waits for other processes that read; therefore the refusals are sent first.
+        // Making room may wait for other processes that read. Therefore refusals are sent first.
         if (isFull || database.wantsRoom) queueMicrotask(() => port.run(() => database.makeRoom()));
       }
     },
   });
 }
 
-/** The memory of claimed bodies: a copy of a large one takes as long as a try. */
+/**
+ * Returns the memory of claimed bodies, which is moved between threads. Copying a large body would take as long as a
+ * try.
+ */
 function claimedBodies(value: unknown): ArrayBuffer[] {
   const { messages } = (value ?? {}) as Partial<Claim>;
   if (!Array.isArray(messages)) return [];

@@ -1,9 +1,9 @@
 /** The tables of a message store, with a checksum in each row, and the format number of the database. */
 import { checksumTable } from "../../../base/storage/checksum_table.ts";
 
-/** PRAGMA user_version: the format of the tables and their content. */
+/** The PRAGMA user_version: the format of the tables and their content. */
 export const storedFormat = 3;
-/** PRAGMA application_id: "btRT", so that databases of other programs are recognized. */
+/** The PRAGMA application_id ("btRT"), which distinguishes a store from databases of other programs. */
 export const applicationId = 0x62745254;
 
 export const tables = {
@@ -36,7 +36,7 @@ export const tables = {
   ingest_offsets: checksumTable("ingest_offsets", ["topic", "last_id"]),
 } as const;
 
-/** `verify` compares the text that a store was made with, spaces included: no byte of it may change. */
+/** The statements that create a store. No byte may change, even spaces, because `verify` compares this text. */
 export const schema = `
   CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL, paused INTEGER NOT NULL,
     redrives INTEGER NOT NULL, sum INTEGER NOT NULL);

@@ -1,4 +1,4 @@
-/** Number and size of the messages in each state, updated in the transaction of every change. */
+/** Number and size of the messages in each state. Every change updates them in its transaction. */
 import { type MessageState, messageStates } from "../message_life.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { stateNumbers, statesWithBody } from "../message_row.ts";
@@ -36,7 +36,9 @@ export class RetryTotals {
     });
   }
 
-  /** Totals before a change, when the stored row is damaged: the counted messages already include the change. */
+  /**
+   * Returns the totals before a change if the stored row is damaged. The counted messages already include the change.
+   */
   #countedBefore(state: number, count: number, bytes: number): SqlRow {
     const now = this.#countRows(state);
     return { count: Number(now["count"]) - count, bytes: Number(now["bytes"]) - bytes };

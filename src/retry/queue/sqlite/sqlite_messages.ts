@@ -1,4 +1,4 @@
-/** The rows of messages in a folder. Each method runs inside a transaction of its caller. */
+/** Reads and writes the rows of messages in a folder. Each method runs inside a transaction of its caller. */
 import { isDamageError } from "../../../base/storage/checksum_table.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { DatabaseRow, SqlValue } from "../../../base/storage/sql_row.ts";
@@ -21,7 +21,7 @@ export class SqliteMessages implements MessageRows {
   readonly #keyOrdering: KeyOrdering;
   readonly #totals: RetryTotals;
 
-  /** `forwards`: dead letters are forwarded. */
+  /** `forwards` says whether dead letters are forwarded. */
   constructor(database: RetryDatabase, { key, forwards }: { readonly key: string; readonly forwards: boolean }) {
     this.#database = database;
     this.#key = key;
@@ -57,7 +57,7 @@ export class SqliteMessages implements MessageRows {
     });
   }
 
-  /** The content of a message, or its damage as a sentence. */
+  /** Returns the content of a message, or a sentence about its damage. */
   contentOf(seq: number): MessageContent | string {
     const { bodies } = tables;
     const { damage } = this.#database;
@@ -113,7 +113,7 @@ export class SqliteMessages implements MessageRows {
     return first;
   }
 
-  /** Nothing has changed the rows since they were read: that was in this transaction. */
+  /** Writes changes without comparing the rows, because they were read in the same transaction. */
   write(changes: readonly LifeChange[]): number {
     for (const { row, next, nowMs, tried, damage, redrive } of changes) {
       const error = tried === undefined ? damage : tried.error;
@@ -128,7 +128,7 @@ export class SqliteMessages implements MessageRows {
     return changes.length;
   }
 
-  /** Writes the new state of a message and counts it. Removes the body when it is no longer needed. */
+  /** Writes the new state of a message and counts it. Removes the body if it is no longer needed. */
   changeRow(
     row: SqlRow,
     next: MessageLife,
@@ -150,7 +150,7 @@ export class SqliteMessages implements MessageRows {
     if (before === "dead") this.#database.run("DELETE FROM forward_failures WHERE seq = ?", seq);
   }
 
-  /** Notes that a dead letter is no longer here, and removes its body. */
+  /** Records that a dead letter has left the store, and removes its body. */
   noteForwarded(row: SqlRow, nowMs: number): void {
     const seq = Number(row["seq"]);
     this.#database.changeRow(tables.messages, { seq }, { forwarding: 3, ended_ms: nowMs, bytes: 0 });
@@ -210,7 +210,7 @@ export class SqliteMessages implements MessageRows {
     const rows = this.#database.all(sql, beforeMs, changesMax);
     for (const row of rows) {
       this.#database.run("DELETE FROM messages WHERE seq = ?", Number(row["seq"]));
-      // Done messages stay counted; a forwarded dead letter no longer counts as dead.
+      // A removed message that was done stays counted; a forwarded dead letter does not.
       if (messageStateInRow(row) === "dead") this.#totals.count("dead", -1, 0);
     }
     return rows.length;
@@ -224,7 +224,7 @@ export class SqliteMessages implements MessageRows {
     return countDamaged(this.#database);
   }
 
-  /** The columns of `messages` that follow from the state. */
+  /** Returns the columns of `messages` that depend on the state. */
   #columnsOf({ state, tries, crashes, fence, sinceMs, nextAtMs, reason }: MessageLife, nowMs: number) {
     const isPending = state === "dead" && reason !== "damaged" && this.#forwards;
     return {
@@ -245,7 +245,7 @@ function isOpen(state: MessageState): boolean {
   return state === "waiting" || state === "in_flight";
 }
 
-/** A condition that names one state lets the database use the index of that state. */
+/** Returns a condition. A condition for a single state lets the database use the index of that state. */
 function conditionOf({ states, key, reason, error }: MessageFilter): { where: string; values: (string | number)[] } {
   const numbers = states.map((state) => stateNumbers[state]);
   const parts = [numbers.length === 1 ? `state = ${numbers[0]}` : `state IN (${numbers.join(", ")})`];

@@ -1,6 +1,6 @@
 /**
- * The rows of processors in a folder, and their claims. A claim is in the same transaction as its answer, so none is
- * unknown; a lease ends on the boot clock of the machine.
+ * The rows of processors in a folder, and their claims. A claim and its answer are in the same transaction, so no claim
+ * is unknown. A lease ends on the boot clock of the machine.
  */
 import { DamageError } from "../../../base/storage/damage.ts";
 import { lifeAfterClaim } from "../message_life.ts";
@@ -74,7 +74,7 @@ export class SqliteProcessors implements ProcessorRows {
     return decided !== null && this.#messages.write([decided]) > 0;
   }
 
-  /** Returns those whose leases ended `graceMs` ago, or before the last boot. */
+  /** Returns processors with a lease that ended `graceMs` ago, or before the last boot. */
   overdue({ boot, bootMs, graceMs }: Parameters<StoreMethods["reclaim"]>[0]): number[] {
     return this.#database.all(`SELECT ${tables.processors.allColumns} FROM processors`).flatMap((row) => {
       const isWhole = this.#database.intactOrNull(tables.processors, row) !== null;

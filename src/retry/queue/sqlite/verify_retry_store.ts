@@ -1,4 +1,4 @@
-/** Checks everything in a message store, even one in use, and reports what is inconsistent. Changes nothing. */
+/** Checks everything in a message store, even during use, and reports inconsistencies. Changes nothing. */
 import { type MessageState, messageStates } from "../message_life.ts";
 import { RetryDatabase } from "./retry_database.ts";
 import type { RetryVerifyReport } from "../store_methods.ts";
@@ -12,7 +12,7 @@ import {
 import { stateNumbers } from "../message_row.ts";
 import { schema, tables } from "./retry_tables.ts";
 
-/** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read. */
+/** Reads every row once. Throws CONFIG if there is no store of a known format, or IO if it cannot be read. */
 export function verifyRetryStore(folder: string, progress: WorkProgress = noProgress): RetryVerifyReport {
   const database = new RetryDatabase(folder, { mustExist: true });
   const { problems, addProblem } = newProblemList();
@@ -86,7 +86,7 @@ function verifyMessages(
   return counted;
 }
 
-/** Totals of removed messages remain, so only states with a body are compared. */
+/** Compares only the totals of states with a body, because other totals include removed messages. */
 function verifyTotals(database: RetryDatabase, counted: CountedStates, addProblem: ReportStoreProblem): void {
   for (const state of ["waiting", "in_flight", "dead"] as const) {
     const row = database.get("SELECT count, bytes FROM totals WHERE state = ?", stateNumbers[state]);
