@@ -79,8 +79,8 @@ async function runCall(call: CallCall): Promise<ExitCode> {
 }
 
 /**
- * Stores the message of a failed try. Returns an exit code of baton, or null if the exit code of the command is passed
- * on. Never rejects.
+ * Stores the message of a failed try. Returns baton's exit code, or null to pass on the exit code of the command. Never
+ * rejects.
  */
 async function settleTry(
   { values, io }: CallCall,
@@ -124,14 +124,12 @@ async function settleTry(
 }
 
 /**
- * Replaces an exit code of the command that would say that its message is stored. Returns null for other codes, which
- * are passed on.
+ * Replaces an exit code that would say that the message is stored. Returns null for other codes, which are passed on.
  */
 function notStored(code: ExitCode): ExitCode | null {
   return code === exitCodes.BUSY ? exitCodes.IO : null;
 }
 
-/** Returns a function that runs the command or sends the request. Throws USAGE. */
 async function firstTryOf(call: CallCall): Promise<(body: Uint8Array) => Promise<FirstTryResult>> {
   const { values: { url }, names, command, sources } = call;
   const rules = readRetryRules(call.values, sources, { exits: url === undefined, statuses: url !== undefined });

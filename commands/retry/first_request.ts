@@ -16,8 +16,8 @@ import { openHttpClient } from "./http_options.ts";
 const denied: ReadonlySet<number> = new Set([401, 403, 407]);
 
 /**
- * Returns a function that sends a body to the URL. Throws USAGE for a URL, a method or headers that cannot be sent, or
- * CONFIG for TLS files.
+ * Returns a function that sends a body to the URL. Throws USAGE if URL, method or headers cannot be sent, or CONFIG for
+ * TLS files.
  */
 export function makeUrlTry(
   call: CallCall,

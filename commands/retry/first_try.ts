@@ -18,9 +18,8 @@ import { signalToMirror } from "../../src/coordination/job/lock_ending.ts";
 import { leftoversMessage } from "../../src/base/process/supervise/leftovers.ts";
 import type { CallCall } from "./call_options.ts";
 
-/** The result of a first try, by a command or a request. */
 export interface FirstTryResult {
-  /** What is stored with the body if the try failed. */
+  /** The data that is stored with the body if the try failed. */
   readonly head: MessageHead;
   /** The name of the program or the request, for output. */
   readonly what: string;
@@ -28,10 +27,7 @@ export interface FirstTryResult {
   readonly how: string;
   readonly outcome: TryEnd["outcome"];
   readonly retryAfterMs: number | null;
-  /**
-   * The exit code for a final failure, for a failure that cannot be stored, and for an incomplete response to a
-   * successful request.
-   */
+  /** The exit code for a failure that is final or cannot be stored, and for a success with an incomplete response. */
   readonly code: ExitCode;
   /** True if the response was interrupted, or could not be printed. */
   readonly isCut?: boolean;

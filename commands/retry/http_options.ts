@@ -11,7 +11,6 @@ import { systemClock } from "../../src/base/support/clock.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import type { CommandCall } from "../command.ts";
 
-/** Options of every command that sends requests. */
 export const httpClientSettings = {
   follow: setting(toggleType(), {
     flag: "--follow",
@@ -32,7 +31,7 @@ export const httpClientSettings = {
   urlKey: setting(textType("file"), { flag: "--url-key", once: true, help: "PEM file with its private key" }),
 } satisfies SettingTable;
 
-/** Type of --header: each flag is one header, and commas and spaces in its value are kept. */
+/** Each flag is one header. Commas and spaces in its value are kept. */
 const headersType: ValueType<readonly string[]> = {
   placeholder: "name:value",
   fileType: "strings",
@@ -57,8 +56,8 @@ export const httpRequestSettings = {
 } satisfies SettingTable;
 
 /**
- * Throws USAGE for options of a request without a URL. `command` is the name of the command for the error. With
- * `sendsOwn`, messages with a URL of their own are sent, too.
+ * Throws USAGE for options that need a URL. `command` is a name for the error. With `sendsOwn`, messages with a URL of
+ * their own are sent, too.
  */
 export function checkHttpOptions(
   command: string,
@@ -74,9 +73,9 @@ export function checkHttpOptions(
 }
 
 /**
- * Opens the HTTP client of a command, which the caller closes. Reads TLS files now, so that mistakes are reported at
- * the start, and again for new connections after a change. `places` are the destinations of requests. Throws USAGE for
- * files that cannot be used, or CONFIG for environment variables.
+ * Opens the HTTP client of a command, which the caller closes. Reads TLS files now to report mistakes early, and again
+ * for new connections. `places` are the destinations of requests. Throws USAGE for invalid files, or CONFIG for
+ * environment variables.
  */
 export function openHttpClient(
   { values, sources, io }: Pick<CommandCall<typeof httpClientSettings>, "values" | "sources" | "io">,

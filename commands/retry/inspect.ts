@@ -216,7 +216,6 @@ async function verifyWithProgress(call: ProgressCall, location: StoreLocation): 
 
 const listHead = ["ID", "STATE", "TRIES", "AGE", "NEXT", "KEY", "LAST ERROR"] as const;
 
-/** Returns a row of the table with the header `listHead`. */
 function messageCells(message: StoredMessage, nowMs: number): string[] {
   const { id, state, key, tries, crashes, reason, error, nextMs, firstMs, forwardState } = message;
   const next = nextMs === null ? "" : nextMs <= nowMs ? "due" : `in ${formatDuration(nextMs - nowMs)}`;

@@ -76,7 +76,6 @@ function requireReason(word: string): void {
   throw new BatonError("USAGE", `--where: "${word}" is not a reason: use ${deathReasons.join(", ")}${hint}`);
 }
 
-/** Parses the states of `--state`. Throws USAGE. */
 export function parseStates(written: readonly string[] | undefined): readonly MessageState[] {
   return (written ?? messageStates).map((word) => {
     const state = messageStates.find((one) => one === word.replace("-", "_"));

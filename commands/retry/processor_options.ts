@@ -34,10 +34,7 @@ export const processorSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-/**
- * Opens the topic clients, or returns null if no topic is used. `target` is the topic that messages are delivered to.
- * Throws USAGE or CONFIG.
- */
+/** Returns null if no topic is used. `target` is the topic that messages are delivered to. Throws USAGE or CONFIG. */
 export async function openTopicClients(
   call: Pick<CommandCall<typeof processorSettings>, "values" | "sources" | "io">,
   location: StoreLocation,

@@ -17,7 +17,7 @@ export const retryChecks = defineChecks({
     retryMetricsListen: parseListenFlag,
   },
   together: (values, sources) => [
-    // Checks the name and the URL of the store. Does not check the default folder, which depends on the user.
+    // The default folder of the store is not checked, because it depends on the user.
     () => readStoreLocation({ ...values, retryStore: values.retryStore ?? "." }, sources),
     () => readDeadLetterDestination(values, sources),
     () => configuredRedaction(values, sources),

@@ -1,4 +1,4 @@
-/** The product "retry": its commands, settings, checks, help and view. It stores messages and tries them again. */
+/** The product "retry", which stores messages and tries them again. */
 import type { Product } from "../product.ts";
 
 export const retryProduct: Product = {

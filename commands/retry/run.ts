@@ -171,7 +171,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
     isBreached = error instanceof BatonError && error.code === "FENCE_BREACH";
     throw error;
   } finally {
-    // A process that could not be killed is left to the guard, which kills it when the pipe of the guard closes.
+    // The guard kills a process that could not be killed when the pipe of the guard closes.
     if (!isBreached) guard.end();
   }
 }
@@ -190,14 +190,13 @@ async function reportStart(
 }
 
 /**
- * Returns whether the store must already exist. A name on the command line may be mistyped; a name in the environment
- * or a file is the same for all commands.
+ * Returns whether the store must exist. Only a name on the command line may be mistyped; all commands share the
+ * environment and files.
  */
 function mustExist({ values: { create, retryMigrate }, sources: { flags } }: RunCall): boolean {
   return (flags.has("retryStore") || flags.has("retryName")) && !create && !retryMigrate;
 }
 
-/** Throws CONFIG if the store must exist but does not. */
 async function requireNamedStore(call: RunCall, location: StoreLocation): Promise<void> {
   if (!mustExist(call)) return;
   try {
@@ -209,10 +208,7 @@ async function requireNamedStore(call: RunCall, location: StoreLocation): Promis
   }
 }
 
-/**
- * Reports which messages a run that ended by itself has left, because a user may wait for messages that are not yet
- * due.
- */
+/** Reports the messages that remain, because a user may wait for messages that are not yet due. */
 async function reportWaiting(store: StoreClient, log: Log): Promise<void> {
   const { count } = (await store.call("totals")).waiting;
   const { nextMs } = await store.call("waitingTimes");
@@ -241,10 +237,7 @@ function checkOptions({ values, names, sources }: RunCall): void {
   }
 }
 
-/**
- * Reads which codes are tried again. Commands have exit codes, and requests have statuses. Messages with a command or
- * URL of their own can have both.
- */
+/** Commands have exit codes, requests have statuses, and messages with a command or URL of their own have both. */
 function rulesOf({ values, sources }: RunCall): RetryRules {
   const { exec, url, topic } = values;
   const isOwn = exec === undefined && url === undefined && topic === undefined;
@@ -257,7 +250,6 @@ interface TargetParts {
   readonly client: HttpClient;
   /** Null if each message has a URL of its own. */
   readonly backend: HttpRequestTarget | null;
-  /** The method and headers of each request to `backend`. */
   readonly head: Pick<HttpTargetOptions, "method" | "headers">;
   readonly rules: RetryRules;
 }

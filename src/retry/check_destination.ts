@@ -4,12 +4,12 @@ import { systemClock } from "../base/support/clock.ts";
 import { deadlineAfter } from "../base/support/deadline.ts";
 import type { Log } from "../base/support/log.ts";
 
-/** The longest wait in ms for a response at the start, and for the last deliveries of a run that ends by itself. */
+/** The longest wait in ms for a response at the start, and for the last deliveries of a run. */
 export const checkTimeoutMs = 3000;
 
 /**
- * Rejects with an error that is permanent. Only warns about a destination that cannot be reached now, because it may be
- * reachable later. `option` is the name of its flag; `meanwhile` says what happens until the destination responds.
+ * Rejects with permanent errors. Only warns if the destination cannot be reached, because it may be reachable later.
+ * `option` is the flag of the destination; `meanwhile` says what happens until it responds.
  */
 export async function checkDestination(
   check: (signal: AbortSignal) => Promise<void>,

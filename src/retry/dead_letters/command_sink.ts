@@ -18,14 +18,10 @@ export interface CommandSinkOptions extends DeadLetterFormat {
   readonly timeoutMs: number;
   readonly killAfterMs: number;
   readonly clock: Clock;
-  /**
-   * Takes the forwarder lock and returns the function that releases the lock. Returns null if another process of the
-   * store is sending.
-   */
+  /** Takes the forwarder lock. Returns the function that releases the lock, or null if another process is sending. */
   readonly takeLock: () => (() => void) | null;
-  /** Prints a warning of the guard. */
   readonly say?: (sentence: string) => void;
-  /** Runs the command; for tests. If left out, a guard runs it. */
+  /** Tests replace this. */
   readonly run?: (options: Omit<RunWithInputOptions, "guard">) => Promise<CommandEnd>;
 }
 

@@ -1,8 +1,7 @@
 /**
- * Sends dead letters from the store to a sink. A dead letter leaves the store only when it is durable in the sink.
- * First the store records that the dead letter is being sent, and to which offset. Then the sink writes the dead
- * letter, and the store marks it as forwarded. After a crash between these steps, the sink checks whether the dead
- * letter arrived. One process of a store sends at a time.
+ * Sends dead letters from the store to a sink. The store records that a dead letter is being sent, and to which offset.
+ * Then the sink writes the dead letter durably, and the store marks it as forwarded. After a crash in between, the sink
+ * checks whether the dead letter arrived. One process of a store sends at a time.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
@@ -14,14 +13,13 @@ import type { ClaimedMessage } from "../queue/stored_message.ts";
 
 export interface DeadLetterSink {
   /**
-   * True if the forwarder may go on with other dead letters after one failed. False if the failed dead letter must be
-   * sent first, because a part of it may be written.
+   * Whether the forwarder may go on after a dead letter failed. If not, this dead letter must be sent first, because a
+   * part of it may be written.
    */
   readonly skipsFailed: boolean;
   /**
-   * Opens the sink for some dead letters. Returns null if another process is sending. Rejects when the sink cannot be
-   * reached. A rejection of `open` or `send` with a code of `sinkErrorCodes` concerns the sink; BAD_DATA concerns a
-   * single dead letter.
+   * Returns null if another process is sending. Rejects if the sink cannot be reached. A rejection of `open` or `send`
+   * with one of `sinkErrorCodes` concerns the sink; BAD_DATA concerns one dead letter.
    */
   open(signal: AbortSignal): Promise<OpenSink | null>;
   /** Called after the last dead letter. */
@@ -30,14 +28,11 @@ export interface DeadLetterSink {
 
 export interface OpenSink {
   /**
-   * The offset of the next dead letter, which `send` understands even after a crash. Null if nothing has to be
-   * recorded, because the sink recognizes a repeated dead letter by its id.
+   * The offset of the next dead letter. Null if nothing has to be recorded, because the sink recognizes a repeated dead
+   * letter by its id.
    */
   nextOffset(): number | null;
-  /**
-   * Resolves when the dead letter is durable. `offset` is a result of `nextOffset`, in this process or in an earlier
-   * one that died.
-   */
+  /** Resolves when the dead letter is durable. `offset` is a result of `nextOffset`, perhaps in a process that died. */
   send(letter: ClaimedMessage, offset: number | null, signal: AbortSignal): Promise<void>;
   close(): void;
 }
@@ -47,15 +42,10 @@ export interface DeadLetterForwarderOptions {
   readonly sink: DeadLetterSink;
   readonly clock: Clock;
   readonly wallClockMs: () => number;
-  /**
-   * For a run that ends by itself: the time in ms for opening the sink. At the end, dead letters that the sink does not
-   * accept are retried for the same time.
-   */
+  /** The time in ms for opening the sink and for retries at the end, if the run ends by itself. */
   readonly openTimeoutMs?: number;
   readonly onForwarded: (letter: ClaimedMessage) => void;
-  /**
-   * Reports a failure; the dead letter stays in the store and is retried. `letter` is null if all dead letters failed.
-   */
+  /** Reports a failure of one dead letter, or of all if `letter` is null. They are retried. */
   readonly onFailure: (why: string, letter: ClaimedMessage | null) => void;
 }
 
@@ -178,7 +168,7 @@ export class DeadLetterForwarder {
   }
 
   /**
-   * Returns false if other dead letters would probably fail as well. Rejects with errors that do not concern this dead
+   * Returns false if other dead letters would probably fail, too. Rejects with errors that do not concern this dead
    * letter.
    */
   async #trySend(letter: PendingDeadLetter, open: OpenSink, signal: AbortSignal): Promise<boolean> {
@@ -205,7 +195,7 @@ export class DeadLetterForwarder {
     onForwarded(letter);
   }
 
-  /** Records a failure: of one dead letter, which is then delayed, or of all dead letters if `letter` is null. */
+  /** Records a failure of one dead letter, which is then delayed, or of all if `letter` is null. */
   async #reportFailure(letter: PendingDeadLetter | null, error: unknown): Promise<void> {
     const { store, wallClockMs, onFailure } = this.#options;
     if (!(error instanceof BatonError)) throw error;

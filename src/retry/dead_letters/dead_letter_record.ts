@@ -32,10 +32,7 @@ export function instantOrNull(atMs: number | null): string | null {
   return atMs === null ? null : new Date(atMs).toISOString();
 }
 
-/**
- * `command` is null for a message without a command of its own; `request` is null for a message that did not arrive by
- * HTTP.
- */
+/** `command` is null if the message has none of its own; `request` is null if the message did not arrive by HTTP. */
 export function headJson(head: MessageHead | undefined) {
   return {
     command: head?.kind === "command" && head.argv !== null ? [...head.argv] : null,
@@ -55,7 +52,6 @@ export function base64(body: Uint8Array): string {
   return Buffer.from(body).toString("base64");
 }
 
-/** Settings for formatting all dead letters of a store. */
 export interface DeadLetterFormat {
   readonly storeName: string;
   readonly redaction: Redaction;
@@ -80,7 +76,7 @@ export function deadLetterJson(message: ClaimedMessage, { storeName, redaction }
   };
 }
 
-/** Formats a dead letter as one line of JSON that ends with a newline. */
+/** The line ends with a newline. */
 export function deadLetterLine(message: ClaimedMessage, format: DeadLetterFormat): string {
   return `${JSON.stringify(deadLetterJson(message, format))}\n`;
 }
@@ -88,7 +84,7 @@ export function deadLetterLine(message: ClaimedMessage, format: DeadLetterFormat
 /** The text with which every line of a dead letter starts. */
 export const deadLetterLineStart = JSON.stringify({ version: 1, id: "" }).slice(0, -2);
 
-/** Returns the start of a dead letter's line, which contains the id. Redaction does not change this start. */
+/** Returns the start of a dead letter's line with the id, which redaction does not change. */
 export function deadLetterLinePrefix({ id }: ClaimedMessage): string {
   return `${JSON.stringify({ version: 1, id }).slice(0, -1)},`;
 }

@@ -86,9 +86,9 @@ class OpenFileSink implements OpenSink {
 }
 
 /**
- * Decides how a dead letter is written after a crash. `tail` is the file from the offset that was recorded for the
- * line. `prefix` is the start that identifies the line. `present`: the file has the complete line. `cut`: a part of the
- * line ends the file and must be removed before the line is appended. `append`: only append the line.
+ * Decides how a dead letter is written after a crash. `tail` is the file from the recorded offset. `prefix` identifies
+ * the line. `present`: the file has the whole line. `cut`: a part of the line must be removed first. `append`: only
+ * append the line.
  */
 export function planAppend(tail: string, line: string, prefix = line): "present" | "cut" | "append" {
   const end = tail.lastIndexOf("\n") + 1;
@@ -100,7 +100,7 @@ export function planAppend(tail: string, line: string, prefix = line): "present"
 
 /**
  * Removes a line that a crash left incomplete, because the next line would become a part of it. Its dead letter is sent
- * again, unless it was redriven or purged. An unfinished line of another program gets a newline.
+ * again. An unfinished line of another program gets a newline.
  */
 function endLastLine(fd: number): void {
   const { size } = fstatSync(fd);

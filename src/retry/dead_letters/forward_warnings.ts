@@ -1,7 +1,6 @@
 /**
- * Warns about dead letters that are not delivered: once for a sink that fails, and once for each letter that fails by
- * itself. Later failures are logged as details until a delivery succeeds. `retry-processor stats` and `show` have the
- * newest error.
+ * Warns once about a sink that fails, and once about each letter that fails by itself. Later failures are only details
+ * in the log until a delivery succeeds. `retry-processor stats` and `show` have the newest error.
  */
 import type { Log } from "../../base/support/log.ts";
 

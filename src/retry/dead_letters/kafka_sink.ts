@@ -1,7 +1,7 @@
 /**
- * Sends dead letters to a Kafka topic. The key of a record is the id of the message, and the value is the body; headers
- * have the rest. A record is durable when all in-sync replicas have it. A processor that dies before the store marks
- * the record sends a second record with the same key. Loaded only where Kafka is used.
+ * Sends dead letters to a Kafka topic. The key of a record is the message id, the value is the body, and headers have
+ * the rest. A record is durable when all in-sync replicas have it. A processor that dies before the store marks the
+ * record sends it again. Loaded only where Kafka is used.
  */
 import { readFileSync } from "node:fs";
 import { BatonError, errorReason } from "../../base/errors.ts";
@@ -15,10 +15,7 @@ import { type DeadLetterFormat, deadLetterJson } from "./dead_letter_record.ts";
 import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 
 export interface KafkaSinkOptions extends KafkaProducerOptions, DeadLetterFormat {
-  /**
-   * Takes the forwarder lock and returns the function that releases the lock. Returns null if another process of the
-   * store is sending.
-   */
+  /** Takes the forwarder lock. Returns the function that releases the lock, or null if another process is sending. */
   readonly takeLock: () => (() => void) | null;
 }
 
@@ -59,8 +56,8 @@ export class KafkaSink implements DeadLetterSink {
 }
 
 /**
- * Formats a dead letter as a Kafka record. Its time is the time of sending, because the retention of a topic uses this
- * time. With an older time, Kafka could remove the record immediately.
+ * The time of a record is the time of sending, because the topic keeps records by this time. With an older time, Kafka
+ * could remove the record immediately.
  */
 export function deadLetterRecord(letter: ClaimedMessage, format: DeadLetterFormat, nowMs: number): KafkaRecord {
   const json = deadLetterJson(letter, format);
@@ -85,10 +82,7 @@ export function deadLetterRecord(letter: ClaimedMessage, format: DeadLetterForma
   };
 }
 
-/**
- * Creates the sink for a Kafka destination, with its TLS and password files. Throws CONFIG for files that cannot be
- * used.
- */
+/** Reads the TLS and password files of a Kafka destination. Throws CONFIG for files that cannot be used. */
 export function openKafkaSink(
   { brokers, topic, create, tls, login }: KafkaDestination,
   { storeName, redaction, timeoutMs, takeLock, warn }:
@@ -112,7 +106,7 @@ export function openKafkaSink(
   });
 }
 
-/** Reads the password, which is the first line of the file. */
+/** The password is the first line of the file. */
 function passwordIn(path: string): string {
   try {
     return readFileSync(path, "utf8").split(/\r?\n/, 1)[0] ?? "";

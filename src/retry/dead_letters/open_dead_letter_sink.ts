@@ -19,7 +19,7 @@ import { configuredRedaction } from "./redaction.ts";
 export interface DeadLetterSinkOptions {
   /** `folder` is null for a store that itself lets only one process send at a time. */
   readonly location: { readonly name: string; readonly folder: string | null };
-  /** `killAfter` is for commands: the milliseconds from the stop signal to SIGKILL. */
+  /** `killAfter` is the time in ms from the stop signal to SIGKILL. */
   readonly values: SettingValues<typeof retryPolicySettings & typeof retryRedactSettings> & {
     readonly killAfter: number;
   };
@@ -29,7 +29,7 @@ export interface DeadLetterSinkOptions {
   readonly topics: TopicClients | null;
 }
 
-/** Opens the sink. Rejects with CONFIG or REFUSED if no dead letter could ever be sent. */
+/** Rejects with CONFIG or REFUSED if no dead letter could ever be sent. */
 export async function openDeadLetterSink(
   destination: Exclude<DeadLetterDestination, { readonly kind: "store" | "drop" }>,
   { location, values, sources, topics, log }: DeadLetterSinkOptions,
@@ -75,8 +75,8 @@ export async function openDeadLetterSink(
 }
 
 /**
- * Takes the lock with which only one process of a store sends dead letters. Returns the function that releases the
- * lock, or null if another process has it. The system releases the lock when the process dies.
+ * Takes the lock that lets only one process of a store send. Returns the function that releases the lock, or null if
+ * another process has it. The system releases the lock when the process dies.
  */
 function forwarderLock(folder: string, lockFile: (fd: number) => boolean): (() => void) | null {
   const fd = openSync(join(folder, "dead_letters.lock"), "a", 0o600);

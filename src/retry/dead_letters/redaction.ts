@@ -1,20 +1,16 @@
-/**
- * Removes credentials in headers and URLs from messages that leave the store. The stored message keeps them for its
- * next try.
- */
+/** Removes credentials in headers and URLs from messages that leave the store. The stored message keeps them. */
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
 import { retryRedactSettings } from "../settings/retry_settings.ts";
 import type { SettingValues } from "../../base/config/setting.ts";
 import { BatonError } from "../../base/errors.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
-/** The text that replaces a credential. */
 export const redactedPlaceholder = "[redacted]";
 
 /** Headers that are credentials (RFC 9110, 11.6.2 and 11.7.2; RFC 6265). */
 export const secretHeaders = ["Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie"] as const;
 
-/** The names, in lower case, of headers and query parameters to redact. Null means that nothing is redacted. */
+/** Headers and query parameters to redact, in lower case. Null redacts nothing. */
 export type Redaction = {
   readonly headers: ReadonlySet<string>;
   readonly parameters: ReadonlySet<string>;
@@ -32,7 +28,6 @@ export function makeRedaction(headers: readonly string[], parameters: readonly s
   return { headers: names([...secretHeaders, ...headers]), parameters: names(parameters) };
 }
 
-/** Returns the redaction of the settings. Throws USAGE or CONFIG. */
 export function configuredRedaction(
   values: SettingValues<typeof retryRedactSettings>,
   sources: ConfigSources,
@@ -44,7 +39,6 @@ export function configuredRedaction(
   return retryRedact === "none" ? null : redaction;
 }
 
-/** Returns the head of a message without credentials. */
 export function redactHead(head: MessageHead, redaction: Redaction): MessageHead {
   if (redaction === null) return head;
   if (head.kind === "command") {
@@ -87,7 +81,6 @@ function redactQuery(url: string, { parameters }: NonNullable<Redaction>): strin
   return `${before}?${pairs.join("")}${fragment}`;
 }
 
-/** Decodes the name of a query parameter, in lower case. */
 function decodeParameterName(name: string): string {
   const spaced = name.replaceAll("+", " ");
   try {

@@ -1,6 +1,6 @@
 /**
- * Puts dead letters into a publish/subscribe topic, as lines of JSON. Each dead letter is put once, with a message ID
- * of its own. It is durable when the server has stored it on the disk. The topic needs a subscriber.
+ * Puts each dead letter once into a publish/subscribe topic, as a line of JSON. The dead letter is durable when the
+ * server has stored it on the disk. The topic needs a subscriber.
  */
 import { requireOkResponse } from "../../pubsub/client/pubsub_client_session.ts";
 import { TopicPutter } from "../targets/topic_putter.ts";
@@ -10,12 +10,9 @@ import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 
 export interface TopicSinkOptions extends DeadLetterFormat {
   readonly topic: string;
-  /**
-   * Takes the forwarder lock and returns the function that releases the lock. Returns null if another process of the
-   * store is sending.
-   */
+  /** Takes the forwarder lock. Returns the function that releases the lock, or null if another process is sending. */
   readonly takeLock: () => (() => void) | null;
-  /** Opens the client. Called while this process has the forwarder lock, so that no other process uses the client. */
+  /** Called while this process has the forwarder lock, so that no other process uses the client. */
   readonly openClient: (signal: AbortSignal) => Promise<OpenTopicClient>;
 }
 
@@ -54,8 +51,8 @@ export class TopicSink implements DeadLetterSink {
     return {
       nextOffset: () => null,
       async send(letter, _, ending) {
-        // A message that was redriven and died again is a new dead letter. The fencing number makes its message ID
-        // unique.
+        // The fencing number makes the message ID unique, because a redriven message that dies again is a new dead
+        // letter.
         const messageId = `${letter.id}.${letter.fence}`;
         const body = new TextEncoder().encode(deadLetterLine(letter, format).trimEnd());
         requireOkResponse(

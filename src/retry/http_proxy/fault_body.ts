@@ -44,9 +44,9 @@ export interface StoredId {
 }
 
 /**
- * Formats the response. With `stored` null, the message is not stored, or `kind` says that this is unknown. `status`
- * replaces the usual status of `kind`. A SOAP request that was accepted gets an empty body, because its client would
- * take a fault for an error.
+ * Formats the response. `stored` is null if the message is not stored, or `kind` says that this is unknown. `status`
+ * replaces the status of `kind`. An accepted SOAP request gets an empty body, because its client would take a fault for
+ * an error.
  */
 export function makeFault(
   kind: FaultKind,

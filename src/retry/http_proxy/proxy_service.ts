@@ -20,7 +20,6 @@ export interface ProxyService extends AsyncDisposable {
   countUntried(): void;
 }
 
-/** Opens a service that only stores messages. Rejects with the errors of opening the store. */
 export async function openStoreOnly(location: StoreLocation, rules: StoreRules): Promise<ProxyService> {
   const ended = Promise.withResolvers<void>();
   ended.promise.catch(() => {}); // `run` reports it

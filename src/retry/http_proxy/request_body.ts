@@ -1,4 +1,4 @@
-/** Reads the body of a request within its time limit and the memory budget. Reading pauses while there is no memory. */
+/** Reads the body of a request within its time limit and the memory budget. Pauses while there is no memory. */
 import type { IncomingMessage } from "node:http";
 import { onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -17,12 +17,10 @@ export interface RequestBodyOptions {
   readonly bytesMax: number;
   readonly timeoutMs: number;
   readonly clock: Clock;
-  /** Aborts the reading when the service stops. */
   readonly ending: AbortSignal;
 }
 
 export class RequestReader {
-  /** The request's part of the budget until `release`. */
   readonly share: RequestShare;
   readonly #request: IncomingMessage;
   readonly #options: RequestBodyOptions;
@@ -90,7 +88,7 @@ export class RequestReader {
   #keepChunk(chunk: Buffer): void {
     const length = this.#length;
     if (length === null || chunk.byteLength === length) return void this.#chunks.push(chunk);
-    // The buffer takes little memory at first, because the system provides a page only when data is written to it.
+    // The buffer takes little memory at first, because the system provides a page only when it is written.
     if (this.#chunks.length === 0) this.#chunks.push(Buffer.allocUnsafeSlow(length));
     this.#chunks[0]?.set(chunk, this.#bytes - chunk.byteLength);
   }

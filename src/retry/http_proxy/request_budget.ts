@@ -1,9 +1,8 @@
 /**
  * Limits the memory of all requests in progress of a proxy. One half is for requests that arrive or are stored without
- * a first try; the other half is for requests at the backend. Therefore requests can be received and stored even while
- * the backend hangs. A request takes memory only for the data that has arrived. When memory is short, only the requests
- * with the fewest missing bytes are read, as many as can be completed. So requests never wait for each other, and short
- * requests are not delayed.
+ * a first try, the other half for requests at the backend. So requests can be stored while the backend hangs. A request
+ * takes memory only for data that has arrived. When memory is short, only requests with the fewest missing bytes are
+ * read, as many as can be completed. So requests never wait for each other, and short requests pass.
  */
 import type { Clock } from "../../base/support/clock.ts";
 
@@ -33,7 +32,7 @@ export class RequestBudget {
   readonly #options: RequestBudgetOptions;
   readonly #unfinished = new Set<RequestShare>();
   #calls = 0;
-  /** Bytes of requests that arrive or are stored, and bytes of requests that were sent to the backend. */
+  /** Bytes of requests that arrive or are stored, and of requests at the backend. */
   readonly #bytes = { received: 0, sent: 0 };
   /** True while some requests may be paused. */
   #isMemoryShort = false;
@@ -47,7 +46,6 @@ export class RequestBudget {
     return this.#bytes.received + this.#bytes.sent;
   }
 
-  /** Number of requests at the backend. */
   get calls(): number {
     return this.#calls;
   }
@@ -70,7 +68,6 @@ export class RequestBudget {
     this.#update();
   }
 
-  /** Stops counting on more data of the request. */
   finishReading(share: RequestShare): void {
     if (this.#unfinished.delete(share)) this.#update();
   }
@@ -90,7 +87,7 @@ export class RequestBudget {
     this.#update();
   }
 
-  /** Ends the call at the backend. The memory stays in the backend's half. A second call changes nothing. */
+  /** The memory stays in the backend's half. A second call changes nothing. */
   endCall(share: RequestShare): void {
     if (share.isAtBackend) this.#calls--;
     share.isAtBackend = false;
@@ -123,8 +120,8 @@ export class RequestBudget {
     const { bytesMax, requestBytesMax } = this.#options;
     const { received } = this.#bytes;
     const half = bytesMax / 2;
-    // Below this mark, the remaining memory can complete any request. The mark is lower while memory is short, so that
-    // the state does not change with every chunk.
+    // The memory above this mark can complete any request. The mark drops while memory is short, so that the state
+    // changes rarely.
     const mark = half - requestBytesMax - (this.#isMemoryShort ? half / 8 : 0);
     const isShort = received > Math.max(0, mark);
     if (isShort) this.#resumeShortest(half - received);
@@ -147,7 +144,6 @@ export class RequestBudget {
     }
   }
 
-  /** Refuses slow requests while memory is short. */
   #scheduleMemoryCheck(): void {
     this.#cancelMemoryCheck ??= this.#options.clock.startTimer(checkEveryMs, () => {
       this.#cancelMemoryCheck = null;

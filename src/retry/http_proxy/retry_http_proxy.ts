@@ -1,7 +1,7 @@
 /**
- * The HTTP proxy in front of a backend. The proxy responds in bounded time, whatever the backend does. A request that
- * could not be delivered is stored durably before its client gets a response. A request is also stored when too many
- * requests are at the backend.
+ * The HTTP proxy in front of a backend. It responds in bounded time, whatever the backend does. A request that could
+ * not be delivered, or is above the limit of requests at the backend, is stored durably before its client gets a
+ * response.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -40,10 +40,7 @@ const finalStoreMs = 2000;
 const requestBytes = 1024;
 const headBytesMax = 64 << 10;
 
-/**
- * Methods that request no action (RFC 9110, 9.2.1). Their requests are not stored, because there is nothing to do
- * later.
- */
+/** Methods that request no action (RFC 9110, 9.2.1), so that there is nothing to do later. */
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
 
 /** Asks the circuit breaker whether a request may go to the backend. Null in the options if there is no processor. */
@@ -70,9 +67,7 @@ interface RetryHttpProxyOptions {
   /** Maximum number of requests at the backend. Further requests are stored without a first try. */
   readonly callsMax: number;
   readonly connectionsMax: number;
-  /**
-   * Status of the response to a request that is stored and will be tried again. Null means the status of the failure.
-   */
+  /** Status of the response to a stored request that will be tried again. Null means the status of the failure. */
   readonly storedStatus: number | null;
   readonly clock: Clock;
   readonly gate: CallGate | null;
@@ -81,7 +76,7 @@ interface RetryHttpProxyOptions {
   readonly onFailure: (why: string) => void;
   /** Reports that a client got only a part of a response. */
   readonly onCut: (why: string) => void;
-  /** Opens the listener; for tests. */
+  /** Tests replace this. */
   readonly listen?: (address: Address, options: HttpListenerOptions) => Promise<ProxyListener>;
 }
 
@@ -109,7 +104,7 @@ export class RetryHttpProxy {
     this.#budget = new RequestBudget({ bytesMax: memoryBytes + 2 * headBytesMax, requestBytesMax, callsMax, clock });
   }
 
-  /** Opens the listener and resolves with its actual address. Rejects with CANNOT_CREATE. */
+  /** Resolves with the actual address. Rejects with CANNOT_CREATE. */
   async listen(address: Address): Promise<Address> {
     const { connectionsMax, clock, listen = listenHttp } = this.#options;
     this.#listener = await listen(address, {
@@ -124,7 +119,7 @@ export class RetryHttpProxy {
 
   /**
    * Accepts no new connections. Resolves when all requests in progress have a response. After `signal`, requests at the
-   * backend are stored, and requests that have not arrived completely are abandoned.
+   * backend are stored, and incomplete requests are abandoned.
    */
   async close(signal: AbortSignal): Promise<void> {
     this.#listener?.stop();
@@ -209,7 +204,7 @@ export class RetryHttpProxy {
   }
 
   /**
-   * Asks the circuit breaker only below the limit of requests. Otherwise a request that is not sent could use up the
+   * Asks the circuit breaker only below the limit of requests, because a request that is not sent could use up the
    * probe.
    */
   async #tryOrStore(response: ServerResponse, call: ProxiedRequest, path: string): Promise<void> {
@@ -238,7 +233,7 @@ export class RetryHttpProxy {
     }
   }
 
-  /** Follows redirections only for a request that could be stored. For other requests, the client follows them. */
+  /** Follows redirections only for requests that could be stored. Clients follow the others. */
   #callBackend(path: string, { method, headers, body }: ProxiedRequest): Promise<HttpSendResult> {
     const { client, backend, timeoutMs, rules, follow } = this.#options;
     return client.send({ origin: backend.origin, path, method, headers, body }, {
@@ -384,9 +379,9 @@ interface BackendReply {
 }
 
 /**
- * Passes the response of a backend to a client unchanged, except for headers of the connection. Returns why the
- * response is incomplete, or null if it is complete. After an incomplete response the connection is closed, so that the
- * client notices it. Returns null, too, if the client has closed the connection.
+ * Passes the response of a backend to a client, except for headers of the connection. Returns why the response is
+ * incomplete, or null. Closes the connection after an incomplete response, so that the client notices it. Also returns
+ * null if the client has left.
  */
 async function passResponse(
   response: ServerResponse,
@@ -415,8 +410,8 @@ async function passResponse(
 }
 
 /**
- * Returns the headers to pass, with the length of the body if the backend has sent it. A header with an invalid name is
- * left out; each invalid character of a value becomes "?".
+ * Returns the headers to pass, with the length of the body if the backend has sent it. Headers with invalid names are
+ * left out; invalid characters of values become "?".
  */
 function passedHeaders(status: number, headers: HttpHeaders): HttpHeaders {
   const length = httpHeaderValue(headers, "content-length");
@@ -436,9 +431,8 @@ function cutOff(response: ServerResponse, hasLength: boolean, clock: Clock): voi
   if (socket === null) return void response.destroy();
   const cancel = clock.startTimer(takeMsMax, () => response.destroy());
   response.once("close", cancel);
-  // Headers that were not sent yet are sent now.
   response.flushHeaders();
-  // Without a length, an HTTP/1.0 client takes the end of the connection for the end of the body. Therefore its
+  // An HTTP/1.0 client without a length takes the end of the connection for the end of the body. Therefore its
   // connection is reset.
   const isFramed = req.httpVersion !== "1.0" || hasLength;
   if (isFramed) socket.end(() => response.destroy());
@@ -446,8 +440,8 @@ function cutOff(response: ServerResponse, hasLength: boolean, clock: Clock): voi
 }
 
 /**
- * Resolves when the client has received what was written, or the connection is closed. Closes the connection of a
- * client that receives nothing.
+ * Resolves when the client has received what was written, or has left. Closes the connection of a client that receives
+ * nothing.
  */
 function drained(response: ServerResponse, closed: AbortSignal, clock: Clock): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -7,10 +7,7 @@ export interface BatchPacerOptions {
   /** Maximum number of messages in each interval, or at each time of the schedule. Null means no limit. */
   readonly batch: number | null;
   readonly intervalMs: number;
-  /**
-   * Returns the first time of the schedule after `afterMs` by the wall clock, or null if there is none. Left out
-   * without a schedule.
-   */
+  /** Returns the first time of the schedule after `afterMs`, or null if there is none. Left out without a schedule. */
   readonly nextTimeMs?: ((afterMs: number) => number | null) | undefined;
 }
 
@@ -19,7 +16,7 @@ export interface BatchPacer {
   readonly messagesLeft: number;
   /** The time when the batch is refilled. Null means never. */
   readonly nextMs: number | null;
-  /** The last reading of the wall clock. If a later reading is smaller, the clock was set back. */
+  /** The last reading of the wall clock, to notice when the clock is set back. */
   readonly seenMs: number;
 }
 
@@ -31,7 +28,6 @@ export function startPacer(options: BatchPacerOptions, nowMs: number): BatchPace
     : { messagesLeft: batch, nextMs: nowMs + intervalMs, seenMs: nowMs };
 }
 
-/** Returns the pacer at the time `nowMs`. */
 export function pacerAt(sampler: BatchPacer, options: BatchPacerOptions, nowMs: number): BatchPacer {
   const { nextMs, seenMs, messagesLeft } = sampler;
   if (nextMs === null) return sampler;
@@ -44,10 +40,7 @@ export function pacerAt(sampler: BatchPacer, options: BatchPacerOptions, nowMs: 
   return { messagesLeft: left, nextMs: next, seenMs: nowMs };
 }
 
-/**
- * Returns the pacer after a claim. If a claim of a schedule found fewer messages than asked for, the next claim waits
- * for the next time.
- */
+/** If a claim of a schedule found fewer messages than asked for, the next claim waits for the next time. */
 export function pacerAfterClaim(sampler: BatchPacer, options: BatchPacerOptions, { count, asked }: {
   readonly count: number;
   readonly asked: number;

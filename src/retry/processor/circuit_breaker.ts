@@ -1,6 +1,6 @@
 /**
- * A circuit breaker. After some failures in a row it stops all calls for a while; then a single call, the probe,
- * decides whether calls continue. A message that the breaker holds back loses none of its tries.
+ * A circuit breaker. After some failures in a row it stops all calls for a while; then one call, the probe, decides. A
+ * message that the breaker holds back loses no try.
  */
 
 export interface BreakerOptions {
@@ -24,15 +24,13 @@ export function callsAllowed(breaker: Breaker, nowMs: number): 0 | 1 | typeof In
   return breaker.kind === "open" && nowMs >= breaker.untilMs ? 1 : 0;
 }
 
-/** Records the start of an allowed call. */
 export function breakerAfterCallStart(breaker: Breaker): Breaker {
   return breaker.kind === "open" ? { kind: "half_open" } : breaker;
 }
 
 /**
- * Records the end of a call. `isHealthy` is true if the backend responded, even if it refused the message. It is null
- * if nothing is known, for example because the try was not made. While the breaker is open or half open, only the end
- * of the probe changes its state.
+ * Records the end of a call. `isHealthy` says whether the backend responded, even if it refused the message; null means
+ * unknown. While the breaker is open or half open, only the probe changes its state.
  */
 export function breakerAfterCall(
   breaker: Breaker,

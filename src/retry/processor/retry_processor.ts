@@ -1,8 +1,7 @@
 /**
- * Claims due messages, tries them and records the results. The store decides the next state of a message; the pacer,
- * the circuit breaker and the rate limit decide when a message may be claimed. Every try is claimed durably before it
- * starts, under the lease of this processor. When the lease is lost, the processor stops all tries, ignores their
- * results and registers again.
+ * Claims due messages, tries them and records the results. The store decides the next state of a message; pacer,
+ * circuit breaker and rate limit decide when to claim. Every try is claimed durably before it starts, under the lease
+ * of this processor. When the lease is lost, the processor stops all tries, ignores their results and registers again.
  */
 import { BatonError } from "../../base/errors.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
@@ -47,7 +46,7 @@ export interface RetryProcessorOptions {
   readonly target: Target;
   readonly clock: Clock;
   readonly wallClockMs: () => number;
-  /** The current boot of the machine, and the milliseconds since this boot, which are the same for all processes. */
+  /** The current boot of the machine, and the milliseconds since then. */
   readonly boot: { readonly id: string; nowMs(): number };
   readonly pid: number;
   readonly leaseMs: number;
@@ -66,7 +65,7 @@ export interface RetryProcessorOptions {
 
 /** Milliseconds between two checks for expired leases of other processors. */
 const reclaimEveryMs = 1000;
-/** Milliseconds before another attempt to record a result while the store is full or busy: first and maximum. */
+/** Milliseconds before another attempt to record a result: first and maximum. */
 const busyRetryMs = 200;
 const busyRetryMsMax = 5000;
 
@@ -101,10 +100,7 @@ export class RetryProcessor {
     return this.#breaker;
   }
 
-  /**
-   * Asks the circuit breaker for a call that is not a try, such as a request of the proxy. Returns null if it is not
-   * allowed.
-   */
+  /** Asks the circuit breaker for a call that is not a try. Returns null if it is not allowed. */
   beginCall(): { readonly isProbe: boolean } | null {
     if (callsAllowed(this.#breaker, this.#options.clock.now()) === 0) return null;
     const isProbe = this.#breaker.kind === "open";
@@ -125,7 +121,9 @@ export class RetryProcessor {
     this.#wake();
   }
 
-  /** Starts no more tries. Tries in flight may continue for the drain time; a second call of `stop` stops them now. */
+  /**
+   * Prevents further tries. Tries in flight may continue for the drain time; a second call of `stop` stops them now.
+   */
   stop(): void {
     if (this.#isStopping) this.#lease?.stopTries();
     else {
@@ -205,7 +203,7 @@ export class RetryProcessor {
     const { until, store, order } = this.#options;
     if (this.#isStopping) return true;
     if (until === "stopped") return false;
-    // A message behind another message with the same key is still to be tried. But messages that an open breaker or a
+    // A message behind another message with the same key is still to be tried. Messages that an open breaker or a
     // used-up batch holds back are left to the next run.
     if (until === "tried") return !this.#hasMore || this.#pacer.messagesLeft <= 0 || this.#breaker.kind !== "closed";
     return await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;
@@ -217,11 +215,10 @@ export class RetryProcessor {
     this.#pacer = pacerAt(this.#pacer, pacing, wallClockMs());
     const max = this.#claimAllowance();
     if (max === 0) return false;
-    // A run with --once tries only what was due at its start, not messages that failed since then. If the clock was set
-    // back, the earlier time counts.
+    // A run with --once tries only what was due at its start. If the clock was set back, the earlier time counts.
     this.#startedMs = Math.min(this.#startedMs, wallClockMs());
     const nowMs = until === "tried" ? this.#startedMs : wallClockMs();
-    // Renews the lease before the claim, because a claim of large messages takes long and delays the next renewal.
+    // A claim of large messages takes long and delays the next renewal.
     await this.#retryWhileBusy(() => this.#renewIfDue(lease));
     if (lease.isOver()) return false;
     const claim = await this.#retryWhileBusy(() => store.call("claim", { owner: lease.owner, max, order, nowMs }));
@@ -247,7 +244,6 @@ export class RetryProcessor {
     return Math.max(0, Math.min(this.#freeSlots(), tokens, left, callsAllowed(this.#breaker, nowMs), claimsMax));
   }
 
-  /** How many more messages may be tried at the same time. */
   #freeSlots(): number {
     const { concurrency, order } = this.#options;
     return (order === "fifo" ? 1 : concurrency) - this.#tries.size;
@@ -324,7 +320,7 @@ export class RetryProcessor {
     this.#wake = () => {};
   }
 
-  /** Until the signal, renews the lease and takes back messages of processors with an expired lease. */
+  /** Renews the lease and takes back messages of expired leases until the signal. */
   async #renewLease(lease: ProcessorLease, signal: AbortSignal): Promise<void> {
     const { clock, leaseMs } = this.#options;
     const everyMs = Math.min(reclaimEveryMs, leaseMs / 4);
@@ -365,9 +361,9 @@ export class RetryProcessor {
   }
 
   /**
-   * Returns whether the same call may succeed later. The failed call has changed nothing, or it may be repeated
-   * (postgres_retry_store.ts). A service waits for a database that cannot be reached. A run that ends by itself reports
-   * the error, because the next run may be waiting for its end.
+   * Returns whether the same call may succeed later, and may be repeated (postgres_retry_store.ts). A service waits for
+   * a database that cannot be reached. A run that ends by itself reports the error, because the next run may be waiting
+   * for its end.
    */
   #isTemporary(error: unknown): boolean {
     if (!(error instanceof BatonError)) return false;
@@ -376,10 +372,7 @@ export class RetryProcessor {
     return code === "STORE_FULL" || code === "LOCK_BUSY" || code === "OUTCOME_UNKNOWN";
   }
 
-  /**
-   * Repeats a call while the store is full or busy and the lease lasts. Returns null if the lease ended or the store
-   * failed.
-   */
+  /** Repeats a call while the store is full or busy. Returns null if the lease ended or the store failed. */
   async #retryWhileBusy<T>(
     ask: () => Promise<T>,
     lost: AbortSignal | undefined = this.#lease?.lost,
@@ -404,15 +397,13 @@ export function toBatonError(error: unknown): BatonError {
   return error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error });
 }
 
-/**
- * The longest wait in ms. It is short, because the wall clock may be set, and another process may notify this one late.
- */
+/** The longest wait in ms. The wall clock may be set, and another process may notify this one late. */
 const wakeMsMax = 1000;
 
 interface WakeFacts {
   /** True if there is a free slot for a try. A new free slot wakes the processor. */
   readonly mayClaim: boolean;
-  /** Time until the circuit breaker, the rate limit and the batch allow a claim. 0 or less means now. */
+  /** Time until circuit breaker, rate limit and batch allow a claim; 0 or less means now. */
   readonly breakerMs: number;
   readonly tokenMs: number;
   readonly batchMs: number;

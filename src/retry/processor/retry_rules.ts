@@ -41,7 +41,7 @@ export function readRetryPolicy(values: PolicyValues, sources: ConfigSources): R
     intervalMs,
     delaysMs,
     maxDelayMs: values.retryMaxDelay ?? Math.max(maxDelayMsDefault, longestMs),
-    // A fixed delay or a list of delays is kept exactly as the user has written it.
+    // Only an exponential delay gets jitter by default; other delays stay as the user has written them.
     jitter: values.retryJitter ?? (backoff === "exponential" ? "equal" : "none"),
     maxElapsedMs: values.retryMaxElapsed ?? null,
   };
@@ -61,8 +61,7 @@ function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["b
     return given ?? (values.retryInterval === undefined ? policies[retryPolicy].backoff : "fixed");
   }
   if (given === undefined || given === "list") return "list";
-  // On the command line, a backoff overrides a list of delays in the configuration file, and a list overrides a
-  // backoff.
+  // The command line decides. A backoff there overrides a list in the file, and a list overrides a backoff in the file.
   if (flags.has("retryBackoff") && !flags.has("retryDelays")) return given;
   if (given === "fixed" && !flags.has("retryBackoff")) return "list";
   return addOriginToErrors("retryDelays", retryPolicySettings.retryDelays, sources, () => {
@@ -71,8 +70,8 @@ function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["b
 }
 
 /**
- * Reads which codes are tried again. `kinds` says what the codes of this command can mean. A file may have codes for
- * other commands, but an option may not. Throws USAGE or CONFIG.
+ * `kinds` says what the codes of this command can mean. A file may have codes for other commands, but an option may
+ * not. Throws USAGE or CONFIG.
  */
 export function readRetryRules(values: PolicyValues, sources: ConfigSources, kinds: CodeKinds = anyCodes): RetryRules {
   const rangesOf = (name: "retryOn" | "retryNoRetryOn") =>
@@ -94,7 +93,7 @@ export function readStoreRules(values: PolicyValues & LimitValues, sources: Conf
   };
 }
 
-/** Returns the bytes of memory for the requests in progress. Throws USAGE or CONFIG. */
+/** Returns bytes. Throws USAGE or CONFIG. */
 export function readRequestMemory(
   values: LimitValues & SettingValues<typeof retryServeSettings>,
   sources: ConfigSources,

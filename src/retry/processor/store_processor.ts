@@ -1,6 +1,6 @@
 /**
  * A processor with all its parts: the store in its thread, the forwarder of dead letters, ingest from a topic, and the
- * log. It also watches for messages that other processes stored, and removes old messages. Used by `run` and `serve`.
+ * log. It also watches for messages of other processes and removes old messages. Used by `run` and `serve`.
  */
 import process from "node:process";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
@@ -34,7 +34,7 @@ import type { TopicIngestTask } from "./topic_ingest.ts";
 import { readFileSync } from "node:fs";
 import { loadLibc } from "../../base/process/libc.ts";
 
-/** Parts of the system that a processor uses. Simulations replace them. */
+/** Simulations replace these parts of the system. */
 export interface ProcessorSystem {
   readonly clock: () => Clock;
   readonly boot: () => Promise<MachineBoot>;
@@ -74,13 +74,13 @@ interface StoreProcessorOptions {
   readonly until: "stopped" | "tried" | "empty";
   /** Null if no topic is used. The caller closes the clients. */
   readonly topics: TopicClients | null;
-  /** For simulations. */
+  /** Simulations replace this. */
   readonly system?: ProcessorSystem;
 }
 
 /** Milliseconds between two checks for messages that other processes stored. */
 const watchEveryMs = 100;
-/** Milliseconds after the end of a lease. In this time, even a guard on a busy machine kills the command of the try. */
+/** Milliseconds after the end of a lease in which a guard on a busy machine still kills its commands. */
 const graceMs = 2000;
 const forgetEveryMs = 60_000;
 
@@ -113,7 +113,7 @@ interface ProcessorParts {
   readonly log: Log;
   readonly forwarder: DeadLetterForwarder | null;
   readonly ingest: TopicIngestTask | null;
-  /** True if the messages that are in the topic at the start are ingested before the first try, and none afterwards. */
+  /** Whether the messages that are now in the topic are ingested before the first try, and none afterwards. */
   readonly drainsTopic: boolean;
   readonly keepDoneMs: number;
 }
@@ -205,10 +205,7 @@ export class StoreProcessor implements AsyncDisposable {
     this.#parts.processor.stop();
   }
 
-  /**
-   * Runs the processor. `onReady` is called when the log has its reserved size, so that a full disk stops no later
-   * attempt.
-   */
+  /** `onReady` is called when the log has its reserved size, so that a full disk stops no later attempt. */
   async run(onReady?: () => Promise<void>): Promise<void> {
     const { store, processor, ingest, drainsTopic, forwarder } = this.#parts;
     await store.call("reserveLog").catch(() => {});
@@ -236,10 +233,7 @@ export class StoreProcessor implements AsyncDisposable {
     await this.#checkDeadLetters();
   }
 
-  /**
-   * Warns about dead letters of processes without --dead-letter. They are for operators; this process does not send
-   * them.
-   */
+  /** Warns about dead letters of processes without --dead-letter, which this process does not send. */
   async #nameKeptLetters(): Promise<void> {
     const { store, forwarder, log } = this.#parts;
     if (forwarder === null) return;
@@ -254,7 +248,7 @@ export class StoreProcessor implements AsyncDisposable {
     this.#kept = count;
   }
 
-  /** Rejects if messages were not tried because they are damaged. For a run that ends by itself. */
+  /** Rejects if damaged messages were not tried. For a run that ends by itself. */
   async #checkDamaged(): Promise<void> {
     const { store } = this.#parts;
     if (await store.call("damageCount") === 0) return;
@@ -282,10 +276,7 @@ export class StoreProcessor implements AsyncDisposable {
     await this.#parts.store.close();
   }
 
-  /**
-   * Moves the messages of the topic into the store. Returns an error instead of throwing it, because the messages of
-   * the store are tried first.
-   */
+  /** Returns an error instead of throwing it, because the messages of the store are tried first. */
   async #drain(): Promise<BatonError | null> {
     try {
       await this.#parts.ingest?.drain(this.#stopping.signal);
@@ -348,7 +339,6 @@ function parseSchedule({ retryRate, retryCron }: StoreProcessorOptions["values"]
   };
 }
 
-/** Returns null if no topic is read. */
 async function openIngest(
   { values: { retryFromTopic: topic }, topics: clients, log }: StoreProcessorOptions,
   store: ServiceStore,
@@ -388,9 +378,7 @@ async function openForwarder(
   });
 }
 
-/**
- * Smaller differences in ms are ignored: the clocks are read one after the other, and a clock may be adjusted slowly.
- */
+/** Smaller differences in ms are ignored, because a clock may be adjusted slowly. */
 const stepMsMin = 1000;
 
 export class ClockSteps {
@@ -401,10 +389,7 @@ export class ClockSteps {
     this.#gapMs = wallMs - nowMs;
   }
 
-  /**
-   * Returns how many milliseconds the wall clock was set forward since the last call. Negative means back; 0 means not
-   * set.
-   */
+  /** Returns how many milliseconds the wall clock was set forward since the last call. Negative means back. */
   stepSinceLastCheck(nowMs: number, wallMs: number): number {
     const byMs = wallMs - nowMs - this.#gapMs;
     if (Math.abs(byMs) < stepMsMin) return 0;
@@ -455,7 +440,6 @@ function logProcessorEvent(log: Log, event: ProcessorEvent): void {
   }
 }
 
-/** Logs that stored data differs from what was written. */
 function logDamage(log: Log, sentence: string): void {
   log("warning", "damaged", `damaged on the disk and not used: ${sentence}`);
 }
@@ -475,18 +459,15 @@ function logTryEnd(log: Log, { message, life, error }: Extract<ProcessorEvent, {
 }
 
 /**
- * The current boot of the machine: its ID, and the milliseconds since this boot. All processes of a machine read the
- * same clock, so that the processors of a store agree about the end of a lease.
+ * The current boot of the machine: its ID, and the milliseconds since then. All processes of a machine read the same
+ * clock, so that they agree about the end of a lease.
  */
 export interface MachineBoot {
   readonly id: string;
   nowMs(): number;
 }
 
-/**
- * Rejects with CONFIG if the clock of the machine cannot be read, because processes could not agree on the end of a
- * lease.
- */
+/** Rejects with CONFIG if the clock cannot be read. */
 async function machineBoot(): Promise<MachineBoot> {
   const libc = await loadLibc();
   const nowMs = libc === null ? uptimeMs : () => libc.bootTimeMs();
@@ -507,8 +488,8 @@ async function machineBoot(): Promise<MachineBoot> {
 }
 
 /**
- * Reads the boot clock in steps of 10 ms where the C library cannot be called, as under Node.js. Returns NaN if the
- * clock cannot be read.
+ * Reads the boot clock in steps of 10 ms, for Node.js, which cannot call the C library. Returns NaN if the clock cannot
+ * be read.
  */
 function uptimeMs(): number {
   try {

@@ -1,7 +1,7 @@
 /**
- * Moves each message of a publish/subscribe topic once into the message store. The transaction that accepts messages
- * also records the id of the last message; the subscriber acknowledges them afterwards. If the process dies in between,
- * messages are delivered again. The store recognizes them by their ids, which increase and are never reused.
+ * Moves each message of a publish/subscribe topic once into the message store. The transaction that stores messages
+ * also records the last id; the subscriber acknowledges them afterwards. If the process dies in between, the store
+ * recognizes repeated messages by their ids, which increase and are never reused.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { backoffMs, outageBackoff, retryWithBackoff } from "../../base/support/backoff.ts";
@@ -71,9 +71,8 @@ export class TopicIngest {
   }
 
   /**
-   * Moves the messages that are in the topic now. Rejects with the errors of `run`, or with UNREACHABLE if there is no
-   * response to the first request within `firstMs` milliseconds. This limit is short, because a run from a crontab
-   * should not wait for a whole request timeout.
+   * Moves the messages that are in the topic now. Rejects with the errors of `run`, or with UNREACHABLE without a
+   * response within `firstMs`. A run from a crontab should not wait for a whole request timeout.
    */
   async drain(signal: AbortSignal, { firstMs }: { readonly firstMs: number }): Promise<void> {
     const { clock, subscriber: { topic } } = this.#options;
@@ -105,8 +104,8 @@ export class TopicIngest {
   async #subscribe(signal: AbortSignal): Promise<void> {
     const { client, subscriber: { topic }, store } = this.#options;
     await client.subscribe(topic, { signal });
-    // A topic that was created again starts at the first id, but the recorded id belongs to the old topic. The recorded
-    // id is read first, because another processor may store newer messages meanwhile.
+    // A topic that was created again starts at the first id, so the recorded id is old. It is read first, because
+    // another processor may store newer messages meanwhile.
     const last = await store.call("lastIngestedId", topic);
     const { end = 0 } = await client.info(topic, { signal });
     if (last > end) await store.call("forgetIngested", topic, last);
@@ -152,7 +151,7 @@ export interface TopicIngestTaskOptions {
 /** Milliseconds after which the log says that another process reads the topic. */
 const busyNoticeMs = 500;
 
-/** The part of a processor that reads a topic. Only one process of a store reads it at a time. */
+/** Reads a topic for a processor. Only one process of a store reads it at a time. */
 export class TopicIngestTask {
   readonly #options: TopicIngestTaskOptions;
 
@@ -171,7 +170,6 @@ export class TopicIngestTask {
     }
   }
 
-  /** Moves the messages that are in the topic now. */
   async drain(signal: AbortSignal): Promise<void> {
     using open = await this.#open(signal);
     if (open !== null) await this.#ingest(open).drain(signal, { firstMs: checkTimeoutMs });

@@ -47,15 +47,13 @@ export interface LifeRules {
   readonly drops: boolean;
 }
 
-/** What a try means for its message. */
+/** The meaning of a try for its message. */
 export interface TryEnd {
   readonly outcome: "done" | "retry" | "final";
   readonly retryAfterMs: number | null;
 }
 
-/**
- * Returns the state of a new message. `tried` is the result of its first try, or null if it waits for the first try.
- */
+/** Returns the state of a new message. `tried` is the result of its first try, or null. */
 export function newLife(tried: TryEnd | null, rules: LifeRules, nowMs: number, random: () => number): MessageLife {
   const fresh: MessageLife = {
     state: "waiting",
@@ -76,8 +74,8 @@ export function lifeAfterClaim(life: MessageLife, nowMs: number): MessageLife | 
 }
 
 /**
- * Applies the result of the try with the fencing number `fence`. Returns null if the message has another owner now;
- * then the result is ignored.
+ * Applies the result of the try with the fencing number `fence`. Returns null, to ignore the result, if the message has
+ * another owner now.
  */
 export function lifeAfterTry(
   life: MessageLife,
@@ -90,18 +88,14 @@ export function lifeAfterTry(
 }
 
 /**
- * Makes a message wait again if its try was certainly not started; nothing is counted. Returns null if the message has
- * another owner now.
+ * Makes a message wait again if its try was certainly not started. Returns null if the message has another owner now.
  */
 export function lifeAfterReturn(life: MessageLife, fence: number, nowMs: number): MessageLife | null {
   if (life.state !== "in_flight" || life.fence !== fence) return null;
   return { ...life, state: "waiting", nextAtMs: nowMs };
 }
 
-/**
- * Makes a message wait again, or dead, after its worker and the command of the worker died. Returns null if the message
- * was not in flight.
- */
+/** Makes a message wait again, or dead, after its worker died. Returns null if the message was not in flight. */
 export function lifeAfterCrash(
   life: MessageLife,
   rules: LifeRules,
@@ -120,7 +114,7 @@ export function lifeAfterCrash(
   return { ...life, crashes, state: "waiting", nextAtMs: next.kind === "at" ? next.atMs : nowMs };
 }
 
-/** Makes a claimed message dead if its content changed on the disk. It is kept even where dead letters are dropped. */
+/** Makes a claimed message dead because its content is damaged. It is kept even where dead letters are dropped. */
 export function lifeAfterDamage(life: MessageLife): MessageLife {
   return { ...life, state: "dead", reason: "damaged" };
 }
@@ -152,8 +146,8 @@ export function lifeAfterCancel(life: MessageLife): MessageLife | null {
 }
 
 /**
- * Makes a dead letter wait again with all its tries. The fencing number continues to increase. Returns null if the
- * message is not dead.
+ * Makes a dead letter wait again with all its tries. The fencing number is kept. Returns null if the message is not
+ * dead.
  */
 export function lifeAfterRedrive(life: MessageLife, nowMs: number): MessageLife | null {
   if (life.state !== "dead") return null;

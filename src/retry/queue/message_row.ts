@@ -71,17 +71,14 @@ export function unchangedState(row: DatabaseRow): MessageState | "forwarded" {
   return forwardStateOf(row) === "forwarded" ? "forwarded" : messageStateInRow(row);
 }
 
-/**
- * Returns the number of a message by its id, with or without the name of the store. Returns null if the id is not of
- * this store.
- */
+/** Returns the number of a message by its id, with or without the name of the store. Returns null for other ids. */
 export function numberOfId(id: string, storeName: string): number | null {
   const prefix = `${storeName}-`;
   const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];
   return number === undefined ? null : Number(number);
 }
 
-/** Returns the first row, and as many more rows as the limit of bytes of a claim allows. */
+/** Returns the first row, and as many more as fit into a claim. */
 export function limitRowsByBytes<Row extends DatabaseRow>(rows: readonly Row[]): readonly Row[] {
   let bytes = 0;
   const end = rows.findIndex((row, at) => (bytes += Number(row["bytes"])) > claimBytesMax && at > 0);

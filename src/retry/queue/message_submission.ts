@@ -14,7 +14,6 @@ export interface SubmissionOptions {
 
 export class MessageSubmission {
   stored = 0;
-  /** The ids of the first and the last stored message. */
   first: string | null = null;
   last: string | null = null;
   readonly #store: StoreClient;
@@ -48,8 +47,8 @@ export class MessageSubmission {
   }
 
   /**
-   * Sends a transaction when the previous one has ended, so that no message is stored after a refused message. New
-   * messages can be added meanwhile.
+   * Waits for the previous transaction, so that no message is stored after a refused message. New messages can be added
+   * meanwhile.
    */
   async #send(): Promise<void> {
     const messages = this.#chunk;

@@ -33,7 +33,7 @@ export type StoreLocation =
     readonly database: StoreDatabase;
   });
 
-/** Opens a store for one command. Rejects with the errors of `DirectStore` or `PostgresRetryStore.open`. */
+/** Rejects with the errors of `DirectStore` or `PostgresRetryStore.open`. */
 export async function openCommandStore(
   { name, folder, database }: StoreLocation,
   { rules = readOnlyRules, mustExist }: { readonly rules?: StoreRules; readonly mustExist: boolean },
@@ -44,8 +44,8 @@ export async function openCommandStore(
 }
 
 /**
- * Rejects with CONFIG if the store does not exist. For a store in a folder, only checks for the file, so that other
- * processes cause no wait.
+ * Rejects with CONFIG if the store does not exist. In a folder, only checks for the file, so that other processes cause
+ * no wait.
  */
 export async function requireStoreAt(location: StoreLocation): Promise<void> {
   if (location.database === null) {
@@ -63,7 +63,6 @@ function canBeFolder(path: string): boolean {
   }
 }
 
-/** Opens a store for a service. Rejects with the errors of opening the store. */
 export async function openServiceStore(
   { name, folder, database }: StoreLocation,
   options: ServiceStoreOptions,
@@ -78,7 +77,6 @@ export function serviceStoreOpener(location: StoreLocation): (options: ServiceSt
   return (options) => openServiceStore(location, options);
 }
 
-/** Checks everything in a store. Rejects with the errors of `verifyRetryStore`. */
 export async function verifyStoreAt(
   { name, folder, database }: StoreLocation,
   progress: WorkProgress,

@@ -1,7 +1,7 @@
 /**
- * The lease of a processor on its messages in flight, and the share of each try in this lease. The store knows the end
- * of the lease on the boot clock; this object knows it on the clock of this process. A lease lasts from the time before
- * its renewal was requested.
+ * The lease of a processor on its messages in flight, and its share for each try. The store knows the end of the lease
+ * on the boot clock; this object knows it on the clock of this process. A lease is counted from before its renewal was
+ * requested.
  */
 import { BatonError } from "../../base/errors.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
@@ -10,7 +10,7 @@ import { newGuid } from "../../base/support/guid.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 
-/** The share of one try in the lease. The share ends with the lease, or earlier when the processor has to stop. */
+/** The share of one try, which ends with the lease, or earlier when the processor stops. */
 export interface TryLease extends Lease {
   /** Aborts when the try has to end because the processor stops. The lease itself is not lost. */
   readonly stopped: AbortSignal;
@@ -58,13 +58,12 @@ export class ProcessorLease {
     this.#changes.notify();
   }
 
-  /** Ends the lease, because the store gave it to another process. */
+  /** Ends the lease for the reason `why`. */
   lose(why: string): void {
     this.#cancel();
     if (!this.#lost.signal.aborted) this.#lost.abort(new BatonError("LOCK_LOST", why));
   }
 
-  /** Tells the tries in flight to end. */
   stopTries(): void {
     if (!this.#stopped.signal.aborted) this.#stopped.abort(new BatonError("REVOKED", "The processor stops"));
   }
@@ -74,7 +73,7 @@ export class ProcessorLease {
     this.#cancel();
   }
 
-  /** Returns whether the lease has ended. After a suspend, this call ends the tries in flight before the timer does. */
+  /** Returns whether the lease has ended. After a suspend, this call also ends the tries in flight. */
   isOver(): boolean {
     this.#options.clock.noticeSuspend();
     if (this.#options.clock.now() >= this.#endMs) this.lose(endedByClock);

@@ -8,7 +8,7 @@ export interface Rate {
 }
 
 export interface RateBucket {
-  /** The number of tokens, which may have a fraction. */
+  /** May have a fraction. */
   readonly tokens: number;
   readonly atMs: number;
 }
@@ -26,12 +26,12 @@ export function parseRate(text: string): Rate {
   return { count, perMs };
 }
 
-/** The most tokens that a bucket can hold: the tokens of one second, but at least one token. */
+/** The capacity of a bucket: the tokens of one second, but at least one. */
 function capacityOf({ count, perMs }: Rate): number {
   return Math.max(1, (count * 1000) / perMs);
 }
 
-/** Returns the bucket for a start. It has only one token, so that a start after a long pause causes no burst. */
+/** Returns a bucket with only one token, so that a start after a pause causes no burst. */
 export function fullBucket(nowMs: number): RateBucket {
   return { tokens: 1, atMs: nowMs };
 }

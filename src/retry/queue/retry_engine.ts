@@ -1,7 +1,7 @@
 /**
- * Executes the calls of a message store: message_life.ts decides the next state of a message, and the engine reads and
- * writes rows. The calls are written as steps. Over SQLite a step never waits; over PostgreSQL it waits for answers
- * (retry_rows.ts). Limits are checked before anything is written, so that a refused call changes nothing.
+ * Executes the calls of a message store. message_life.ts decides the next state of a message; the engine reads and
+ * writes rows. Calls are written as steps, which never wait over SQLite, but wait for answers of PostgreSQL
+ * (retry_rows.ts). Limits are checked first, so that a refused call changes nothing.
  */
 import { BatonError } from "../../base/errors.ts";
 import { type Answer, awaitAnswer, type Steps } from "../../base/support/steps.ts";
@@ -51,7 +51,7 @@ export class RetryEngine {
   readonly #rows: RetryRows;
   readonly #rules: StoreRules;
   readonly #random: () => number;
-  /** For each call, the object that implements it. */
+  /** The object that implements each call. */
   readonly #parts = new Map<StoreMethod, object>();
 
   constructor(rows: RetryRows, rules: StoreRules, random: () => number = Math.random) {
@@ -98,8 +98,8 @@ export class RetryEngine {
       const nowMs = this.#rows.nowMs(callerMs);
       const rows = yield* this.#newRows(fresh.map(({ body }) => ({ head, body, key: null, tried: null })), nowMs);
       const added = rows.map((row, at) => ({ ...row, id: fresh[at]?.id ?? 0 }));
-      // If nothing was added, another process or an earlier copy of the statement has stored some messages. Then they
-      // are compared again.
+      // Otherwise another process, or an earlier copy of the statement, has stored some messages. Then they are
+      // compared again.
       if (yield* awaitAnswer(this.#rows.topics.add(topic, last, added, nowMs))) return fresh.length;
     }
   }
@@ -116,10 +116,7 @@ export class RetryEngine {
     return messages.map((message) => ({ message, life: newLife(message.tried, this.#rules, nowMs, this.#random) }));
   }
 
-  /**
-   * Throws STORE_FULL if the additional messages exceed a limit. Messages that other processes accept at the same time
-   * may exceed it.
-   */
+  /** Throws STORE_FULL if the additional messages exceed a limit. Other processes may exceed it at the same time. */
   *#requireRoom(count: number, bytes: number, storedBytes: number): Steps {
     const used = yield* awaitAnswer(this.#rows.messages.used());
     const { maxMessages, maxBytes } = this.#rules;
@@ -159,7 +156,7 @@ export class RetryEngine {
     return count;
   }
 
-  /** Finds and changes messages until no more are found. Returns the number of changed messages. */
+  /** Finds and changes messages until none is left. Returns the number of changed messages. */
   *#changeFound(
     callerMs: number,
     find: () => Answer<readonly MessageRow[]>,
@@ -282,10 +279,7 @@ export class RetryEngine {
     }
   }
 
-  /**
-   * Changes messages, but removes damaged ones. Returns the number of changed messages, or null if none can be changed
-   * so.
-   */
+  /** Changes messages, but removes damaged ones. Returns how many, or null if none can be changed so. */
   *#changeRows(
     found: readonly MessageRow[],
     change: MessageChange,

@@ -18,15 +18,12 @@ export interface RetryPolicy {
   readonly maxElapsedMs: number | null;
 }
 
-/**
- * The longest Retry-After that is respected: one day. A longer one is probably a mistake and would delay the message
- * too much.
- */
+/** The longest Retry-After that is respected: one day. A longer one is probably a mistake. */
 export const retryAfterMsMax = 86_400_000;
 
 /**
- * Returns the delay before a redelivery, in whole milliseconds. The first redelivery has number 1. `random` returns a
- * number from 0 to below 1.
+ * Returns the delay before a redelivery in whole ms; the first redelivery is number 1. `random` returns a number below
+ * 1.
  */
 export function delayMs(policy: RetryPolicy, redelivery: number, random: () => number): number {
   const full = Math.min(plainDelayMs(policy, redelivery), policy.maxDelayMs);
@@ -92,10 +89,7 @@ export interface RetrySchedule {
 /** Replaces the random number by its maximum, which is just below 1. */
 const maximalRandom = () => 1 - 2 ** -53;
 
-/**
- * Computes when a message that always fails is tried, without the duration of the tries. `delays` has at most
- * `delaysMax` entries.
- */
+/** Computes when a message that always fails is tried. `delays` has at most `delaysMax` entries. */
 export function computeSchedule(policy: RetryPolicy, delaysMax: number): RetrySchedule {
   const delays = [{ minMs: 0, maxMs: 0 }];
   let minTotalMs = 0;

@@ -1,8 +1,7 @@
 /**
- * The interfaces through which the engine reads and writes the rows of a message store. `sqlite/sqlite_rows.ts`
- * implements them for a folder: answers are immediate, and a whole call is one transaction. `postgres/postgres_rows.ts`
- * implements them for a database that processors share: an answer is a promise, and each write is a transaction of its
- * own. Other processes write in between.
+ * The interfaces through which the engine reads and writes rows. `sqlite/sqlite_rows.ts` implements them for a folder:
+ * answers are immediate, and a whole call is one transaction. `postgres/postgres_rows.ts` implements them for a shared
+ * database: an answer is a promise, each write is a transaction, and other processes write in between.
  */
 import type { DatabaseRow } from "../../base/storage/sql_row.ts";
 import type { Answer } from "../../base/support/steps.ts";
@@ -10,7 +9,7 @@ import type { MessageLife } from "./message_life.ts";
 import type { ClaimOrder, IngestMessage, MessageFilter, StoreMethod, StoreMethods } from "./store_methods.ts";
 import type { ClaimedMessage, NewMessage, StateTotals } from "./stored_message.ts";
 
-/** Calls that need no decision of the engine, because each is one read or write of the rows. */
+/** Calls that need no decision, because each is one read or write of the rows. */
 type RowCalls<Names extends StoreMethod> = {
   readonly [Name in Names]: (...values: Parameters<StoreMethods[Name]>) => Answer<ReturnType<StoreMethods[Name]>>;
 };
@@ -20,16 +19,12 @@ export type MessageRow = DatabaseRow;
 
 export type MessageContent = Pick<ClaimedMessage, "head" | "body">;
 
-/**
- * A row, with the content of its message if it is stored. A string is a sentence about damaged content, which was
- * reported.
- */
+/** A row, with the content of its message if it is stored, or a sentence about its damage, which was reported. */
 export interface FoundMessage {
   readonly row: MessageRow;
   readonly content: MessageContent | string | null;
 }
 
-/** A message that is to be stored, and its state. */
 export interface NewRow {
   readonly message: NewMessage;
   readonly life: MessageLife;
@@ -50,7 +45,6 @@ export interface LifeChange {
   readonly redrive?: number;
 }
 
-/** A message that a processor has claimed. */
 export interface OwnClaim {
   readonly row: MessageRow;
   /** The decision of an earlier call about the same try, which may already be written. */
@@ -60,7 +54,7 @@ export interface OwnClaim {
 export interface RowQuery extends MessageFilter {
   readonly afterSeq: number;
   readonly max: number;
-  /** Only selects dead letters that are not forwarded and that neither this redrive nor a later one has redriven. */
+  /** Only dead letters that are not forwarded and that no redrive from this one on has redriven. */
   readonly redrive?: number;
   /** Selects damaged rows, too. */
   readonly withDamaged?: boolean;
@@ -92,19 +86,16 @@ export interface MessageRows extends
 /** The rows of processors, and their claims. */
 export interface ProcessorRows extends RowCalls<"register" | "renew"> {
   /**
-   * Claims due messages. Returns null if another process took the lease. `ageMs` is the time since `nowMs` of the
-   * order. `nextMs` is the next due time, or null if none is known.
+   * Claims due messages. Returns null if the lease was given up. `ageMs` is the time since `nowMs` of the order.
+   * `nextMs` is the next due time, or null.
    */
   take(
     order: ClaimOrder,
     ageMs: number,
   ): Answer<{ readonly found: readonly FoundMessage[]; readonly nextMs: number | null } | null>;
-  /** Writes that messages of `take` are damaged. A message with a failed write is claimed and found damaged again. */
+  /** Writes which messages of `take` are damaged. After a failure they are found again. */
   writeDamaged(changes: readonly LifeChange[]): Answer<unknown>;
-  /**
-   * Returns messages that a claim of this processor without an answer has taken. None of its earlier claims can take
-   * more of them.
-   */
+  /** Returns messages of claims without an answer. None of the earlier claims can take more of them. */
   unknown(owner: number): Answer<readonly MessageRow[]>;
   /** Returns a claim of this processor, or null if the message has another owner now. */
   claimed(seq: number, owner: number): OwnClaim | null;
@@ -112,7 +103,7 @@ export interface ProcessorRows extends RowCalls<"register" | "renew"> {
   writeEnd(claim: OwnClaim): Answer<boolean>;
   /** Returns processors with an expired lease. They can claim nothing more. */
   overdue(options: Parameters<StoreMethods["reclaim"]>[0]): Answer<readonly number[]>;
-  /** Returns some of the messages that these processors have in flight. An empty list means that there are none. */
+  /** Returns some of the messages that these processors have in flight; an empty list means none. */
   inFlight(owners: readonly number[]): Answer<readonly MessageRow[]>;
   removeOverdue(owners: readonly number[]): Answer<void>;
   /** Removes a processor that has no messages in flight. */
@@ -126,8 +117,8 @@ export interface LetterRows extends
     | "recordForwardFailure"
   > {
   /**
-   * Returns pending dead letters that this process may send now. Dead letters that are being sent come first. Failed
-   * ones come last and after their delay, so that they do not delay others.
+   * Returns pending dead letters that this process may send now: first those that are being sent, last those that
+   * failed, after their delay.
    */
   pending(max: number, nowMs: number): Answer<readonly MessageRow[]>;
   /** Returns the last error of a pending dead letter, or else of the sink. */
@@ -137,8 +128,8 @@ export interface LetterRows extends
 /** The last stored message of each topic. */
 export interface IngestRows extends RowCalls<"lastIngestedId" | "forgetIngested"> {
   /**
-   * Stores messages of a topic after the message `last`. Returns false, without storing anything, if `last` is no
-   * longer the last message.
+   * Stores messages of a topic after the message `last`. Returns false, without a change, if `last` is no longer the
+   * last.
    */
   add(topic: string, last: number, messages: readonly IngestedRow[], nowMs: number): Answer<boolean>;
 }

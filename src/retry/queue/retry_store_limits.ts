@@ -4,10 +4,7 @@ import type { NewMessage } from "./stored_message.ts";
 
 /** The largest --max-body, in bytes. */
 export const bodyBytesMax = 256 << 20;
-/**
- * The largest --max-body for a store in a database, in bytes. A larger body, which is sent as one value, needs several
- * times its size in the memory of the database.
- */
+/** The largest --max-body for a store in a database, in bytes. The database needs several times this memory. */
 export const postgresBodyBytesMax = 64 << 20;
 /** Maximum size of command line, path and headers of a message, in bytes. */
 export const headBytesMax = 256 << 10;
@@ -19,25 +16,20 @@ export const errorCharsMax = 500;
 export const claimsMax = 256;
 /** Maximum size of the bodies in one claim, in bytes. The first body may be larger. */
 export const claimBytesMax = 32 << 20;
-/**
- * Maximum number of rows that one transaction of an operator changes, so that other transactions do not wait for long.
- */
+/** Maximum number of rows in one transaction of an operator, so that other transactions do not wait for long. */
 export const changesMax = 1000;
-/** Reserved size of the write-ahead log in bytes, so that tries in flight can be recorded when the disk is full. */
+/** Reserved bytes of the write-ahead log, so that tries can be recorded when the disk is full. */
 export const logBytes = 4 << 20;
 /**
- * Accepting messages leaves free space on the disk, so that messages can be tried and recorded and the store can be
- * opened. The free space is the smaller of `freeBytesKept` and this share of the disk, but at least `freeBytesLeast`.
+ * Accepting messages leaves free space, so that messages can be tried and recorded. It is the smaller of
+ * `freeBytesKept` and this share of the disk, but at least `freeBytesLeast`.
  */
 export const freeBytesKept = 16 << 20;
 export const freeShareKept = 0.05;
 export const freeBytesLeast = 8 << 20;
 /** Bytes that each message takes besides its content. */
 export const messageBytes = 1024;
-/**
- * When there is no room, unused pages are given to the file system for this time in ms, `vacuumPages` in each
- * transaction.
- */
+/** When there is no room, pages are freed for this time in ms, `vacuumPages` in each transaction. */
 export const makeRoomMs = 500;
 export const vacuumPages = 256;
 /** How long a transaction waits for other processes, in ms. */

@@ -10,7 +10,6 @@ import { postgresBodyBytesMax } from "./retry_store_limits.ts";
 import { checkStoreName } from "./store_name.ts";
 import { userStateFolder } from "../../base/support/home_folder.ts";
 
-/** Reads the location from the settings. Throws USAGE or CONFIG. */
 export function readStoreLocation(
   values: SettingValues<Pick<typeof retryStoreSettings, "retryName" | "retryStore">> & {
     readonly retryRequireSync?: boolean;
@@ -44,7 +43,7 @@ export function readStoreLocation(
   return { name, where: folder, folder, database: null };
 }
 
-/** Throws USAGE or CONFIG if the limit allows bodies that are too large for a store in a database. */
+/** Throws USAGE or CONFIG if bodies may be too large for a store in a database. */
 function checkBodyLimit(bytes: number, sources: ConfigSources): void {
   if (bytes <= postgresBodyBytesMax) return;
   const { retryMaxBody } = retryLimitSettings;

@@ -21,7 +21,6 @@ import {
 
 const retry = settingsInSection("retry.");
 
-/** Settings that name the store, for every command of the retry processor. */
 export const retryStoreSettings = {
   retryName: retry("name", textType("name"), { help: "name of the message store", default: "default" }),
   retryStore: retry("store", textType("folder|url"), {
@@ -56,7 +55,6 @@ const bodySizeType: ValueType<number> = {
   },
 };
 
-/** Settings for the limits of a store. */
 export const retryLimitSettings = groupSettings("limits", {
   retryMaxMessages: retry("max_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
     help: "accept at most this many waiting, in-flight and dead messages; then exit 85",
@@ -261,5 +259,4 @@ export const retrySettings = {
   ...retryTopicSettings,
 } satisfies SettingTable;
 
-/** The settings that the product registers. */
 export const retryTables = { all: retrySettings };

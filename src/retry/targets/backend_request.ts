@@ -125,7 +125,7 @@ export function parseHeaders(lines: readonly string[]): HttpHeaders {
       throw new BatonError("USAGE", `${what} is not a header: use Name:value`);
     }
     const lower = name.toLowerCase();
-    // With the same key for all messages, a backend would ignore all but the first message.
+    // The same key for all messages would make a backend ignore all but the first message.
     if (hopByHop.has(lower) || lower === idempotencyHeader) {
       throw new BatonError("USAGE", `The header ${name} is not allowed: ${name} is set for each message`);
     }

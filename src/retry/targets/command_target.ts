@@ -1,7 +1,6 @@
 /**
- * Delivers messages to a command, which gets the body as stdin. The command runs under the guard. If the processor
- * dies, the guard kills the command within a second. This is before the lease ends and another processor may try the
- * message.
+ * Delivers messages to a command, which gets the body as stdin. If the processor dies, the guard kills the command
+ * within a second. This is before the lease ends and another processor may try the message.
  */
 import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
@@ -90,7 +89,6 @@ export class CommandTarget implements Target {
   }
 }
 
-/** Returns the environment variables that describe the message to its command. */
 export function messageEnvironment(
   { id, tries, fence, key }: Pick<ClaimedMessage, "id" | "tries" | "fence" | "key">,
   storeName: string,

@@ -1,8 +1,8 @@
 /**
- * The states of the topic clients of a store in a database. All processors have the same clients, but only one process
- * at a time uses a client. The database chooses this process and gives it a higher session than all earlier processes,
- * so a replaced process can put nothing more. The process starts with an empty state, because topics know the rest. The
- * files of a state have no name, so that nothing is left when the process ends.
+ * The states of the topic clients of a store in a database, which all processors share. The database lets only one
+ * process at a time use a client, and gives it a higher session than all before, so that a replaced process can put
+ * nothing more. The process starts with an empty state, because topics know the rest. The files of a state have no
+ * name, so that nothing is left when the process ends.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -55,8 +55,8 @@ export class DatabaseClientStates implements ClientStates {
     const folder = mkdtempSync(join(tmpdir(), "baton-topic-client-"));
     let isOpen = true;
     let cancel = () => {};
-    // If another process has the role, it has a higher session, and the next request of this process is refused. After
-    // a failure, the role is renewed again.
+    // A process without the role has a lower session, so its next request is refused. After a failure, the role is
+    // renewed again.
     const renew = async () => {
       if (await role.take().catch(() => session) !== null && isOpen) renewLater();
     };

@@ -48,7 +48,6 @@ export class FunctionTarget implements Target {
   }
 }
 
-/** Returns the result of a failed try. */
 export function failedTry(
   thrown: unknown,
 ): Extract<TryResult, { readonly kind: "tried" }> & { readonly error: string } {

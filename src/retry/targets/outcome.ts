@@ -15,9 +15,8 @@ export interface RetryRules {
 }
 
 /**
- * Exit codes that another try would not change. From sysexits.h: 64 usage, 65 bad data, 77 not permitted, 78 bad
- * configuration. From env(1): 126 not executable, 127 not found. Code 75 is not among them, because EX_TEMPFAIL asks
- * for another try.
+ * Exit codes that another try would not change. sysexits.h: 64 usage, 65 bad data, 77 not permitted, 78 bad
+ * configuration; env(1): 126 not executable, 127 not found. EX_TEMPFAIL (75) asks for another try.
  */
 const finalExits: ReadonlySet<number> = new Set([64, 65, 77, 78, 126, 127]);
 
@@ -44,8 +43,8 @@ export function outcomeOfStatus(status: number, rules: RetryRules): TryEnd["outc
 }
 
 /**
- * Returns whether a redirection is followed; null means that it is not, because the user has configured its status.
- * `follow` is the flag --follow.
+ * Returns whether a redirection is followed; null means that the user has configured its status, so it is not. `follow`
+ * is --follow.
  */
 export function isFollowed(status: number, rules: RetryRules, follow: boolean): boolean | null {
   if (!sameMethodRedirections.has(status) && !optInRedirections.has(status)) return false;

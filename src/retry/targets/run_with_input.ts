@@ -20,7 +20,7 @@ export interface RunWithInputOptions
 }
 
 export interface CommandEnd {
-  /** The exit code, 128 plus the number of a signal, or the error because of which there is no code. */
+  /** The exit code, 128 plus the number of a signal, or an error instead. */
   readonly code: number | ErrorCode;
   /** Text that follows the name of the command, such as "exited with 3". */
   readonly how: string;

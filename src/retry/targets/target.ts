@@ -33,7 +33,7 @@ export function ownTarget(commands: Target, requests: Target): Target {
   };
 }
 
-/** Makes the result of a try. `isHealthy` and `retryAfterMs` are null if unknown. */
+/** `isHealthy` and `retryAfterMs` are null if unknown. */
 export function tryResult(
   outcome: TryEnd["outcome"],
   error: string | null,

@@ -1,7 +1,7 @@
 /**
- * The publish/subscribe clients of a processor: one client for each role, over one connection to the proxies. Loaded
- * only where a topic is used. The state of a client is in the folder of the message store, because it is as valuable as
- * the messages. For a store in a database, `database_client_states.ts` has the states.
+ * The publish/subscribe clients of a processor: one for each role, over one connection to the proxies. Loaded only
+ * where a topic is used. The state of a client is in the folder of the message store, because it is as valuable as the
+ * messages, or in a database (`database_client_states.ts`).
  */
 import { join } from "node:path";
 import { BatonError } from "../../base/errors.ts";
@@ -29,7 +29,6 @@ export interface ClientWait {
 
 /** Opens the states of the clients of one message store. */
 export interface ClientStates extends AsyncDisposable {
-  /** The random name of the store, at the start of its message ids. */
   readonly storeName: string;
   /**
    * Opens the state of a client. Rejects with LOCK_BUSY while another process of the store uses this client. The
@@ -72,7 +71,6 @@ export class TopicClients implements AsyncDisposable {
   }
 }
 
-/** The states of clients in the folder of a store. */
 export class FolderClientStates implements ClientStates {
   readonly storeName: string;
   readonly #folder: string;
@@ -83,8 +81,8 @@ export class FolderClientStates implements ClientStates {
   }
 
   /**
-   * Creates the store if it does not exist, because its random name is part of the client ID. Rejects with the errors
-   * of DirectStore.
+   * Creates the store if needed, because its random name is part of the client ID. Rejects with the errors of
+   * DirectStore.
    */
   static async open(folder: string): Promise<FolderClientStates> {
     await using store = new DirectStore(folder, readOnlyRules, { mustExist: false });

@@ -1,7 +1,6 @@
 /**
- * Puts messages into a topic under message IDs. The server stores only one of several puts with the same message ID,
- * even from different processes, if the ID is among the last 10,000 IDs of the client. So a put with an unknown outcome
- * can be repeated, and is not recorded here.
+ * Puts messages into a topic under message IDs. The server stores one of several puts with the same message ID, if the
+ * ID is among the last 10,000 of the client. So a put with an unknown outcome is repeated, and not recorded here.
  */
 import { BatonError } from "../../base/errors.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";

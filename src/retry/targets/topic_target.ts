@@ -52,9 +52,9 @@ export function putTryResult(outcome: PubsubRequestOutcome, topic: string): TryR
 }
 
 /**
- * Opens a topic as the target of a processor. Only one processor of a store puts into topics at a time. With `waits`,
- * waits until another processor ends; otherwise rejects with LOCK_BUSY then. Rejects with CONFIG if the topic has no
- * subscriber, or with REFUSED.
+ * Opens a topic as a target. Only one processor of a store puts into topics at a time. With `waits`, waits until
+ * another processor ends; otherwise rejects with LOCK_BUSY. Rejects with CONFIG if the topic has no subscriber, or with
+ * REFUSED.
  */
 export async function openTopicTarget(
   clients: TopicClients,

@@ -1,7 +1,6 @@
 /**
- * Forwards dead letters of a queue in PostgreSQL. Only one process at a time sends them: the process that has the role
- * of the forwarder. It has the role for `roleMs` on the clock of the database, and renews it while dead letters are
- * pending.
+ * Forwards dead letters of a queue in PostgreSQL. Only the process that has the role of the forwarder sends them. It
+ * has the role for `roleMs` on the clock of the database, and renews it while dead letters are pending.
  */
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { countRowsSql, mustChangeRowsSql } from "../../../base/postgres/required_rows.ts";
@@ -120,7 +119,7 @@ export class PostgresLetters implements LetterRows {
     await this.#queue.run("queue_delays", text, [this.#queue.id]);
   }
 
-  /** For a failure of one letter, also removes the error of the sink, because the sink works. */
+  /** Removes the error of the sink after a failure of one letter, because the sink works then. */
   async recordForwardFailure(seq: number | null, error: string): Promise<void> {
     if (seq === null) {
       const text = "UPDATE SCHEMA.queue SET forward_error = $2 WHERE id = $1 AND forward_error IS DISTINCT FROM $2";
@@ -134,7 +133,6 @@ export class PostgresLetters implements LetterRows {
     await this.#queue.run("queue_letter_failed", text, [this.#queue.id, seq, errorBytes(error)]);
   }
 
-  /** Returns the error of the letter, or else the error of the sink, which concerns all letters. */
   errorOf(row: MessageRow): string | null {
     return textInRow(row["forward_error"]) ?? textInRow(row["sink_error"]);
   }

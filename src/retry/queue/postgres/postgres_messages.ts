@@ -34,7 +34,6 @@ export class PostgresMessages implements MessageRows {
   /** Messages that this process has stored since the last count. */
   #added = { count: 0, bytes: 0 };
 
-  /** `onFull` is called when the disk of the database is full. */
   constructor(queue: PostgresQueue, { clock, onFull }: { readonly clock: Clock; readonly onFull: () => void }) {
     this.#queue = queue;
     this.#clock = clock;
@@ -176,17 +175,13 @@ export class PostgresMessages implements MessageRows {
     } AND ${mustChangeRowsSql("retry_removed", countRowsSql("counted"), countRowsSql("ended"))}`;
     const [row] = await this.#queue.runOnce("queue_forget", text, [this.#queue.id, keepMs]);
     const removed = Number(row?.["count"]);
-    // A batch makes an insertion repeatable after a lost reply. The repetition follows within seconds, so a batch is
-    // not needed after a day.
+    // A batch makes an insertion repeatable after a lost reply. The repetition follows within seconds.
     const old = `DELETE FROM SCHEMA.retry_batch WHERE queue = $1 AND at_ms < ${databaseNow} - 86400000`;
     if (removed < changesMax) await this.#queue.runOnce("queue_forget_batches", old, [this.#queue.id]);
     return removed;
   }
 
-  /**
-   * Returns whether an open message exists. Every open message can be claimed; a damaged one becomes a dead letter
-   * then.
-   */
+  /** Returns whether an open message exists. A damaged one can be claimed, too, and becomes a dead letter. */
   async canBeTried(): Promise<boolean> {
     return (await this.#queue.run("queue_open", `SELECT 1 AS found ${ofQueue} AND r.state < 2 LIMIT 1`, [
       this.#queue.id,
@@ -208,8 +203,8 @@ export class PostgresMessages implements MessageRows {
 }
 
 /**
- * Returns the arguments of `queue_accept` after the queue. Repetitions have the same token, so that the messages are
- * stored only once.
+ * Returns the arguments of `queue_accept` after the queue. Repetitions have the same token, so that messages are stored
+ * once.
  */
 export function acceptValues(queue: PostgresQueue, rows: readonly DecidedRow[]): SqlParameter[] {
   const all = rows.map((row) => ({ ...row, head: Buffer.from(JSON.stringify(row.message.head)) }));
@@ -233,8 +228,7 @@ export function acceptValues(queue: PostgresQueue, rows: readonly DecidedRow[]):
 const acceptText = "SELECT SCHEMA.queue_accept($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS seq";
 
 /**
- * Returns a condition with the parameters $2 to $5. A condition for a single state lets the database use the index of
- * that state.
+ * Returns a condition with the parameters $2 to $5. For a single state, the database can use the index of that state.
  */
 function conditionOf({ states, key, reason, error }: MessageFilter): {
   readonly where: string;

@@ -1,7 +1,7 @@
 /**
- * The rows of processors in PostgreSQL: the lease of this process, its claims, and the results of its tries. If the
- * reply to a claim is lost, messages may be in flight that this process does not know. Then it raises the epoch in its
- * row, which ends all earlier claims, and gives the unknown messages back (test/retry/model/postgres_claims_model.ts).
+ * The rows of processors in PostgreSQL: the lease of this process, its claims, and the results of its tries. After a
+ * lost reply to a claim, unknown messages may be in flight. Then the process raises the epoch in its row, which ends
+ * all earlier claims, and gives them back (test/retry/model/postgres_claims_model.ts).
  */
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { changeAllRowsSql } from "../../../base/postgres/required_rows.ts";
@@ -14,8 +14,8 @@ import { type PostgresQueue, readContent } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 
 /**
- * Time in ms from the end of a lease until its messages are taken back. Clocks may differ, and a guard needs time to
- * kill.
+ * Time in ms from the end of a lease until its messages are taken back, because clocks differ, and a guard needs time
+ * to kill.
  */
 export const postgresGraceMs = 10_000;
 
@@ -38,7 +38,7 @@ export class PostgresProcessors implements ProcessorRows {
   readonly #ends: CallBatcher<OwnClaim, boolean>;
   #owner = 0;
   #epoch = 0;
-  /** True after a claim without a reply: messages may be in flight that this process does not know. */
+  /** True after a claim without a reply, because unknown messages may be in flight. */
   #isUnknown = false;
   /** The number of reconnects when no message was unknown. */
   #reconnects = 0;
@@ -137,7 +137,7 @@ export class PostgresProcessors implements ProcessorRows {
       return { row, content };
     });
     if (this.#hasMore) return { found, nextMs: null };
-    // An error is ignored here: the messages must be returned, because no other process tries them.
+    // An error is ignored here, because the messages must be returned.
     return { found, nextMs: await this.#look(owner, order, 0).then((looked) => looked?.nextMs ?? null, () => null) };
   }
 
@@ -159,8 +159,8 @@ export class PostgresProcessors implements ProcessorRows {
   }
 
   /**
-   * Looks for due messages before a claim. A claim commits even if nothing is due, because it locks the row of the
-   * process. Returns null if the lease was given up.
+   * Looks for due messages before a claim, which commits even if nothing is due. Returns null if the lease was given
+   * up.
    */
   async #look(
     owner: number,
@@ -179,8 +179,8 @@ export class PostgresProcessors implements ProcessorRows {
   }
 
   /**
-   * Raises the epoch, which waits for a claim that is being committed and refuses later claims. Only this process
-   * changes the epoch, so the statement can be repeated. If the lease was given up, the next claim finds that out.
+   * Raises the epoch, which waits for a claim that is being committed and refuses later ones. Repeatable, because only
+   * this process changes the epoch. If the lease was given up, the next claim finds that out.
    */
   async unknown(owner: number): Promise<PostgresRow[]> {
     const { reconnects } = this.#queue;
@@ -197,7 +197,7 @@ export class PostgresProcessors implements ProcessorRows {
     return [];
   }
 
-  /** Returns whether this process knows exactly this claim, not only an earlier claim of the same message. */
+  /** Returns whether this process knows this claim, not only an earlier claim of the message. */
   #isKnown(row: PostgresRow): boolean {
     return Number(this.#known.get(Number(row["seq"]))?.row["fence"]) === Number(row["fence"]);
   }
@@ -214,14 +214,13 @@ export class PostgresProcessors implements ProcessorRows {
       this.#uncertain.add(claim);
       throw thrown;
     }
-    // Under a new lease, the message may have another claim by now.
+    // The message may have another claim by now, under a new lease.
     const seq = Number(claim.row["seq"]);
     if (this.#known.get(seq) === claim) this.#known.delete(seq);
     return isWritten;
   }
 }
 
-/** The due time of the next message in each order. */
 const firstDue: Readonly<Record<RetryOrder, string>> = {
   none: `(SELECT r.next_ms FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 0
     ORDER BY r.next_ms, r.seq LIMIT 1)`,

@@ -1,7 +1,6 @@
 /**
- * One message queue in a PostgreSQL schema: its connections, its row, the clock of the database, and what happens after
- * a lost reply. Every statement may be repeated. Each change names the revision of the row it was decided for, so that
- * a repeated statement changes nothing.
+ * One message queue in a PostgreSQL schema: its connections, its row, and the clock of the database. Every statement
+ * may be repeated after a lost reply, because each change names the revision of the row it was decided for.
  */
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../../base/errors.ts";
@@ -31,7 +30,6 @@ export interface PostgresQueueOptions {
   readonly address: DatabaseAddress;
   readonly name: string;
   readonly clock: Clock;
-  /** Whether dead letters are forwarded. */
   readonly forwards: boolean;
   readonly requiresSync: boolean;
   /** Called once for each warning about what the database cannot guarantee. */
@@ -40,10 +38,7 @@ export interface PostgresQueueOptions {
   readonly connect?: typeof connectToPrimary;
 }
 
-/**
- * Names of connections. There are several, so that a lease is renewed, and the health is known, while another call
- * takes long.
- */
+/** Connections. There are several, so that a lease is renewed while another call takes long. */
 export type LaneName = "writes" | "claims" | "accepts" | "leases" | "trial" | "rest";
 
 interface QueueRunOptions {
@@ -76,10 +71,7 @@ export class PostgresQueue implements AsyncDisposable {
     this.name = options.name;
   }
 
-  /**
-   * Connects and finds the queue. If there is none, creates it, or rejects with CONFIG if it must exist. Also rejects
-   * with the errors of `run`.
-   */
+  /** Connects and finds the queue. If there is none, creates it, or rejects with CONFIG if it must exist. */
   async open({ mustExist }: { readonly mustExist: boolean }): Promise<void> {
     const find = `SELECT id, key, ${databaseNow} AS now_ms FROM SCHEMA.queue WHERE name = $1`;
     let [row] = await this.runOnce("queue_find", find, [this.name], { deadlineMs: openMs });
@@ -95,7 +87,7 @@ export class PostgresQueue implements AsyncDisposable {
     this.noteTime(row);
   }
 
-  /** Increases when a lost connection was opened again. Then a fail-over may have undone commits of another primary. */
+  /** Increases with each new connection after a lost one, because a fail-over may have undone commits. */
   get reconnects(): number {
     return this.#reconnects;
   }
@@ -108,7 +100,6 @@ export class PostgresQueue implements AsyncDisposable {
     return this.#row?.id ?? 0;
   }
 
-  /** The random name at the start of all message ids. */
   get key(): string {
     return this.#row?.key ?? "";
   }
@@ -118,12 +109,10 @@ export class PostgresQueue implements AsyncDisposable {
     return this.#options.clock.now() + this.#offsetMs;
   }
 
-  /** Reads the clock of the database from a row. */
   noteTime(row: PostgresRow | undefined): void {
     if (row !== undefined) this.#offsetMs = Number(row["now_ms"]) - this.#options.clock.now();
   }
 
-  /** Converts a time of the database to the wall clock of this process. */
   toLocalMs(atMs: number): number {
     return Math.round(Date.now() + atMs - this.nowMs());
   }
@@ -143,7 +132,7 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /**
-   * Runs a statement until its outcome is known, or the time is over. Calls `onRepeat` if an earlier copy may have been
+   * Runs a statement until its outcome is known, or the time is over. Calls `onRepeat` if a copy may have been
    * executed.
    */
   async run(
@@ -173,9 +162,8 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /**
-   * Writes decided changes. Returns the messages that have their change, including changes of an earlier copy whose
-   * reply was lost. Other messages were changed by another process first. `mayBeWritten`: an earlier call may have
-   * written the changes.
+   * Writes decided changes. Returns the messages that have their change, even from an earlier copy whose reply was
+   * lost. Other messages were changed by another process. `mayBeWritten`: an earlier call may have written the changes.
    */
   async write(changes: readonly LifeChange[], { mayBeWritten = false } = {}): Promise<Set<number>> {
     const written = new Set<number>();
@@ -215,8 +203,8 @@ export class PostgresQueue implements AsyncDisposable {
   }
 
   /**
-   * Reads messages by a statement that also writes. Its commit waits for the standby, so the standby has what was read.
-   * Otherwise a restarted primary could show commits that the standby does not have.
+   * Reads messages by a statement that also writes. Its commit waits for the standby, so that the standby has what was
+   * read.
    */
   async #durableRows(changes: readonly LifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
     const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
@@ -238,7 +226,7 @@ export class PostgresQueue implements AsyncDisposable {
     this.#options.onDamage?.(sentence);
   }
 
-  /** Ends statements in progress and closes the connections. */
+  /** Ends statements in progress. */
   async close(): Promise<void> {
     this.#closing.abort(new BatonError("UNREACHABLE", "the store was closed"));
     await Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
@@ -271,7 +259,7 @@ export class PostgresQueue implements AsyncDisposable {
       throw new BatonError("CONFIG", `${this.where} is another store now: its tables were created again`);
     }
     this.#storeId = storeId;
-    // Not counted for a trial: a trial that took too long closes its connection, and nothing that it read is used.
+    // Not counted for a trial, which closes its connection when it takes too long.
     if (this.#connected.has(lane) && lane !== "trial") this.#reconnects++;
     this.#connected.add(lane);
     for (const sentence of requireSafeDatabase(address, await readDatabaseFacts(connection), { requiresSync })) {
@@ -285,8 +273,8 @@ export class PostgresQueue implements AsyncDisposable {
 const writeText = "SELECT seq FROM SCHEMA.queue_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS seq";
 
 /**
- * Returns whether a message may have a change of an earlier copy of the statement. Its revision has increased, and its
- * tries and crashes do not show a change of another process.
+ * Returns whether a message may have a change of an earlier copy: its revision has increased, and its tries and crashes
+ * show no other change.
  */
 function hasChange(row: PostgresRow | undefined, { row: { rev: before }, next }: LifeChange): boolean {
   const rev = Number(before);
@@ -304,8 +292,8 @@ export function contentCrc(head: Uint8Array, body: Uint8Array): number {
 }
 
 /**
- * Returns the content of a message from the columns `crc`, `head` and `body`. Returns a sentence if it is damaged,
- * after reporting the damage.
+ * Returns the content of a message from the columns `crc`, `head` and `body`, or reports damage and returns a sentence
+ * about it.
  */
 export function readContent(queue: PostgresQueue, row: PostgresRow): MessageContent | string {
   const { head, body } = row;
@@ -322,7 +310,7 @@ function seqOf(row: MessageRow): number {
   return Number(row["seq"]);
 }
 
-/** Returns a random name of 40 bits in Crockford's base 32, as for stores in folders. */
+/** Returns 40 bits in Crockford's base 32, as for stores in folders. */
 function randomName(): string {
   const digits = "0123456789abcdefghjkmnpqrstvwxyz";
   return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");

@@ -1,10 +1,9 @@
 /**
  * The tables and functions of message queues in a PostgreSQL schema. A function runs as one statement in autocommit.
- * Each statement inside a function sees what was committed before, so that no decision under a lock is based on an
- * older snapshot (test/retry/model/postgres_claims_model.ts). message_life.ts decides the next state; `queue_write`
- * applies it if the message has not changed since. Locks are taken in this order: keys by their numbers, the queue,
- * messages by their numbers. Times are milliseconds of the database's wall clock. Keys and errors are stored as bytes,
- * because PostgreSQL text cannot contain U+0000.
+ * Each statement inside sees what was committed before, so that no decision under a lock uses an older snapshot
+ * (test/retry/model/postgres_claims_model.ts). message_life.ts decides the next state; `queue_write` applies it if the
+ * message has not changed since. Lock order: keys by their numbers, the queue, messages by their numbers. Times are
+ * milliseconds of the database's wall clock. Keys and errors are bytes, because PostgreSQL text cannot contain U+0000.
  */
 import { mustHaveChangedRowsSql } from "../../../base/postgres/required_rows.ts";
 
@@ -59,10 +58,7 @@ const tables = [
     PRIMARY KEY (queue, state))`,
 ];
 
-/**
- * Locks keys until the end of the statement. If two keys have the same number, they wait for each other, which is
- * harmless.
- */
+/** Locks keys until the end of the statement. Two keys with the same number only wait for each other. */
 const lockKeys =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_lock_keys(q int, keys bytea[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE number bigint; BEGIN
@@ -73,8 +69,8 @@ DECLARE number bigint; BEGIN
 END $$`;
 
 /**
- * Stores a batch of messages and returns the number of the first. A repetition with the same token changes nothing and
- * returns the same number. `content` has the head and body of each message, one after the other.
+ * Stores a batch of messages and returns the number of the first. A repetition with the same token changes nothing.
+ * `content` has the head and body of each message, one after the other.
  */
 const accept =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_accept(q int, batch uuid, keys bytea[], states smallint[], tried int[],
@@ -130,10 +126,9 @@ DECLARE last bigint; changed bigint; BEGIN
 END $$`;
 
 /**
- * Claims at most `most` messages that were due `age` milliseconds ago. Their bodies have at most `most_bytes`, but one
- * message is always allowed. A row without a message means that the lease was given up. The row of the processor stays
- * locked until the commit. The bodies are read after the claim, because an earlier snapshot may lack the body of a
- * message that was just accepted.
+ * Claims at most `most` messages that were due `age` milliseconds ago, with at most `most_bytes` in their bodies, but
+ * at least one. A row without a message means that the lease was given up. The row of the processor stays locked until
+ * the commit. Bodies are read after the claim, because an earlier snapshot may lack the body of a new message.
  */
 const claim =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_claim(q int, processor bigint, at_epoch bigint, ordering text, most int,
@@ -173,11 +168,10 @@ DECLARE due bigint[]; claimed bigint[]; due_by bigint; changed bigint; BEGIN
 END $$`;
 
 /**
- * Applies changes of message_life.ts to messages that still have these revisions. Returns the numbers of the changed
- * messages. The open message with `turn` is the next one of its key. A message that is closed passes its turn to the
- * oldest open one. A message that is opened again takes the turn, unless a message of its key is in flight or older.
- * `ended` means that a try ended, with an error of `errors`. `redrives` is the number of the redrive that opens a
- * message again, or null.
+ * Applies changes of message_life.ts to messages that still have these revisions. Returns their numbers. The open
+ * message with `turn` is the next one of its key. A closed message passes its turn to the oldest open one. A message
+ * that is opened again takes the turn, unless a message of its key is in flight or older. `ended`: a try ended, with an
+ * error of `errors`. `redrives`: the number of the redrive, or null.
  */
 const write =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_write(q int, seqs bigint[], revs bigint[], states smallint[], tried int[],

@@ -1,7 +1,6 @@
 /**
  * A message store in PostgreSQL, which processors on several machines share. Each call may be repeated after
- * UNREACHABLE, LOCK_BUSY or OUTCOME_UNKNOWN. But after OUTCOME_UNKNOWN, a repeated `accept` may store its messages a
- * second time.
+ * UNREACHABLE, LOCK_BUSY or OUTCOME_UNKNOWN, except that `accept` may store its messages twice.
  */
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
 import { acceptMovedDatabase, migrateDatabase } from "../../../base/postgres/database_schema.ts";
@@ -19,20 +18,17 @@ import { verifyPostgresQueue } from "./verify_postgres_queue.ts";
 
 export interface PostgresStoreOptions {
   readonly address: DatabaseAddress;
-  /** The name of the queue. */
   readonly name: string;
   readonly rules: StoreRules;
   readonly mustExist: boolean;
-  /** Whether the tables are first created or changed to the format of this program. */
   readonly migrates?: boolean;
-  /** Whether the database may be in another cluster than the one where its tables were created. */
   readonly wasMoved?: boolean;
   readonly requiresSync?: boolean;
   /** Duration in ms of the lease of this process on messages. Left out if the process claims none. */
   readonly leaseMs?: number;
   readonly hooks?: StoreHooks;
   readonly random?: () => number;
-  /** For tests. If left out, the clock and the connections of this process. */
+  /** Tests replace these. */
   readonly clock?: Clock;
   readonly connect?: typeof connectToPrimary;
 }
@@ -73,10 +69,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     if (wasMoved) await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
   }
 
-  /**
-   * Opens the store. Rejects with CONFIG if the queue does not exist or the database cannot be used, or with
-   * UNREACHABLE or REFUSED.
-   */
+  /** Rejects with CONFIG if the queue does not exist or the database cannot be used, or with UNREACHABLE or REFUSED. */
   static async open(options: PostgresStoreOptions): Promise<PostgresRetryStore> {
     const { mustExist } = options;
     await PostgresRetryStore.prepare(options);
@@ -97,7 +90,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     return runSteps(this.#engine.call(method, ...values));
   }
 
-  /** Reads like any other call, because every call uses a snapshot of its own. */
+  /** Every call uses a snapshot of its own. */
   read<Name extends StoreMethod>(
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
@@ -121,11 +114,11 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
       if (nextSeq !== this.#nextSeq) this.#hooks.onChanged?.();
       this.#nextSeq = nextSeq;
     };
-    // Errors are ignored here, because the calls of the processor report a database that cannot be reached.
+    // An error is ignored here, because the calls of the processor report it.
     look().catch(() => {}).finally(() => this.#isChecking = false);
   }
 
-  /** Ends calls in progress and closes the connections. */
+  /** Ends calls in progress. */
   async close(): Promise<void> {
     await this.#rows.letters.leaveRole().catch(() => {}); // it ends by itself, later
     await this.#queue.close();

@@ -13,7 +13,7 @@ import type { PostgresQueue } from "./postgres_queue.ts";
 import { postgresQueueTables } from "./postgres_queue_tables.ts";
 import { PostgresIngest } from "./postgres_topics.ts";
 
-/** How long a trial write waits for the database, in ms. Shorter than a status page waits for the result. */
+/** Time limit of a trial write in ms, shorter than a status page waits for the result. */
 const trialMs = 1500;
 
 export class PostgresRows implements RetryRows {
@@ -25,7 +25,6 @@ export class PostgresRows implements RetryRows {
   readonly letters: PostgresLetters;
   readonly topics: PostgresIngest;
 
-  /** `leaseMs` is the duration of the lease of this process on messages. */
   constructor(queue: PostgresQueue, { clock, leaseMs }: { readonly clock: Clock; readonly leaseMs: number }) {
     this.#queue = queue;
     this.#trial = new SharedStoreTrial({

@@ -1,7 +1,7 @@
 /**
- * State about topics that the processors of a queue in PostgreSQL share: the last message that was moved from a topic
- * into the queue, and which process uses a topic client. This process has the role of the client. It has the role for
- * `roleMs` on the clock of the database, and renews it.
+ * State about topics that the processors of a queue in PostgreSQL share: the last message that was moved from a topic,
+ * and which process has the role of a topic client. A process has the role for `roleMs` on the clock of the database,
+ * and renews it.
  */
 import type { IngestedRow, IngestRows } from "../retry_rows.ts";
 import { acceptValues, type PostgresMessages } from "./postgres_messages.ts";
@@ -63,9 +63,9 @@ export class TopicClientRole {
   }
 
   /**
-   * Takes or renews the role. Returns the number of the client's session, or null if another process has the role. The
-   * number is higher than the numbers of all earlier processes. It contains the time, so that it grows even if a
-   * fail-over has lost the last number.
+   * Takes or renews the role. Returns the number of the client's session, which is higher than all before, or null if
+   * another process has the role. The number contains the time, so that it grows even if a fail-over has lost the last
+   * one.
    */
   async take(): Promise<number | null> {
     const text = `INSERT INTO SCHEMA.retry_client AS c (queue, client, holder, role_end, session)
@@ -77,7 +77,6 @@ export class TopicClientRole {
     return row === undefined ? null : Number(row["session"]);
   }
 
-  /** Gives up the role, so that another process can take it. */
   async leave(): Promise<void> {
     const text = "UPDATE SCHEMA.retry_client SET role_end = 0 WHERE queue = $1 AND client = $2 AND holder = $3::uuid";
     const values = [this.#queue.id, this.#client, this.#holder];

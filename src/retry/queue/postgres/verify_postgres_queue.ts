@@ -9,8 +9,8 @@ const verifyPageRows = 200;
 const problemsMax = 100;
 
 /**
- * Checks everything in the queue, even during use: contents, owners, and which message of each key is next. Each
- * message is read once, together with its content; different pages are read at different moments.
+ * Checks contents, owners, and which message of each key is next, even during use. Each message is read once with its
+ * content, but pages are read at different moments.
  */
 export async function verifyPostgresQueue(
   queue: PostgresQueue,

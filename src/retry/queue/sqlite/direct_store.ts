@@ -6,7 +6,7 @@ import type { StoreRules } from "../store_rules.ts";
 import type { CommandStore, StoreMethod, StoreMethods } from "../store_methods.ts";
 import { SqliteRows } from "./sqlite_rows.ts";
 
-/** A message store in a folder of this machine. Each call is finished before it returns its promise. */
+/** Each call is finished before it returns its promise. */
 export class DirectStore implements CommandStore {
   readonly #database: RetryDatabase;
   readonly #engine: RetryEngine;
@@ -29,10 +29,7 @@ export class DirectStore implements CommandStore {
     }
   }
 
-  /**
-   * Rejects with the error of the method. After STORE_FULL or LOCK_BUSY nothing was changed; after IO the result is
-   * unknown.
-   */
+  /** Runs a transaction. After STORE_FULL or LOCK_BUSY nothing was changed; after IO the result is unknown. */
   // deno-lint-ignore require-await -- see above
   async call<Name extends StoreMethod>(
     method: Name,

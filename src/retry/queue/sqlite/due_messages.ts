@@ -5,8 +5,8 @@ import type { DueOptions, RetryOrder } from "../store_methods.ts";
 import { limitRowsByBytes } from "../message_row.ts";
 
 /**
- * Returns up to `max` messages, limited by the size of their bodies, but at least one. The conditions with "+" check
- * the row itself, because a damaged index may name a row that is not due, or a row twice.
+ * Returns up to `max` messages, limited by the size of their bodies, but at least one. Conditions with "+" check the
+ * row itself, because a damaged index may name a wrong row.
  */
 export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueOptions): readonly SqlRow[] {
   if (order === "fifo") {
@@ -39,10 +39,7 @@ function nextOfKeyCondition(order: RetryOrder): string {
   return order === "key" ? "AND is_next = 1 AND +is_next = 1" : "";
 }
 
-/**
- * Returns whether any open message can be tried, now or later, by this processor or another one. Returns false if every
- * open message is damaged or waits for a damaged one.
- */
+/** Returns false if every open message is damaged or waits for a damaged one. */
 export function canBeTried(database: RetryDatabase, order: RetryOrder): boolean {
   const open = (limit: number) =>
     database.all(`SELECT * FROM messages WHERE state < 2 ${nextOfKeyCondition(order)} ORDER BY seq LIMIT ?`, limit);
@@ -52,7 +49,6 @@ export function canBeTried(database: RetryDatabase, order: RetryOrder): boolean 
   return found.length > 0;
 }
 
-/** Counts the open messages that are damaged. Reads all open messages. */
 export function countDamaged(database: RetryDatabase): number {
   const pageRows = 1000;
   let count = 0;

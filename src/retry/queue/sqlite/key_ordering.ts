@@ -1,6 +1,6 @@
 /**
- * Orders messages with the same key: only one open message of a key is next, and the others wait for it. The column
- * `is_next` marks this message, so that a claim need not read all messages that wait.
+ * Orders messages with the same key: one open message is next, and the others wait. The column `is_next` marks this
+ * message, so that a claim need not read all messages that wait.
  */
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { RetryDatabase } from "./retry_database.ts";
@@ -15,7 +15,7 @@ export class KeyOrdering {
     this.#database = database;
   }
 
-  /** Returns the mark of a message that will be stored: 1 if it is next, or 0 if it waits for another message. */
+  /** Returns the mark of a new message: 1 if it is next, or 0 if it waits. */
   initialMark(key: string | null): number {
     return key === null ||
         this.#database.get(`SELECT 1 FROM messages WHERE ${isOpenWithKey} LIMIT 1`, key) === undefined
@@ -49,10 +49,7 @@ export class KeyOrdering {
     this.#setNext(seq, holder === undefined || yields ? 1 : 0);
   }
 
-  /**
-   * Changes the mark, except of a damaged message. A damaged message is not tried, and messages behind it wait until an
-   * operator cancels it.
-   */
+  /** Changes the mark, except of a damaged message. Messages behind it wait until an operator cancels it. */
   #setNext(seq: number, isNext: number): void {
     try {
       this.#database.changeRow(tables.messages, { seq }, { is_next: isNext });

@@ -1,7 +1,7 @@
 /**
- * The database file of a message store. Several processes of a machine use it at the same time (call, submit, run, ls).
- * Every change is one transaction that starts with BEGIN IMMEDIATE, so that no other process writes between its reads
- * and writes. All calls are synchronous. Services call it in a thread, short commands call it directly.
+ * The database file of a message store, which several processes of a machine use at the same time. Every change is one
+ * transaction that starts with BEGIN IMMEDIATE, so that no other process writes between its reads and writes. Services
+ * call it in a thread, short commands call it directly.
  */
 import { accessSync, constants, mkdirSync, readFileSync, realpathSync, statfsSync, statSync } from "node:fs";
 import process from "node:process";
@@ -43,9 +43,8 @@ export class RetryDatabase extends SqliteFile {
   #wantsRoom = false;
 
   /**
-   * Opens the store, and creates it if it does not exist, unless `mustExist`. Throws CONFIG for a missing store that
-   * must exist, another format, the database of another program, or a network file system. Throws IO otherwise, for
-   * example for a damaged log.
+   * Opens or creates the store. Throws CONFIG for a missing store that must exist, another format, the database of
+   * another program, or a network file system. Throws IO for other errors, such as a damaged log.
    */
   constructor(folder: string, { mustExist = false }: { readonly mustExist?: boolean } = {}) {
     const path = join(folder, databaseName);
@@ -78,8 +77,8 @@ export class RetryDatabase extends SqliteFile {
   }
 
   /**
-   * Changes the row with this key, in a transaction. Returns false if the row does not exist. Throws DamageError
-   * without a change if the row is damaged.
+   * Changes the row with this key. Returns false if there is none. Throws DamageError without a change if the row is
+   * damaged.
    */
   changeRow<Column extends string>(
     table: ChecksumTable<Column>,
@@ -119,8 +118,8 @@ export class RetryDatabase extends SqliteFile {
   }
 
   /**
-   * Runs `work` in a transaction, which is durable when this call returns. If it throws, nothing is stored, but after
-   * IO the result is unknown. STORE_FULL means that the disk has no room.
+   * Runs `work` in a transaction, which is durable when this call returns. If it throws, nothing is stored, except that
+   * IO leaves the result unknown. STORE_FULL means that the disk is full.
    */
   override transaction<Result>(work: () => Result): Result {
     try {
@@ -152,10 +151,7 @@ export class RetryDatabase extends SqliteFile {
     return has;
   }
 
-  /**
-   * Reserves disk space for the log, if there is room. Called inside a transaction, so that no other process writes to
-   * the log.
-   */
+  /** Reserves disk space for the log, in a transaction, so that no other process writes to the log. */
   override reserveLog(): void {
     if (this.hasRoomFor(logBytes)) super.reserveLog(logBytes);
   }
@@ -216,10 +212,7 @@ export function storeError(error: unknown, folder: string): BatonError {
   return storageError(`The message store in ${folder}`, error);
 }
 
-/**
- * Returns the error for a user without write access, or null if access is not the problem. `path` is the path of the
- * database.
- */
+/** Returns the error for a user without write access, or null. `path` is the path of the database. */
 function accessError(error: unknown, folder: string, path: string): BatonError | null {
   if (error instanceof BatonError) return null; // a sentence with a path, which may contain any word
   if (!/readonly|unable to open/i.test(errorMessage(error)) || (mayWrite(folder) && mayWrite(path))) return null;
@@ -268,8 +261,8 @@ function makeFolder(folder: string): void {
 }
 
 /**
- * Creates the file if there is none. Throws if SQLite would silently skip a damaged part of the log, because accepted
- * messages would be lost.
+ * Creates the file if there is none. Throws if SQLite would silently skip damage, because accepted messages would be
+ * lost.
  */
 function prepareStore(
   folder: string,
@@ -299,10 +292,7 @@ function emptyFileMessage(path: string): string {
     "it and the files next to it whose names start with the same name, to start with an empty store";
 }
 
-/**
- * Returns a random name of 40 bits in Crockford's base 32. It precedes the number in every message id, so that ids are
- * unique among all stores.
- */
+/** Returns 40 bits in Crockford's base 32, which start all message ids, so that ids are unique among all stores. */
 function storeName(): string {
   const digits = "0123456789abcdefghjkmnpqrstvwxyz";
   return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");
@@ -334,8 +324,8 @@ const fuseType = 0x65735546;
 const networkFuse = /^fuse\.(sshfs|glusterfs|s3fs|gcsfuse|ceph|juicefs|rclone|davfs|curlftpfs|hdfs|beegfs|moosefs|mfs)/;
 
 /**
- * Throws CONFIG if the folder is on another machine, as far as the system reports it. File locks and the shared memory
- * of the log work on one machine only; two machines that write to a store would destroy it.
+ * Throws CONFIG if the folder is on another machine. File locks and the shared memory of the log work on one machine
+ * only, so two machines that write to a store would destroy it.
  */
 export function refuseNetworkFolder(folder: string, typeOf: (folder: string) => number = fileSystemType): void {
   const type = typeOf(folder) >>> 0;

@@ -23,7 +23,6 @@ export class RetryStore implements ServiceStore {
     });
   }
 
-  /** Opens the store. Rejects with the errors of RetryDatabase. */
   static async open(
     folder: string,
     { rules, hooks = {}, mustExist = false, startThread = startWorker }: {
@@ -39,8 +38,8 @@ export class RetryStore implements ServiceStore {
   }
 
   /**
-   * Resolves when the change is on the disk. Rejects with the error of the method. After STORE_FULL or LOCK_BUSY
-   * nothing was changed; after IO the result is unknown.
+   * Resolves when the change is on the disk. After STORE_FULL or LOCK_BUSY nothing was changed; after IO the result is
+   * unknown.
    */
   call<Name extends StoreMethod>(
     method: Name,
@@ -49,7 +48,6 @@ export class RetryStore implements ServiceStore {
     return this.#thread.callTogether("call", method, ...values) as Promise<ReturnType<StoreMethods[Name]>>;
   }
 
-  /** Calls `onChanged` if another process has written since the last call. */
   checkForChanges(): void {
     this.#thread.call("hasChanged").then(
       (hasChanged) => hasChanged && this.#hooks.onChanged?.(),
@@ -57,7 +55,6 @@ export class RetryStore implements ServiceStore {
     );
   }
 
-  /** Waits for calls in progress, and ends the thread. */
   async close(): Promise<void> {
     await this.#thread.close().catch(() => {}); // what was acknowledged is on the disk
   }

@@ -17,10 +17,8 @@ interface OpenOptions {
 }
 
 export type RetryStoreCalls = {
-  /** Calls a method of the store. */
   readonly call: (method: StoreMethod, ...values: unknown[]) => unknown;
   readonly open: (folder: string, options: OpenOptions) => void;
-  /** Returns whether another process has written since the last call. */
   readonly hasChanged: () => boolean;
   readonly close: () => void;
 };
@@ -70,10 +68,7 @@ export function serveRetryStore({
   });
 }
 
-/**
- * Returns the memory of claimed bodies, which is moved between threads. Copying a large body would take as long as a
- * try.
- */
+/** The memory of claimed bodies is moved between threads, because a copy of a large body takes as long as a try. */
 function claimedBodies(value: unknown): ArrayBuffer[] {
   const { messages } = (value ?? {}) as Partial<Claim>;
   if (!Array.isArray(messages)) return [];

@@ -88,7 +88,7 @@ export class SqliteLetters implements LetterRows {
     return found?.["error"] as string | undefined ?? null;
   }
 
-  /** For a failure of one letter, also removes the error of the sink, because the sink works. */
+  /** Removes the error of the sink after a failure of one letter, because the sink works then. */
   recordForwardFailure(seq: number | null, error: string, nowMs: number): void {
     const key = seq ?? allDeadLetters;
     const before = this.#database.get("SELECT failures FROM forward_failures WHERE seq = ?", key);

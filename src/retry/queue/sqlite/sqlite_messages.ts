@@ -21,7 +21,6 @@ export class SqliteMessages implements MessageRows {
   readonly #keyOrdering: KeyOrdering;
   readonly #totals: RetryTotals;
 
-  /** `forwards` says whether dead letters are forwarded. */
   constructor(database: RetryDatabase, { key, forwards }: { readonly key: string; readonly forwards: boolean }) {
     this.#database = database;
     this.#key = key;
@@ -224,7 +223,6 @@ export class SqliteMessages implements MessageRows {
     return countDamaged(this.#database);
   }
 
-  /** Returns the columns of `messages` that depend on the state. */
   #columnsOf({ state, tries, crashes, fence, sinceMs, nextAtMs, reason }: MessageLife, nowMs: number) {
     const isPending = state === "dead" && reason !== "damaged" && this.#forwards;
     return {
