@@ -21,20 +21,23 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly usage: string;
   /** Paragraphs of the help page. */
   readonly details: readonly string[];
-  /** A command line and what it does. At least one. */
+  /** Command lines with what they do; at least one. */
   readonly examples: readonly (readonly [line: string, does: string])[];
   readonly settings: S;
   /** Settings that this command's help omits, because other commands' help describes them. */
   readonly explainedElsewhere?: SettingTable;
-  /** If true, mistakes in files and variables do not end the command; it receives all of them. */
+  /** If true, mistakes in configuration files and variables do not end the command: it receives all of them. */
   readonly takesMistakes?: boolean;
   /** If true, the command runs no program: arguments after `--` are names, which may begin with a dash. */
   readonly runsNothing?: boolean;
-  /** True for a long-running service. Its code is compiled as early as the runtime usually does. */
+  /**
+   * True for a long-running service. The runtime compiles its code as early as usual; other commands end before that
+   * pays off.
+   */
   readonly isService?: boolean;
-  /** The place where a program begins on the command line, for commands that run one. */
+  /** Tells where the command to run begins among the arguments, for commands that run a program. */
   readonly syntax?: CommandSyntax;
-  /** If true, the arguments after `--` are stored as text and run later. */
+  /** If true, the arguments after `--` are a command that is stored and run later. */
   readonly storesCommand?: boolean;
   /** Returns the section of the configuration files that has the settings of this call. */
   sectionOf?(names: ParsedArgs["names"], command: ParsedArgs["command"]): string | undefined;
@@ -42,20 +45,23 @@ export interface Command<S extends SettingTable = SettingTable> {
   around?(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode>;
   /** The shell completions of a name: words, files, or names from the server. */
   readonly completes?: ServerNameKind | "files" | readonly string[];
-  /** The shell completions of the first argument, each with those of the second; if empty, `completes` is used. */
+  /**
+   * Words that a shell completes as the first argument, each with the words for the second one. If it has none,
+   * `completes` is used.
+   */
   readonly completesFirst?: Readonly<Record<string, readonly string[]>>;
-  /** Restrictions for calls whose first argument is one of these words. */
+  /** Rules for calls whose first argument is one of these words. */
   readonly forms?: Readonly<Record<string, CommandForm>>;
   run(call: CommandCall<S>): Promise<ExitCode>;
 }
 
-/** Loads each command, by its name, when it is needed. */
+/** Functions that load a command, by the name of the command. */
 export type CommandLoaders = Readonly<Record<string, () => Promise<Command>>>;
 
 export interface CommandForm {
-  /** Settings whose flags belong to other forms of the command. */
+  /** Settings that this form of the command refuses, because their flags belong to other forms. */
   readonly refuses: SettingTable;
-  /** As `runsNothing` of a command, for this form. */
+  /** If true, this form runs no program; see `runsNothing` of `Command`. */
   readonly runsNothing?: boolean;
 }
 
@@ -69,7 +75,7 @@ export interface CommandCall<S extends SettingTable = SettingTable> {
   readonly command: ParsedArgs["command"];
   readonly sources: ConfigSources;
   readonly io: Io;
-  /** Only with `takesMistakes`: the mistakes in files and variables, in the order in which they were found. */
+  /** The mistakes in files and variables, in the order in which they were found; only with `takesMistakes`. */
   readonly mistakes?: readonly BatonError[];
 }
 
@@ -86,7 +92,7 @@ export const commonCommandSettings = groupSettings("general", {
   }),
 }) satisfies SettingTable;
 
-/** The flag of commands that run a program, to run a shell line instead. */
+/** The flag `-c` of commands that run a program: they then run a shell line instead. */
 export const shellLineSettings = {
   shellLine: flagSetting("-c, --command", textType("line"), {
     help: "run this line with /bin/sh -c; there is no other command then",
@@ -94,7 +100,8 @@ export const shellLineSettings = {
 } satisfies SettingTable;
 
 /**
- * Ends an error message about several names, since they may be the words of a command such as `kubectl exec pod -- rm`.
+ * Hint at the end of error messages about several names. The names may be the words of a command that has a `--` of its
+ * own, such as `kubectl exec pod -- rm`.
  */
 export const dashesBeforeCommandHint = "if a command with a -- of its own is meant, write another -- before it";
 
@@ -107,8 +114,8 @@ export function defineCommand<S extends SettingTable>(command: Command<S>): Comm
 }
 
 /**
- * Returns the long form of the first flag that the user gave among `settings`; null if there is none. Values from files
- * and variables do not count: they apply to all forms of a command.
+ * Returns the first flag of `settings` that the user gave, in its long form; null if there is none. Values from files
+ * and variables do not count, because they apply to all forms of a command.
  */
 export function findGivenFlag(settings: SettingTable, given: ReadonlyMap<string, unknown>): string | null {
   const found = Object.entries(settings).find(([name]) => given.has(name))?.[1].flag;

@@ -14,8 +14,8 @@ import { runCommand } from "./run_command.ts";
 export { systemIo };
 
 /**
- * Runs one command line, without the name of the program. Rejects only with StoppedBySignal and StdoutReaderGone, which
- * end the process with a signal.
+ * Runs one command line: `args` are the arguments of the program. Rejects only with StoppedBySignal or
+ * StdoutReaderGone, which tell the caller to end the process with a signal.
  */
 export async function runCommandLine(args: readonly string[], io: Io): Promise<ExitCode> {
   let words = args;
@@ -40,7 +40,7 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
   }
 }
 
-/** Prints a bug with its stack. */
+/** Prints an unexpected error, which is a bug, with its stack. */
 export function printInternalError(thrown: unknown, io: Io): ExitCode {
   const stack = thrown instanceof Error ? `${thrown.stack}\n` : "";
   io.err(`baton: internal error, please report it: ${errorMessage(thrown)}\n${stack}`);
@@ -49,7 +49,7 @@ export function printInternalError(thrown: unknown, io: Io): ExitCode {
 
 const endsProcess: ReadonlySet<string> = new Set(["StoppedBySignal", "StdoutReaderGone"]);
 
-/** Options that may stand in place of a command, and the command that they mean. */
+/** Options that may stand in place of a command, with the command that each option means. */
 const flagCommands: ReadonlyMap<string, string> = new Map([
   ["--help", "help"],
   ["--version", "version"],

@@ -1,4 +1,7 @@
-/** Chooses the coordination servers of a command, prints the scope, and opens a session for one piece of work. */
+/**
+ * Chooses the coordination servers of a command, prints their scope, and opens a session. The scope tells which
+ * processes share the locks.
+ */
 import type { Io } from "../src/base/terminal/io.ts";
 import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
 import type { SettingValues } from "../src/base/config/setting.ts";
@@ -23,9 +26,9 @@ interface AnnouncedPlaceOptions {
 }
 
 /**
- * Chooses the servers. If the user named none, prints the scope, but only on a terminal or with --verbose, because cron
- * would mail it after each run. `what` is the subject of the message: `lock "nightly"`. Throws USAGE, CONFIG, and
- * SCOPE_MISMATCH if the servers reach fewer processes than `scope`.
+ * Chooses the servers. If the user named no servers, prints the scope on a terminal or with --verbose; otherwise cron
+ * would mail the scope after each run. `what` is the subject of the message: `lock "nightly"`. Throws USAGE or CONFIG
+ * for invalid settings, or SCOPE_MISMATCH if the servers reach fewer processes than `scope`.
  */
 export function chooseCoordinationServers(
   { values, sources, quiet, verbose }: AnnouncedPlaceOptions,
@@ -50,9 +53,9 @@ export type CoordinationCommandCall = Pick<CommandCall<typeof connectionSettings
 interface ConnectedLimits {
   /** Ends the attempt to connect, and the wait while the session closes. */
   readonly signal?: AbortSignal;
-  /** If true, prints the scope wherever stderr goes, because it is part of the result. */
+  /** If true, prints the scope even if stderr is no terminal, because the scope is part of the result. */
   readonly showsScope?: boolean;
-  /** The purpose of the wait, for messages. If set, waits for servers that do not respond until the signal aborts. */
+  /** The purpose of the wait, for messages. If set, the call waits until the servers respond or the signal aborts. */
   readonly waitsFor?: string | undefined;
 }
 

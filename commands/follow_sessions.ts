@@ -1,4 +1,4 @@
-/** Follows something on the servers across lost connections, expired sessions and unreachable servers. */
+/** Follows an object on the servers across lost connections, expired sessions and unreachable servers. */
 import { connect, type ZooKeeperConnectOptions } from "../src/protocols/zookeeper/zookeeper_client.ts";
 import { isSessionEndError } from "../src/protocols/zookeeper/zookeeper_error.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
@@ -12,15 +12,15 @@ export interface FollowSessionsOptions {
   /** The subject of messages: `the leader of "echo"`. */
   readonly what: string;
   readonly signal: AbortSignal;
-  /** If true, waits for the servers until the signal aborts, even for the first session. */
+  /** If true, the first session also waits for unreachable servers, until the signal aborts. */
   readonly waitsForServer?: boolean;
   /** Changes are reported at most once in this time, in milliseconds. */
   readonly gatherEventsMs?: number;
 }
 
 /**
- * Yields what `follow` yields, and calls it again with a new session when one has expired. Rejects with the signal's
- * reason.
+ * Yields the values of `follow`, and calls `follow` again with a new session when a session has expired. Rejects with
+ * the signal's reason when the signal aborts.
  */
 export async function* followSessions<T>(
   { values, sources, io }: CoordinationCommandCall,

@@ -11,7 +11,7 @@ export interface HelpPage {
 }
 
 export type HelpBlock =
-  /** `part`: the chapter of the man page that contains this heading; terminal text omits it. */
+  /** `part` is the chapter of the man page that contains this heading. Terminal text omits the chapter. */
   | { readonly kind: "heading"; readonly text: string; readonly part?: string }
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "entries"; readonly entries: readonly HelpEntry[] }

@@ -21,8 +21,8 @@ export function requireOneName(command: string, names: readonly string[], kind =
 }
 
 /**
- * Returns the only path argument of a command with --recipe. Throws USAGE if there is none, more than one, or no valid
- * path.
+ * Returns the only path argument of a command with --recipe. Throws USAGE if there is none, more than one, or an
+ * invalid one.
  */
 export function requireOneInteropPath(
   command: string,
@@ -38,8 +38,8 @@ export function requireOneInteropPath(
 }
 
 /**
- * Returns the end of a message that points to an object of another kind with the same name; empty if there is none.
- * `used` are the kinds that are in use under the name.
+ * Returns the end of a message that mentions an object of another kind with the same name; empty if there is no such
+ * object. `used` contains the kinds that are in use under the name.
  */
 export function describeOtherUses(
   used: readonly ObjectKind[],

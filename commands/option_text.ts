@@ -1,8 +1,8 @@
-/** How help pages and the documentation write an option. */
+/** Formats options for help pages and the documentation. */
 import { isPerSectionKey, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
 import type { HelpEntry } from "./help_page.ts";
 
-/** Returns the flag with its value, `-w, --wait <duration>`; null for a setting without a flag. */
+/** Returns the flag with the placeholder of its value, `-w, --wait <duration>`; null for a setting without a flag. */
 export function flagWithPlaceholder(setting: Setting<unknown>): string | null {
   if (setting.flag === undefined) return null;
   const { placeholder } = setting.type;
@@ -33,7 +33,7 @@ export function optionHelpEntries(settings: SettingTable): HelpEntry[] {
   return Object.values(settings).flatMap((setting) => optionHelpEntry(setting) ?? []);
 }
 
-/** Returns the help entries of all settings, under their flag or, without one, under their key. */
+/** Returns the help entries of all settings. A setting without a flag is listed under its key. */
 export function settingHelpEntries(settings: SettingTable): HelpEntry[] {
   return Object.values<Setting<unknown>>(settings).map((setting) => ({
     term: flagWithPlaceholder(setting) ?? `${setting.key} = <${setting.type.placeholder}>`,

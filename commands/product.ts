@@ -1,6 +1,6 @@
 /**
- * The parts that a product provides to the program. A start reads only the names of its commands; every other part is
- * loaded when it is needed.
+ * Defines the parts that a product provides to the program. At the start baton reads only the names of the commands,
+ * and loads every other part when it is needed.
  */
 import type { ConfigFile, ConfigSources } from "../src/base/config/resolve_settings.ts";
 import type { Setting, SettingTable, SettingValues } from "../src/base/config/setting.ts";
@@ -56,13 +56,13 @@ export interface AllProductSettings {
  */
 export interface ProductChecks<S extends SettingTable = SettingTable> {
   readonly settings: S;
-  /** Checks of single values. Each throws for an invalid value. */
+  /** Checks of single values. Each check throws if the value is invalid. */
   readonly values: { readonly [Name in keyof S]?: (value: NonNullable<SettingValues<S>[Name]>) => void };
-  /** Returns checks of values that belong together. Each throws USAGE or CONFIG with the place of a value. */
+  /** Returns checks of values that belong together. Each check throws USAGE or CONFIG with the place of a value. */
   together?(values: SettingValues<S>, sources: ConfigSources): readonly (() => unknown)[];
 }
 
-/** How a shell completes names of each kind. */
+/** Functions with which a shell completes names of each kind. */
 export type ProductCompletions = {
   readonly [Kind in ServerNameKind]?: {
     /** Returns the names in the configuration files. */
@@ -86,11 +86,14 @@ export interface CommandFamily {
 
 /** The checks of `baton doctor`. */
 export interface ProductDoctor<S extends SettingTable = SettingTable> {
-  /** Options of `doctor`. */
+  /** Options that this product adds to `doctor`. */
   readonly settings: S;
-  /** Returns the check of this product's nodes. Throws USAGE for names that the product does not know. */
+  /**
+   * Returns a function that checks this product's nodes in the coordination service. Throws USAGE for names that the
+   * product does not know.
+   */
   inspection?(names: readonly string[], values: SettingValues<S & typeof connectionSettings>): InspectNodes;
-  /** Returns the databases that the settings name. Throws USAGE or CONFIG. */
+  /** Returns the databases that the settings name. Throws USAGE or CONFIG for invalid settings. */
   databases?(values: SettingValues<S>, sources: ConfigSources): readonly CheckedDatabase[];
   /** Checks a database, which may belong to another product. */
   inspectDatabase?(connection: PrimaryConnection, database: CheckedDatabase): Promise<readonly DoctorFinding[]>;
@@ -105,28 +108,31 @@ export interface NodeInspection {
 }
 
 export interface CheckedDatabase {
-  /** The URL without secrets. */
+  /** URL of the database, without secrets. */
   readonly where: string;
   readonly address: DatabaseAddress;
-  /** If true, it is a problem when commits of the database do not wait for a standby. */
+  /** If true, `doctor` reports a problem if commits do not wait for a standby of the database. */
   readonly requiresSync: boolean;
 }
 
-/** The rows of a product, as `who`, `ls`, `metrics` and `ui` show them. */
+/**
+ * Gives the rows of a product to `who`, `ls`, `metrics` and `ui`. A row describes one object, such as a lock or a
+ * topic.
+ */
 export interface ProductView<S extends SettingTable = SettingTable, P extends SettingTable = SettingTable> {
-  /** The kinds of its rows. */
+  /** The kinds of rows that the product has. */
   readonly kinds: readonly RowKind[];
-  /** Options of `ls` and `ui` that name what is read. */
+  /** Options of `ls` and `ui` that name what to read. */
   readonly settings: S;
   /** Further options of `ui`. */
   readonly pageSettings: P;
-  /** The processes that serve /metrics. */
+  /** The kinds of the product's processes that serve /metrics. */
   readonly processes: readonly ProcessKind[];
-  /** Returns the addresses at which the configuration lets processes serve /metrics. */
+  /** Returns the addresses of /metrics in the configuration. */
   metricsAddresses(values: SettingValues<S>): readonly (string | undefined)[];
-  /** Opens the rows. Throws USAGE or CONFIG for settings that cannot be used. */
+  /** Opens the source of the rows. Rejects with USAGE or CONFIG for invalid settings. */
   open(call: ViewCall<S>): Promise<RowSource>;
-  /** Returns what the page can ask for. `source` is the result of `open`. */
+  /** Returns the requests of the page that the product answers. `source` is the result of `open`. */
   page?(call: ViewCall<S & P>, source: RowSource): Promise<PageRequests>;
   /** Returns a function that reads the metrics of `baton metrics`. */
   metrics?(options: UseMetricsOptions): Promise<(zk: ZooKeeper) => Promise<Metric[]>>;
@@ -140,16 +146,16 @@ export interface ViewCall<S extends SettingTable = Record<never, never>> {
 
 export interface UseMetricsOptions {
   readonly root: string;
-  /** The most names of each kind that get their own label. */
+  /** Maximum number of names of each kind that get a label of their own. */
   readonly namesMax: number;
   readonly clock: Clock;
 }
 
 /** Reads the rows of a product. */
 export interface RowSource extends AsyncDisposable {
-  /** Rejects if the coordination service fails; what else cannot be read becomes a problem of the reading. */
+  /** Reads rows. Rejects if the coordination service fails; other failures are in `problems` of the reading. */
   read(zk: ZooKeeper, request: RowRequest): Promise<RowReading>;
-  /** Yields rows as they change, until the signal aborts. Without it, `read` is called periodically. */
+  /** Yields changed rows until the signal aborts. If a source has no `follow`, `read` is called at intervals. */
   follow?(zk: ZooKeeper, options: FollowRowsOptions): AsyncIterable<RowChanges>;
   /** Reads an object with its holders and waiters. */
   details?(zk: ZooKeeper, object: RequestedObject): Promise<ObjectDetails>;
@@ -159,19 +165,19 @@ export interface RowSource extends AsyncDisposable {
 
 export interface RowRequest {
   readonly kinds: readonly RowKind[];
-  /** Also list unused objects. */
+  /** If true, unused objects are listed, too. */
   readonly all: boolean;
-  /** Also read holders and waiters. */
+  /** If true, holders and waiters are read, too. */
   readonly long: boolean;
   readonly signal: AbortSignal;
-  /** Read the locks of another library at or below a path instead. */
+  /** If set, only the locks of another library at or below this path are read. */
   readonly interop?: { readonly recipe: InteropRecipe; readonly path: string };
 }
 
 export interface RequestedObject {
   readonly kind: ObjectKind;
   readonly name: string;
-  /** The name is the path of a lock of this recipe. */
+  /** If set, `name` is the path of a lock of another library that uses this recipe. */
   readonly recipe?: InteropRecipe | undefined;
 }
 
@@ -184,15 +190,15 @@ export interface FollowRowsOptions {
 
 /** Requests of the page of `ui` that a product answers. */
 export interface PageRequests {
-  /** Details, by the path of the request. */
+  /** Functions that return details, by the path of the request. */
   readonly answers: Readonly<Record<string, PageAnswer>>;
-  /** Actions, by name. */
+  /** Functions that read the request of an action, by the name of the action. */
   readonly actions: Readonly<Record<string, PageAction>>;
 }
 
 export type PageAnswer = (query: URLSearchParams, context: PageContext) => Promise<unknown>;
 
-/** Throws an HttpError for a request that cannot be understood. */
+/** Reads the request of an action. `by` names the user who requests it. Throws an HttpError for an invalid request. */
 export type PageAction = (body: JsonFields, context: PageContext & { readonly by: string }) => RequestedAction;
 
 export interface PageContext {
@@ -203,30 +209,30 @@ export interface PageContext {
 }
 
 export interface RequestedAction {
-  /** Action and target: `break lock "nightly"`. */
+  /** Action and target, for messages: `break lock "nightly"`. */
   readonly what: string;
   /** The name that the user must have typed to confirm the action. */
   readonly mustType?: string;
-  /** Resolves with the result as a sentence. */
+  /** Runs the action, and resolves with the result as a sentence. */
   readonly run: () => Promise<string>;
 }
 
-/** Removes the flag of a setting, which a view reads from files and variables only. */
+/** Returns the setting without its flag, because a view reads the setting only from files and variables. */
 export function withoutFlag<T>({ flag: _flag, ...declaration }: Setting<T>): Setting<T> {
   return declaration;
 }
 
-/** Keeps the types of a product's own settings. */
+/** Checks the types against the product's own settings, and returns the value with the general type. */
 export function defineView<S extends SettingTable, P extends SettingTable>(view: ProductView<S, P>): ProductView {
   return view as unknown as ProductView;
 }
 
-/** Keeps the types of a product's own settings. */
+/** Checks the types against the product's own settings, and returns the value with the general type. */
 export function defineDoctor<S extends SettingTable>(doctor: ProductDoctor<S>): ProductDoctor {
   return doctor as unknown as ProductDoctor;
 }
 
-/** Keeps the types of a product's own settings. */
+/** Checks the types against the product's own settings, and returns the value with the general type. */
 export function defineChecks<S extends SettingTable>(checks: ProductChecks<S>): ProductChecks {
   return checks as unknown as ProductChecks;
 }

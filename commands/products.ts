@@ -1,4 +1,4 @@
-/** The list of products, with their commands and settings. To add a product, add a line here. */
+/** Lists the products, and loads their commands and settings. To add a product, add a line here. */
 import type { SettingTable } from "../src/base/config/setting.ts";
 import type { CommandLoaders } from "./command.ts";
 import { coordinationProduct } from "./coordination/coordination_product.ts";
@@ -7,10 +7,13 @@ import type { AllProductSettings, Product } from "./product.ts";
 import { pubsubProduct } from "./pubsub/pubsub_product.ts";
 import { retryProduct } from "./retry/retry_product.ts";
 
-/** If settings of two products share a flag, `baton config show` gives it to the later product. */
+/**
+ * Order of precedence: if settings of two products share a flag, `baton config show` gives the flag to the later
+ * product.
+ */
 export const products: readonly Product[] = [coordinationProduct, pubsubProduct, retryProduct];
 
-/** All commands. A command of two words belongs to a group, whose name alone is not a command. */
+/** All commands. The first word of a two-word name, such as `pubsub`, is a group and not a command by itself. */
 export const commandLoaders: CommandLoaders = {
   ...Object.assign({}, ...products.map(({ commands }) => commands)),
   ...operatorCommandsFor(products),

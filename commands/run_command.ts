@@ -11,7 +11,7 @@ import type { ExitCode } from "../src/base/exit_codes.ts";
 
 export interface RunCommandOptions {
   readonly io: Io;
-  /** The settings that a file may contain. */
+  /** Loads the settings that a configuration file may contain. */
   readonly loadSettings: () => Promise<SettingTable>;
   /** Flags before the name of the command; they are already checked. */
   readonly leading?: readonly string[];
@@ -35,8 +35,8 @@ export async function runCommand<S extends SettingTable>(
     printCommandHelp(command, { isShort: !args.includes("--help"), io });
     return 0;
   }
-  // `baton config check` reports unknown variables as mistakes. A misspelled BATON_SERVERS would silently make a lock
-  // local, so similar names are reported even with -q.
+  // Warns of unknown variables, which `baton config check` reports as mistakes. A misspelled BATON_SERVERS would
+  // silently make a lock local, so names that are similar to a known name are reported even with -q.
   if (command.takesMistakes !== true && hasOtherVariables(io.env, settings)) {
     const { unknownVariables } = await import("../src/base/config/unknown_variables.ts");
     const sentences = unknownVariables(io.env, await loadSettings(), { onlySimilar: flags.has("quiet") });
@@ -44,7 +44,8 @@ export async function runCommand<S extends SettingTable>(
   }
   const mistakes: BatonError[] = [];
   const onMistake = command.takesMistakes === true ? (mistake: BatonError) => void mistakes.push(mistake) : undefined;
-  // Files are read only if a setting needs them: a mistake in a file must not keep a script from releasing its lock.
+  // Files are read only if a setting needs them, because a mistake in a file must not keep a script from releasing its
+  // lock.
   const isConfigured = flags.has("config") || Object.values(settings).some(({ key }) => key !== undefined);
   const files = isConfigured
     ? await readConfigFiles(loadSettings, {
@@ -71,7 +72,7 @@ async function prepareService(): Promise<void> {
   await raiseOwnOpenFilesLimit();
 }
 
-/** Returns whether a variable `BATON_…` sets none of these settings. Only then is the list of all variables loaded. */
+/** Returns true if a variable `BATON_…` sets none of these settings. The list of all variables is loaded only then. */
 function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return false;
@@ -115,7 +116,10 @@ export function toFlagSpecs(settings: SettingTable): Record<string, FlagSpec> {
 // the same lock, client or store. Only the arguments of a command to run may have other bytes; they are passed on
 // unchanged.
 
-/** `args` are the last arguments of this process; the last `passedOn` go to a command unchanged. Throws USAGE. */
+/**
+ * Throws USAGE if an argument is not UTF-8. `args` are the last arguments of this process. The last `passedOn` of them
+ * are not checked, because they go to a command unchanged.
+ */
 export function refuseUnreadableArgs(args: readonly string[], passedOn: number): void {
   const found = unreadableArgument(args);
   if (found === null || found.index >= args.length - passedOn) return;
@@ -129,8 +133,8 @@ export function refuseUnreadableArgs(args: readonly string[], passedOn: number):
 }
 
 /**
- * Checks the variables of settings without a flag on the command line. Throws CONFIG; the value is not printed, as it
- * may be a secret.
+ * Checks the variables of settings that no flag on the command line sets. Throws CONFIG if a value is not UTF-8; the
+ * message omits the value, because it may be a secret.
  */
 function refuseUnreadableVariables(
   settings: SettingTable,

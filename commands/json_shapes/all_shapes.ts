@@ -1,6 +1,7 @@
 /**
- * All JSON objects that baton prints, each with its command, schema and golden files in test/fixtures/json. Tests and
- * docs/json.md use this table. Commands import only the types, so that no start loads a schema.
+ * Lists all JSON objects that baton prints, each with its command line, its schema, and its golden files (expected
+ * outputs) in test/fixtures/json. Tests and docs/json.md use this list. Commands import only the types, so that baton
+ * starts without loading a schema.
  */
 import type * as z from "zod";
 import * as cron from "./cron_shapes.ts";

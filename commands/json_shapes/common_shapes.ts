@@ -1,7 +1,10 @@
 /** The schemas of values that many JSON objects contain. */
 import * as z from "zod";
 
-/** The version of an object. New fields keep it; a removed field or a changed meaning needs a new version. */
+/**
+ * The version of an object. Adding a field keeps the version; removing a field or changing its meaning needs a new
+ * version.
+ */
 export const versionShape = z.literal(1).describe(
   "version of this object: fields may be added to a version, but not removed",
 );
@@ -13,6 +16,6 @@ export const tokenShape = z.string().regex(/^\d+$/).describe("64-bit number as d
 
 export const countShape = z.int().min(0);
 
-/** The type of a value that is printed and not changed. */
+/** Makes a type and all types in it read-only. */
 export type DeepReadonly<T> = T extends (...args: never) => unknown ? T
   : { readonly [Key in keyof T]: DeepReadonly<T[Key]> };

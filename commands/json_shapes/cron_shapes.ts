@@ -1,4 +1,4 @@
-/** JSON of cron check, next, reset and forget. */
+/** Schemas of the JSON of `baton cron check`, `next`, `reset` and `forget`. */
 import * as z from "zod";
 import { countShape, versionShape } from "./common_shapes.ts";
 

@@ -1,4 +1,7 @@
-/** JSON of elections and gates: leader, the lines of leader --watch, resign, barrier --set|--lift|--wait. */
+/**
+ * Schemas of the JSON of elections and gates: `baton leader`, `leader --watch`, `resign` and `barrier
+ * --set|--lift|--wait`.
+ */
 import * as z from "zod";
 import { countShape, instantShape, tokenShape, versionShape } from "./common_shapes.ts";
 import { processIdentityFields } from "./lock_shapes.ts";

@@ -1,4 +1,4 @@
-/** JSON of check and --status-fd. */
+/** Schemas of the JSON of `baton check` and of --status-fd. */
 import * as z from "zod";
 import { countShape, tokenShape, versionShape } from "./common_shapes.ts";
 
@@ -10,7 +10,7 @@ export const checkJsonShape = z.strictObject({
 });
 export type CheckJson = z.infer<typeof checkJsonShape>;
 
-/** `StatusReport` of src/base/terminal/status_report.ts. */
+/** The schema of `StatusReport` in src/base/terminal/status_report.ts. */
 export const statusJsonShape = z.strictObject({
   version: versionShape,
   command: z.string().describe("lock, elect, barrier, pool"),

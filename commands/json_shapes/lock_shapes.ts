@@ -1,4 +1,4 @@
-/** JSON of who, ls, break, pool status, history and explain. */
+/** Schemas of the JSON of `baton who`, `ls`, `break`, `pool status`, `history` and `explain`. */
 import * as z from "zod";
 import type { HolderRow, ObjectDetails, ObjectRow, WaiterRow } from "../../src/base/rows/object_row.ts";
 import type { PoolDetails, PoolRow } from "../../src/base/rows/pool_row.ts";

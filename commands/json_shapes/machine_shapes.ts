@@ -1,4 +1,4 @@
-/** JSON of doctor, config show, keeper verify, pubsub keygen and version. */
+/** Schemas of the JSON of `baton doctor`, `config show`, `keeper verify`, `pubsub keygen` and `version`. */
 import * as z from "zod";
 import { countShape, tokenShape, versionShape } from "./common_shapes.ts";
 

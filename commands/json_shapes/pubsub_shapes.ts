@@ -1,4 +1,4 @@
-/** JSON of publish/subscribe: clients, topics, servers. */
+/** Schemas of the JSON about publish/subscribe: clients, topics and servers. */
 import * as z from "zod";
 import type { ServerDetails, SubscriberRow, TopicDetailsRow, TopicListRow } from "../../src/base/rows/topic_row.ts";
 import { countShape, type DeepReadonly, versionShape } from "./common_shapes.ts";

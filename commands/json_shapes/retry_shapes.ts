@@ -1,4 +1,4 @@
-/** JSON of the retry processor. */
+/** Schemas of the JSON of `baton retry-processor`. */
 import * as z from "zod";
 import type { ListedMessageRow, StoreRow } from "../../src/base/rows/store_row.ts";
 import { countShape, type DeepReadonly, instantShape, versionShape } from "./common_shapes.ts";

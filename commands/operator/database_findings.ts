@@ -1,4 +1,4 @@
-/** Findings of `baton doctor` about a database. */
+/** Finds problems of a database for `baton doctor`. */
 import type { DoctorFinding } from "../../src/base/rows/finding.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { judgeDatabase, readDatabaseFacts } from "../../src/base/postgres/database_checks.ts";
@@ -9,12 +9,12 @@ import { formatDuration } from "../../src/base/support/duration.ts";
 import type { CheckedDatabase } from "../product.ts";
 
 /**
- * The largest clock difference without a warning, in milliseconds. The database's clock ends leases, while each
- * machine's clock decides when a message is due.
+ * Largest difference between the database's clock and this machine's clock that gives no warning, in milliseconds. The
+ * database's clock ends leases, but each machine's clock decides when a message is due.
  */
 const clockDifferenceMsMax = 2000;
 
-/** Connects to a database and returns what is wrong with it. `inspect` runs the checks of the products. */
+/** Connects to a database and returns its problems. `inspect` runs the checks of the products. */
 export async function findDatabaseProblems(
   database: CheckedDatabase,
   inspect: (connection: PrimaryConnection) => Promise<readonly DoctorFinding[]>,

@@ -1,3 +1,3 @@
-/** `baton ls` and `baton who`, which share code and are loaded together. */
+/** Exports `baton ls` and `baton who` together, because they share code. */
 export { lsCommandFor } from "./ls.ts";
 export { whoCommandFor } from "./who.ts";

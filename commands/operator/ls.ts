@@ -1,4 +1,4 @@
-/** `baton ls`: lists what is in use, of all products. */
+/** `baton ls`: lists the locks, topics, message stores and other objects in use, of all products. */
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { choiceType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -106,9 +106,9 @@ async function list(call: LsCall & SourcesCall, views: readonly ProductView[]): 
   return exitCodes.SUCCESS;
 }
 
-/** Throws USAGE for names and options that do not go together. */
+/** Returns what to read. Throws USAGE for names and options that do not go together. */
 function requestOf({ values: { kind, recipe, all, long }, names }: LsCall): RowRequest {
-  const signal = new AbortController().signal; // a signal ends the process
+  const signal = new AbortController().signal; // never aborts, because SIGINT ends the whole process
   if (recipe === undefined) {
     if (names.length > 0) {
       throw new BatonError(

@@ -1,4 +1,4 @@
-/** The output of `baton ls`: tables, lines of changes, JSON. Pure. */
+/** Formats the output of `baton ls`: tables, lines of changes, and JSON. All functions are pure. */
 import type { HolderRow, ObjectRow } from "../../src/base/rows/object_row.ts";
 import type { PoolRow } from "../../src/base/rows/pool_row.ts";
 import type { ProcessMetricsRow } from "../../src/base/rows/process_row.ts";
@@ -14,7 +14,7 @@ import type { LsJson } from "../json_shapes/lock_shapes.ts";
 import type { WithCoordinationScope } from "./who_view.ts";
 
 export type LsReading = WithCoordinationScope<RowReading> & {
-  /** When it was read, by the wall clock. */
+  /** Time of the reading by the wall clock, in milliseconds. */
   readonly atMs: number;
   readonly rates: RowRates;
 };
@@ -23,7 +23,7 @@ export function isEmptyReading({ rows }: LsReading): boolean {
   return rowKinds.every((kind) => (rows[kind] ?? []).length === 0);
 }
 
-/** Returns the tables of all kinds that have rows, and of what could not be read. `nowMs` is the wall clock. */
+/** Returns a table for each kind that has rows, and a table of the problems. `nowMs` is the wall clock. */
 export function lsTables(reading: LsReading, nowMs: number): TableCell[][][] {
   const { rows, rates, problems = [] } = reading;
   const tables = [
@@ -76,7 +76,7 @@ function objectCells({ kind, name, holders, waiters }: ListedObject): TableCell[
   return [kind, name, holders === 0 ? "0" : { text: countText(holders), style: "green" }, waiting];
 }
 
-/** Returns the results of a pool; empty if there are none. */
+/** Returns the results of a pool as text; empty if there are none. */
 function progressText({ done, failed }: PoolRow): string {
   return done + failed === 0 ? "" : `${done} done, ${failed} failed`;
 }
@@ -167,7 +167,10 @@ function processCells(
   ];
 }
 
-/** Returns a line for each row, by its kind and name. Lines contain no elapsed times. */
+/**
+ * Returns a line for each row, under a key of its kind and name. Lines contain no elapsed times, because those would
+ * change with every reading.
+ */
 export function lsLines(reading: LsReading): Map<string, string> {
   const { rows, details, atMs } = reading;
   const line = (kind: RowKind, name: string, ...cells: readonly string[]): [string, string] => {
@@ -203,7 +206,7 @@ export function lsLines(reading: LsReading): Map<string, string> {
 
 const objectKinds: readonly string[] = ["lock", "election", "barrier", "gate", "pool"];
 
-/** Returns the line of `--watch` for a row that is no longer listed. */
+/** Returns the line of `--watch` for a row that is no longer listed. `line` is the last line of the row. */
 export function goneRowLine(line: string): string {
   const [kind = "", name = ""] = line.split("  ");
   return `${kind}  ${name}  ${objectKinds.includes(kind) ? "0  0" : "gone"}`;
@@ -228,7 +231,10 @@ export function lsJson({ rows, details, scope, problems = [] }: LsReading): LsJs
   };
 }
 
-/** Returns the JSON without what changes all the time: the disks of message stores, and counters of processes. */
+/**
+ * Returns the JSON that `--watch` compares. It omits values that change all the time: the disk space of message stores,
+ * and the counters of processes.
+ */
 export function lsComparedJson(reading: LsReading): unknown {
   const { stores, processes, ...json } = lsJson(reading);
   return {

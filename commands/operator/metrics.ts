@@ -1,4 +1,4 @@
-/** `baton metrics`: numbers of everything below the root, for Prometheus. */
+/** `baton metrics`: exports the numbers of everything below the root node for Prometheus. */
 import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import process from "node:process";
@@ -104,7 +104,7 @@ async function metricsReader({ values }: MetricsCall, products: readonly Product
 
 const { metric, gauge } = metricFactory("baton");
 
-/** Returns the metrics of the exporter itself. `isUp`: the servers could be read. */
+/** Returns the metrics of the exporter itself. `isUp` is true if the servers could be read. */
 export function exporterMetrics(isUp: boolean): Metric[] {
   const { release, commit } = readBuildFacts();
   const help = "1 if the coordination service could be read, else 0: the other metrics are missing then.";
@@ -116,7 +116,7 @@ export function exporterMetrics(isUp: boolean): Metric[] {
   ];
 }
 
-/** Returns the text of a reading. */
+/** Returns a reading and the exporter's own metrics as text for Prometheus. */
 function textOf(reading: readonly Metric[]): string {
   return formatMetrics([...exporterMetrics(true), ...reading]);
 }
@@ -129,7 +129,10 @@ async function exportOnce(call: MetricsCall, read: ReadMetrics): Promise<ExitCod
   return exitCodes.SUCCESS;
 }
 
-/** Keeps a session and reads at intervals until a signal arrives; always rejects with that signal. */
+/**
+ * Keeps a session and reads the metrics at intervals until a signal arrives. Never resolves: rejects with
+ * StoppedBySignal or an error.
+ */
 async function follow(
   call: MetricsCall,
   read: ReadMetrics,
@@ -190,7 +193,7 @@ function replaceFile(path: string, text: string): void {
   try {
     refuseLinksOfOthers(dirname(draft));
     rmSync(draft, { force: true });
-    const fd = openSync(draft, "wx"); // never through a link that another user of the folder has made
+    const fd = openSync(draft, "wx"); // refuses a link, which another user of the folder may have made
     try {
       fchmodSync(fd, 0o644);
       writeFileSync(fd, text);

@@ -1,4 +1,4 @@
-/** The commands for operators, which work across all products. */
+/** Lists the commands for operators. They work across all products. */
 import type { CommandLoaders } from "../command.ts";
 import type { Product } from "../product.ts";
 

@@ -1,4 +1,4 @@
-/** The rows of processes that serve /metrics, of all products. */
+/** Reads the rows of processes that serve /metrics, of all products. */
 import { flagSetting, type SettingTable } from "../../src/base/config/setting.ts";
 import { listType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -19,7 +19,7 @@ interface ProcessesCall {
   readonly values: { readonly metrics?: readonly string[] | undefined };
 }
 
-/** Throws USAGE for an address that cannot be used. */
+/** Returns a source of the named or configured processes. Throws USAGE for an invalid address. */
 export function openProcessRows({ values }: ProcessesCall, views: readonly ProductView[]): RowSource {
   const kinds = views.flatMap(({ processes }) => processes);
   const isNamed = values.metrics !== undefined;
@@ -33,7 +33,7 @@ export function openProcessRows({ values }: ProcessesCall, views: readonly Produ
   };
 }
 
-/** One that does not respond is left out, unless the user named it. */
+/** Reads the metrics of all processes. Omits a process that does not respond, unless the user named its address. */
 async function readProcesses(
   addresses: readonly Address[],
   { kinds, isNamed, signal }: {

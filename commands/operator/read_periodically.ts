@@ -1,11 +1,14 @@
-/** Reads something from the servers again and again. */
+/** Reads from the coordination servers at intervals. */
 import { isTransientFailure } from "../../src/coordination/nodes/node_requests.ts";
 import { restMsAfterNodeRead } from "../../src/coordination/nodes/follow_reads.ts";
 import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { OneTimeEvent } from "../../src/base/support/event.ts";
 
-/** Yields a reading every `everyMs` until the signal aborts. Throws the reason of `ended` when the session ends. */
+/**
+ * Yields a reading every `everyMs` milliseconds until `signal` aborts. Throws the reason of `ended` when the session
+ * ends.
+ */
 export async function* readPeriodically<T>(
   read: () => Promise<T>,
   { ended, clock, signal, everyMs, onLate }: {
@@ -14,7 +17,7 @@ export async function* readPeriodically<T>(
     readonly clock: Clock;
     readonly signal: AbortSignal;
     readonly everyMs: number;
-    /** Called with a message if a reading fails for the moment. */
+    /** Called with a message if a reading fails temporarily. */
     readonly onLate: (message: string) => void;
   },
 ): AsyncGenerator<T, void, void> {

@@ -1,4 +1,6 @@
-/** Opens the rows of all products together. */
+/**
+ * Opens and reads the row sources of all products. A row describes one object, such as a lock, a topic or a process.
+ */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import type { RowKind, RowReading } from "../../src/base/rows/row_kinds.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -9,12 +11,14 @@ export function loadViews(products: readonly Product[]): Promise<readonly Produc
   return Promise.all(products.map((product) => product.view()));
 }
 
-/** The options that name what is read. */
+/** Returns the options that name what to read, such as --metrics and --store. */
 export function sourceSettings(views: readonly ProductView[]): SettingTable & typeof processSettings {
   return Object.assign({ ...processSettings }, ...views.map(({ settings }) => settings));
 }
 
-/** A source with the kinds of its rows, and the view that has opened it; null for the processes. */
+/**
+ * An open source, the kinds of its rows, and the view that opened the source. The view is null for rows of processes.
+ */
 export interface OpenSource {
   readonly kinds: readonly RowKind[];
   readonly source: RowSource;
@@ -31,7 +35,7 @@ export class RowSources implements AsyncDisposable {
     this.all = all;
   }
 
-  /** Opens the sources that have rows of these kinds. Throws USAGE and CONFIG for settings that cannot be used. */
+  /** Opens the sources that have rows of the `wanted` kinds. Rejects with USAGE or CONFIG for invalid settings. */
   static async open(views: readonly ProductView[], call: SourcesCall, wanted: readonly RowKind[]): Promise<RowSources> {
     const opened: OpenSource[] = [];
     try {
@@ -56,7 +60,7 @@ export class RowSources implements AsyncDisposable {
     return this.readFrom(this.all, zk, request);
   }
 
-  /** Reads the rows of some sources. Rejects as `read` does. */
+  /** Reads the rows of some sources. Rejects if the coordination service fails. */
   async readFrom(sources: readonly OpenSource[], zk: ZooKeeper, request: RowRequest): Promise<RowReading> {
     const readings = await Promise.all(sources.map(({ source }) => source.read(zk, request)));
     const { details, empty } = Object.assign({}, ...readings) as RowReading;

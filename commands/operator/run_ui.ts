@@ -1,4 +1,4 @@
-/** Runs `baton ui`: checks who may reach the page, listens, and serves it until a signal. */
+/** Runs `baton ui`: checks that only permitted users can reach the page, and serves the page until a signal arrives. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
@@ -27,7 +27,7 @@ import { isLoopbackHost, socketReach } from "../../src/base/sockets/socket_reach
 
 type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
 
-/** Serves the page until a signal arrives. Always rejects: with StoppedBySignal or an error. */
+/** Serves the page until a signal arrives. Never resolves: rejects with StoppedBySignal or an error. */
 export async function runUi(call: UiCall, views: readonly ProductView[]): Promise<ExitCode> {
   const { values, io } = call;
   const clock = systemClock();
@@ -76,7 +76,7 @@ export async function runUi(call: UiCall, views: readonly ProductView[]): Promis
   throw stop.signal.reason;
 }
 
-/** Returns what the page can ask of all products. Throws USAGE and CONFIG for settings that cannot be used. */
+/** Returns the requests of the page that the products answer. Rejects with USAGE or CONFIG for invalid settings. */
 async function pageRequests(call: UiCall, { all }: RowSources): Promise<PageRequests> {
   const found = await Promise.all(all.map(({ view, source }) => view?.page?.(call, source)));
   const { "/body": body, ...answers }: PageRequests["answers"] = Object.assign({}, ...found.map((one) => one?.answers));
@@ -98,7 +98,8 @@ function listenAddressOf({ values, sources }: UiCall): TcpAddress {
 }
 
 /**
- * Returns the TLS files of the settings, or null without them. Throws USAGE or CONFIG for files that cannot be used.
+ * Returns the files of --listen-cert and --listen-key, or null if neither is given. Throws USAGE or CONFIG for files
+ * that cannot be used.
  */
 function tlsOf({ values, sources }: UiCall, warn: (text: string) => void): TlsFiles | null {
   const { listenCert: cert, listenKey: key } = values;
@@ -114,7 +115,10 @@ const newToken = () => randomBytes(32).toString("base64url");
 
 const tokenCharactersMin = 32;
 
-/** Returns the tokens of --token-file, or new random ones. Throws CONFIG for an unsuitable file. */
+/**
+ * Returns the tokens for reading and for actions, from --token-file or newly made. Throws CONFIG for an unsuitable
+ * file.
+ */
 function tokensOf({ tokenFile, allowActions }: UiCall["values"]): {
   readonly readToken: string;
   readonly actToken: string | null;
@@ -152,7 +156,9 @@ function tokenOf(token: string | undefined, file: string, line: "first" | "secon
   );
 }
 
-/** Returns the host and port for the printed link. A browser cannot open 0.0.0.0, so a host name replaces it. */
+/**
+ * Returns the host and port for the printed link. A browser cannot open 0.0.0.0, so a host name replaces that address.
+ */
 function linkHost(address: Address, [name]: readonly string[] = []): string {
   if (address.kind === "unix") return formatAddress(address);
   const isAll = address.host === "0.0.0.0" || address.host === "::";

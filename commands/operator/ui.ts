@@ -1,4 +1,4 @@
-/** `baton ui`: one page of everything in use, in a browser. */
+/** `baton ui`: serves a page that shows everything in use, for a browser. */
 import { BatonError } from "../../src/base/errors.ts";
 import { type Command, defineCommand } from "../command.ts";
 import type { Product } from "../product.ts";

@@ -1,6 +1,6 @@
 /**
- * Runs the actions that users request on the page. A request names its target and what the page showed of it; the
- * product rejects it if the target has changed since. Owns the running actions and the last results.
+ * Runs the actions that users request on the page. A request contains the target's state as the page showed it, so that
+ * the product can reject the action if the target has changed since. Owns the running actions and the last results.
  */
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { bodyFields } from "../../src/base/http/body_fields.ts";
@@ -17,11 +17,11 @@ import type { PageAction, RequestedAction } from "../product.ts";
 
 interface UiActionsOptions {
   readonly actions: Readonly<Record<string, PageAction>>;
-  /** Null while no coordination server responds. */
+  /** Returns the session, or null while there is none. */
   readonly zk: () => ZooKeeper | null;
   readonly clock: Clock;
   readonly log: Log;
-  /** Ends the actions in progress. */
+  /** Aborts when `baton ui` stops, and ends the actions in progress. */
   readonly signal: AbortSignal;
   readonly onChange: (actions: readonly ActionRow[]) => void;
 }
@@ -30,13 +30,14 @@ interface UiActionsOptions {
 const runningMax = 4;
 const keptMax = 20;
 /**
- * How long a response may take, in milliseconds. A longer action continues, and the list of actions shows its result.
+ * How long a request waits for the result of its action, in milliseconds. A longer action continues, and the list of
+ * actions shows its result later.
  */
 const responseMsMax = 8000;
 
 export class UiActions {
   readonly #options: UiActionsOptions;
-  /** The requester, as the holder sees it. */
+  /** The name under which a holder sees the requester of an action. */
   readonly #by = `${ownUserName()} via baton ui`;
   #rows: readonly ActionRow[] = [];
   #running = 0;
@@ -47,8 +48,8 @@ export class UiActions {
   }
 
   /**
-   * Runs an action and resolves with an HTTP status and a sentence. Rejects with an HttpError for an invalid request,
-   * or if too many actions are running.
+   * Runs the action with the name `verb`, and resolves with an HTTP status and a sentence. Rejects with an HttpError if
+   * the request is invalid or too many actions are running.
    */
   async run(verb: string, body: Uint8Array): Promise<{ readonly status: number; readonly text: string }> {
     const { what, run } = this.#parse(verb, body);
@@ -102,7 +103,7 @@ export class UiActions {
   }
 }
 
-/** Returns the HTTP status of a failure. 409 means that the page showed an old state. */
+/** Returns the HTTP status for a failure. 409 means that the page showed an old state. */
 function statusOf(thrown: unknown): number {
   if (thrown instanceof HttpError) return thrown.status;
   if (!(thrown instanceof BatonError)) return 500;

@@ -22,8 +22,8 @@ export class UiDetails {
   }
 
   /**
-   * Answers a request, or returns null if the path is unknown. Rejects with an HttpError or an error of a store or
-   * server.
+   * Resolves with the answer to a request; returns null for an unknown path. Rejects with an HttpError, or with an
+   * error of a message store or server.
    */
   answer(path: string, query: URLSearchParams, signal: AbortSignal): Promise<unknown> | null {
     const { answers, zk, clock } = this.#options;

@@ -25,18 +25,24 @@ import type { UiCall } from "./ui_options.ts";
 /** How long the session stays open after the last page was closed, in milliseconds. */
 const idleMsMax = 60_000;
 /**
- * How long changes are gathered before they are read, in milliseconds. Waking up for every change would double the
- * processor time.
+ * How long `baton ui` gathers changes before it reads them, in milliseconds. Reading after every change would take
+ * twice the processor time.
  */
 const gatherMs = 900;
-/** Time between two readings of what is not followed: topics, stores and processes. Milliseconds. */
+/**
+ * Time between two readings of topics, stores and processes, in milliseconds. They are read at intervals, because they
+ * cannot be followed.
+ */
 const pollEveryMs = 2000;
-/** Every n-th reading reads all topics and servers; the others read only those that have changed. */
+/** One in this many readings reads all topics and servers. The other readings read only those that have changed. */
 const polledWholeEvery = 60;
 /** How long to wait before connecting again to servers that refused the session, in milliseconds. */
 const refusedEveryMs = 10_000;
 
-/** The page's table of each kind of row that is followed. */
+/**
+ * The table of the page that shows each kind of followed row. A followed row is read again when the servers report a
+ * change.
+ */
 const tables = {
   lock: "locks",
   election: "elections",
@@ -53,7 +59,10 @@ interface FeedProblems {
 
 export class UiFeed {
   readonly model = new UiTableModel();
-  /** A random part of event ids, by which a page that was connected to an earlier process is recognized. */
+  /**
+   * Random text in the event ids of this process. A page that reconnects with an id of an earlier process gets all rows
+   * again.
+   */
   readonly instance = newGuid().slice(0, 8);
   readonly #call: UiCall;
   readonly #clock: Clock;
@@ -85,7 +94,7 @@ export class UiFeed {
     this.#publish();
   }
 
-  /** The session, for actions; null while there is none. */
+  /** The current session, which actions use; null while there is none. */
   get zk(): ZooKeeper | null {
     return this.#zk;
   }
@@ -105,7 +114,10 @@ export class UiFeed {
     });
   }
 
-  /** Resolves after the next patch, after `withinMs`, or when the signal aborts. */
+  /**
+   * Resolves when there is a patch after `number`, after `withinMs` milliseconds, or when the signal aborts. A patch
+   * contains the changed rows.
+   */
   async nextPatch(number: number, withinMs: number, signal: AbortSignal): Promise<void> {
     if (this.model.number !== number) return;
     const event = new OneTimeEvent();
@@ -151,7 +163,7 @@ export class UiFeed {
     }
   }
 
-  /** Aborts `active` after a minute without an open page. Returns a function that cancels this. */
+  /** Aborts `active` after a minute without an open page. Returns a function that stops this check. */
   #endWhenIdle(active: AbortController): () => void {
     let cancel = () => {};
     const look = () => {
@@ -206,7 +218,7 @@ export class UiFeed {
     }
   }
 
-  /** Applies the changes of a source. Rejects when the session ends, or if the servers refuse. */
+  /** Applies the changes of a source to the rows. Rejects when the session ends, or if the servers refuse a request. */
   async #followSource(zk: ZooKeeper, source: RowSource, signal: AbortSignal): Promise<void> {
     const rounds = source.follow?.(zk, { signal, clock: this.#clock, gatherMs }) ?? [];
     for await (const round of rounds) this.#applyRound(round);
@@ -232,7 +244,7 @@ export class UiFeed {
     return !this.model.set(table, key, row as never);
   }
 
-  /** Removes rows that an earlier session read and whose objects no longer exist. */
+  /** Removes rows of an earlier session that this session has not found again. */
   #removeStale(): void {
     for (const table of new Set(Object.values(tables))) {
       for (const key of this.model.keys(table)) {
@@ -241,7 +253,7 @@ export class UiFeed {
     }
   }
 
-  /** Reads sources at intervals. Rejects if the servers refuse; returns when the session ends. */
+  /** Reads sources at intervals. Resolves when the session ends, and rejects if the servers refuse a request. */
   async #poll(zk: ZooKeeper, sources: readonly OpenSource[], signal: AbortSignal): Promise<void> {
     const reads = new WatchedNodeReads(zk, () => {});
     const kinds = sources.flatMap((one) => one.kinds);

@@ -61,7 +61,7 @@ function accessOf(path: string): RequestAccess {
 const plainText = "text/plain; charset=utf-8";
 const notFound = (): HttpResponse => ({ status: 404, headers: securityHeaders, body: "There is no such page\n" });
 
-/** Turns a failure into a response with its message and the security headers. */
+/** Runs `work`, and turns its failure into a response with the message and the security headers. */
 async function withErrors(work: () => Promise<HttpResponse>): Promise<HttpResponse> {
   try {
     return await work();
@@ -80,10 +80,11 @@ function statusOf(thrown: unknown): number | null {
 }
 
 /**
- * The time without a change, in milliseconds, after which a comment is sent so that the page notices a lost connection.
+ * How long the stream may be silent before a comment is sent, in milliseconds. Comments let the page notice a lost
+ * connection.
  */
 const commentEveryMs = 15_000;
-/** Size of one write, in bytes. The connection's time limit applies to each write. */
+/** Maximum size of one write, in bytes. Writes are small, because the connection's time limit applies to each write. */
 const pieceBytes = 64 << 10;
 
 export class UiSite {
@@ -149,7 +150,10 @@ export class UiSite {
       : null;
   }
 
-  /** Writes until the page is closed. A page that reads slowly gets fewer, larger patches, or all rows again. */
+  /**
+   * Sends rows until the page is closed. A page that reads slowly gets several patches together, or all rows again if
+   * patches are no longer kept.
+   */
   async #sendRows(stream: ResponseStream, hello: UiHello, resumeAfter: number | null): Promise<void> {
     const { feed } = this.#options;
     const { model } = feed;

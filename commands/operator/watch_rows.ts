@@ -1,6 +1,6 @@
 /**
- * `--watch`: shows changes until a signal arrives. Redraws a table on a terminal; elsewhere prints lines, or JSON
- * lines.
+ * `--watch`: shows changes until a signal arrives. With --json it prints an object for each change. Otherwise it
+ * redraws a table on a terminal, and prints a line for each change elsewhere.
  */
 import { followNodeReads } from "../../src/coordination/nodes/follow_reads.ts";
 import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
@@ -26,18 +26,23 @@ export const watchSettings = {
   }),
 } satisfies SettingTable;
 
-/** How a watched value is shown. All functions are pure; `nowMs` is the wall clock. */
+/** Functions that format a watched value. All functions are pure; `nowMs` is the wall clock. */
 export interface WatchedRowsView<T> {
   /** Returns the sentence to show if no table has rows. */
   readonly empty: (value: T) => string;
-  /** Returns the tables; an empty one is left out. */
+  /** Returns the tables. Tables without rows are not shown. */
   readonly tables: (value: T, nowMs: number) => readonly (readonly (readonly TableCell[])[])[];
   readonly json: (value: T) => unknown;
-  /** Returns the part of the JSON whose changes are shown; all of it when left out. */
+  /**
+   * Returns the part of the JSON that is compared; a change elsewhere prints nothing. When omitted, all of it is
+   * compared.
+   */
   readonly comparedJson?: (value: T) => unknown;
-  /** Returns a line for each object, by key. Lines contain no elapsed times, which would change all the time. */
+  /**
+   * Returns a line for each object, by key. Lines contain no elapsed times, because those would change all the time.
+   */
   readonly lines: (value: T) => ReadonlyMap<string, string>;
-  /** Returns the line for an object that is gone, from its last line. */
+  /** Returns the line for an object that no longer exists. `line` is the last line of the object. */
   readonly gone: (line: string) => string;
 }
 
@@ -46,8 +51,8 @@ interface WatchCall extends CoordinationCommandCall {
 }
 
 /**
- * Shows a value and its changes until a signal arrives. Always rejects: with StoppedBySignal or an error. `what` is the
- * subject of messages.
+ * Shows a value and its changes until a signal arrives. Never resolves: rejects with StoppedBySignal or an error.
+ * `what` is the subject of messages.
  */
 export async function watchRowChanges<T>(
   call: WatchCall,
@@ -70,14 +75,14 @@ export async function watchRowChanges<T>(
   throw signal.reason;
 }
 
-/** Shows each value that differs from the previous one. */
+/** Shows the values of what is watched, one after the other. */
 interface ChangeOutput<T> extends Disposable {
   show(value: T): void;
   /** Shows a one-line message, such as that no server responds. The next value replaces it. */
   report(message: string): void;
 }
 
-/** Warns if the time zone in TZ is unknown, so that displayed times are in another zone. */
+/** Warns if the time zone in TZ is unknown, because displayed times are then in another zone. */
 export function warnOfTimeZone(isQuiet: boolean, io: Io): void {
   const warning = timeZoneWarning(io.env);
   if (warning !== null && !isQuiet) io.err(`baton: warning: ${warning}\n`);
@@ -97,7 +102,7 @@ function changeOutput<T>(
   return { show, report: (message) => io.err(message), [Symbol.dispose]() {} };
 }
 
-/** Returns a function that prints a value as one JSON line if it differs from the last one. */
+/** Returns a function that prints a value as one JSON line if the value differs from the previous value. */
 export function jsonChangePrinter<T>(io: Io, view: WatchedRowsView<T>): (value: T) => void {
   let last = "";
   return (value) => {
@@ -121,7 +126,7 @@ export function lineChangePrinter<T>(io: Io, view: WatchedRowsView<T>): (value: 
   };
 }
 
-/** How often the table is redrawn so that elapsed times move, in milliseconds. */
+/** Interval at which the table is redrawn, in milliseconds, so that elapsed times stay current. */
 const tickMs = 1000;
 
 /** Redraws the table in place on a terminal. */
@@ -149,7 +154,7 @@ class ScreenChanges<T> implements ChangeOutput<T> {
     this.#draw();
   }
 
-  /** Shows the message above the table, since one on stderr would shift the lines that are redrawn. */
+  /** Shows the message above the table, because a message on stderr would shift the lines that are redrawn. */
   report(message: string): void {
     if (this.#shown === null || !this.#io.stderrIsTerminal) return this.#io.err(message);
     this.#message = message.replace(/^baton: /, "").trim();

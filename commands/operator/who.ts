@@ -103,7 +103,7 @@ async function showObject(call: CommandCall<typeof settings>, products: readonly
 
 type ObjectSource = RowSource & Required<Pick<RowSource, "details" | "find">>;
 
-/** Opens the rows of the product that has this kind. */
+/** Opens the row source of the product that has objects of this kind. */
 async function openSourceOf(
   products: readonly Product[],
   kind: ObjectKind,

@@ -1,4 +1,4 @@
-/** The output of `baton who`: tables, lines of changes, JSON. Pure. */
+/** Formats the output of `baton who`: tables, lines of changes, and JSON. All functions are pure. */
 import type { HolderRow, ObjectDetails, ObjectKind, WaiterRow } from "../../src/base/rows/object_row.ts";
 import { passedTimeText, secondText, sessionIdText } from "../../src/base/rows/row_texts.ts";
 import { nameOfHolderRow } from "../../src/coordination/nodes/participant_row.ts";
@@ -101,7 +101,10 @@ function reasonOf({ reason, revoke, warning }: HolderRow | WaiterRow): string {
   return [reason, ...notes.map((note) => `(${note})`)].join(" ").trim();
 }
 
-/** Returns a line for each holder and waiter by its id. Lines contain no elapsed times. */
+/**
+ * Returns a line for each holder and waiter, under its id. Lines contain no elapsed times, because those would change
+ * with every reading.
+ */
 export function whoLines(status: ObjectDetails): Map<string, string> {
   const rows = whoRows(status);
   const ids = shortenHolderIds(rows.flatMap(({ one }) => one.id ?? []));
@@ -122,7 +125,7 @@ export function whoLines(status: ObjectDetails): Map<string, string> {
 const idText = ({ id }: HolderRow | WaiterRow, ids: ReadonlyMap<string, string>) =>
   id === null ? "" : ids.get(id) ?? id;
 
-/** Returns the line for a holder or waiter that is gone, by replacing the state, which is its first word. */
+/** Returns the line for a holder or waiter that is gone. `line` is its last line, which begins with its state. */
 export function goneParticipantLine(line: string): string {
   return line.replace(/^\S+/, "gone ");
 }
@@ -141,7 +144,7 @@ function describeWaiting(kind: ObjectKind, { mode, priority, value }: WaiterRow)
   return [...(first ? [first] : []), ...(priority === null ? [] : [`priority ${priority}`])];
 }
 
-/** A value that was read, with the scope that it applies to: this user, this machine or a cluster. */
+/** A value together with its scope: the value applies to this user, this machine or a cluster. */
 export type WithCoordinationScope<T> = T & Pick<CoordinationServers, "scope">;
 
 export function whoJson({ scope, ...details }: WithCoordinationScope<ObjectDetails>): WhoJson {

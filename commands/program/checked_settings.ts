@@ -1,9 +1,11 @@
-/** `baton config check`: the checks of all products. */
+/** Runs the checks of all products for `baton config check`. */
 import { addOriginToErrors, type ConfigSources } from "../../src/base/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../../src/base/config/setting.ts";
 import type { Product } from "../product.ts";
 
-/** Passes each check to `collect`. A check throws USAGE or CONFIG with the place of the value. */
+/**
+ * Passes each check to `collect`, which calls the check. A check throws USAGE or CONFIG with the place of the value.
+ */
 export async function checkProductSettings(
   products: readonly Product[],
   { values, sources }: { readonly values: SettingValues<SettingTable>; readonly sources: ConfigSources },

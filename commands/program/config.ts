@@ -155,8 +155,8 @@ function sectionRows(sources: ConfigSources, inFiles: SettingTable): SettingRow[
 }
 
 /**
- * Prints the mistakes in the order of the files and their lines; those of variables come last. Prints each message only
- * once, since one wrong value may fail several checks.
+ * Prints the mistakes in the order of the files and their lines; mistakes in variables come last. Prints each message
+ * only once, because one wrong value may fail several checks.
  */
 function printMistakes(mistakes: readonly BatonError[], { files }: ConfigSources, io: Io): ExitCode {
   const places = mistakes.map(({ message }) => {

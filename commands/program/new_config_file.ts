@@ -1,4 +1,7 @@
-/** `baton config init`: a configuration file that begins with comments, and the schema for editors beside it. */
+/**
+ * `baton config init`: writes a configuration file in which all settings are comments, and a schema for editors beside
+ * it.
+ */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { SettingTable } from "../../src/base/config/setting.ts";
@@ -37,7 +40,7 @@ export function beginConfigFile(path: string, settings: SettingTable, schema: st
   return path;
 }
 
-/** Returns the text of a new configuration file. Its settings are in comments. */
+/** Returns the text of a new configuration file. All settings in it are comments. */
 export function newConfigFile(settings: SettingTable): string {
   const declared = Object.values(settings);
   const parts = examples.map(([key, example]) => {

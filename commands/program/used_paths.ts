@@ -1,4 +1,4 @@
-/** The files, folders and sockets that the commands of this user use, for `baton version --verbose`. */
+/** Finds the files, folders and sockets that the commands of this user use, for `baton version --verbose`. */
 import { existsSync } from "node:fs";
 import process from "node:process";
 import { findUserConfigFile, readConfigFiles } from "../../src/base/config/config_file.ts";
@@ -11,14 +11,16 @@ import type { VersionJson } from "../json_shapes/machine_shapes.ts";
 
 type UsedPath = NonNullable<VersionJson["paths"]>[number];
 
-/** Settings whose value is the place of state, and what is there without a value. */
+/** Settings that name a place of state: `what` describes the state, and `kind` names the default folder. */
 const placeSettings: readonly (readonly [key: string, what: string, kind: string])[] = [
   ["pubsub.server.data_dir", "topics of a server", "topics"],
   ["pubsub.state_dir", "states of publish/subscribe clients", "pubsub"],
   ["retry.store", "message store", "retry"],
 ];
 
-/** Throws CONFIG for a configuration that cannot be read, or a keeper's folder that is not safe. */
+/**
+ * Returns the paths in use. Rejects with CONFIG if the configuration cannot be read or the keeper's folder is not safe.
+ */
 export async function findUsedPaths(
   env: Readonly<Record<string, string | undefined>>,
   settings: SettingTable,
@@ -50,7 +52,10 @@ export async function findUsedPaths(
   return paths;
 }
 
-/** Returns null for a user without a home folder, who has to name each folder. */
+/**
+ * Returns the default folder. Returns null for a user without a home folder, because such a user has to name each
+ * folder.
+ */
 function stateFolder(kind: string): string | null {
   try {
     return userStateFolder(kind, "");

@@ -1,4 +1,4 @@
-/** `baton version`: the release, the commit that was compiled, its date, and the platform. */
+/** `baton version`: prints the release, the commit that was compiled, its date, and the platform. */
 import { readBuildFacts } from "../../src/base/support/build.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { toggleSetting } from "../../src/base/config/setting.ts";
@@ -41,7 +41,7 @@ export function versionCommandFor(loadSettings: () => Promise<AllProductSettings
   }) as Command;
 }
 
-/** Returns `baton 0.1.0 (commit 0123456789ab, 2026-01-31, linux-x64)`. */
+/** Returns a line such as `baton 0.1.0 (commit 0123456789ab, 2026-01-31, linux-x64)`. */
 export function versionLine({ release, commit, date, platform }: VersionJson): string {
   const facts = [
     ...(commit === null ? [] : [`commit ${commit.replace(/^([0-9a-f]{12})[0-9a-f]*/, "$1")}`]),

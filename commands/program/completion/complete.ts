@@ -27,7 +27,7 @@ import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 
 /** Time to connect, in milliseconds; short, because the user waits for the completion. */
 const connectTimeoutMs = 1000;
-/** The most names from the server; no terminal shows more. */
+/** Maximum number of names from the server; no terminal shows more. */
 const namesMax = 1000;
 
 export interface CompletionContext {
@@ -37,7 +37,7 @@ export interface CompletionContext {
   readonly settings: SettingTable;
 }
 
-/** Loads only the command that the command line selects. */
+/** Prints the completions of the last word. Loads only the command that the words before it select. */
 export async function printCompletions(
   program: CompletionContext,
   words: readonly string[],
@@ -61,7 +61,10 @@ export async function printCompletions(
   return exitCodes.SUCCESS;
 }
 
-/** Lists names with the options that were typed so far. Invalid options are ignored. */
+/**
+ * Lists names from the server and the configuration, with the options that were typed before, such as --servers.
+ * Invalid options are ignored.
+ */
 async function servedNames(kind: ServerNameKind, { command, words, io }: {
   readonly command: Command;
   readonly words: readonly string[];
@@ -91,7 +94,7 @@ async function onServer<T>(read: (zk: ZooKeeper, root: string) => Promise<T>, so
 
 // The functions below compute the completions of the last argument from the command's settings.
 
-/** A word, and what it means. */
+/** A word that is offered, alone or with its meaning. */
 type Candidate = string | { readonly word: string; readonly meaning: string };
 
 type Candidates =
@@ -104,11 +107,11 @@ type Candidates =
 interface CompletedFlag {
   /** The name of the setting. */
   readonly name: string;
-  /** `--wait` and `-w`. */
+  /** All forms of the flag that are offered: `--wait` and `-w`. */
   readonly forms: readonly string[];
-  /** Forms that are not offered. */
+  /** Further forms of the flag that are not offered. */
   readonly aliases: readonly string[];
-  /** Empty for a switch. */
+  /** Name of the flag's value, such as `duration`; empty for a switch. */
   readonly placeholder: string;
   readonly help: string;
 }
@@ -138,7 +141,7 @@ async function commandNames(
   };
 }
 
-/** Completes an argument. `words` are the arguments before the one being `typed`, which may be empty. */
+/** Completes the argument `typed`, which may be empty. `words` are the arguments before it. */
 function findCandidates(command: Command, words: readonly string[], typed: string): Candidates {
   const flags = completedFlags(command);
   const terminator = terminatorIndex(words, flags);
@@ -195,7 +198,7 @@ function nameCandidates(
     : wordCandidates([...words, ...completes], typed);
 }
 
-/** The words that begin with `typed`. */
+/** Returns the words that begin with `typed`. */
 function wordCandidates(words: readonly Candidate[], typed: string): Candidates {
   return { kind: "words", words: wordsWith(words, typed) };
 }
@@ -204,7 +207,7 @@ function wordsWith(words: readonly Candidate[], typed: string): Candidate[] {
   return words.filter((one) => (typeof one === "string" ? one : one.word).startsWith(typed));
 }
 
-/** The most columns of a description, so that it fits beside the word. */
+/** Maximum width of a description in columns, so that it fits beside the word. */
 const meaningColumns = 72;
 
 /** Returns the line for a word, with its description after a tab. */
@@ -241,7 +244,7 @@ function operandsIn(words: readonly string[], flags: readonly CompletedFlag[]): 
   );
 }
 
-/** Returns the flag whose value is the next argument, or null. */
+/** Returns the flag that takes the next argument as its value, or null. */
 function flagAwaitingValue(words: readonly string[], flags: readonly CompletedFlag[]): CompletedFlag | null {
   let asking: CompletedFlag | null = null;
   for (const word of words) {

@@ -1,4 +1,4 @@
-/** Groups the commands by purpose, in the order of the help. A test requires a place for each command. */
+/** Groups the commands by purpose, in the order of the help. A test checks that each command has a group. */
 import { firstCommandWords, listSubcommands } from "../../command_names.ts";
 import type { CommandFamily, Product } from "../../product.ts";
 
@@ -7,7 +7,10 @@ const ownFamilies: readonly CommandFamily[] = [
   { heading: "Help", names: ["help", "completion", "version"] },
 ];
 
-/** Returns the families with commands among `names`. Commands without a place form the last family. */
+/**
+ * Returns the families, which are groups of commands with a heading, that have commands in `names`. Commands without a
+ * family form the last one.
+ */
 export async function groupCommandFamilies(
   products: readonly Product[],
   names: readonly string[],

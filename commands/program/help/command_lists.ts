@@ -1,4 +1,7 @@
-/** The pages that list commands: `baton` alone in about ten lines, `baton help`, and the commands of a group. */
+/**
+ * Builds the pages that list commands: `baton` without arguments (about ten lines), `baton help`, and the commands of a
+ * group.
+ */
 import type { Command, CommandLoaders } from "../../command.ts";
 import { firstCommandWords, listSubcommands } from "../../command_names.ts";
 import { groupCommandFamilies } from "./command_families.ts";
@@ -8,10 +11,10 @@ import type { Product } from "../../product.ts";
 const purpose =
   "locks, leader election, barriers, job pools, messages and retries for shell scripts, on one machine or on many";
 
-/** How many commands of a group the brief overview lists. */
+/** Maximum number of commands of a group in the brief overview. */
 const wordsMax = 6;
 
-/** Returns the page of `baton` alone. Loads no command. */
+/** Returns the page that `baton` prints without arguments. Loads no command. */
 export async function briefOverviewPage(products: readonly Product[], names: readonly string[]): Promise<HelpPage> {
   const entries = (await groupCommandFamilies(products, names)).map(({ heading, names: members }) => ({
     term: heading,
@@ -35,7 +38,7 @@ export async function briefOverviewPage(products: readonly Product[], names: rea
   };
 }
 
-/** Returns the page of `baton help`. `topics`: the names of the help topics. */
+/** Returns the page of `baton help`. `topics` contains the names of the help topics. */
 export async function commandOverviewPage(
   products: readonly Product[],
   loaders: CommandLoaders,

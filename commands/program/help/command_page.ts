@@ -20,13 +20,13 @@ export const optionGroupHeadings: Readonly<Record<OptionGroup, string>> = {
   general: "General",
 };
 
-/** The most columns of a usage line; a longer one is split into its forms. */
+/** Maximum width of a usage line, in columns. A longer line is split into one line for each form of the command. */
 const usageColumns = 80;
-/** Matches the ` | ` between two forms, which is not in brackets. */
+/** Matches the ` | ` between two forms of a command, but not a ` | ` in brackets. */
 const formBoundary = / \| (?![^[]*\])/;
-/** The most options in the short help. */
+/** Maximum number of options in the short help. */
 const shortOptionsMax = 10;
-/** The most examples in the short help. */
+/** Maximum number of examples in the short help. */
 const shortExamplesMax = 2;
 
 /** Returns the page that `baton NAME --help` prints. */
@@ -57,7 +57,7 @@ export function shortCommandPage(command: Command): HelpPage {
     usage: usageLines(command),
     blocks: [
       { kind: "text", text: `${capitalize(summary)}.` },
-      // First what a reader would type.
+      // Examples come first, because readers look for a line that they can type.
       { kind: "heading", text: "Examples" },
       { kind: "examples", examples: examples.slice(0, shortExamplesMax) },
       ...(count === 0 ? [] : [
@@ -70,8 +70,8 @@ export function shortCommandPage(command: Command): HelpPage {
 }
 
 /**
- * Returns the options of the short help, in the order of the settings: basic ones first, then the group `main`, then
- * --json, up to the limit.
+ * Returns the options of the short help, in the order of the settings. Basic options are chosen first, then the group
+ * `main`, then --json, up to the limit.
  */
 export function shortHelpOptions(command: Command): SettingTable {
   const all = Object.entries(flagSettings(command));

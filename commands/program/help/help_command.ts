@@ -63,7 +63,8 @@ async function pageFor(words: readonly string[], { products, loaders, topics, kn
   if (words.length > (name === null ? 1 : countCommandNameWords(name))) {
     throw new BatonError("USAGE", `baton help takes one command or topic, not "${words.join(" ")}"`);
   }
-  // "config" is a command and a topic. The topic has more text, and it mentions the command.
+  // The word "config" names a command and a topic. The topic is shown, because it has more text and mentions the
+  // command.
   const topic = Object.hasOwn(topics, word) ? topics[word] : undefined;
   if (topic !== undefined) return topic();
   const command = name === null ? undefined : await loaders[name]?.();
@@ -86,7 +87,7 @@ export function printCommandHelp(
   printPage(isShort ? shortCommandPage(command) : commandPage(command), io);
 }
 
-/** Prints the page of `baton` alone, which is a mistake, and of `baton -h`. */
+/** Prints the brief overview: on stdout for `baton -h`, on stderr for `baton` without arguments, which is a mistake. */
 export async function printBriefOverview(
   products: readonly Product[],
   loaders: CommandLoaders,
@@ -96,8 +97,8 @@ export async function printBriefOverview(
 }
 
 /**
- * Prints the commands of a group. Returns 0 with `--help`, 64 for the group's name alone. Throws USAGE for an unknown
- * command.
+ * Prints the commands of a group. Returns 0 with `--help`, and 64 if the name of the group stands alone. Throws USAGE
+ * for an unknown command.
  */
 export async function printGroupHelp(
   [group = "", word, ...more]: readonly string[],

@@ -1,4 +1,7 @@
-/** The topics of `baton help`, which concern all commands. Their tables come from the code that uses them. */
+/**
+ * Builds the topics of `baton help`, which concern all commands. Their tables are made from the constants that the code
+ * uses, so that they stay correct.
+ */
 import { lockCommandVariables, messageCommandVariables } from "../../../src/base/config/child_variables.ts";
 import { isPerSectionKey, type SettingTable, toVariableName } from "../../../src/base/config/setting.ts";
 import { httpProxyVariables } from "../../../src/base/config/http_settings.ts";

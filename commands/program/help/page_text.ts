@@ -3,7 +3,7 @@ import type { TextPainter } from "../../../src/base/terminal/color.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { type HelpBlock, type HelpEntry, helpEntryText, type HelpPage } from "../../help_page.ts";
 
-/** The widest lines of a help page; longer ones are hard to read. */
+/** Maximum and minimum width of a help page, in columns. Longer lines are hard to read. */
 const columnsMax = 100;
 const columnsMin = 60;
 
@@ -15,7 +15,7 @@ export function helpColumns(io: Io): number {
 export function helpPageText({ usage, blocks }: HelpPage, paint: TextPainter, columns: number): string {
   const head = usage.map((line) => paint("bold", line));
   const parts = [...(head.length === 0 ? [] : [head]), ...blocks.map((block) => blockLines(block, paint, columns))];
-  // A heading stands directly above its block.
+  // Only a line break separates a heading from its block; an empty line separates other blocks.
   return parts.map((lines, index) =>
     lines.join("\n") + (blocks[index - (head.length === 0 ? 0 : 1)]?.kind === "heading" ? "\n" : "\n\n")
   ).join("").trimEnd() + "\n";
@@ -52,7 +52,7 @@ function entryLines(entries: readonly HelpEntry[], paint: TextPainter, columns: 
   });
 }
 
-/** Wraps text at `width`. Only a word longer than that gives a longer line. */
+/** Wraps text at `width` columns. Only a word that is longer than `width` gives a longer line. */
 export function wrapText(paragraph: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";

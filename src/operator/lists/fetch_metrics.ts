@@ -5,18 +5,21 @@ import { errorMessage } from "../../base/errors.ts";
 import type { ProcessKind, ProcessMetricsRow } from "../../base/rows/process_row.ts";
 import { parseProcessMetrics } from "./parse_metrics.ts";
 
-/** How long to wait for a response, in milliseconds. Watched lists are read every few seconds. */
+/** How long to wait for a response, in milliseconds; short, because watched lists are read every few seconds. */
 const responseMsMax = 1500;
 const bytesMax = 4 << 20;
 
-/** Returns the address to dial on this machine for a process that may listen on all addresses. */
+/**
+ * Returns the address at which this machine reaches a process. A process that listens on all addresses is reached on
+ * the loopback address.
+ */
 export function localDialAddress(address: Address): Address {
   if (address.kind === "unix") return address;
   const host = address.host === "0.0.0.0" ? "127.0.0.1" : address.host === "::" ? "::1" : address.host;
   return { ...address, host };
 }
 
-/** Fetches and parses the metrics. Never rejects: a failure is returned as the `error` of the process. */
+/** Fetches and parses the metrics. Never rejects: the field `error` of the row contains a failure. */
 export async function fetchProcessMetrics(
   address: Address,
   { kinds, signal }: { readonly kinds: readonly ProcessKind[]; readonly signal: AbortSignal },

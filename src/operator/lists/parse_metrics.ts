@@ -3,7 +3,7 @@ import type { ProcessKind, ProcessMetricsRow } from "../../base/rows/process_row
 
 const samplePattern = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 
-/** Returns null if the text contains no metrics of a process of these kinds. */
+/** Returns the row of a process; null if the text contains no metrics of these kinds of processes. */
 export function parseProcessMetrics(
   address: string,
   text: string,

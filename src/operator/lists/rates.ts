@@ -1,11 +1,11 @@
-/** Rates of message stores and processes, between two readings. Pure. */
+/** Computes the rates of message stores and processes from two readings. */
 import type { RowReading } from "../../base/rows/row_kinds.ts";
 
 /** Rates per second; empty before the second reading. */
 export interface RowRates {
   /** Messages delivered per second, by the folder of the store. */
   readonly stores: ReadonlyMap<string, number>;
-  /** The rate of each counter, by the address of the process and then by what it counts. */
+  /** The rate of each counter, by the address of the process and then by the counter's name. */
   readonly processes: ReadonlyMap<string, Readonly<Record<string, number>>>;
 }
 
@@ -14,8 +14,8 @@ export const noRowRates: RowRates = { stores: new Map(), processes: new Map() };
 type CountedRows = Pick<RowReading["rows"], "store" | "process">;
 
 /**
- * Returns the rates between two readings. A counter that has decreased belongs to a restarted process or a new store,
- * and gets no rate.
+ * Returns the rates between two readings. A counter that has decreased gets no rate, because it belongs to a restarted
+ * process or a new store.
  */
 export function rowRatesBetween(before: CountedRows, after: CountedRows, seconds: number): RowRates {
   const rate = (old: number | undefined, now: number) => old === undefined || now < old ? null : (now - old) / seconds;
@@ -34,15 +34,15 @@ export function rowRatesBetween(before: CountedRows, after: CountedRows, seconds
   return { stores: new Map(stores), processes: new Map(processes) };
 }
 
-/** The shortest time between two readings that are compared, in milliseconds. */
+/** Minimum time between two readings that are compared, in milliseconds. */
 const spanMsMin = 1500;
 
-/** Keeps an earlier reading, and compares each new one with it. */
+/** Computes rates by comparing each new reading with an earlier reading. */
 export class RateMeter {
   #base: { readonly rows: CountedRows; readonly atMs: number } | null = null;
   #rates = noRowRates;
 
-  /** Returns the rates at a reading; those of the reading before if it is too recent. */
+  /** Returns the rates at this reading; the previous rates if the earlier reading is more recent than `spanMsMin`. */
   measure(rows: CountedRows, atMs: number): RowRates {
     const base = this.#base;
     if (base !== null && atMs - base.atMs < spanMsMin) return this.#rates;

@@ -1,6 +1,6 @@
 /**
- * The dialog that describes an action before it is sent, and then shows its result. For a dangerous action the user
- * must type the name of its target.
+ * Shows the dialog for an action: a description before the request is sent, and then the result. For a dangerous action
+ * the user must type the name of the target.
  */
 import { signal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
@@ -16,13 +16,13 @@ export interface ProposedAction {
   readonly title: string;
   /** Describes what the action will do. */
   readonly words: string;
-  /** The target, and what the page showed of it when the user chose the action. */
+  /** Fields of the request: the target, and its state as the page showed it when the user chose the action. */
   readonly body: Readonly<Record<string, unknown>>;
   /** The name that the user must type to confirm. */
   readonly typed?: string;
   /** True if the user may enter a reason, which the holder sees. */
   readonly hasReason?: boolean;
-  /** Names to choose from, as the field `to` of the body. */
+  /** Names from which the user chooses the field `to` of the request. */
   readonly choices?: readonly string[];
   readonly onDone?: () => void;
 }
@@ -33,7 +33,7 @@ const state = signal<{ readonly kind: "asking" | "sending" | "done" | "failed"; 
   text: "",
 });
 
-/** A button that opens the dialog; null on a read-only page. */
+/** A button that opens the dialog. Returns null on a read-only page. */
 export function ActionButton({ label, action }: {
   readonly label: string;
   readonly action: () => ProposedAction;

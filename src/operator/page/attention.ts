@@ -1,4 +1,4 @@
-/** Finds what an operator should look at, from the rows of all tables. */
+/** Finds problems that an operator should look at, in the rows of all tables. */
 import { countText, shownText } from "../ui/shown_text.ts";
 import { aboutProgram, type PageTable, pageTables, programNowMinuteMs } from "./page_state.ts";
 import { tickState, type ViewName } from "./views.tsx";
@@ -14,7 +14,8 @@ const rowsOf = <Row>({ keys, rows }: PageTable<Row>): Row[] =>
   keys.value.flatMap((key) => rows.get(key)?.value ?? []) as Row[];
 
 /**
- * Returns what needs attention. It reads all rows, so call it from a computed signal, which runs only after a change.
+ * Returns the problems that need attention. Call this function from a computed signal, which runs only after a change,
+ * because the function reads all rows.
  */
 export function listAttentionItems(): readonly AttentionItem[] {
   const found: AttentionItem[] = [];

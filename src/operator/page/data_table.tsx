@@ -1,4 +1,4 @@
-/** A table of rows that users can sort, filter and operate by keyboard. A changed row redraws only itself. */
+/** Shows a table of rows that users can sort, filter and operate by keyboard. Only the rows that change are redrawn. */
 import { type Signal, signal, useComputed, useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
@@ -7,9 +7,9 @@ import type { PageTable } from "./page_state.ts";
 export interface TableColumn<Row> {
   readonly id: string;
   readonly head: string;
-  /** The text that is filtered and sorted by, and shown unless there is a `cell`. */
+  /** Returns the text for filtering and sorting. The text is also shown, unless there is a `cell`. */
   readonly text: (row: Row) => string;
-  /** The number to sort by, instead of the text. */
+  /** Returns the number by which rows are sorted instead of the text. */
   readonly order?: (row: Row) => number;
   readonly cell?: (row: Row) => ComponentChildren;
   readonly isNumber?: boolean;
@@ -19,14 +19,14 @@ interface DataTableProps<Row> {
   /** Heading of the table. */
   readonly caption: string;
   readonly table: PageTable<Row>;
-  /** The first column shows the name of the row, which opens its details. */
+  /** The first column shows the name of the row as a button that opens the details of the row. */
   readonly columns: readonly TableColumn<Row>[];
   /** The sentence for a table without rows. */
   readonly empty: string;
   readonly onOpen: (key: string) => void;
 }
 
-/** How many rows are drawn at first, and added with each "more". */
+/** How many rows are drawn at first, and how many the button below the table adds. */
 const drawnStep = 200;
 
 /** The filter: only rows that contain this text are shown. */
@@ -51,7 +51,7 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
     });
     const last = previous.peek();
     const keys = isBusy.value ? keepOrder(last.keys, found) : sortKeys(found, table, column, isDown);
-    // An unchanged list keeps its identity, so that only changed rows are redrawn.
+    // Returns the same array if the keys are unchanged, so that only changed rows are redrawn.
     if (keys.length !== last.keys.length || keys.some((key, index) => key !== last.keys[index])) last.keys = keys;
     return last.keys;
   });
@@ -95,7 +95,7 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
   );
 }
 
-/** Keeps the order while a row has the focus; new rows go to the end. */
+/** Keeps the order of the rows, so that the row with the focus does not move. New rows go to the end. */
 function keepOrder(before: readonly string[], found: readonly string[]): readonly string[] {
   const left = new Set(found);
   const kept = before.filter((key) => left.delete(key));

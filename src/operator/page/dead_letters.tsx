@@ -1,4 +1,4 @@
-/** The dead letters of one store. They are loaded 100 at a time, never all of them. */
+/** Shows the dead letters of one store, 100 at a time. */
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
@@ -9,7 +9,7 @@ import { requestJsonFromProgram } from "./read_stream.ts";
 import { AgeText } from "./row_parts.tsx";
 
 interface LetterPlace {
-  /** The number of the message before each page, up to this page. */
+  /** The number of the message before each page of letters, from the first page to the current one. */
   readonly after: readonly number[];
   readonly field: string;
   readonly value: string;
@@ -21,7 +21,7 @@ interface LettersState {
   readonly store: StoreRow;
   readonly place: Signal<LetterPlace>;
   readonly answer: Signal<MessagePage | null>;
-  /** Why the dead letters could not be read; empty if they could. */
+  /** Why the dead letters could not be read; empty if they were read. */
   readonly why: Signal<string>;
   readonly body: Signal<string>;
   readonly read: () => Promise<void>;

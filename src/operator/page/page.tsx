@@ -1,4 +1,4 @@
-/** The page of `baton ui`: the bar, and the view that the URL names. */
+/** Builds the page of `baton ui`: the bar at the top, the navigation, and the view that the URL names. */
 import { computed, type Signal, signal, useComputed, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
@@ -57,7 +57,7 @@ export function Page(): JSX.Element {
   );
 }
 
-/** Moves the focus to the rows without changing the URL, which names the view. */
+/** Moves the focus to the rows without changing the URL, because the URL names the view. */
 function skipToMain(event: Event): void {
   event.preventDefault();
   document.getElementById("main")?.focus();
@@ -141,7 +141,7 @@ function Connection(): JSX.Element | null {
   return null;
 }
 
-/** Asks for the token if the page was opened without the printed link. */
+/** Asks for the token if it is missing or wrong. */
 function TokenForm(): JSX.Element {
   const submit = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }) => {
     event.preventDefault();
@@ -320,7 +320,7 @@ function Overview(): JSX.Element {
   );
 }
 
-/** The last actions that any page has requested. */
+/** Shows the last actions that users have requested in any browser. */
 function ActionList(): JSX.Element | null {
   const actions = aboutProgram()?.actions ?? [];
   if (actions.length === 0) return null;
@@ -367,7 +367,7 @@ function Announcements(): JSX.Element {
   return <p class="unseen" role="status">{text}</p>;
 }
 
-/** Changes its text at most once per interval. */
+/** Returns the text of `said`, and changes it at most once per interval. */
 function useSlowText(said: Signal<{ readonly text: string; readonly atMs: number }>): Signal<string> {
   const slow = useComputed(() => ({ current: "", atMs: 0 })).peek();
   return useComputed(() => {

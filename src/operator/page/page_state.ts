@@ -1,4 +1,4 @@
-/** The state of the page. Rows are signals, so that a changed row redraws only itself. */
+/** Holds the state of the page. Each row is a signal, so that only changed rows are redrawn. */
 import { batch, computed, type Signal, signal } from "@preact/signals";
 import type { AboutRow, UiHello, UiTableName, UiTablePatch, UiTables } from "../ui/ui_rows.ts";
 
@@ -23,7 +23,10 @@ export const pageTables: { readonly [Name in UiTableName]: PageTable<UiTables[Na
   about: emptyTable(),
 };
 
-/** `waiting`: not connected yet; `lost`: `baton ui` does not respond; `refused`: the token is wrong. */
+/**
+ * State of the connection to `baton ui`: `waiting` before it opens, `lost` if `baton ui` does not respond, `refused` if
+ * the token is wrong.
+ */
 export type StreamState = "waiting" | "live" | "lost" | "refused";
 
 export const streamState = signal<StreamState>("waiting");
@@ -32,7 +35,7 @@ export const streamFailureReason = signal("");
 export const pageHello = signal<UiHello | null>(null);
 /** The wall clock of `baton ui`, in milliseconds; changes once a second. */
 export const programNowMs = signal(Date.now());
-/** The same time, rounded down to the minute. */
+/** The wall clock of `baton ui`, in milliseconds, rounded down to the minute. */
 export const programNowMinuteMs = computed(() => programNowMs.value - programNowMs.value % 60_000);
 let offsetMs = 0;
 
@@ -48,7 +51,7 @@ export function tickPageClock(): void {
   programNowMs.value = Date.now() + offsetMs;
 }
 
-/** Returns the row about the program itself; null until the first rows have arrived. */
+/** Returns the row about `baton ui` itself; null until the first rows have arrived. */
 export function aboutProgram(): AboutRow | null {
   void pageTables.about.keys.value;
   return pageTables.about.rows.get("about")?.value ?? null;
@@ -81,7 +84,10 @@ function applyRows(table: PageTable<unknown>, rows: Readonly<Record<string, unkn
   if (isListChanged) keys.value = [...known.keys()];
 }
 
-/** A choice that the browser remembers. If it may not store anything, the choice lasts as long as the page. */
+/**
+ * Returns a choice that the browser remembers. If the browser's storage is disabled, the choice lasts as long as the
+ * page.
+ */
 export function browserChoice<Choice extends string>(
   name: string,
   choices: readonly [Choice, ...Choice[]],
@@ -91,14 +97,14 @@ export function browserChoice<Choice extends string>(
     const stored = localStorage.getItem(name);
     choice.value = choices.find((one) => one === stored) ?? choices[0];
   } catch {
-    // storage is off
+    // the browser's storage is disabled
   }
   const next = () => {
     choice.value = choices[(choices.indexOf(choice.value) + 1) % choices.length] ?? choices[0];
     try {
       localStorage.setItem(name, choice.value);
     } catch {
-      // storage is off
+      // the browser's storage is disabled
     }
   };
   return { choice, next };

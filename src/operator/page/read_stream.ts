@@ -1,9 +1,11 @@
-/** Receives the stream of rows, and reconnects when it is lost. Owns the connection and the token. */
+/** Receives the stream of rows, and reconnects when the stream is lost. Owns the connection and the token. */
 import { EventStreamReader, type ServerSentEvent } from "../ui/event_stream.ts";
 import type { UiHello, UiTablePatch } from "../ui/ui_rows.ts";
 import { applyHello, applyTablePatch, streamFailureReason, streamState } from "./page_state.ts";
 
-/** A stream that is silent for this long, in milliseconds, is lost: `baton ui` sends a comment every 15 s. */
+/**
+ * How long the stream may be silent before it counts as lost, in milliseconds. `baton ui` sends a comment every 15 s.
+ */
 const silentMsMax = 45_000;
 const againMs = { first: 500, max: 10_000 };
 
@@ -24,7 +26,7 @@ export function storePageToken(token: string): void {
   try {
     sessionStorage.setItem(tokenKey, token);
   } catch {
-    // storage is off: the token is lost when the page is loaded again
+    // the browser's storage is disabled: the token is lost when the page is loaded again
   }
 }
 
@@ -36,7 +38,7 @@ export function readPageToken(): string {
   }
 }
 
-/** Sends a request with the token: a GET, or an action if there is a body. */
+/** Sends a request with the token: a POST if there is a body, otherwise a GET. */
 export async function requestFromProgram(path: string, body?: object): Promise<Response> {
   return await fetch(path, {
     method: body === undefined ? "GET" : "POST",
@@ -90,7 +92,7 @@ function connect(): void {
   const connection = new AbortController();
   current = connection;
   void readEvents(connection).catch((thrown: unknown) => {
-    if (current !== connection) return; // closed on purpose
+    if (current !== connection) return; // closed by `closeStream`, not lost
     current = null;
     connection.abort();
     streamFailureReason.value = thrown instanceof Error ? thrown.message : String(thrown);

@@ -1,4 +1,4 @@
-/** The dialog with the details of one row. It updates when the row changes. */
+/** Shows the details of one row in a dialog, which updates when the row changes. */
 import { type Signal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useRef } from "preact/hooks";
@@ -61,7 +61,7 @@ function nameOf({ table, key }: OpenRowKey): string {
 }
 
 function Details({ shown: { table, key } }: { readonly shown: OpenRowKey }): JSX.Element {
-  void pageTables[table].keys.value; // the row may go
+  void pageTables[table].keys.value; // draws again when the row is removed
   const row = pageTables[table].rows.get(key)?.value;
   if (row === undefined) return <p role="status">It is no longer there.</p>;
   if (table === "locks" || table === "elections" || table === "barriers") {
@@ -97,7 +97,7 @@ function fieldText(value: unknown): ComponentChildren {
   return shownText(String(value));
 }
 
-/** Returns the count of an object that has one. */
+/** Returns a value as text; for an object with a count, the count. */
 function numberText(value: unknown): string {
   if (typeof value === "object" && value !== null && "count" in value) return numberText(value.count);
   return typeof value === "number" ? countText(value) : value === null ? "-" : shownText(String(value));

@@ -1,4 +1,4 @@
-/** Parts of table cells: moving ages, processes, states, progress, and the time line of a schedule. */
+/** Components for table cells: ages, processes, states, progress, and the time line of a schedule. */
 import { useComputed } from "@preact/signals";
 import type { JSX } from "preact";
 import { ageText, countText, relativeText, shownText, utcTimeText } from "../ui/shown_text.ts";
@@ -7,13 +7,13 @@ import type { PoolRow } from "../../base/rows/pool_row.ts";
 import type { FollowedScheduleRow, RunRow } from "../../base/rows/schedule_row.ts";
 import { programNowMinuteMs, programNowMs } from "./page_state.ts";
 
-/** An age that moves with the clock; only its text is redrawn. */
+/** Shows an age, which grows with the clock. Only its text is redrawn. */
 export function AgeText({ since }: { readonly since: string | null }): JSX.Element {
   const text = useComputed(() => since === null ? "" : ageText(programNowMs.value - Date.parse(since)));
   return <time title={utcTimeText(parseInstantMs(since))}>{text}</time>;
 }
 
-/** Returns an instant in milliseconds; 0 if it is unknown. */
+/** Parses an instant into milliseconds since 1970. Returns 0 for null. */
 export const parseInstantMs = (instant: string | null): number => instant === null ? 0 : Date.parse(instant);
 
 export function RelativeTimeText({ at }: { readonly at: string }): JSX.Element {
@@ -22,7 +22,7 @@ export function RelativeTimeText({ at }: { readonly at: string }): JSX.Element {
   return <time title={utcTimeText(atMs)}>{text}</time>;
 }
 
-/** `root@db1:812 backup`. */
+/** Returns a holder or waiter as text: `root@db1:812 backup`. */
 export function personText({ user, host, pid, command }: Pick<HolderRow, "user" | "host" | "pid" | "command">): string {
   const process = `${user}@${host}${pid === 0 ? "" : `:${pid}`}`;
   return `${process}${command === "" ? "" : ` ${command}`}`;
@@ -43,9 +43,7 @@ export function PeopleSummary({ people, count }: {
   return <>{shownText(personText(first))}{others > 0 ? ` and ${countText(others)} more` : ""}</>;
 }
 
-/**
- * A state in words with a mark. Each kind has a mark of its own shape, so that color is not needed to tell them apart.
- */
+/** Shows a state in words with a mark. The marks differ in shape, so that users can tell them apart without color. */
 export function StateMark(
   { kind, text }: { readonly kind: "good" | "warn" | "bad" | "idle"; readonly text: string },
 ): JSX.Element {

@@ -1,4 +1,4 @@
-/** The details and actions of a topic and of a publish/subscribe server. */
+/** Shows the details and actions of a topic, and the actions of a publish/subscribe server. */
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
@@ -13,7 +13,7 @@ const readEveryMs = 2000;
 
 interface TopicReading {
   readonly now: AnsweredTopicRow | null;
-  /** Puts per second; null before the second reading. */
+  /** Messages put into the topic per second; null before the second reading. */
   readonly rate: number | null;
   readonly why: string;
 }

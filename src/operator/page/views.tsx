@@ -1,4 +1,4 @@
-/** The views of the page, and the columns of their tables. */
+/** Lists the views of the page, and the columns of their tables. */
 import type { ComponentChildren } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";
 import type { FollowedObjectRow } from "../../base/rows/object_row.ts";
@@ -59,7 +59,7 @@ const sinceOf = ({ first_holders: [holder], first_waiters: [waiter] }: FollowedO
 const whyOf = (row: FollowedObjectRow) =>
   row.problem ?? (row.first_holders[0] === undefined ? "" : personWhyText(row.first_holders[0]));
 
-/** Columns of locks, elections and barriers. */
+/** Returns the columns of locks or elections. */
 function useColumns(
   words: { readonly holder: string; readonly waiting: string },
 ): readonly TableColumn<FollowedObjectRow>[] {

@@ -18,7 +18,8 @@ export class EventStreamReader {
   push(text: string): ServerSentEvent[] {
     const events: ServerSentEvent[] = [];
     let from = 0;
-    // An empty line ends an event. The first of its two line feeds may be the last character of the previous piece.
+    // An event ends with an empty line, that is, with two line feeds. The first of them may be the last character of
+    // the previous piece.
     const last = this.#pieces.at(-1);
     if (last?.endsWith("\n") && text.startsWith("\n")) {
       events.push(...this.#finish(""));

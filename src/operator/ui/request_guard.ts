@@ -1,7 +1,7 @@
 /**
- * Decides whether an HTTP request may load the page, read its data, or act. The address lets other sites connect
- * through an operator's browser, and other users of this machine connect directly; neither may read or act. There is no
- * cookie, because all ports of a host share cookies. Owns the counter of wrong tokens.
+ * Decides whether an HTTP request may load the page, read its data, or act. Other sites can send requests through an
+ * operator's browser, and other users of this machine can connect directly; neither may read or act. The page uses a
+ * token and no cookie, because all ports of a host share cookies. Owns the counter of wrong tokens.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../base/support/clock.ts";
@@ -30,7 +30,7 @@ export interface RequestGuardOptions {
   readonly clock: Clock;
 }
 
-/** The number of wrong tokens within `windowMs` after which further ones are answered with 429. */
+/** Maximum number of wrong tokens within `windowMs`. Further wrong tokens are answered with 429. */
 export const wrongTokensMax = 10;
 const windowMs = 60_000;
 
@@ -42,20 +42,21 @@ export class RequestGuard {
     this.#options = options;
   }
 
-  /** Returns null if the request is allowed. */
+  /** Returns why the request is refused, or null if it is allowed. */
   check(request: GuardedRequest, access: RequestAccess): RequestRefusal | null {
     return this.#checkHost(request) ?? checkMethod(request, access) ?? checkSite(request, access) ??
       (access === "page" ? null : this.#checkToken(request, access));
   }
 
-  /** Returns whether the token of a request may act. */
+  /** Returns true if the request has the token for actions. */
   mayAct({ headers }: GuardedRequest): boolean {
     return isToken(headers["authorization"], this.#options.actToken);
   }
 
   /**
-   * Prevents DNS rebinding. If another site's name resolves to this machine, its page and its requests have the same
-   * origin, and only the Host header reveals it. The port is ignored, because it may belong to a tunnel.
+   * Prevents DNS rebinding: the name of another site may resolve to this machine. The requests of that site's page then
+   * have the same origin, and only the Host header reveals the other name. The port is ignored, because it may belong
+   * to a tunnel.
    */
   #checkHost({ headers }: GuardedRequest): RequestRefusal | null {
     const name = textOf(headers["host"]).toLowerCase().replace(/:\d+$/, "");
@@ -78,7 +79,10 @@ export class RequestGuard {
     return this.#countWrongToken();
   }
 
-  /** Limits wrong tokens only. If right ones were limited too, any user of this machine could lock out the operator. */
+  /**
+   * Counts a wrong token. Requests with the right token are never limited; otherwise any user of this machine could
+   * lock out the operator.
+   */
   #countWrongToken(): RequestRefusal {
     const nowMs = this.#options.clock.now();
     const times = this.#wrongTokensMs;
@@ -103,12 +107,15 @@ function checkMethod({ method, headers }: GuardedRequest, access: RequestAccess)
     return { status: 405, why: "Only GET", headers: { allow: "GET" } };
   }
   if (method !== "POST") return { status: 405, why: "Only POST", headers: { allow: "POST" } };
-  // A form of another site can send only three content types, and this is not one of them.
+  // A form of another site can send only three content types, and application/json is not one of them.
   const type = textOf(headers["content-type"]).toLowerCase().replace(/\s*;.*$/, "");
   return type === "application/json" ? null : { status: 415, why: "The body must be application/json" };
 }
 
-/** Rejects a request that a browser sends for another site. Programs other than browsers send neither header. */
+/**
+ * Rejects a request that a browser sends for another site. Other programs send neither `origin` nor `sec-fetch-site`,
+ * and pass.
+ */
 function checkSite({ headers }: GuardedRequest, access: RequestAccess): RequestRefusal | null {
   const refusal: RequestRefusal = { status: 403, why: "A page of another site has sent this request" };
   const origin = headers["origin"];
@@ -125,7 +132,7 @@ const textOf = (header: string | readonly string[] | undefined): string => (type
 
 const digestOf = (text: string) => createHash("sha256").update(text).digest();
 
-/** Compares in constant time. */
+/** Compares the token of a header in constant time, so that response times reveal nothing about the token. */
 function isToken(header: string | readonly string[] | undefined, token: string | null): boolean {
   const given = /^Bearer +(\S+)$/i.exec(textOf(header))?.[1];
   return token !== null && given !== undefined && timingSafeEqual(digestOf(given), digestOf(token));

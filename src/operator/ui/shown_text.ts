@@ -3,7 +3,8 @@
 import { formatPassedTime } from "../../base/support/duration.ts";
 
 /**
- * Formats an age. It changes at most once a second. A time in the future gives 0 s, because machines' clocks differ.
+ * Formats an age in milliseconds. The text changes at most once a second. A negative age gives 0 s, because machines'
+ * clocks differ.
  */
 export function ageText(ms: number): string {
   return ms < 1000 ? "0 s" : formatPassedTime(ms);
@@ -14,7 +15,7 @@ export function relativeText(atMs: number, nowMs: number): string {
   return atMs >= nowMs ? `in ${ageText(atMs - nowMs)}` : `${ageText(nowMs - atMs)} ago`;
 }
 
-/** Formats a time in UTC: `2026-11-22 03:00:00Z`. Empty for an unknown time. */
+/** Formats a time in UTC: `2026-11-22 03:00:00Z`. Returns an empty text for an unknown time. */
 export function utcTimeText(ms: number): string {
   if (ms === 0 || !Number.isFinite(ms) || Math.abs(ms) > 8.64e15) return "";
   return new Date(ms).toISOString().replace("T", " ").replace(/\.\d+Z$/, "Z");

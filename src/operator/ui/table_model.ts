@@ -1,6 +1,6 @@
 /**
- * The rows of all tables, and which of them changed since the last patch. A page first gets all rows, then patches with
- * only the changed ones. Owns no connection and no clock.
+ * Keeps the rows of all tables, and remembers which rows have changed since the last patch. A page first gets all rows,
+ * then patches with only the changed rows. Owns no connection and no clock.
  */
 import type { UiTableName, UiTables } from "./ui_rows.ts";
 
@@ -8,22 +8,22 @@ export const uiTableNames = [
   ...["locks", "elections", "barriers", "pools", "ticks", "topics", "servers", "stores", "processes", "about"] as const,
 ] satisfies UiTableName[];
 
-/** The most rows that a table can have. `set` rejects further ones, and its caller reports that. */
+/** Maximum number of rows of a table. `set` rejects further rows, and its caller reports that. */
 export const tableRowsMax = 10_000;
 /** How many patches are kept for pages that reconnect. */
 export const tablePatchesKeptMax = 256;
-/** The most characters that all kept patches may have together. */
+/** Maximum number of characters of all kept patches together. */
 const patchCharactersMax = 4 << 20;
 
-/** The text of one event for a page, and its number. */
+/** Rows as the text of one event for a page. `number` is the number of the newest patch in the text. */
 export interface NumberedTablePatch {
   readonly number: number;
-  /** JSON: a `UiTablePatch`. */
+  /** A `UiTablePatch` as JSON. */
   readonly text: string;
 }
 
 export class UiTableModel {
-  /** Each row as JSON. */
+  /** Each row as JSON, by table and key. */
   readonly #rows = new Map<UiTableName, Map<string, string>>(uiTableNames.map((name) => [name, new Map()]));
   readonly #changed = new Map<UiTableName, Map<string, string | null>>();
   readonly #patches: NumberedTablePatch[] = [];

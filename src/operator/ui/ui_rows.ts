@@ -1,4 +1,4 @@
-/** The types of the rows that `baton ui` sends to its page. Shared by the program and the page. */
+/** Types of the rows that `baton ui` sends to its page. The program and the page share these types. */
 import type { FollowedObjectRow } from "../../base/rows/object_row.ts";
 import type { FollowedPoolRow } from "../../base/rows/pool_row.ts";
 import type { ProcessMetricsRow } from "../../base/rows/process_row.ts";
@@ -18,7 +18,7 @@ export interface RatedProcessRow extends Omit<ProcessMetricsRow, "counters"> {
   readonly rates: Readonly<Record<string, number>>;
 }
 
-/** The answer of the server that owns a topic. Two answers give the rate. */
+/** The answer of the server that owns a topic. The page computes the rate of puts from two answers. */
 export interface AnsweredTopicRow extends TopicDetailsRow {
   /** When the server answered. */
   readonly at: string;
@@ -38,7 +38,7 @@ export interface AboutRow {
   readonly servers: string;
   readonly root: string;
   readonly version: string;
-  /** False while no coordination server responds, so that the other rows are old. */
+  /** False while no coordination server responds; the other rows are then old. */
   readonly isConnected: boolean;
   /** Messages about what could not be read. */
   readonly problems: readonly string[];
@@ -48,7 +48,7 @@ export interface AboutRow {
   readonly actions: readonly ActionRow[];
 }
 
-/** The first event of a stream. It says what this page may do. */
+/** The first event of a stream. It tells the page what its user may do. */
 export interface UiHello {
   /** The wall clock of `baton ui`, in milliseconds, from which the page computes ages. */
   readonly nowMs: number;
@@ -56,7 +56,7 @@ export interface UiHello {
   readonly showsBodies: boolean;
 }
 
-/** The tables of the page and their rows, by key. */
+/** The type of the rows in each table of the page. */
 export interface UiTables {
   readonly locks: FollowedObjectRow;
   readonly elections: FollowedObjectRow;
