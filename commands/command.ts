@@ -19,7 +19,6 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly summary: string;
   /** The arguments after the name of the command: `NAME… [options] -- CMD…`. */
   readonly usage: string;
-  /** Paragraphs of the help page. */
   readonly details: readonly string[];
   /** Command lines with what they do; at least one. */
   readonly examples: readonly (readonly [line: string, does: string])[];
@@ -30,10 +29,7 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly takesMistakes?: boolean;
   /** If true, the command runs no program: arguments after `--` are names, which may begin with a dash. */
   readonly runsNothing?: boolean;
-  /**
-   * True for a long-running service. The runtime compiles its code as early as usual; other commands end before that
-   * pays off.
-   */
+  /** True for a long-running service. The runtime compiles only its code as early as usual. */
   readonly isService?: boolean;
   /** Tells where the command to run begins among the arguments, for commands that run a program. */
   readonly syntax?: CommandSyntax;
@@ -45,10 +41,7 @@ export interface Command<S extends SettingTable = SettingTable> {
   around?(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode>;
   /** The shell completions of a name: words, files, or names from the server. */
   readonly completes?: ServerNameKind | "files" | readonly string[];
-  /**
-   * Words that a shell completes as the first argument, each with the words for the second one. If it has none,
-   * `completes` is used.
-   */
+  /** Completions of the first argument, each with those of the second. If it has none, `completes` is used. */
   readonly completesFirst?: Readonly<Record<string, readonly string[]>>;
   /** Rules for calls whose first argument is one of these words. */
   readonly forms?: Readonly<Record<string, CommandForm>>;
@@ -59,7 +52,7 @@ export interface Command<S extends SettingTable = SettingTable> {
 export type CommandLoaders = Readonly<Record<string, () => Promise<Command>>>;
 
 export interface CommandForm {
-  /** Settings that this form of the command refuses, because their flags belong to other forms. */
+  /** Settings that this form refuses, because they belong to other forms. */
   readonly refuses: SettingTable;
   /** If true, this form runs no program; see `runsNothing` of `Command`. */
   readonly runsNothing?: boolean;
@@ -79,7 +72,6 @@ export interface CommandCall<S extends SettingTable = SettingTable> {
   readonly mistakes?: readonly BatonError[];
 }
 
-/** Flags of every command. */
 export const commonCommandSettings = groupSettings("general", {
   config: flagSetting("--config", textType("file"), { help: "read this configuration file instead of the user's" }),
   quiet: toggleSetting("-q, --quiet", {
@@ -99,16 +91,12 @@ export const shellLineSettings = {
   }),
 } satisfies SettingTable;
 
-/**
- * Hint at the end of error messages about several names. The names may be the words of a command that has a `--` of its
- * own, such as `kubectl exec pod -- rm`.
- */
+/** Hint for errors about several names, which may be words of a command such as `kubectl exec pod -- rm`. */
 export const dashesBeforeCommandHint = "if a command with a -- of its own is meant, write another -- before it";
 
 /** The syntax `NAME COMMAND…`: the first argument after one name begins the command. */
 export const oneNameCommandSyntax: CommandSyntax = { commandAfter: ({ length }) => length === 1, flagHints: {} };
 
-/** Returns `command` and keeps the types of its settings for `run`. */
 export function defineCommand<S extends SettingTable>(command: Command<S>): Command<S> {
   return command;
 }

@@ -14,8 +14,8 @@ import { runCommand } from "./run_command.ts";
 export { systemIo };
 
 /**
- * Runs one command line: `args` are the arguments of the program. Rejects only with StoppedBySignal or
- * StdoutReaderGone, which tell the caller to end the process with a signal.
+ * Runs the arguments of one command line. Rejects only with StoppedBySignal or StdoutReaderGone: the process then ends
+ * with a signal.
  */
 export async function runCommandLine(args: readonly string[], io: Io): Promise<ExitCode> {
   let words = args;
@@ -40,7 +40,7 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
   }
 }
 
-/** Prints an unexpected error, which is a bug, with its stack. */
+/** Prints an unexpected error with its stack. */
 export function printInternalError(thrown: unknown, io: Io): ExitCode {
   const stack = thrown instanceof Error ? `${thrown.stack}\n` : "";
   io.err(`baton: internal error, please report it: ${errorMessage(thrown)}\n${stack}`);

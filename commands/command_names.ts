@@ -15,7 +15,6 @@ export function listSubcommands(group: string, names: Iterable<string>): string[
   return [...names].filter((name) => name.startsWith(`${group} `)).map((name) => name.slice(group.length + 1));
 }
 
-/** Returns the first words of all commands, without duplicates. */
 export function firstCommandWords(names: Iterable<string>): string[] {
   return [...new Set([...names].map((name) => name.split(" ")[0] ?? ""))];
 }

@@ -1,6 +1,6 @@
 /**
- * Chooses the coordination servers of a command, prints their scope, and opens a session. The scope tells which
- * processes share the locks.
+ * Chooses the coordination servers of a command, and opens a session. Prints the scope, that is, which processes share
+ * the locks.
  */
 import type { Io } from "../src/base/terminal/io.ts";
 import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
@@ -59,7 +59,6 @@ interface ConnectedLimits {
   readonly waitsFor?: string | undefined;
 }
 
-/** Opens a session, runs `work` in it, and closes it. */
 export async function runInCoordinationSession<T>(
   { values, sources, io }: CoordinationCommandCall,
   work: (zk: ZooKeeper, place: CoordinationServers) => Promise<T>,

@@ -18,10 +18,7 @@ export interface FollowSessionsOptions {
   readonly gatherEventsMs?: number;
 }
 
-/**
- * Yields the values of `follow`, and calls `follow` again with a new session when a session has expired. Rejects with
- * the signal's reason when the signal aborts.
- */
+/** Yields the values of `follow`, which is called again for each new session. Rejects with the signal's reason. */
 export async function* followSessions<T>(
   { values, sources, io }: CoordinationCommandCall,
   follow: (zk: ZooKeeper, place: CoordinationServers) => AsyncIterable<T>,

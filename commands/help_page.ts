@@ -23,7 +23,6 @@ export interface HelpEntry {
   readonly meaning: string;
   /** The value if the option is not given; empty if there is none. */
   readonly standard?: string;
-  /** The environment variable that sets the same value. */
   readonly variable?: string | null;
 }
 

@@ -9,7 +9,6 @@ export function flagWithPlaceholder(setting: Setting<unknown>): string | null {
   return placeholder === "" ? setting.flag : `${setting.flag} <${placeholder}>`;
 }
 
-/** Returns the meaning of a setting, with the other forms of its flag. */
 function meaningOf({ help, aliases }: Setting<unknown>): string {
   return aliases === undefined ? help : `${help} (also ${aliases})`;
 }
@@ -28,7 +27,6 @@ export function optionHelpEntry(setting: Setting<unknown>): HelpEntry | null {
   return { term, meaning: meaningOf(setting), standard: writtenDefault(setting), variable };
 }
 
-/** Returns the help entries of all settings that have a flag. */
 export function optionHelpEntries(settings: SettingTable): HelpEntry[] {
   return Object.values(settings).flatMap((setting) => optionHelpEntry(setting) ?? []);
 }

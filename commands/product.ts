@@ -42,7 +42,6 @@ export interface ProductSettings {
   readonly fileOnly?: SettingTable;
 }
 
-/** The settings of all products. */
 export interface AllProductSettings {
   /** Settings that variables and the command line of `baton config` can set. */
   readonly all: SettingTable;
@@ -74,7 +73,6 @@ export type ProductCompletions = {
 export interface ProductHelp {
   /** The commands in groups by purpose, in the order of the overview. */
   readonly families: readonly CommandFamily[];
-  /** Topics of `baton help`, by name. */
   readonly topics?: Readonly<Record<string, () => HelpPage>>;
 }
 
@@ -84,14 +82,10 @@ export interface CommandFamily {
   readonly names: readonly string[];
 }
 
-/** The checks of `baton doctor`. */
 export interface ProductDoctor<S extends SettingTable = SettingTable> {
   /** Options that this product adds to `doctor`. */
   readonly settings: S;
-  /**
-   * Returns a function that checks this product's nodes in the coordination service. Throws USAGE for names that the
-   * product does not know.
-   */
+  /** Returns the check of this product's nodes. Throws USAGE for unknown names. */
   inspection?(names: readonly string[], values: SettingValues<S & typeof connectionSettings>): InspectNodes;
   /** Returns the databases that the settings name. Throws USAGE or CONFIG for invalid settings. */
   databases?(values: SettingValues<S>, sources: ConfigSources): readonly CheckedDatabase[];
@@ -102,7 +96,6 @@ export interface ProductDoctor<S extends SettingTable = SettingTable> {
 export type InspectNodes = (zk: ZooKeeper, place: CoordinationServers) => Promise<NodeInspection>;
 
 export interface NodeInspection {
-  /** How many objects were checked. */
   readonly counts: { readonly locks?: number; readonly elections?: number };
   readonly findings: readonly DoctorFinding[];
 }
@@ -115,30 +108,24 @@ export interface CheckedDatabase {
   readonly requiresSync: boolean;
 }
 
-/**
- * Gives the rows of a product to `who`, `ls`, `metrics` and `ui`. A row describes one object, such as a lock or a
- * topic.
- */
+/** Gives the rows (locks, topics …) of a product to `who`, `ls`, `metrics` and `ui`. */
 export interface ProductView<S extends SettingTable = SettingTable, P extends SettingTable = SettingTable> {
   /** The kinds of rows that the product has. */
   readonly kinds: readonly RowKind[];
   /** Options of `ls` and `ui` that name what to read. */
   readonly settings: S;
-  /** Further options of `ui`. */
   readonly pageSettings: P;
   /** The kinds of the product's processes that serve /metrics. */
   readonly processes: readonly ProcessKind[];
   /** Returns the addresses of /metrics in the configuration. */
   metricsAddresses(values: SettingValues<S>): readonly (string | undefined)[];
-  /** Opens the source of the rows. Rejects with USAGE or CONFIG for invalid settings. */
+  /** Opens the source of the rows. Rejects with USAGE or CONFIG. */
   open(call: ViewCall<S>): Promise<RowSource>;
   /** Returns the requests of the page that the product answers. `source` is the result of `open`. */
   page?(call: ViewCall<S & P>, source: RowSource): Promise<PageRequests>;
-  /** Returns a function that reads the metrics of `baton metrics`. */
   metrics?(options: UseMetricsOptions): Promise<(zk: ZooKeeper) => Promise<Metric[]>>;
 }
 
-/** The part of a command call that names what to read. */
 export interface ViewCall<S extends SettingTable = Record<never, never>> {
   readonly values: SettingValues<S> & SettingValues<typeof connectionSettings>;
   readonly sources: ConfigSources;
@@ -151,13 +138,11 @@ export interface UseMetricsOptions {
   readonly clock: Clock;
 }
 
-/** Reads the rows of a product. */
 export interface RowSource extends AsyncDisposable {
   /** Reads rows. Rejects if the coordination service fails; other failures are in `problems` of the reading. */
   read(zk: ZooKeeper, request: RowRequest): Promise<RowReading>;
   /** Yields changed rows until the signal aborts. If a source has no `follow`, `read` is called at intervals. */
   follow?(zk: ZooKeeper, options: FollowRowsOptions): AsyncIterable<RowChanges>;
-  /** Reads an object with its holders and waiters. */
   details?(zk: ZooKeeper, object: RequestedObject): Promise<ObjectDetails>;
   /** Returns the kinds of objects that are in use under a name. */
   find?(zk: ZooKeeper, name: string): Promise<readonly ObjectKind[]>;
@@ -177,7 +162,7 @@ export interface RowRequest {
 export interface RequestedObject {
   readonly kind: ObjectKind;
   readonly name: string;
-  /** If set, `name` is the path of a lock of another library that uses this recipe. */
+  /** If set, `name` is the path of a lock of this other library. */
   readonly recipe?: InteropRecipe | undefined;
 }
 
@@ -190,15 +175,14 @@ export interface FollowRowsOptions {
 
 /** Requests of the page of `ui` that a product answers. */
 export interface PageRequests {
-  /** Functions that return details, by the path of the request. */
   readonly answers: Readonly<Record<string, PageAnswer>>;
-  /** Functions that read the request of an action, by the name of the action. */
+  /** Functions that read an action's request, by name. */
   readonly actions: Readonly<Record<string, PageAction>>;
 }
 
 export type PageAnswer = (query: URLSearchParams, context: PageContext) => Promise<unknown>;
 
-/** Reads the request of an action. `by` names the user who requests it. Throws an HttpError for an invalid request. */
+/** Reads an action's request. `by` is its user. Throws an HttpError if the request is invalid. */
 export type PageAction = (body: JsonFields, context: PageContext & { readonly by: string }) => RequestedAction;
 
 export interface PageContext {
@@ -222,17 +206,14 @@ export function withoutFlag<T>({ flag: _flag, ...declaration }: Setting<T>): Set
   return declaration;
 }
 
-/** Checks the types against the product's own settings, and returns the value with the general type. */
 export function defineView<S extends SettingTable, P extends SettingTable>(view: ProductView<S, P>): ProductView {
   return view as unknown as ProductView;
 }
 
-/** Checks the types against the product's own settings, and returns the value with the general type. */
 export function defineDoctor<S extends SettingTable>(doctor: ProductDoctor<S>): ProductDoctor {
   return doctor as unknown as ProductDoctor;
 }
 
-/** Checks the types against the product's own settings, and returns the value with the general type. */
 export function defineChecks<S extends SettingTable>(checks: ProductChecks<S>): ProductChecks {
   return checks as unknown as ProductChecks;
 }

@@ -62,7 +62,6 @@ export async function runCommand<S extends SettingTable>(
   return await command.run({ values, names, command: childCommand, sources, mistakes, io });
 }
 
-/** Prepares for a long run with many connections. */
 async function prepareService(): Promise<void> {
   const [{ restoreCompileThresholds }, { raiseOwnOpenFilesLimit }] = await Promise.all([
     import("../src/base/process/spawn/compile_as_usual.ts"),
@@ -80,7 +79,6 @@ function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
   return given.some((name) => !own.has(name));
 }
 
-/** The name of the setting for a shell line in place of a program. */
 const shellLineName = "shellLine" satisfies keyof typeof shellLineSettings;
 
 /** Returns the command to run, from the arguments or from -c. Throws USAGE if both are given. */
@@ -101,7 +99,6 @@ function withoutCommand(
   return { names: [...names, ...command ?? []], command: null };
 }
 
-/** Returns the flags of a table of settings, for `parseArgs`. */
 export function toFlagSpecs(settings: SettingTable): Record<string, FlagSpec> {
   const flags: Record<string, FlagSpec> = {};
   for (const [name, { flag, aliases, type, once = false }] of Object.entries(settings)) {
@@ -117,8 +114,8 @@ export function toFlagSpecs(settings: SettingTable): Record<string, FlagSpec> {
 // unchanged.
 
 /**
- * Throws USAGE if an argument is not UTF-8. `args` are the last arguments of this process. The last `passedOn` of them
- * are not checked, because they go to a command unchanged.
+ * Throws USAGE if one of `args`, the last arguments of this process, is not UTF-8. The last `passedOn` of them are not
+ * checked.
  */
 export function refuseUnreadableArgs(args: readonly string[], passedOn: number): void {
   const found = unreadableArgument(args);
@@ -132,10 +129,7 @@ export function refuseUnreadableArgs(args: readonly string[], passedOn: number):
   );
 }
 
-/**
- * Checks the variables of settings that no flag on the command line sets. Throws CONFIG if a value is not UTF-8; the
- * message omits the value, because it may be a secret.
- */
+/** Checks the variables of settings that no flag sets. Throws CONFIG without the value, which may be a secret. */
 function refuseUnreadableVariables(
   settings: SettingTable,
   { flags, env }: {

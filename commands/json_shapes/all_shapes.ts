@@ -1,7 +1,6 @@
 /**
- * Lists all JSON objects that baton prints, each with its command line, its schema, and its golden files (expected
- * outputs) in test/fixtures/json. Tests and docs/json.md use this list. Commands import only the types, so that baton
- * starts without loading a schema.
+ * Lists all JSON objects that baton prints, with their commands, schemas and golden files (test/fixtures/json). Tests
+ * and docs/json.md use this list. Commands import only the types, so that no start loads a schema.
  */
 import type * as z from "zod";
 import * as cron from "./cron_shapes.ts";
@@ -13,7 +12,6 @@ import * as pubsub from "./pubsub_shapes.ts";
 import * as retry from "./retry_shapes.ts";
 
 export interface JsonShape {
-  /** The command line that prints the object. */
   readonly from: string;
   readonly shape: z.ZodType;
   /** Names of golden files without extension; the documentation shows the first one. */

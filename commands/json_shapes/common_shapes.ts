@@ -16,6 +16,5 @@ export const tokenShape = z.string().regex(/^\d+$/).describe("64-bit number as d
 
 export const countShape = z.int().min(0);
 
-/** Makes a type and all types in it read-only. */
 export type DeepReadonly<T> = T extends (...args: never) => unknown ? T
   : { readonly [Key in keyof T]: DeepReadonly<T[Key]> };

@@ -124,7 +124,6 @@ export const lsJsonShape = z.strictObject({
 });
 export type LsJson = DeepReadonly<z.infer<typeof lsJsonShape>>;
 
-/** Fields that identify another process. */
 export const processIdentityFields = { id: z.string(), host: z.string(), pid: countShape, user: z.string() };
 
 export const breakJsonShape = z.strictObject({

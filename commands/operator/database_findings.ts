@@ -9,12 +9,12 @@ import { formatDuration } from "../../src/base/support/duration.ts";
 import type { CheckedDatabase } from "../product.ts";
 
 /**
- * Largest difference between the database's clock and this machine's clock that gives no warning, in milliseconds. The
- * database's clock ends leases, but each machine's clock decides when a message is due.
+ * Largest difference of the clocks without a warning, in milliseconds. The database's clock ends leases, but each
+ * machine's clock decides when a message is due.
  */
 const clockDifferenceMsMax = 2000;
 
-/** Connects to a database and returns its problems. `inspect` runs the checks of the products. */
+/** Connects to a database and returns its problems. `inspect` is the check of the products. */
 export async function findDatabaseProblems(
   database: CheckedDatabase,
   inspect: (connection: PrimaryConnection) => Promise<readonly DoctorFinding[]>,

@@ -89,7 +89,7 @@ async function runDoctor(call: CommandCall<typeof ownSettings>, doctors: readonl
   return findings.length === 0 ? exitCodes.SUCCESS : exitCodes.FALSE;
 }
 
-/** Checks the databases of all products. A database that several products use is checked once. */
+/** Checks each database once, even if several products use it. */
 async function databasesFindings(
   { values, sources }: CommandCall<typeof ownSettings>,
   doctors: readonly ProductDoctor[],

@@ -1,4 +1,4 @@
-/** `baton ls`: lists the locks, topics, message stores and other objects in use, of all products. */
+/** `baton ls`: lists the locks, topics, message stores and other objects in use. */
 import { flagSetting, type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { choiceType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";

@@ -1,4 +1,4 @@
-/** Formats the output of `baton ls`: tables, lines of changes, and JSON. All functions are pure. */
+/** Formats the output of `baton ls`: tables, lines of changes, JSON. Pure functions. */
 import type { HolderRow, ObjectRow } from "../../src/base/rows/object_row.ts";
 import type { PoolRow } from "../../src/base/rows/pool_row.ts";
 import type { ProcessMetricsRow } from "../../src/base/rows/process_row.ts";
@@ -76,7 +76,6 @@ function objectCells({ kind, name, holders, waiters }: ListedObject): TableCell[
   return [kind, name, holders === 0 ? "0" : { text: countText(holders), style: "green" }, waiting];
 }
 
-/** Returns the results of a pool as text; empty if there are none. */
 function progressText({ done, failed }: PoolRow): string {
   return done + failed === 0 ? "" : `${done} done, ${failed} failed`;
 }
@@ -167,10 +166,7 @@ function processCells(
   ];
 }
 
-/**
- * Returns a line for each row, under a key of its kind and name. Lines contain no elapsed times, because those would
- * change with every reading.
- */
+/** Returns a line for each row, by kind and name. Lines contain no elapsed times, which would always differ. */
 export function lsLines(reading: LsReading): Map<string, string> {
   const { rows, details, atMs } = reading;
   const line = (kind: RowKind, name: string, ...cells: readonly string[]): [string, string] => {
@@ -206,7 +202,7 @@ export function lsLines(reading: LsReading): Map<string, string> {
 
 const objectKinds: readonly string[] = ["lock", "election", "barrier", "gate", "pool"];
 
-/** Returns the line of `--watch` for a row that is no longer listed. `line` is the last line of the row. */
+/** Returns the line of `--watch` for a row that is gone, from its last line. */
 export function goneRowLine(line: string): string {
   const [kind = "", name = ""] = line.split("  ");
   return `${kind}  ${name}  ${objectKinds.includes(kind) ? "0  0" : "gone"}`;
@@ -231,10 +227,7 @@ export function lsJson({ rows, details, scope, problems = [] }: LsReading): LsJs
   };
 }
 
-/**
- * Returns the JSON that `--watch` compares. It omits values that change all the time: the disk space of message stores,
- * and the counters of processes.
- */
+/** Returns the JSON without values that change all the time: disk space of stores, counters of processes. */
 export function lsComparedJson(reading: LsReading): unknown {
   const { stores, processes, ...json } = lsJson(reading);
   return {

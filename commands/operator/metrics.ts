@@ -92,7 +92,6 @@ async function exportMetrics(call: MetricsCall, products: readonly Product[]): P
   return await follow(call, read, { everyMs: values.every });
 }
 
-/** Reads the metrics of all products. */
 type ReadMetrics = (zk: ZooKeeper) => Promise<Metric[]>;
 
 async function metricsReader({ values }: MetricsCall, products: readonly Product[]): Promise<ReadMetrics> {
@@ -116,7 +115,6 @@ export function exporterMetrics(isUp: boolean): Metric[] {
   ];
 }
 
-/** Returns a reading and the exporter's own metrics as text for Prometheus. */
 function textOf(reading: readonly Metric[]): string {
   return formatMetrics([...exporterMetrics(true), ...reading]);
 }
@@ -129,10 +127,7 @@ async function exportOnce(call: MetricsCall, read: ReadMetrics): Promise<ExitCod
   return exitCodes.SUCCESS;
 }
 
-/**
- * Keeps a session and reads the metrics at intervals until a signal arrives. Never resolves: rejects with
- * StoppedBySignal or an error.
- */
+/** Reads the metrics at intervals until a signal arrives. Always rejects: with StoppedBySignal or an error. */
 async function follow(
   call: MetricsCall,
   read: ReadMetrics,

@@ -19,7 +19,6 @@ interface ProcessesCall {
   readonly values: { readonly metrics?: readonly string[] | undefined };
 }
 
-/** Returns a source of the named or configured processes. Throws USAGE for an invalid address. */
 export function openProcessRows({ values }: ProcessesCall, views: readonly ProductView[]): RowSource {
   const kinds = views.flatMap(({ processes }) => processes);
   const isNamed = values.metrics !== undefined;
@@ -33,7 +32,7 @@ export function openProcessRows({ values }: ProcessesCall, views: readonly Produ
   };
 }
 
-/** Reads the metrics of all processes. Omits a process that does not respond, unless the user named its address. */
+/** Omits a process that does not respond, unless the user named its address. */
 async function readProcesses(
   addresses: readonly Address[],
   { kinds, isNamed, signal }: {

@@ -12,7 +12,6 @@ import { OneTimeEvent } from "../../src/base/support/event.ts";
 export async function* readPeriodically<T>(
   read: () => Promise<T>,
   { ended, clock, signal, everyMs, onLate }: {
-    /** Aborts when the session ends. */
     readonly ended: AbortSignal;
     readonly clock: Clock;
     readonly signal: AbortSignal;

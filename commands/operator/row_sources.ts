@@ -1,6 +1,4 @@
-/**
- * Opens and reads the row sources of all products. A row describes one object, such as a lock, a topic or a process.
- */
+/** Opens and reads the rows (locks, topics, processes …) of all products. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import type { RowKind, RowReading } from "../../src/base/rows/row_kinds.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -11,7 +9,7 @@ export function loadViews(products: readonly Product[]): Promise<readonly Produc
   return Promise.all(products.map((product) => product.view()));
 }
 
-/** Returns the options that name what to read, such as --metrics and --store. */
+/** Returns the options that name what to read, such as --store. */
 export function sourceSettings(views: readonly ProductView[]): SettingTable & typeof processSettings {
   return Object.assign({ ...processSettings }, ...views.map(({ settings }) => settings));
 }
@@ -25,7 +23,6 @@ export interface OpenSource {
   readonly view: ProductView | null;
 }
 
-/** The part of a command call that names what to read. */
 export type SourcesCall = ViewCall<typeof processSettings>;
 
 export class RowSources implements AsyncDisposable {

@@ -1,4 +1,4 @@
-/** Runs `baton ui`: checks that only permitted users can reach the page, and serves the page until a signal arrives. */
+/** Runs `baton ui`: checks who can reach the page, and serves it until a signal arrives. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
@@ -27,7 +27,7 @@ import { isLoopbackHost, socketReach } from "../../src/base/sockets/socket_reach
 
 type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
 
-/** Serves the page until a signal arrives. Never resolves: rejects with StoppedBySignal or an error. */
+/** Serves the page until a signal arrives. Always rejects: with StoppedBySignal or an error. */
 export async function runUi(call: UiCall, views: readonly ProductView[]): Promise<ExitCode> {
   const { values, io } = call;
   const clock = systemClock();
@@ -97,10 +97,7 @@ function listenAddressOf({ values, sources }: UiCall): TcpAddress {
   throw new BatonError("USAGE", `--listen ${values.listen}: a browser cannot open a unix socket; write host:port`);
 }
 
-/**
- * Returns the files of --listen-cert and --listen-key, or null if neither is given. Throws USAGE or CONFIG for files
- * that cannot be used.
- */
+/** Returns the files of --listen-cert and --listen-key, or null without them. Throws USAGE or CONFIG. */
 function tlsOf({ values, sources }: UiCall, warn: (text: string) => void): TlsFiles | null {
   const { listenCert: cert, listenKey: key } = values;
   if (cert === undefined && key === undefined) return null;

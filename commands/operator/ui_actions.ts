@@ -17,11 +17,10 @@ import type { PageAction, RequestedAction } from "../product.ts";
 
 interface UiActionsOptions {
   readonly actions: Readonly<Record<string, PageAction>>;
-  /** Returns the session, or null while there is none. */
   readonly zk: () => ZooKeeper | null;
   readonly clock: Clock;
   readonly log: Log;
-  /** Aborts when `baton ui` stops, and ends the actions in progress. */
+  /** Ends the actions in progress when it aborts. */
   readonly signal: AbortSignal;
   readonly onChange: (actions: readonly ActionRow[]) => void;
 }
@@ -29,15 +28,12 @@ interface UiActionsOptions {
 /** How many actions may run at the same time, and how many results the page lists. */
 const runningMax = 4;
 const keptMax = 20;
-/**
- * How long a request waits for the result of its action, in milliseconds. A longer action continues, and the list of
- * actions shows its result later.
- */
+/** How long a request waits for its action, in milliseconds. The list of actions shows later results. */
 const responseMsMax = 8000;
 
 export class UiActions {
   readonly #options: UiActionsOptions;
-  /** The name under which a holder sees the requester of an action. */
+  /** The requester's name, as holders see it. */
   readonly #by = `${ownUserName()} via baton ui`;
   #rows: readonly ActionRow[] = [];
   #running = 0;

@@ -10,7 +10,6 @@ export interface UiDetailsOptions {
   readonly clock: Clock;
 }
 
-/** How many answers may be in progress at the same time. */
 const runningMax = 8;
 
 export class UiDetails {

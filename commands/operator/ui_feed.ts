@@ -25,24 +25,18 @@ import type { UiCall } from "./ui_options.ts";
 /** How long the session stays open after the last page was closed, in milliseconds. */
 const idleMsMax = 60_000;
 /**
- * How long `baton ui` gathers changes before it reads them, in milliseconds. Reading after every change would take
- * twice the processor time.
+ * How long changes are gathered before a reading, in milliseconds. A reading per change would double the processor
+ * time.
  */
 const gatherMs = 900;
-/**
- * Time between two readings of topics, stores and processes, in milliseconds. They are read at intervals, because they
- * cannot be followed.
- */
+/** Time between two readings of topics, stores and processes, which cannot be followed, in milliseconds. */
 const pollEveryMs = 2000;
 /** One in this many readings reads all topics and servers. The other readings read only those that have changed. */
 const polledWholeEvery = 60;
 /** How long to wait before connecting again to servers that refused the session, in milliseconds. */
 const refusedEveryMs = 10_000;
 
-/**
- * The table of the page that shows each kind of followed row. A followed row is read again when the servers report a
- * change.
- */
+/** The page's table for each kind of row that is followed (read when it changes). */
 const tables = {
   lock: "locks",
   election: "elections",
@@ -59,10 +53,7 @@ interface FeedProblems {
 
 export class UiFeed {
   readonly model = new UiTableModel();
-  /**
-   * Random text in the event ids of this process. A page that reconnects with an id of an earlier process gets all rows
-   * again.
-   */
+  /** Random part of event ids. It shows whether a page was connected to an earlier process. */
   readonly instance = newGuid().slice(0, 8);
   readonly #call: UiCall;
   readonly #clock: Clock;
@@ -114,10 +105,7 @@ export class UiFeed {
     });
   }
 
-  /**
-   * Resolves when there is a patch after `number`, after `withinMs` milliseconds, or when the signal aborts. A patch
-   * contains the changed rows.
-   */
+  /** Resolves when there is a patch after `number`, after `withinMs` milliseconds, or when the signal aborts. */
   async nextPatch(number: number, withinMs: number, signal: AbortSignal): Promise<void> {
     if (this.model.number !== number) return;
     const event = new OneTimeEvent();
@@ -218,7 +206,7 @@ export class UiFeed {
     }
   }
 
-  /** Applies the changes of a source to the rows. Rejects when the session ends, or if the servers refuse a request. */
+  /** Applies the changes of a source. Rejects when the session ends or a request is refused. */
   async #followSource(zk: ZooKeeper, source: RowSource, signal: AbortSignal): Promise<void> {
     const rounds = source.follow?.(zk, { signal, clock: this.#clock, gatherMs }) ?? [];
     for await (const round of rounds) this.#applyRound(round);
@@ -253,7 +241,7 @@ export class UiFeed {
     }
   }
 
-  /** Reads sources at intervals. Resolves when the session ends, and rejects if the servers refuse a request. */
+  /** Reads sources at intervals until the session ends. Rejects if a request is refused. */
   async #poll(zk: ZooKeeper, sources: readonly OpenSource[], signal: AbortSignal): Promise<void> {
     const reads = new WatchedNodeReads(zk, () => {});
     const kinds = sources.flatMap((one) => one.kinds);

@@ -16,7 +16,6 @@ interface UiSiteOptions {
   readonly guard: RequestGuard;
   readonly clock: Clock;
   readonly details: UiDetails;
-  /** Null if the page is read-only. */
   readonly actions: UiActions | null;
   readonly showsBodies: boolean;
 }
@@ -34,7 +33,6 @@ const contentSecurityPolicy = [
   "require-trusted-types-for 'script'",
 ].join("; ");
 
-/** Headers of every response. */
 const securityHeaders = {
   "content-security-policy": contentSecurityPolicy,
   "x-content-type-options": "nosniff",
@@ -79,12 +77,9 @@ function statusOf(thrown: unknown): number | null {
   return thrown.code === "USAGE" || thrown.code === "BAD_DATA" ? 400 : thrown.code === "NOT_FOUND" ? 404 : 503;
 }
 
-/**
- * How long the stream may be silent before a comment is sent, in milliseconds. Comments let the page notice a lost
- * connection.
- */
+/** Silence, in milliseconds, after which a comment is sent so that the page notices a lost connection. */
 const commentEveryMs = 15_000;
-/** Maximum size of one write, in bytes. Writes are small, because the connection's time limit applies to each write. */
+/** Maximum bytes of one write; small, because the connection's time limit applies to each write. */
 const pieceBytes = 64 << 10;
 
 export class UiSite {
@@ -150,10 +145,7 @@ export class UiSite {
       : null;
   }
 
-  /**
-   * Sends rows until the page is closed. A page that reads slowly gets several patches together, or all rows again if
-   * patches are no longer kept.
-   */
+  /** Sends rows until the page is closed. A slow page gets several patches together, or all rows again. */
   async #sendRows(stream: ResponseStream, hello: UiHello, resumeAfter: number | null): Promise<void> {
     const { feed } = this.#options;
     const { model } = feed;

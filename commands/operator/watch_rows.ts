@@ -1,6 +1,6 @@
 /**
- * `--watch`: shows changes until a signal arrives. With --json it prints an object for each change. Otherwise it
- * redraws a table on a terminal, and prints a line for each change elsewhere.
+ * Shows changes for `--watch` until a signal arrives. Redraws a table on a terminal; elsewhere prints lines, or JSON
+ * lines.
  */
 import { followNodeReads } from "../../src/coordination/nodes/follow_reads.ts";
 import { StopRequest } from "../../src/base/process/supervise/signal_source.ts";
@@ -33,16 +33,11 @@ export interface WatchedRowsView<T> {
   /** Returns the tables. Tables without rows are not shown. */
   readonly tables: (value: T, nowMs: number) => readonly (readonly (readonly TableCell[])[])[];
   readonly json: (value: T) => unknown;
-  /**
-   * Returns the part of the JSON that is compared; a change elsewhere prints nothing. When omitted, all of it is
-   * compared.
-   */
+  /** Returns the part of the JSON that is compared; all of it when omitted. */
   readonly comparedJson?: (value: T) => unknown;
-  /**
-   * Returns a line for each object, by key. Lines contain no elapsed times, because those would change all the time.
-   */
+  /** Returns a line for each object, by key. Lines contain no elapsed times, which would always differ. */
   readonly lines: (value: T) => ReadonlyMap<string, string>;
-  /** Returns the line for an object that no longer exists. `line` is the last line of the object. */
+  /** Returns the line for an object that is gone, from its last line. */
   readonly gone: (line: string) => string;
 }
 
@@ -51,8 +46,7 @@ interface WatchCall extends CoordinationCommandCall {
 }
 
 /**
- * Shows a value and its changes until a signal arrives. Never resolves: rejects with StoppedBySignal or an error.
- * `what` is the subject of messages.
+ * Shows a value and its changes. Always rejects: with StoppedBySignal or an error. `what` is the subject of messages.
  */
 export async function watchRowChanges<T>(
   call: WatchCall,
@@ -75,7 +69,6 @@ export async function watchRowChanges<T>(
   throw signal.reason;
 }
 
-/** Shows the values of what is watched, one after the other. */
 interface ChangeOutput<T> extends Disposable {
   show(value: T): void;
   /** Shows a one-line message, such as that no server responds. The next value replaces it. */
@@ -129,7 +122,6 @@ export function lineChangePrinter<T>(io: Io, view: WatchedRowsView<T>): (value: 
 /** Interval at which the table is redrawn, in milliseconds, so that elapsed times stay current. */
 const tickMs = 1000;
 
-/** Redraws the table in place on a terminal. */
 class ScreenChanges<T> implements ChangeOutput<T> {
   readonly #io: Io;
   readonly #view: WatchedRowsView<T>;

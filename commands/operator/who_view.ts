@@ -1,4 +1,4 @@
-/** Formats the output of `baton who`: tables, lines of changes, and JSON. All functions are pure. */
+/** Formats the output of `baton who`: tables, lines of changes, JSON. Pure functions. */
 import type { HolderRow, ObjectDetails, ObjectKind, WaiterRow } from "../../src/base/rows/object_row.ts";
 import { passedTimeText, secondText, sessionIdText } from "../../src/base/rows/row_texts.ts";
 import { nameOfHolderRow } from "../../src/coordination/nodes/participant_row.ts";
@@ -101,10 +101,7 @@ function reasonOf({ reason, revoke, warning }: HolderRow | WaiterRow): string {
   return [reason, ...notes.map((note) => `(${note})`)].join(" ").trim();
 }
 
-/**
- * Returns a line for each holder and waiter, under its id. Lines contain no elapsed times, because those would change
- * with every reading.
- */
+/** Returns a line for each holder and waiter, by id. Lines contain no elapsed times, which would always differ. */
 export function whoLines(status: ObjectDetails): Map<string, string> {
   const rows = whoRows(status);
   const ids = shortenHolderIds(rows.flatMap(({ one }) => one.id ?? []));
@@ -125,7 +122,7 @@ export function whoLines(status: ObjectDetails): Map<string, string> {
 const idText = ({ id }: HolderRow | WaiterRow, ids: ReadonlyMap<string, string>) =>
   id === null ? "" : ids.get(id) ?? id;
 
-/** Returns the line for a holder or waiter that is gone. `line` is its last line, which begins with its state. */
+/** Returns the line for a holder or waiter that is gone, from its last line, which begins with its state. */
 export function goneParticipantLine(line: string): string {
   return line.replace(/^\S+/, "gone ");
 }

@@ -83,7 +83,6 @@ async function runConfig(call: ConfigCall, products: readonly Product[], known: 
   return exitCodes.SUCCESS;
 }
 
-/** Runs `check` or `show`. */
 async function reportConfiguration(
   action: "check" | "show",
   { values, sources, io, mistakes = [] }: ConfigCall,

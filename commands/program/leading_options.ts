@@ -1,7 +1,4 @@
-/**
- * Counts the options before the name of a command, as in `baton -z zk1:2181 who nightly`. This module is loaded only if
- * there are such options.
- */
+/** Counts the options before the name of a command: `baton -z zk1:2181 who nightly`. Loaded only if there are any. */
 import { type SettingTable, toggleSetting } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { countLeadingFlags } from "../../src/base/terminal/parse_args.ts";

@@ -52,10 +52,7 @@ export async function findUsedPaths(
   return paths;
 }
 
-/**
- * Returns the default folder. Returns null for a user without a home folder, because such a user has to name each
- * folder.
- */
+/** Returns the default folder; null for a user without a home folder, who has to name each folder. */
 function stateFolder(kind: string): string | null {
   try {
     return userStateFolder(kind, "");

@@ -28,11 +28,14 @@ import {
 } from "./session.ts";
 
 export interface BarrierOptions extends WaitOptions {
-  /** Purpose, in a few words. */
+  /** Purpose in a few words, which `baton who` shows. */
   readonly reason?: string | undefined;
-  /** If a participant is lost before the start: break the barrier ("fail", the default), or wait for another one. */
+  /**
+   * Reaction to the loss of a participant before the start: "fail" (the default) breaks the barrier, "wait" waits for
+   * another participant.
+   */
   readonly onMemberLost?: "fail" | "wait" | undefined;
-  /** Called when the wait begins, and when participants came or left. */
+  /** Called with the number of participants when the wait begins, and when participants enter or leave. */
   readonly onWaiting?: ((gathered: number) => void) | undefined;
 }
 
@@ -41,11 +44,11 @@ export interface HeldBarrier extends Held {
   /** Number of this participant, from 0 to size - 1. */
   readonly rank: number;
   readonly size: number;
-  /** Number of the start, from 1. */
+  /** Number of this start of the barrier, from 1. */
   readonly generation: number;
   /**
-   * Leaves, and waits until all others have left or are lost. Rejects LOCK_LOST if this participant was lost, and
-   * BARRIER_TIMEOUT after `wait` milliseconds.
+   * Leaves the barrier, and waits until all other participants have left or are lost. Rejects with LOCK_LOST if this
+   * participant was lost, or BARRIER_TIMEOUT after `wait` milliseconds.
    */
   leave(options?: Pick<WaitOptions, "wait" | "signal">): Promise<void>;
 }
@@ -58,9 +61,9 @@ const barrierForms: OptionForms<BarrierOptions> = {
 };
 
 /**
- * Enters, and waits until `parties` participants have entered: all of them start then. Rejects BARRIER_TIMEOUT,
- * BARRIER_BROKEN, LIMIT_MISMATCH (the others give another number of parties), LOCK_LOST, UNREACHABLE, and with the
- * signal's reason.
+ * Enters the barrier, and waits until `parties` participants have entered; then all of them start. Rejects with
+ * BARRIER_TIMEOUT, BARRIER_BROKEN, LIMIT_MISMATCH (the others give another number of parties), LOCK_LOST or
+ * UNREACHABLE, or with the signal's reason.
  */
 export async function enterBarrier(
   name: string,
@@ -70,7 +73,7 @@ export async function enterBarrier(
   checkArgument("enterBarrier", "the number of parties", parties, countForm);
   const session = findNamedSession("enterBarrier", { kind: "a barrier", name }, options, barrierForms);
   const { onMemberLost = "fail", reason } = options;
-  // 0 has no special meaning for a barrier.
+  // A wait of 0 becomes 1 ms, because a barrier cannot be entered without a wait.
   const wait = typeof options.wait === "number" ? Math.max(1, options.wait) : options.wait;
   const { membership, held } = await session.call(
     `enter barrier "${name}"`,
@@ -97,7 +100,7 @@ export async function enterBarrier(
   return Object.assign(held, { rank, size, generation, leave });
 }
 
-/** Closes the gate, which stays closed after the end of this process. Returns false if it was closed already. */
+/** Closes the gate, which stays closed after the end of this process. Returns false if the gate was closed already. */
 export async function setGate(
   name: string,
   options: RequestOptions & { readonly reason?: string | undefined } = {},
@@ -112,7 +115,7 @@ export async function setGate(
   );
 }
 
-/** Opens the gate. Returns false if it was open already. */
+/** Opens the gate. Returns false if the gate was open already. */
 export async function liftGate(name: string, options: RequestOptions = {}): Promise<boolean> {
   const session = findNamedSession("liftGate", { kind: "a gate", name }, options, requestForms);
   return await session.call(
@@ -122,7 +125,10 @@ export async function liftGate(name: string, options: RequestOptions = {}): Prom
   );
 }
 
-/** Waits until the gate is open. Rejects BARRIER_TIMEOUT if it is closed, UNREACHABLE, and the signal's reason. */
+/**
+ * Waits until the gate is open. Rejects with BARRIER_TIMEOUT if the gate is still closed after `wait`, with
+ * UNREACHABLE, or with the signal's reason.
+ */
 export async function waitGate(name: string, options: WaitOptions = {}): Promise<void> {
   const session = findNamedSession("waitGate", { kind: "a gate", name }, options, waitForms);
   await session.call(

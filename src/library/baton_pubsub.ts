@@ -1,5 +1,5 @@
 /**
- * Publish/subscribe as a library, an entry of its own because it needs SQLite:
+ * Publish/subscribe as a library. It is a separate entry, because it needs SQLite:
  *
  *     await using client = new PubsubClient("web1", { servers: "zk1,zk2,zk3" });
  *     await client.publisher("orders").put("order 17");

@@ -1,5 +1,5 @@
 /**
- * Retries as a library, an entry of its own because it needs SQLite:
+ * Retries as a library. They are a separate entry, because they need SQLite:
  *
  *     await using store = new MessageStore({ name: "orders" });
  *     await store.tryOrAdd(order, () => send(order));

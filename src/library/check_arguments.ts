@@ -1,19 +1,17 @@
 /**
- * Checks the arguments of the library's functions, which programs in JavaScript may have mistaken. Every mistake is a
- * BatonError with code USAGE: it says which argument, its value, and what was expected.
+ * Checks the arguments of the library's functions, because programs in JavaScript have no type checks. A wrong argument
+ * throws a BatonError with code USAGE, which names the argument, its value, and what was expected.
  */
 import { BatonError } from "../base/errors.ts";
 import { didYouMean } from "../base/support/did_you_mean.ts";
 import { namedPriorities, type PriorityName } from "../base/support/priority.ts";
 import { valueTypeName } from "../base/support/text.ts";
 
-/** Form that an option must have. */
 export interface OptionForm {
   readonly expected: string;
   fits(value: unknown): boolean;
 }
 
-/** The form of each option of a function. */
 export type OptionForms<O> = { readonly [Name in keyof Required<O>]: OptionForm };
 
 const isText = (value: unknown) => typeof value === "string";
@@ -43,7 +41,7 @@ export const priorityForm: OptionForm = {
   fits: (value) => typeof value === "number" ? isWholeFrom(0)(value) && value <= 999 : isOneOf(namedPriorities, value),
 };
 
-/** A time to wait: a negative number is a time that is over. */
+/** A time to wait; a negative time is over. */
 export function waitForm(...words: readonly ("none" | "forever")[]): OptionForm {
   return {
     expected: listed(["a number of milliseconds", ...words.map(quoted)]),
@@ -59,7 +57,7 @@ export function toPriority(priority: PriorityName | number): number {
   return typeof priority === "number" ? priority : namedPriorities[priority];
 }
 
-/** Throws USAGE for an option that the function does not have, and for a value of another form. */
+/** Throws USAGE for an option that the function does not have, or for a value of another form. */
 export function checkOptions<O extends object>(call: string, options: O, forms: OptionForms<O>): void {
   if (!objectForm.fits(options)) throw usageError(call, "the last argument", options, "an object with options");
   const known: Readonly<Record<string, OptionForm>> = forms;
@@ -72,14 +70,13 @@ export function checkOptions<O extends object>(call: string, options: O, forms: 
   }
 }
 
-/** Throws USAGE for an argument of another form. */
 export function checkArgument(call: string, name: string, value: unknown, { expected, fits }: OptionForm): void {
   if (!fits(value)) throw usageError(call, name, value, expected);
 }
 
 /**
- * Returns text as UTF-8. Throws USAGE for anything but text and bytes: other views and arrays have no bytes that were
- * meant.
+ * Returns bytes unchanged, and text as UTF-8. Throws USAGE for other values, because it is unclear which bytes of
+ * another view or of an array are meant.
  */
 export function checkedBytes(what: string, value: string | Uint8Array): Uint8Array {
   if (typeof value === "string") return new TextEncoder().encode(value);
@@ -92,10 +89,10 @@ function usageError(call: string, name: string, value: unknown, expected: string
   return new BatonError("USAGE", `${call}: ${name} is ${describeValue(value)}; expected ${expected}`);
 }
 
-/** Maximum length of a text in a message. */
+/** Maximum number of characters of a value in a message. */
 const shownCharactersMax = 100;
 
-/** Returns `"5s"`, `-1`, `undefined`, `an Array`. */
+/** Describes a value for a message: `"5s"`, `-1`, `undefined`, `an Array`. */
 function describeValue(value: unknown): string {
   if (typeof value === "string") return quoted(value.slice(0, shownCharactersMax));
   if (value === null || ["undefined", "number", "bigint", "boolean"].includes(typeof value)) return String(value);
@@ -103,7 +100,6 @@ function describeValue(value: unknown): string {
   return `${/^[AEIOU]/.test(type) ? "an" : "a"} ${type}`;
 }
 
-/** Returns `a, b or c`. */
 function listed(words: readonly string[]): string {
   return [words.slice(0, -1).join(", "), words.at(-1)].filter((part) => part !== "").join(" or ");
 }

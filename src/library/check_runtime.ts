@@ -1,4 +1,4 @@
-/** Refuses a Node.js that is too old. Each entry imports this module first. */
+/** Refuses a version of Node.js that is too old. Each entry of the library imports this module first. */
 import process from "node:process";
 import { BatonError } from "../base/errors.ts";
 

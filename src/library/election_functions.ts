@@ -1,4 +1,4 @@
-/** Elections: stand for election, follow the leader, and ask it to step down. */
+/** Elections: stands for election, follows the leader, and asks the leader to step down. */
 import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
 import type { BrokenLock } from "../coordination/lock/break_lock.ts";
 import { campaign as campaignAt, resign as resignAt } from "../coordination/election/campaign.ts";
@@ -14,7 +14,7 @@ import { type LockBreakOptions, lockForms, type LockOptions, releaseRequest } fr
 import { findNamedSession, ownInfo, requestForms, waitForms, type WaitOptions } from "./session.ts";
 
 export interface ElectionOptions extends Omit<LockOptions, "shared" | "permits" | "recipe"> {
-  /** True: ask a leader of worse priority to step down. */
+  /** If true, a leader of worse priority is asked to step down. */
   readonly preempt?: boolean | undefined;
 }
 
@@ -22,8 +22,8 @@ const { shared: _shared, permits: _permits, recipe: _recipe, ...queueForms } = l
 const electionForms: OptionForms<ElectionOptions> = { ...queueForms, preempt: toggleForm };
 
 /**
- * Waits until this process leads. Others read `value`, such as the leader's address (1,024 bytes at most). Release the
- * leadership to step down. Rejects as `acquireLock` does.
+ * Waits until this process leads. Other processes read `value`, such as the leader's address; it has at most 1,024
+ * bytes. Release the leadership to step down. Rejects as `acquireLock` does.
  */
 export async function campaign(name: string, value: string, options: ElectionOptions = {}): Promise<Held> {
   checkArgument("campaign", "the value", value, textForm);
@@ -38,8 +38,8 @@ export async function campaign(name: string, value: string, options: ElectionOpt
 }
 
 /**
- * Yields the current leader, and then every change. Misses no grant over reconnects and sessions while it is at most 64
- * behind; more are one `missed`. Ends with the signal, or when nothing has changed for the time `wait`. Rejects
+ * Yields the current leader, and then every change, also over reconnects and sessions. A caller that is more than 64
+ * leaders behind gets one `missed`. Ends with the signal, or when nothing has changed for the time `wait`. Rejects with
  * UNREACHABLE if no server responds in time at the start. The session is in use only while a change is awaited.
  */
 export async function* watchLeader(
@@ -83,13 +83,13 @@ export async function* watchLeader(
 }
 
 export interface LeaderResignOptions extends Omit<LockBreakOptions, "holder" | "force"> {
-  /** ID of the leader to ask; the current one when omitted. */
+  /** ID of the leader to ask; the current leader when omitted. */
   readonly leader?: string | undefined;
 }
 
 const resignForms: OptionForms<LeaderResignOptions> = { ...requestForms, leader: textForm, reason: textForm };
 
-/** Asks the leader to step down. Rejects NOT_FOUND if there is no leader, or another one. */
+/** Asks the leader to step down. Rejects with NOT_FOUND if there is no leader, or if the leader has another ID. */
 export async function resign(name: string, options: LeaderResignOptions = {}): Promise<BrokenLock> {
   const session = findNamedSession("resign", { kind: "an election", name }, options, resignForms);
   const { leader, signal } = options;

@@ -1,26 +1,30 @@
-/** Leases as a program holds them: of a lock, a leadership, or a place in a barrier. */
+/** Gives programs the leases that they hold: of a lock, of a leadership, or of a place in a barrier. */
 import type { Lease } from "../base/process/lease.ts";
 import { onAbort, TaskScope } from "../base/support/abort.ts";
 
 /**
- * Held until `release()`, until the end of a scope with `await using`, or until it is lost. Stop the work when `signal`
- * aborts. Its reason is a BatonError: LOCK_LOST, or REVOKED if an operator broke the lock; or an AbortError when the
- * session is closed.
+ * A lock, a leadership, or a place in a barrier that this process holds, until `release()`, the end of a scope with
+ * `await using`, or its loss. Stop the work when `signal` aborts. The signal's reason is a BatonError with LOCK_LOST,
+ * or REVOKED if an operator broke the lock, or an AbortError if the session was closed.
  */
 export interface Held extends AsyncDisposable {
   readonly name: string;
   /** ID of the holder, as `baton who` shows it. */
   readonly holderId: string;
-  /** Fencing token: grows with each grant, so a store that remembers the highest one can reject an older holder. */
+  /**
+   * Fencing token, which grows with each grant. A store that remembers the highest token can therefore reject an older
+   * holder.
+   */
   readonly token: bigint;
   readonly signal: AbortSignal;
   /** A number from 0 to `permits` - 1 that no other holder has at the same time; null without `permits`. */
   readonly slot: number | null;
-  /** Checks the clock: while it is true, no server can have given the lock to another process. */
+  /** Returns true while, by the clock, no server can have given the lock to another process. */
   isHeld(): boolean;
   /**
-   * Releases it. Rejects with LOCK_LOST if it was lost before, and OUTCOME_UNKNOWN if no server confirmed the release
-   * in time; it then takes effect when a server responds, or when the session ends. A second call has no effect.
+   * Releases the lease. Rejects with LOCK_LOST if it was lost before, or OUTCOME_UNKNOWN if no server confirmed the
+   * release in time; it then takes effect when a server responds, or when the session ends. A second call has no
+   * effect.
    */
   release(): Promise<void>;
 }
@@ -39,7 +43,9 @@ export class HeldLease implements Held {
   #released: Promise<void> | null = null;
   #isLost = false;
 
-  /** Calls `ended` once, when the lease is released or lost. `closed` aborts when its session is closed. */
+  /**
+   * Calls `ended` once, when the lease is released or lost. `closed` aborts when the session of the lease is closed.
+   */
   constructor(lease: Lease, { closed, ended }: { readonly closed: AbortSignal; readonly ended: () => void }) {
     this.name = lease.name;
     this.holderId = lease.holderId;
@@ -56,18 +62,18 @@ export class HeldLease implements Held {
     );
   }
 
-  // Bound functions: a program may take them out of the object.
+  // The functions are bound, because a program may take them out of the object.
   readonly isHeld = (): boolean => this.#lease.isHeld();
 
   readonly release = (): Promise<void> => this.#released ??= this.#release();
 
-  /** Calls the listener when the lock is held no longer, though it was not released. */
+  /** Calls the listener when the lease is lost, or immediately if it is lost already. */
   onLoss(listener: () => void): void {
     if (this.#isLost) listener();
     else this.#onLoss.push(listener);
   }
 
-  /** Rejects like `release`, but not for a lost lock: the failure of the work in the scope says more. */
+  /** Rejects like `release`, except for a lost lock, because the failure of the work in the scope says more. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release().catch((thrown: unknown) => {
       if (!this.#isLost) throw thrown;
@@ -86,14 +92,14 @@ export class HeldLease implements Held {
   }
 
   /**
-   * Gives a lost lock back, so that others need not wait for the end of the session, which may live on. A lock that an
-   * operator broke is held until its work has ended.
+   * Releases a lost lock, so that other processes need not wait for the end of the session, which may continue. A lock
+   * that an operator broke is held until its work has ended.
    */
   #noticeLoss(): void {
     if (this.#isLost || this.#lease.isHeld()) return;
     this.#isLost = true;
     this.#subscriptions[Symbol.dispose]();
-    this.#lease.release().catch(() => {}).finally(this.#ended); // continues when no server responds
+    this.#lease.release().catch(() => {}).finally(this.#ended); // continues while no server responds
     for (const listener of this.#onLoss.splice(0)) listener();
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A keeper as a process of its own, which ensure_keeper.ts starts for programs that have named no servers. It is
- * `baton keeper --on-demand` for a machine on which the package is installed, and not the command.
+ * Runs a keeper as a process of its own, which ensure_keeper.ts starts for programs that name no servers. This module
+ * replaces `baton keeper --on-demand` on machines that have the package but not the command.
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -21,7 +21,6 @@ import { keeperSettings } from "../coordination/settings/command_settings.ts";
 import { checkSqlite } from "./check_runtime.ts";
 import { loadAllSettings } from "./session_servers.ts";
 
-/** Maximum number of sentences in the log, which no user watches. */
 const sentencesMax = 10_000;
 
 async function runKeeper(io: Io): Promise<void> {

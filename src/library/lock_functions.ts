@@ -1,4 +1,4 @@
-/** Locks: run a function under one, or hold one as a value; look at locks, and break them. */
+/** Locks: runs a function under a lock, or returns a lock as a value; reads locks, and breaks them. */
 import { listLocks as listLocksAt, type LockSummary } from "../coordination/admin/list_in_use.ts";
 import { acquireInteropLock } from "../coordination/interop/interop_contender.ts";
 import { interopLockPath, type InteropRecipe } from "../coordination/nodes/interop_node_names.ts";
@@ -36,21 +36,21 @@ import {
 
 export interface LockOptions extends ServerOptions {
   /**
-   * How long to wait, connecting included: milliseconds, "none", or "forever". When omitted: forever for the lock, and
-   * 10 s for a server.
+   * How long to wait, including the time to connect: milliseconds, "none", or "forever". When omitted, the call waits
+   * forever for the lock, and 10 s for a server.
    */
   readonly wait?: "none" | "forever" | number | undefined;
-  /** Ends the wait with the signal's reason. It does not end the work. */
+  /** Ends the wait with the signal's reason, but not the work. */
   readonly signal?: AbortSignal | undefined;
-  /** Purpose, in a few words: others read it with `baton who`. */
+  /** Purpose in a few words, which `baton who` shows. */
   readonly reason?: string | undefined;
   /** Position in the queue: "foreground" (100, the default), "background" (200), or a number from 0 (first) to 999. */
   readonly priority?: PriorityName | number | undefined;
-  /** True: share the lock with other shared holders. */
+  /** If true, the lock is shared with other shared holders. */
   readonly shared?: boolean | undefined;
   /** Number of processes that may hold the lock at a time; all of them must give the same number. */
   readonly permits?: number | undefined;
-  /** The name is the path of a lock of Curator or kazoo programs. */
+  /** Recipe of a lock of Curator or kazoo programs; the name is then the path of the lock. */
   readonly recipe?: InteropRecipe | undefined;
   /** Called when the wait begins, and when the place in the queue changes. */
   readonly onWaiting?: ((status: WaitingStatus) => void) | undefined;
@@ -71,9 +71,9 @@ export const lockForms: OptionForms<LockOptions> = {
 const stopMs = 5000;
 
 /**
- * Runs `work` under the lock, and releases the lock when the work has ended. Returns its result, or rejects as it does.
- * The work must stop when `held.signal` aborts: `lock` rejects with LOCK_LOST if the lock was lost before the end of
- * the work, 5 s after the loss at the latest. Rejects as `acquireLock` does if the lock cannot be acquired.
+ * Runs `work` under the lock, and releases the lock when `work` has ended. Returns the result of `work`, or rejects
+ * with its failure. `work` must stop when `held.signal` aborts. If the lock is lost before the end of `work`, rejects
+ * with LOCK_LOST, at most 5 s after the loss. Rejects as `acquireLock` does if the lock cannot be acquired.
  */
 export async function lock<T>(
   name: string,
@@ -88,15 +88,14 @@ export async function lock<T>(
 }
 
 /**
- * Waits for the lock, and returns it as a value. Rejects LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT, UNREACHABLE (no
+ * Waits for the lock, and returns it as a value. Rejects with LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT, UNREACHABLE (no
  * server responded in time), SESSION_EXPIRED (acquire again), REFUSED, LIMIT_MISMATCH (other processes use another
- * number of permits), CONFIG, and the signal's reason.
+ * number of permits) or CONFIG, or with the signal's reason.
  */
 export async function acquireLock(name: string, options: LockOptions = {}): Promise<Held> {
   return await acquire(findLockSession("acquireLock", name, options), name, options);
 }
 
-/** Throws USAGE for a mistake in the name or the options. */
 function findLockSession(call: string, name: string, options: LockOptions): LibrarySession {
   checkArgument(call, "the name", name, textForm);
   checkOptions(call, options, lockForms);
@@ -139,7 +138,7 @@ async function runWhileHeld<T>(
     throw thrown;
   }
   await held.release().catch((thrown: unknown) => {
-    // The work is done, and the lock is free when a server responds.
+    // The call succeeds: the work is done, and the lock becomes free when a server responds.
     if (!(thrown instanceof BatonError && thrown.code === "OUTCOME_UNKNOWN")) throw thrown;
   });
   return result;
@@ -150,7 +149,7 @@ function notStoppedError({ signal }: HeldLease): BatonError {
   return new BatonError("LOCK_LOST", `${errorMessage(signal.reason)}; ${what}`, { cause: signal.reason });
 }
 
-/** Reads who holds the lock, and who waits for it. A lock that does not exist has neither. */
+/** Reads the holders and the waiters of the lock. A lock that does not exist has none. */
 export async function lockStatus(name: string, options: RequestOptions = {}): Promise<LockStatus> {
   const session = findNamedSession("lockStatus", { kind: "a lock", name }, options, requestForms);
   return await session.call(
@@ -171,13 +170,16 @@ export async function listLocks(options: RequestOptions = {}): Promise<readonly 
 }
 
 export interface LockBreakOptions extends RequestOptions {
-  /** ID of the holder, or a unique beginning of it; may be omitted if there is one holder. */
+  /** ID of the holder, or a unique beginning of the ID; may be omitted if there is one holder. */
   readonly holder?: string | undefined;
-  /** Why: the holder's error contains it. */
+  /** Reason, which the holder's error contains. */
   readonly reason?: string | undefined;
   /** Time to wait for the release, in milliseconds; 0 when omitted. */
   readonly wait?: number | undefined;
-  /** Takes the lock away when the holder has not released it within its session timeout. Its work may still run. */
+  /**
+   * If true, the lock is taken away if the holder has not released it within the holder's session timeout. The holder's
+   * work may still run.
+   */
   readonly force?: boolean | undefined;
 }
 
@@ -188,7 +190,10 @@ const breakForms: OptionForms<LockBreakOptions> = {
   force: toggleForm,
 };
 
-/** Asks the holder to release the lock. Rejects NOT_FOUND if there is no such holder, and USAGE if several match. */
+/**
+ * Asks the holder to release the lock. Rejects with NOT_FOUND if there is no such holder, or USAGE if several holders
+ * match.
+ */
 export async function breakLock(name: string, options: LockBreakOptions = {}): Promise<BrokenLock> {
   const session = findNamedSession("breakLock", { kind: "a lock", name }, options, breakForms);
   const { holder, signal, force = false } = options;
@@ -198,7 +203,7 @@ export async function breakLock(name: string, options: LockBreakOptions = {}): P
   });
 }
 
-/** Returns the options of a request to a holder, or to a leader: its wait is for the release. */
+/** Returns the options of a request to a holder or a leader. `wait` is the time to wait for the release. */
 export function releaseRequest({ reason = "", wait = 0, signal }: LockBreakOptions) {
   const revocation = { by: nameOfHolder(ownInfo()), reason };
   return { waitMs: wait, revocation, ...(signal === undefined ? {} : { signal }) };

@@ -1,4 +1,4 @@
-/** A store of messages that failed, for a program: they are tried again until they succeed or become dead letters. */
+/** A store of failed messages for a program. The messages are tried again until they succeed or become dead letters. */
 import { join, resolve } from "node:path";
 import { BatonError } from "../base/errors.ts";
 import { checkStoreName } from "../retry/queue/store_name.ts";
@@ -35,71 +35,77 @@ import {
 export interface MessageInfo {
   /** Unique over all stores. */
   readonly id: string;
-  /** Only one message of a key is tried at a time with `order: "key"`; null: it has none. */
+  /** Key of the message; null if it has none. With `order: "key"`, only one message of each key is tried at a time. */
   readonly key: string | null;
   readonly state: MessageState;
-  /** Tries that have ended since it was stored or redriven, with the one that failed before it was stored. */
+  /**
+   * Number of tries that have ended since the message was stored or redriven, including the try that failed before it
+   * was stored.
+   */
   readonly tries: number;
-  /** Tries during which their process died. */
+  /** Number of tries during which their process died. */
   readonly crashes: number;
   readonly storedMs: number;
-  /** The end of the last try; null: there was none. */
+  /** When the last try ended; null if there was none. */
   readonly lastTryMs: number | null;
-  /** When the next try is due; null: there is none. */
+  /** When the next try is due; null if there is none. */
   readonly nextTryMs: number | null;
-  /** Why it is dead or was dropped. */
+  /** Why the message is dead or was dropped. */
   readonly reason: DeathReason | null;
-  /** The message of the last failure; null: none. */
+  /** The error message of the last failure; null if there is none. */
   readonly error: string | null;
-  /** Size of the body. */
+  /** Size of the body, in bytes. */
   readonly bytes: number;
 }
 
 export interface MessageWithBody extends MessageInfo {
-  /** Null: the message has ended, and its body is no longer stored. */
+  /** The body; null if the message has ended, because its body is then no longer stored. */
   readonly body: Uint8Array | null;
 }
 
-/** The state after a message was stored. */
+/** The state of a message after it was stored. */
 export interface AddedMessage {
   readonly id: string;
   readonly state: MessageState;
-  /** Milliseconds since 1970; null: it is a dead letter. */
+  /** When the next try is due, in milliseconds since 1970; null for a dead letter. */
   readonly nextTryMs: number | null;
 }
 
 export interface AddMessageOptions {
   readonly key?: string;
   /**
-   * The message of a failed try, which counts as the first one. Without it the message was not tried yet and is due
-   * immediately.
+   * Error message of a failed try, which counts as the first try. When omitted, the message was not tried yet and is
+   * due immediately.
    */
   readonly failure?: string;
 }
 
 const addForms: OptionForms<AddMessageOptions> = { key: textForm, failure: textForm };
 
-/** A message that is tried. */
+/** A message, as the handler receives it. */
 export interface MessageTry {
   readonly id: string;
   readonly key: string | null;
   readonly body: Uint8Array;
   /** The body as UTF-8. */
   text(): string;
-  /** 1 for the first try. */
+  /** Number of the try, from 1. */
   readonly attempt: number;
   /**
-   * Aborts after `attemptTimeoutMs`, when the lease on the message is lost, and when the processor has to end. Stop the
+   * Aborts after `attemptTimeoutMs`, when the lease on the message is lost, or when the processor has to end. Stop the
    * work then.
    */
   readonly signal: AbortSignal;
-  /** Grows with every try of the message: a store that remembers the highest number can refuse an older try. */
+  /**
+   * Number that grows with every try of the message. A store that remembers the highest number can therefore refuse an
+   * older try.
+   */
   readonly fencingNumber: bigint;
 }
 
 /**
- * Resolves: the message is done. Rejects: it is tried again, by the policy; with PermanentFailure it is a dead letter
- * immediately.
+ * Processes a message, which is done if the handler resolves. If the handler rejects, the message is tried again by the
+ * policy; with PermanentFailure it is a dead letter immediately.
  */
 export type MessageHandler = (message: MessageTry) => Promise<void> | void;
 
@@ -107,8 +113,9 @@ export type MessageHandler = (message: MessageTry) => Promise<void> | void;
 export type MessageSelection = Omit<MessageFilter, "states">;
 
 /**
- * Calls reject with LOCK_BUSY if another process writes for 30 s, STORE_FULL if the limits or the disk are reached
- * (nothing was changed), IO if the disk fails or data is damaged, CONFIG or CANNOT_CREATE if the folder cannot be used.
+ * A message store in a folder of this machine. Calls reject with LOCK_BUSY if another process writes for 30 s,
+ * STORE_FULL if the limits or the disk are reached (nothing was changed), IO if the disk fails or data is damaged, or
+ * CONFIG or CANNOT_CREATE if the folder cannot be used.
  */
 export class MessageStore implements AsyncDisposable {
   readonly name: string;
@@ -119,8 +126,8 @@ export class MessageStore implements AsyncDisposable {
   readonly #processing = new RunningCalls();
 
   /**
-   * Creates nothing before the first call. Throws USAGE for an invalid name or option, CONFIG for a user without a home
-   * folder.
+   * Creates no files before the first call. Throws USAGE for an invalid name or option, or CONFIG for a user without a
+   * home folder.
    */
   constructor(options: MessageStoreOptions = {}) {
     checkArgument("MessageStore", "the last argument", options, objectForm);
@@ -132,7 +139,7 @@ export class MessageStore implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Stores a message. It is on the disk when this resolves. */
+  /** Stores a message. The message is on the disk when the promise resolves. */
   async add(body: string | Uint8Array, options: AddMessageOptions = {}): Promise<AddedMessage> {
     checkOptions("add", options, addForms);
     const { key, failure } = options;
@@ -141,8 +148,8 @@ export class MessageStore implements AsyncDisposable {
   }
 
   /**
-   * Runs `work`. If it fails, stores the message, with this as its first try. Returns null if the work succeeded.
-   * Rejects if the message could not be stored; the failure of the work is the cause then.
+   * Runs `work`, and returns null if it succeeds. If it fails, stores the message, with this as its first try. Rejects
+   * if the message cannot be stored; the `cause` is then the failure of `work`.
    */
   async tryOrAdd(
     body: string | Uint8Array,
@@ -170,7 +177,7 @@ export class MessageStore implements AsyncDisposable {
     }
   }
 
-  /** Lists messages, the oldest first. `states`: all when left out. */
+  /** Lists the messages in these `states`, the oldest first; in all states when omitted. */
   async *list(
     { states = messageStates, ...selection }: MessageSelection & { readonly states?: readonly MessageState[] } = {},
   ): AsyncGenerator<MessageInfo, void, void> {
@@ -184,42 +191,42 @@ export class MessageStore implements AsyncDisposable {
     }
   }
 
-  /** Returns a message with its body. Rejects with NOT_FOUND, and BAD_DATA if it is damaged. */
+  /** Returns a message with its body. Rejects with NOT_FOUND, or with BAD_DATA if the message is damaged. */
   async get(id: string): Promise<MessageWithBody> {
     const message = await (await this.#opened()).call("show", id);
     if (message === null) throw new BatonError("NOT_FOUND", `There is no message ${id} in store "${this.name}"`);
     return { ...infoOf(message), body: message.body ?? null };
   }
 
-  /** Number and size of the messages in each state. */
+  /** Returns the number and size of the messages in each state. */
   async totals(): Promise<Record<MessageState, StateTotals>> {
     return await (await this.#opened()).call("totals");
   }
 
-  /** Makes a waiting message due now. Rejects with NOT_FOUND, and FALSE if it is not waiting. */
+  /** Makes a waiting message due now. Rejects with NOT_FOUND, or with FALSE if the message is not waiting. */
   retryNow(id: string): Promise<void> {
     return this.#change(id, "retry");
   }
 
-  /** Cancels a waiting message. Rejects with NOT_FOUND, and FALSE if it is not waiting. */
+  /** Cancels a waiting message. Rejects with NOT_FOUND, or with FALSE if the message is not waiting. */
   cancel(id: string): Promise<void> {
     return this.#change(id, "cancel");
   }
 
   /**
-   * Makes a dead letter a waiting message again, with all its tries. Rejects with NOT_FOUND, and FALSE if it is not
+   * Makes a dead letter a waiting message again, with all its tries. Rejects with NOT_FOUND, or with FALSE if it is not
    * dead.
    */
   redrive(id: string): Promise<void> {
     return this.#change(id, "redrive");
   }
 
-  /** Drops a dead letter. Rejects with NOT_FOUND, and FALSE if it is not dead. */
+  /** Drops a dead letter. Rejects with NOT_FOUND, or with FALSE if the message is not dead. */
   purge(id: string): Promise<void> {
     return this.#change(id, "purge");
   }
 
-  /** Redrives all dead letters that match, each once, even if it dies again meanwhile. Returns their number. */
+  /** Redrives all dead letters that match, each only once, even if it dies again meanwhile. Returns their number. */
   async redriveAll(selection: MessageSelection = {}): Promise<number> {
     const store = await this.#opened();
     const number = await store.call("startRedrive");
@@ -230,7 +237,7 @@ export class MessageStore implements AsyncDisposable {
     }
   }
 
-  /** Drops all dead letters that match. Returns their number. */
+  /** Drops all dead letters that match. Returns the number of messages. */
   async purgeAll(selection: MessageSelection = {}): Promise<number> {
     const store = await this.#opened();
     for (let done = 0;;) {
@@ -241,27 +248,28 @@ export class MessageStore implements AsyncDisposable {
   }
 
   /**
-   * Stops all processors of the store from starting tries, or lets them start again. The setting is kept in the store.
+   * Stops all processors of the store from starting tries, or lets them start tries again. The store keeps this
+   * setting.
    */
   async setPaused(isPaused: boolean): Promise<void> {
     await (await this.#opened()).call("setPaused", isPaused);
   }
 
   /**
-   * Tries the messages of the store when they are due, until `signal` aborts, or as `until` says. Several processors,
-   * also `baton retry-processor run`, can share a store: a message has one try at a time. When a process dies, another
-   * one retries its messages in flight after `leaseMs`. After the signal, tries in flight may continue for `drainMs`.
-   * Resolves when all tries have ended.
+   * Gives each message to `handler` when the message is due, until `signal` aborts or the condition of `until` is true.
+   * Several processors, including `baton retry-processor run`, can share a store: each message has only one try at a
+   * time. When a process dies, another process retries its messages in flight after `leaseMs`. After the signal, tries
+   * in flight may continue for `drainMs`. Resolves when all tries have ended.
    *
-   * Rejects with CONFIG where the boot clock of the machine cannot be read (Node.js on macOS), IO if messages are
-   * damaged, and as all calls. Messages that `baton retry-processor` stored with a command or an HTTP request are given
-   * to the handler like all others.
+   * Rejects with CONFIG if the boot clock of the machine cannot be read (Node.js on macOS), with IO if messages are
+   * damaged, or as all calls do. The handler also receives messages that `baton retry-processor` stored with a command
+   * or an HTTP request.
    */
   async process(handler: MessageHandler, options: ProcessOptions = {}): Promise<void> {
     await this.#processing.run(() => this.#process(handler, options));
   }
 
-  /** Ends all processors, then the store. */
+  /** Ends all processors, and then closes the store. */
   async close(): Promise<void> {
     this.#closed.abort(new DOMException(`Message store "${this.name}" was closed`, "AbortError"));
     await this.#processing.ended();
@@ -309,7 +317,7 @@ export class MessageStore implements AsyncDisposable {
   }
 
   async #accept(body: string | Uint8Array, key: string | undefined, tried: FirstTry | null): Promise<AddedMessage> {
-    // Copied: it goes to another thread.
+    // The bytes are copied, because they are moved to another thread.
     const bytes = checkedBytes("The message", body).slice();
     const head = { kind: "command", argv: null, cwd: null } as const;
     const store = await this.#opened();

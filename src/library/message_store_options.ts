@@ -1,4 +1,4 @@
-/** Options of a message store and its processors. The defaults are those of `baton retry-processor`. */
+/** Options of a message store and its processors. The defaults are the same as for `baton retry-processor`. */
 import { type ConfigSources, resolveSettings } from "../base/config/resolve_settings.ts";
 import {
   retryLimitSettings,
@@ -12,58 +12,64 @@ import { BatonError, errorMessage } from "../base/errors.ts";
 import type { RetryPolicy } from "../retry/queue/retry_policy.ts";
 
 export interface MessageStoreOptions {
-  /** "default" when left out. */
+  /** Name of the store; "default" when omitted. */
   readonly name?: string;
   /**
-   * Folder of the store, on a disk of this machine; ~/.local/state/baton/retry/NAME when left out, by the user
-   * database.
+   * Folder of the store, on a disk of this machine. When omitted: ~/.local/state/baton/retry/NAME; the user database
+   * names the home folder.
    */
   readonly folder?: string;
   /**
-   * When a message is tried again, and when it is given up; what is left out is the default of `baton retry-processor
-   * run`.
+   * When messages are tried again, and when they are given up. Omitted fields have the defaults of `baton
+   * retry-processor run`.
    */
   readonly policy?: Partial<RetryPolicy>;
-  /** A message is dead after its process died this often during a try; 3 when left out. */
+  /** A message is dead after its process died this often during a try; 3 when omitted. */
   readonly maxCrashes?: number;
-  /** Maximum number of waiting, in-flight and dead messages; 1,000,000 when left out. */
+  /** Maximum number of waiting, in-flight and dead messages; 1,000,000 when omitted. */
   readonly maxMessages?: number;
-  /** Maximum size of the bodies of these messages; 4 GiB when left out. */
+  /** Maximum size of the bodies of all waiting, in-flight and dead messages, in bytes; 4 GiB when omitted. */
   readonly maxBytes?: number;
 }
 
 export interface ProcessOptions {
-  /** Aborts: starts no further tries, lets those in flight end, and resolves. */
+  /** When the signal aborts, the processor starts no further tries, lets tries in flight end, and resolves. */
   readonly signal?: AbortSignal;
   /**
-   * "stopped" (the default): only the signal ends it; "empty": no message waits; "once": each message that is due now
-   * was tried once.
+   * "stopped" (the default) runs until the signal aborts, "empty" until no message waits, "once" until each message
+   * that is due now was tried once.
    */
   readonly until?: "stopped" | "empty" | "once";
-  /** Maximum number of tries at the same time; 1 when left out. */
+  /** Maximum number of tries at the same time; 1 when omitted. */
   readonly concurrency?: number;
   /**
-   * "none" (the default): when due; "key": messages with the same key one after the other; "fifo": all one after the
-   * other.
+   * "none" (the default) tries each message when it is due. "key" tries messages with the same key one after the other,
+   * and "fifo" all messages.
    */
   readonly order?: "none" | "key" | "fifo";
-  /** Maximum tries per time, such as "10/s" or "100/m"; no limit when left out. */
+  /** Maximum number of tries per time, such as "10/s" or "100/m"; no limit when omitted. */
   readonly rate?: string;
-  /** A try that takes longer is asked to stop and has failed; 60,000 ms when left out. */
+  /**
+   * Time limit of a try, in milliseconds; 60,000 when omitted. A try that takes longer is asked to stop, and has
+   * failed.
+   */
   readonly attemptTimeoutMs?: number;
   /**
-   * Another process retries messages in flight this long after their process died: 2,000 ms or more; 10,000 when left
-   * out.
+   * How long after the death of a process another process retries its messages in flight, in milliseconds: 2,000 or
+   * more; 10,000 when omitted.
    */
   readonly leaseMs?: number;
-  /** How long tries may continue after the signal, in milliseconds; 10,000 when left out. */
+  /** How long tries may continue after the signal, in milliseconds; 10,000 when omitted. */
   readonly drainMs?: number;
-  /** This many failures in a row stop tries for `breakerResetMs` (30,000); never when left out. */
+  /**
+   * Number of failures in a row that stops tries for `breakerResetMs` (30,000 when omitted). When omitted, failures
+   * never stop tries.
+   */
   readonly breakerFailures?: number;
   readonly breakerResetMs?: number;
-  /** How long the store keeps messages that are done, without their bodies, in milliseconds; 7 days when left out. */
+  /** How long the store keeps messages that are done, without their bodies, in milliseconds; 7 days when omitted. */
   readonly keepDoneMs?: number;
-  /** Receives what the processor does, as the log of `baton retry-processor run` has it. */
+  /** Receives a report for each event that the log of `baton retry-processor run` would contain. */
   readonly onReport?: (report: ProcessorReport) => void;
 }
 
@@ -74,7 +80,7 @@ export interface ProcessorReport {
   readonly sentence: string;
 }
 
-/** No command line, no variables and no files: programs give options. */
+/** Sources without a command line, variables and files, because programs give options instead. */
 export const noSources: ConfigSources = { flags: new Map(), env: {}, files: [] };
 
 const storeSettings = {
@@ -85,7 +91,7 @@ const storeSettings = {
   ...retryTopicSettings,
 };
 
-/** Returns the values of the settings. Throws USAGE for an option that is not valid. */
+/** Returns the values of the settings that the options stand for. Throws USAGE for an invalid option. */
 export function storeValues(
   { policy = {}, maxCrashes, maxMessages, maxBytes }: MessageStoreOptions,
   processing: ProcessOptions = {},
@@ -119,7 +125,6 @@ export function storeValues(
   return { ...resolveSettings(storeSettings, noSources), ...Object.fromEntries(checked) };
 }
 
-/** Checks a value as on the command line. */
 function checkedValue(setting: Setting<unknown>, option: string, value: unknown): unknown {
   try {
     return setting.type.parse(setting.type.format(value as NonNullable<unknown>));

@@ -1,6 +1,6 @@
 /**
- * Pools: work on each free item of a list, several at a time, each under the item's lock. Other processes with the same
- * list, and `baton pool`, share the items.
+ * Pools: works on the free items of a list, several at a time, each under the lock of the item. Other processes with
+ * the same list, and `baton pool`, share the items.
  */
 import { BatonError, errorMessage } from "../base/errors.ts";
 import type { Lease } from "../base/process/lease.ts";
@@ -33,18 +33,24 @@ import { findNamedSession, ownInfo, requestForms, type ServerOptions } from "./s
 export interface PoolOptions extends ServerOptions {
   /** Number of items that this run works on at a time; 1 when omitted. */
   readonly jobs?: number | undefined;
-  /** Number of items that run at a time in all processes, which must give the same number; no limit when omitted. */
+  /**
+   * Number of items that run at a time in all processes together; no limit when omitted. All processes must give the
+   * same number.
+   */
   readonly total?: number | undefined;
   /**
-   * True: take another item when one has ended, and request the list again while there are items. False: one round, of
-   * at most `jobs` items. When omitted: true for a list of items, false for a function.
+   * If true, takes another item when one has ended, and requests the list again while there are items. If false, takes
+   * at most `jobs` items, once. When omitted: true for a list of items, false for a function.
    */
   readonly loop?: boolean | undefined;
-  /** Number of retries of an item whose work has failed, immediately and under the same lock; 0 when omitted. */
+  /**
+   * Number of retries after the work of an item has failed; 0 when omitted. Retries begin immediately, under the same
+   * lock.
+   */
   readonly retries?: number | undefined;
   /**
-   * How long the result of an item is kept, in milliseconds: a done item is not run again in this time. Not kept when
-   * omitted.
+   * How long the result of an item is kept, in milliseconds; not kept when omitted. An item that is done is not run
+   * again in this time.
    */
   readonly doneTtlMs?: number | undefined;
   /**
@@ -52,15 +58,18 @@ export interface PoolOptions extends ServerOptions {
    * "forever". When omitted: at most 5 minutes while another run chooses items.
    */
   readonly wait?: "none" | "forever" | number | undefined;
-  /** Starts no new items, and finishes those that run. */
+  /** When the signal aborts, the run starts no new items, and finishes the items that run. */
   readonly signal?: AbortSignal | undefined;
-  /** Path templates, as pool.component_path and pool.item_path in the configuration; the same in all processes. */
+  /**
+   * Path templates, which must be the same in all processes; see pool.component_path and pool.item_path in the
+   * configuration.
+   */
   readonly templates?: PoolTemplates | undefined;
-  /** Purpose, in a few words. */
+  /** Purpose in a few words, which `baton who` shows. */
   readonly reason?: string | undefined;
   /** Called each time that the work of an item has failed. */
   readonly onFailed?: ((item: string, thrown: unknown) => void) | undefined;
-  /** Called for a problem that stops nothing: a result that could not be stored. */
+  /** Called for a problem that does not stop the run: a result that could not be stored. */
   readonly onProblem?: ((thrown: unknown) => void) | undefined;
 }
 
@@ -72,10 +81,16 @@ export interface PoolItem extends PoolLock {
   readonly attempt: number;
 }
 
-/** Items in their order, or a function that lists them while other runs wait. With `loop` it is called repeatedly. */
+/**
+ * Items in their order, or a function that lists the items while other runs wait. With `loop` the function is called
+ * repeatedly.
+ */
 export type PoolItems = readonly string[] | ((chooser: PoolLock) => readonly string[] | Promise<readonly string[]>);
 
-/** The item is done if it resolves, and has failed if it rejects. It must stop when `held.signal` aborts. */
+/**
+ * Works on an item, which is done if the work resolves, and has failed if the work rejects. The work must stop when
+ * `held.signal` aborts.
+ */
 export type PoolWork = (item: string, held: PoolItem) => Promise<unknown> | unknown;
 
 const runForms: OptionForms<PoolOptions> = {
@@ -98,14 +113,14 @@ const runForms: OptionForms<PoolOptions> = {
   onProblem: functionForm,
 };
 
-/** Default wait of `baton pool` for another call's query. Milliseconds. */
+/** How long to wait while another run chooses items, in milliseconds. `baton pool` has the same default. */
 const choosingMsMax = 300_000;
 
 /**
- * Works on items until none is left, and returns the counts. Rejects LOCK_BUSY or LOCK_TIMEOUT while another run
+ * Works on items until none is left, and returns the counts. Rejects with LOCK_BUSY or LOCK_TIMEOUT while another run
  * chooses items, LIMIT_MISMATCH or CONFIG if other runs give another `total` or other `templates`, BAD_DATA for an
- * invalid item, SESSION_EXPIRED, UNREACHABLE, with a failure of the list, and with the signal's reason if it aborted
- * before the start.
+ * invalid item, SESSION_EXPIRED or UNREACHABLE. Also rejects with a failure of the list, or with the signal's reason if
+ * it aborted before the start.
  */
 export async function runPool(
   component: string,
@@ -119,7 +134,7 @@ export async function runPool(
   const { jobs = 1, total, loop = typeof items !== "function", retries = 0, doneTtlMs } = options;
   const { templates, wait, onFailed, onProblem = () => {} } = options;
   const pathAt = (root?: string) => poolPath(component, { root, ...(templates === undefined ? {} : { templates }) });
-  pathAt(); // throws
+  pathAt(); // throws for invalid templates
   return await session.call(`run pool "${component}"`, options, async ({ zk, root, clock, waiting }) => {
     const path = pathAt(root);
     return await runPoolAt(zk, component, {
@@ -141,7 +156,6 @@ export async function runPool(
     });
   });
 
-  /** Checks all items before any is started. */
   function checkItems(listed: readonly string[], path: PoolPath): readonly string[] {
     checkArgument("runPool", "the list of items", listed, textsForm);
     if (listed.length > poolItemsMax) {
@@ -164,7 +178,6 @@ const itemsForm = {
   fits: (value: unknown) => typeof value === "function" || textsForm.fits(value),
 };
 
-/** Maximum length of the stored text of a failure. */
 const whatCharsMax = 200;
 
 async function runItem(

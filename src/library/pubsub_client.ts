@@ -1,4 +1,4 @@
-/** A publish/subscribe client of a program, under a client ID that is kept over its processes. */
+/** A publish/subscribe client of a program. Its client ID stays the same when the program starts again. */
 import { checkPubsubName } from "../pubsub/client/client_limits.ts";
 import { requestTopicNames } from "../pubsub/client/pubsub_client_session.ts";
 import { type PubsubCallOptions, type PubsubClientOptions, PubsubConnection } from "./pubsub_connection.ts";
@@ -13,8 +13,9 @@ export class PubsubClient implements AsyncDisposable {
   #closing: Promise<void> | null = null;
 
   /**
-   * Opens nothing before the first call. `id` is 1 to 1,024 bytes of text; one process uses it at a time, and the next
-   * one continues at the same positions. Throws USAGE for an invalid ID, option or address, CONFIG for unusable keys.
+   * Opens nothing before the first call. `id` is 1 to 1,024 bytes of text. One process uses an ID at a time; the next
+   * process continues at the same positions. Throws USAGE for an invalid ID, option or address, or CONFIG for unusable
+   * keys.
    */
   constructor(id: string, options: PubsubClientOptions = {}) {
     checkPubsubName("client ID", id);
@@ -22,7 +23,9 @@ export class PubsubClient implements AsyncDisposable {
     this.#connection = new PubsubConnection(id, options);
   }
 
-  /** Returns the publisher of a topic, the same one for each call. Throws USAGE for an invalid name. */
+  /**
+   * Returns the publisher of a topic; all calls for a topic return the same object. Throws USAGE for an invalid name.
+   */
   publisher(topic: string): TopicPublisher {
     const known = this.#publishers.get(topic);
     if (known !== undefined) return known;
@@ -32,7 +35,9 @@ export class PubsubClient implements AsyncDisposable {
     return publisher;
   }
 
-  /** Returns the subscriber of a topic, the same one for each call. Throws USAGE for an invalid name. */
+  /**
+   * Returns the subscriber of a topic; all calls for a topic return the same object. Throws USAGE for an invalid name.
+   */
   subscriber(topic: string): TopicSubscriber {
     const known = this.#subscribers.get(topic);
     if (known !== undefined) return known;
@@ -48,8 +53,8 @@ export class PubsubClient implements AsyncDisposable {
   }
 
   /**
-   * Waits for the puts in flight, each of which has its time limit, ends all other calls with an AbortError, and closes
-   * the connection and the state.
+   * Waits for the puts in flight, at most until their time limits. Then ends all other calls with an AbortError, and
+   * closes the connection and the state.
    */
   close(): Promise<void> {
     return this.#closing ??= this.#close();

@@ -1,6 +1,6 @@
 /**
- * State, connection and sessions of a publish/subscribe client of a program: one state and one session for each topic.
- * Opens each when it is first used. Every call has a time limit that includes the opening.
+ * Owns the connection of a program's publish/subscribe client, and one state and one session for each topic. Opens them
+ * when they are first used. The time limit of a call includes the opening.
  */
 import { BatonError } from "../base/errors.ts";
 import type { ClientState } from "../pubsub/client/client_state.ts";
@@ -29,24 +29,24 @@ import {
 import { checkSqlite } from "./check_runtime.ts";
 import { findSession, type LibrarySession, serverForms, type ServerOptions } from "./session.ts";
 
-/** The service is found by its proxies, or in the coordination service, where the proxies are announced. */
+/** The client finds the service at `proxies`, or at the proxies that the coordination service announces. */
 export interface PubsubClientOptions extends ServerOptions {
   /** Addresses of proxies (`host:port`, `tcp://host:port`, `ipc:///path`), in the order in which they are tried. */
   readonly proxies?: readonly string[];
   /**
-   * Folder for the states of the client ID: for each topic its session number, its position, and puts with an unknown
-   * outcome. One process can use an ID in a topic at a time. When left out, that of `baton pubsub client`:
-   * ~/.local/state/baton/pubsub.
+   * Folder for the states of the client ID. A state contains the session number, the position, and the puts with an
+   * unknown outcome of one topic. Only one process can use an ID in a topic at a time. When omitted:
+   * ~/.local/state/baton/pubsub, as for `baton pubsub client`.
    */
   readonly stateDir?: string;
   /**
-   * Time limit of a whole call in milliseconds: for the state, finding and connecting to a proxy, and the response.
-   * 30,000 when left out.
+   * Time limit of a whole call in milliseconds; 30,000 when omitted. It includes opening the state, finding a proxy,
+   * connecting, and the response.
    */
   readonly wait?: number;
   /**
-   * File with the key pair of this client (`baton pubsub keygen`); needs `serviceKeyFile`. Nothing is encrypted without
-   * it.
+   * File with the key pair of this client, from `baton pubsub keygen`; needs `serviceKeyFile`. When omitted, nothing is
+   * encrypted.
    */
   readonly keyFile?: string;
   /** File with the public key of the proxies. */
@@ -69,16 +69,16 @@ const clientForms: OptionForms<PubsubClientOptions> = {
 };
 
 export interface PubsubCallOptions {
-  /** Time limit of this call in milliseconds, instead of that of the client. */
+  /** Time limit of this call in milliseconds; the client's `wait` when omitted. */
   readonly wait?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 export const pubsubCallForms: OptionForms<PubsubCallOptions> = { wait: waitForm(), signal: signalForm };
 
-/** Milliseconds. */
+/** Default time limit of a call, in milliseconds. */
 const waitMsDefault = 30_000;
-/** Milliseconds to wait for the response of one proxy before the next one is tried. */
+/** How long to wait for the response of a proxy before the next proxy is tried, in milliseconds. */
 const attemptMs = 5000;
 
 export class PubsubConnection {
@@ -111,7 +111,6 @@ export class PubsubConnection {
     });
   }
 
-  /** Aborts when the client is closed. */
   get closed(): AbortSignal {
     return this.#closed.signal;
   }
@@ -127,7 +126,7 @@ export class PubsubConnection {
     return { endMs: this.clock.now() + wait, signal: anyAbortSignal(this.closed, signal) };
   }
 
-  /** Runs one call at a topic. After a takeover by another process the next call uses a new session. */
+  /** Runs one call for a topic. If another process has taken over the client ID, the next call uses a new session. */
   async call<T>(
     topic: string,
     options: PubsubCallOptions,
@@ -144,8 +143,8 @@ export class PubsubConnection {
   }
 
   /**
-   * Returns the session for a topic. Rejects with LOCK_BUSY while another process uses the client ID, CONFIG,
-   * CANNOT_CREATE, IO.
+   * Returns the session for a topic. Rejects with LOCK_BUSY while another process uses the client ID, or with CONFIG,
+   * CANNOT_CREATE or IO.
    */
   async session(
     topic: string,
@@ -159,12 +158,13 @@ export class PubsubConnection {
     return session;
   }
 
-  /** True if the session is still used for the topic. */
   isCurrent(topic: string, session: PubsubClientSession): boolean {
     return this.#sessions.get(topic) === session;
   }
 
-  /** The next request at the topic uses a new session: the counters of this one cannot be used any longer. */
+  /**
+   * Makes the next request for the topic use a new session, because the counters of this session cannot be used again.
+   */
   replaceSession(topic: string, session: PubsubClientSession): void {
     if (this.isCurrent(topic, session)) this.#sessions.delete(topic);
   }
@@ -180,7 +180,7 @@ export class PubsubConnection {
     return await abortable(opening, limit.signal);
   }
 
-  /** Ends all requests. What was put and not confirmed is kept in the state. */
+  /** Ends all requests. The state keeps the messages that were put and not confirmed. */
   async close(): Promise<void> {
     this.#closed.abort(new DOMException(`The publish/subscribe client "${this.id}" was closed`, "AbortError"));
     const states = await Promise.all([...this.#states.values()].map((state) => state.catch(() => null)));
@@ -188,13 +188,13 @@ export class PubsubConnection {
     for (const state of states) state?.[Symbol.dispose]();
   }
 
-  /** Opens the state; after a failure the next call tries again. */
+  /** Opens the state. After a failure the next call tries again. */
   #openState(topic: string): Promise<ClientState> {
     const { clock, waitMs, closed: signal } = this;
     const open = async () => {
       const { stateDir = userStateFolder("pubsub", "name the folder for client states with stateDir") } = this.#options;
       checkSqlite("a publish/subscribe client");
-      // Node.js 22 prints a warning when SQLite is loaded.
+      // The module is loaded only here, because Node.js 22 prints a warning when SQLite is loaded.
       const { ClientState } = await import("../pubsub/client/client_state.ts");
       return await ClientState.open(topicStateFolder(stateDir, topic), this.id, { waitMs, clock, signal });
     };
@@ -217,7 +217,7 @@ function isTexts(value: unknown): value is readonly string[] {
   return textsForm.fits(value);
 }
 
-/** Undefined without keys: nothing is encrypted. Throws USAGE and CONFIG. */
+/** Returns undefined without keys, so that nothing is encrypted. Throws USAGE or CONFIG. */
 function securityOf({ keyFile, serviceKeyFile }: PubsubClientOptions): ZeroMqSocketOptions | undefined {
   if (keyFile === undefined && serviceKeyFile === undefined) return undefined;
   if (keyFile === undefined || serviceKeyFile === undefined) {

@@ -1,6 +1,6 @@
 /**
- * The session of the library's functions: opened when a call needs it, and closed when nothing is held and no call
- * waits, so that it keeps no process running.
+ * The session of the library's functions. It is opened when a call needs it, and closed when nothing is held and no
+ * call waits, so that an unused session keeps no process running.
  */
 import { hostname } from "node:os";
 import { basename } from "node:path";
@@ -26,20 +26,19 @@ import { checkSessionOptions, readSessionServers, type SessionOptions } from "./
 /** A session that several calls share. It connects when a call needs it. */
 export interface Session extends AsyncDisposable {
   /**
-   * Ends all waits with an AbortError, aborts the signals of everything that is held, waits for the work of `lock` and
-   * `runPool`, releases everything, and closes the connection.
+   * Ends all waits with an AbortError, and aborts the signals of everything that is held. Then waits for the work of
+   * `lock` and `runPool`, releases everything, and closes the connection.
    */
   close(): Promise<void>;
 }
 
-/** Where a call finds its servers: a session, or the servers themselves; see `SessionOptions` for what is omitted. */
+/** The servers of a call: a session, or the addresses of the servers. See `SessionOptions` for the defaults. */
 export interface ServerOptions {
   readonly session?: Session | undefined;
   readonly servers?: string | undefined;
   readonly root?: string | undefined;
 }
 
-/** The limits of one call. */
 export interface CallOptions {
   /** Time limit of the whole call, in milliseconds. */
   readonly wait?: "none" | "forever" | number | undefined;
@@ -58,7 +57,10 @@ export const serverForms: OptionForms<ServerOptions> = {
 
 /** Options of calls that read or change something without waiting for another process. */
 export interface RequestOptions extends ServerOptions {
-  /** Time limit of the call in milliseconds, connecting included. When omitted: 10 s for a server. */
+  /**
+   * Time limit of the call in milliseconds, including the time to connect. When omitted, the call waits 10 s for a
+   * server.
+   */
   readonly wait?: number | undefined;
   /** Ends the call with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
@@ -66,7 +68,10 @@ export interface RequestOptions extends ServerOptions {
 
 /** Options of calls that wait for other processes. */
 export interface WaitOptions extends ServerOptions {
-  /** Time limit of the call in milliseconds, connecting included, or "forever". When omitted: 10 s for a server. */
+  /**
+   * Time limit of the call in milliseconds, including the time to connect, or "forever". When omitted, the call waits
+   * 10 s for a server.
+   */
   readonly wait?: "forever" | number | undefined;
   /** Ends the wait with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
@@ -76,8 +81,8 @@ export const requestForms: OptionForms<RequestOptions> = { ...serverForms, wait:
 export const waitForms: OptionForms<WaitOptions> = { ...requestForms, wait: waitForm("forever") };
 
 /**
- * Returns a session for several calls, with options of its own. It connects when it is first used, and again after the
- * servers have ended it. Throws USAGE.
+ * Returns a session for several calls. It connects when it is first used, and again after the servers have ended it.
+ * Throws USAGE for an invalid option.
  */
 export function openSession(options: SessionOptions = {}): Session {
   return new LibrarySession(options);
@@ -99,7 +104,7 @@ export function findNamedSession<O extends ServerOptions>(
   return findSession(call, options);
 }
 
-/** Returns the session of a call. Throws USAGE. */
+/** Returns the session of a call. Throws USAGE for a session together with servers. */
 export function findSession(call: string, { session, servers, root }: ServerOptions): LibrarySession {
   if (session instanceof LibrarySession) {
     if (servers === undefined && root === undefined) return session;
@@ -111,18 +116,21 @@ export function findSession(call: string, { session, servers, root }: ServerOpti
   return known;
 }
 
-/** The servers as a call uses them. */
+/** The open session, as the work of a call receives it. */
 export interface CallServers {
   readonly zk: ZooKeeper;
   readonly root: string;
   readonly clock: Clock;
-  /** Options for a wait, which the signal limits. */
+  /** Options for a wait, including the signal that ends the wait. */
   readonly waiting: { readonly wait?: "none"; readonly signal: AbortSignal; readonly sinceMs: number };
-  /** Returns the program's callback as an option of the wait: if the callback throws, the wait fails with that. */
+  /**
+   * Returns the program's callback as an option of the wait. If the callback throws, the wait fails with the same
+   * error.
+   */
   guard<T>(options: { readonly onWaiting?: ((status: T) => void) | undefined }): { onWaiting?: (status: T) => void };
 }
 
-/** How long a session without use stays open for the next call, in milliseconds. */
+/** How long an unused session stays open for the next call, in milliseconds. */
 const idleMs = 100;
 
 export class LibrarySession implements Session {
@@ -131,7 +139,7 @@ export class LibrarySession implements Session {
   readonly #closed = new AbortController();
   readonly #calls = new RunningCalls();
   readonly #held = new Set<HeldLease>();
-  /** Number of calls that wait, and of leases that are held. */
+  /** Number of running calls and held leases together. */
   #users = 0;
   #cancelIdle: () => void = () => {};
   #connection: SessionConnection | null = null;
@@ -143,15 +151,15 @@ export class LibrarySession implements Session {
     this.clock = clock;
   }
 
-  /** Returns the signal that ends a call: when the session is closed, or with the call's own signal. */
+  /** Returns a signal that aborts when the session is closed, or when the call's own signal aborts. */
   stopSignal(signal?: AbortSignal): AbortSignal {
     return anyAbortSignal(this.#closed.signal, signal);
   }
 
   /**
-   * Runs a call under its time limit, which includes connecting. `what` names it in messages: `acquire lock "a"`.
-   * Rejects UNREACHABLE when no server responds in time (OUTCOME_UNKNOWN if the call may have changed something), and
-   * SESSION_EXPIRED when the servers have ended the session.
+   * Runs a call under its time limit, which includes connecting. `what` names the call in messages: `acquire lock "a"`.
+   * Rejects with UNREACHABLE if no server responds in time, or with OUTCOME_UNKNOWN if the call may have changed
+   * something by then. Rejects with SESSION_EXPIRED if the servers have ended the session.
    */
   async call<T>(
     what: string,
@@ -177,7 +185,7 @@ export class LibrarySession implements Session {
     });
   }
 
-  /** Keeps the session open until the work has ended. `close` waits for it. */
+  /** Keeps the session open until the work has ended. `close` waits for the work. */
   async use<T>(work: () => Promise<T>): Promise<T> {
     throwIfAborted(this.#closed.signal);
     this.#enter();
@@ -216,7 +224,6 @@ export class LibrarySession implements Session {
     for (const outcome of released) if (outcome.status === "rejected") throw outcome.reason;
   }
 
-  /** Returns the connected client. Opens another session when the servers have ended this one. */
   async #connected(limit: CallLimit): Promise<{ readonly zk: ZooKeeper; readonly root: string }> {
     for (;;) {
       const connection = this.#connection ??= new SessionConnection(this.#options, this.clock);
@@ -262,11 +269,10 @@ export class LibrarySession implements Session {
   }
 }
 
-/** A connection to the servers that is being opened, or open. */
 class SessionConnection {
   readonly servers: Promise<{ readonly root: string; readonly connectTimeoutMs: number | undefined }>;
   readonly opened: Promise<ZooKeeper>;
-  /** True: it will never be open. */
+  /** True if the connection will never be open. */
   hasFailed = false;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
@@ -288,7 +294,7 @@ class SessionConnection {
     for (const failing of [this.servers, this.opened]) failing.catch(() => this.hasFailed = true);
   }
 
-  /** Returns why it is not open, for a message; empty when it is not known. */
+  /** Returns why the connection is not open, for a message; empty if the reason is unknown. */
   describe(): string {
     const why = this.#report.describe(this.#clock.now());
     return `${why === "" ? "" : `: ${why}`}${this.#hint}`;
@@ -300,7 +306,7 @@ class SessionConnection {
     await zk?.close();
   }
 
-  /** Connects without a time limit: each call has its own. */
+  /** Connects without a time limit, because each call has its own. */
   async #open({ connect: options }: CoordinationServers): Promise<ZooKeeper> {
     const { signal } = this.#stop;
     const connectTimeoutMs = Number.MAX_SAFE_INTEGER;
@@ -309,8 +315,8 @@ class SessionConnection {
 }
 
 /**
- * Returns SESSION_EXPIRED when the servers have ended the session, else null. `what` could not be done: `acquire lock
- * "a"`.
+ * Returns the error SESSION_EXPIRED if the servers have ended the session, else null. `what` names the failed call:
+ * `acquire lock "a"`.
  */
 function sessionExpiredError(what: string, { session }: ZooKeeper, cause: unknown): BatonError | null {
   if (!isSessionEndError(session.ended.reason)) return null;
@@ -339,11 +345,12 @@ function guardedWait(waiting: CallServers["waiting"]): Pick<CallServers, "waitin
 
 interface CallLimit extends Deadline {
   readonly waiting: CallServers["waiting"];
-  /** Connecting has the session's own limit. */
   readonly limitsConnecting: boolean;
 }
 
-/** Returns one time limit for a whole call: connecting and waiting. Without a time, only connecting is limited. */
+/**
+ * Returns one time limit for a whole call: connecting and waiting. If `wait` is no time, the call itself has no limit.
+ */
 function callLimit(clock: Clock, wait: CallOptions["wait"], signal: AbortSignal): CallLimit {
   const sinceMs = clock.now();
   const isTry = wait === "none" || (typeof wait === "number" && wait <= 0);
@@ -357,7 +364,6 @@ function callLimit(clock: Clock, wait: CallOptions["wait"], signal: AbortSignal)
   };
 }
 
-/** Describes this process for others that read a lock. */
 export function ownInfo(reason = ""): HolderInfo {
   const { argv: [, program], argv0, pid } = process;
   return { host: hostname(), pid, user: ownUserName(), argv0: basename(program ?? argv0), reason };

@@ -1,6 +1,6 @@
 /**
- * Finds the servers of a session as the commands do: options, then variables, then the configuration files, else this
- * user's keeper, which is started when it does not run.
+ * Finds the servers of a session as the commands do: options, then variables, then configuration files. If none names
+ * servers, starts and uses this user's keeper.
  */
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -24,21 +24,21 @@ import {
 } from "./check_arguments.ts";
 
 /**
- * How to reach the servers. What is omitted comes from the variables `BATON_…` and the configuration files, as for the
- * commands.
+ * Options for reaching the servers. Omitted options come from the variables `BATON_…` and the configuration files, as
+ * for the commands.
  */
 export interface SessionOptions {
   /** `zk1:2181,zk2:2181/app`, `unix:/path/of/keeper.sock`, or `embedded` for this user's keeper. */
   readonly servers?: string | undefined;
   /** Node below which baton keeps all of its nodes. */
   readonly root?: string | undefined;
-  /** Time after which the servers give locks of a silent process to others. */
+  /** Time after which the servers give locks of a silent process to others, in milliseconds. */
   readonly sessionTimeoutMs?: number | undefined;
-  /** True, or the names of PEM files. */
+  /** True to use TLS, or the names of PEM files for TLS. */
   readonly tls?: boolean | SessionTlsOptions | undefined;
-  /** Credentials of this client, a line each: `digest:USER:PASSWORD`. */
+  /** Credentials of this client, one per line: `digest:USER:PASSWORD`. */
   readonly credentials?: string | undefined;
-  /** Access to nodes that this client creates: `["creator"]`, or `scheme:id:perms` each. */
+  /** Access list of nodes that this client creates: `["creator"]`, or entries `scheme:id:perms`. */
   readonly acl?: readonly string[] | undefined;
 }
 
@@ -71,7 +71,7 @@ const tlsForms: OptionForms<SessionTlsOptions> = {
   serverName: textForm,
 };
 
-/** The setting of each option, by its name in `connectionSettings`. */
+/** The name of each option's setting in `connectionSettings`. */
 const optionSettings = {
   servers: "servers",
   root: "root",
@@ -89,8 +89,8 @@ const optionSettings = {
 type OptionName = keyof typeof optionSettings;
 
 /**
- * Returns the servers and how to connect to them. Throws USAGE for an option, and CONFIG for a variable or a file, that
- * is not valid.
+ * Returns the servers and how to connect to them. Rejects with USAGE for an invalid option, or CONFIG for an invalid
+ * variable or file.
  */
 export async function readSessionServers(options: SessionOptions, signal: AbortSignal): Promise<CoordinationServers> {
   const flags = new Map(givenOptions(options).map(([name, value]) => [optionSettings[name], written(name, value)]));
@@ -111,7 +111,7 @@ export async function readSessionServers(options: SessionOptions, signal: AbortS
   }
 }
 
-/** Throws USAGE for an option that is not valid in itself, before a session is opened. */
+/** Throws USAGE for an option that is invalid in itself, before a session is opened. */
 export function checkSessionOptions(call: string, options: SessionOptions): void {
   checkOptions(call, options, sessionForms);
   if (typeof options.tls === "object") checkOptions(`${call}: tls`, options.tls, tlsForms);
@@ -123,7 +123,7 @@ function givenOptions({ tls, ...options }: SessionOptions): [OptionName, unknown
   return Object.entries(given).filter(([, value]) => value !== undefined) as [OptionName, unknown][];
 }
 
-/** Returns the value as a command line has it. */
+/** Returns the value as text for a command line. */
 function written(name: OptionName, value: unknown): string {
   const { type } = connectionSettings[optionSettings[name]] as Setting<unknown>;
   try {
@@ -135,7 +135,7 @@ function written(name: OptionName, value: unknown): string {
   }
 }
 
-/** A message names a wrong value by its option, and not by the flag of the commands. */
+/** Returns the error with the name of the option in its message, in place of the flag of the commands. */
 function namedByOption(thrown: unknown): unknown {
   if (!(thrown instanceof BatonError) || thrown.code !== "USAGE") return thrown;
   const flagOf = (name: OptionName) => {
@@ -147,7 +147,6 @@ function namedByOption(thrown: unknown): unknown {
   return new BatonError("USAGE", `${name}: ${thrown.message.slice(flagOf(name).length)}`, { cause: thrown });
 }
 
-/** All settings that a configuration file may contain. */
 export async function loadAllSettings(): Promise<SettingTable> {
   const [{ coordinationTables }, { pubsubSettings }, { retrySettings }] = await Promise.all([
     import("../coordination/settings/setting_tables.ts"),
@@ -157,7 +156,7 @@ export async function loadAllSettings(): Promise<SettingTable> {
   return { ...coordinationTables.all, ...coordinationTables.fileOnly, ...pubsubSettings, ...retrySettings };
 }
 
-/** Warns of a misspelled variable: without servers, a lock excludes only processes of this user on this machine. */
+/** Warns of misspelled variables. Without servers, a lock excludes only processes of this user on this machine. */
 async function warnOfVariables(): Promise<void> {
   if (!Object.keys(process.env).some((name) => name.startsWith("BATON_"))) return;
   const { unknownVariables } = await import("../base/config/unknown_variables.ts");

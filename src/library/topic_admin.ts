@@ -16,36 +16,39 @@ import { type CallServers, findSession, type LibrarySession, serverForms, type S
 export interface TopicAdminOptions extends ServerOptions {
   /** File with the service's key pair, if the service has one. */
   readonly keyFile?: string;
-  /** Time limit of a call in milliseconds; 30,000 when left out. */
+  /** Time limit of a call in milliseconds; 30,000 when omitted. */
   readonly wait?: number;
 }
 
 export interface TopicEntry {
   readonly topic: string;
-  /** ID of the server that owns it. */
+  /** ID of the server that owns the topic. */
   readonly server: string;
-  /** False: the server is offline, and the topic is not available. */
+  /** False if the topic is not available, because its server is offline. */
   readonly isAvailable: boolean;
 }
 
 export interface TopicDeletion extends PubsubCallOptions {
-  /** Delete the topic although clients are subscribed: undelivered messages are lost. */
+  /** If true, the topic is deleted even if clients are subscribed. Their undelivered messages are lost. */
   readonly acceptLoss?: boolean;
 }
 
 const adminForms: OptionForms<TopicAdminOptions> = { ...serverForms, keyFile: textForm, wait: waitForm() };
 const deletionForms: OptionForms<TopicDeletion> = { ...pubsubCallForms, acceptLoss: toggleForm };
 
-/** Milliseconds. */
+/** Default time limit of a call, in milliseconds. */
 const waitMsDefault = 30_000;
 
-/** All calls reject with UNREACHABLE if no server responded within `wait`, and REFUSED for a wrong key or an ACL. */
+/**
+ * Operates topics. All calls reject with UNREACHABLE if no server responded within `wait`, or with REFUSED for a wrong
+ * key or because of an ACL.
+ */
 export class TopicAdmin {
   readonly #waitMs: number;
   readonly #session: LibrarySession;
   readonly #socket: ZeroMqSocketOptions | undefined;
 
-  /** Opens nothing before the first call. Throws USAGE for an invalid option, CONFIG for an unusable key file. */
+  /** Opens nothing before the first call. Throws USAGE for an invalid option, or CONFIG for an unusable key file. */
   constructor(options: TopicAdminOptions = {}) {
     checkOptions("TopicAdmin", options, adminForms);
     const { keyFile, wait = waitMsDefault } = options;
@@ -67,15 +70,15 @@ export class TopicAdmin {
     });
   }
 
-  /** Returns what the topic holds, and its slowest subscribers. Rejects with NOT_FOUND. */
+  /** Returns what the topic holds, and its slowest subscribers. Rejects with NOT_FOUND if there is no such topic. */
   async show(topic: string, options: PubsubCallOptions = {}): Promise<TopicDetails> {
     checkOptions("show", options, pubsubCallForms);
     return await this.#manage(topic, "show", options) as TopicDetails;
   }
 
   /**
-   * Deletes a topic with all its data. Rejects with USAGE while clients are subscribed, unless `acceptLoss` is true;
-   * NOT_FOUND; OUTCOME_UNKNOWN (it may be repeated).
+   * Deletes a topic with all its data. Rejects with USAGE while clients are subscribed (unless `acceptLoss` is true),
+   * NOT_FOUND, or OUTCOME_UNKNOWN (the call may be repeated).
    */
   async delete(topic: string, options: TopicDeletion = {}): Promise<void> {
     checkOptions("delete", options, deletionForms);
@@ -83,8 +86,8 @@ export class TopicAdmin {
   }
 
   /**
-   * Gives up damaged data of a topic, so that the rest is served again. Returns what was given up, as sentences.
-   * Rejects as `delete`.
+   * Gives up damaged data of a topic, so that the other data is served again. Returns sentences about the lost data.
+   * Rejects as `delete` does.
    */
   async repair(topic: string, options: PubsubCallOptions = {}): Promise<string[]> {
     checkOptions("repair", options, pubsubCallForms);
@@ -95,7 +98,7 @@ export class TopicAdmin {
     checkPubsubName("topic", topic);
     const { acceptLoss: acceptsLoss = false, wait = this.#waitMs, signal: ownSignal } = options;
     return this.#call(`${action} topic "${topic}"`, options, async ({ zk, root, clock, waiting: { sinceMs } }) => {
-      // The request has the limit itself, because it knows whether it may have been executed.
+      // The time limit is given to the request, because only the request knows whether it may have been executed.
       const withinMs = Math.max(1, sinceMs + wait - clock.now());
       const limits = { clock, withinMs, socket: this.#socket, signal: this.#session.stopSignal(ownSignal) };
       return (await manageTopic(zk, new PubsubPath(root), { topic, action, acceptsLoss }, limits)).value;

@@ -18,13 +18,14 @@ import { pubsubCallForms, type PubsubCallOptions, type PubsubConnection } from "
 
 export interface PutMessageOptions extends PubsubCallOptions {
   /**
-   * The program's own ID of this message, 1 to 1,024 bytes. A put with an ID that this client has used for one of the
-   * topic's last 10,000 such messages stores nothing and succeeds; so a program can repeat a put after it was killed.
+   * The program's own ID of this message, 1 to 1,024 bytes, with which the program can repeat a put after it was
+   * killed. A put stores nothing and succeeds if this client has used the ID for one of the topic's last 10,000
+   * messages with an ID.
    */
   readonly messageId?: string;
 }
 
-/** Number of puts that `putAll` adds before it waits for the ones before them: enough for full requests. */
+/** Number of puts that `putAll` adds before it waits for the puts before them; enough for full requests. */
 const putsInBatch = 512;
 
 const putForms: OptionForms<PutMessageOptions> = { ...pubsubCallForms, messageId: textForm };
@@ -38,35 +39,33 @@ export class TopicPublisher {
   readonly topic: string;
   readonly #connection: PubsubConnection;
   #run: PutRun | null = null;
-  /** Settles when earlier runs, and `resume`, have ended: one of them uses the session at a time. */
+  /** Settles when earlier runs and `resume` have ended, because only one of them can use the session at a time. */
   #earlier: Promise<unknown> = Promise.resolve();
   #isClosed = false;
   #loss: MessageLossCertainty | null = null;
 
-  /** Made by `PubsubClient.publisher`. */
+  /** Use `PubsubClient.publisher` in place of this constructor. */
   constructor(connection: PubsubConnection, topic: string) {
     this.topic = topic;
     this.#connection = connection;
   }
 
   /**
-   * Resolves when the message is on the server's disk: every subscriber of this moment gets it, once. Text is stored as
-   * UTF-8; do not change the bytes before the promise settles. Puts that do not wait for each other are sent together,
+   * Puts a message. Resolves when it is on the server's disk; every current subscriber gets it once. Text is stored as
+   * UTF-8. Do not change the bytes before the promise settles. Puts that do not wait for each other are sent together,
    * in their order.
    *
-   * Rejects with OUTCOME_UNKNOWN if the message may have been stored: do not put it again. It is kept in the client's
-   * state; `resume`, and the next put, send it again, and the server recognizes it. With any other error it is
-   * definitely not stored: UNREACHABLE (no server responded within `wait`), LOCK_BUSY (another process uses the client
-   * ID), STORE_FULL, REFUSED, BAD_DATA (longer than the limit of 64 MiB, or a message ID that was used for another
-   * message), FENCED, IO. Messages that wait behind it are then not stored either. With the signal's reason it may be
-   * stored or not.
+   * Rejects with OUTCOME_UNKNOWN if the message may have been stored. Do not put it again: the client's state keeps it,
+   * `resume` or the next put sends it again, and the server recognizes it. Any other error means that the message is
+   * not stored: UNREACHABLE (no server responded within `wait`), LOCK_BUSY (another process uses the client ID),
+   * STORE_FULL, REFUSED, BAD_DATA (more than 64 MiB, or a message ID of another message), FENCED, or IO. Messages that
+   * wait behind it are then not stored either. With the signal's reason, the message may be stored or not.
    */
   async put(message: string | Uint8Array, options: PutMessageOptions = {}): Promise<void> {
     checkOptions("put", options, putForms);
     await this.#putInto(() => this.#currentRun(), message, options);
   }
 
-  /** Throws the errors that are known before anything is put. */
   #putInto(
     runOf: () => PutRun,
     message: string | Uint8Array,
@@ -87,8 +86,8 @@ export class TopicPublisher {
   }
 
   /**
-   * Puts all messages in order, up to 1,024 at the same time. Resolves with their number. The first failure ends it and
-   * rejects as `put`: no message after the one that failed is stored.
+   * Puts all messages in order, up to 1,024 at the same time. Resolves with the number of messages. The first failure
+   * ends the call, which rejects as `put` does; no message after the failed one is stored.
    */
   async putAll(
     messages: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>,
@@ -109,7 +108,7 @@ export class TopicPublisher {
           batch = [];
         }
         if (run?.isOpen === false) {
-          // A message after one that failed must not be stored in the next run.
+          // A message after a failed message must not be stored in the next run.
           await Promise.all([earlier, ...batch]);
           if (failures.length > 0) break;
         }
@@ -126,8 +125,9 @@ export class TopicPublisher {
   }
 
   /**
-   * Sends the puts with an unknown outcome again, also those of an earlier process with this client ID. Resolves with
-   * their number when each is stored once. Rejects as `put`; OUTCOME_UNKNOWN: they are still unknown.
+   * Sends the puts with an unknown outcome again, including those of an earlier process with this client ID. Resolves
+   * with their number when each is stored once. Rejects as `put` does; OUTCOME_UNKNOWN means that the outcomes are
+   * still unknown.
    */
   async resume(options: PubsubCallOptions = {}): Promise<number> {
     const earlier = this.#endRun();
@@ -142,21 +142,21 @@ export class TopicPublisher {
     return await resuming;
   }
 
-  /** Number of messages with an unknown outcome. */
+  /** Returns the number of messages with an unknown outcome. */
   async unknownPuts(options: PubsubCallOptions = {}): Promise<number> {
     return (await this.#connection.state(this.topic, this.#connection.limitsOf(options))).countIntents(this.topic);
   }
 
   /**
-   * Whether a server has reported with a put of this object that a fail-over of the topic's database has lost messages
-   * that were put before and answered OK (`certain`), or may have (`possible`); null: no. `onProblem` of the client
-   * receives a sentence, too.
+   * Tells whether a fail-over of the topic's database has lost earlier messages that were answered OK: `certain`,
+   * `possible`, or null if no loss is known. Servers report a loss with the puts of this object. `onProblem` of the
+   * client receives a sentence, too.
    */
   get loss(): "certain" | "possible" | null {
     return this.#loss;
   }
 
-  /** Waits for the puts in flight, each of which has a time limit. */
+  /** Waits for the puts in flight, at most until their time limits. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#endRun();
@@ -199,14 +199,13 @@ interface PendingPut extends NewPut {
   readonly failed: (error: unknown) => void;
 }
 
-/** Puts of one session. It ends with the first failure, and all puts that are not stored fail. */
+/** Puts of one session. The run ends with the first failure, and then all puts that are not stored fail. */
 class PutRun {
   readonly #connection: PubsubConnection;
   readonly #topic: string;
   readonly #onStored: (publisher: Publisher) => void;
-  /** Puts that were not given to the publisher. */
   #waiting: PendingPut[] = [];
-  /** Puts that were given to the publisher and are not confirmed, by counter. */
+  /** Puts that were given to the publisher and are not yet confirmed, by counter. */
   readonly #given = new Map<number, PendingPut>();
   #nextCounter = 1;
   #work = new OneTimeEvent();
@@ -215,7 +214,7 @@ class PutRun {
   #hasReported = false;
   readonly ended: Promise<void>;
 
-  /** `earlier`: the run begins after this; the first put is added before. */
+  /** Begins the run when `earlier` has settled. The first put is added before that. */
   constructor(connection: PubsubConnection, topic: string, { earlier, onStored }: {
     readonly earlier: Promise<unknown>;
     readonly onStored: (publisher: Publisher) => void;
@@ -226,7 +225,6 @@ class PutRun {
     this.ended = earlier.then(() => this.#run());
   }
 
-  /** True if it takes further puts. */
   get isOpen(): boolean {
     return !this.#hasFailed && !this.#isEnding;
   }
@@ -238,7 +236,6 @@ class PutRun {
     });
   }
 
-  /** Ends the run after the puts that were added. */
   end(): Promise<void> {
     this.#isEnding = true;
     this.#work.set();
@@ -270,7 +267,7 @@ class PutRun {
       this.#hasFailed = true;
       this.#failAll(error, session);
     }
-    // The counters of this session are used.
+    // The session is replaced, because its counters are used.
     if (session !== null) this.#connection.replaceSession(topic, session);
   }
 
@@ -293,7 +290,7 @@ class PutRun {
     return taken.map(({ body }) => body);
   }
 
-  /** The earliest limit of these messages: a request has one outcome. */
+  /** Returns the earliest time limit of these messages, because a request has only one outcome. */
   #endMsOf(first: number, count: number): number {
     let endMs = Infinity;
     for (let counter = first; counter < first + count; counter++) {
@@ -343,7 +340,10 @@ class PutRun {
   }
 }
 
-/** Tells which counters of this session have an unknown outcome; all of them if the state cannot be read. */
+/**
+ * Returns a function that tells whether the put with this counter has an unknown outcome. If the state cannot be read,
+ * all have.
+ */
 function unknownCounters({ state, token }: PubsubClientSession, topic: string): (counter: number) => boolean {
   try {
     const intents = state.putIntents(topic).filter(({ session }) => session.number === token.number);

@@ -7,36 +7,41 @@ import { sleep } from "../base/support/deadline.ts";
 import { checkOptions, countForm, type OptionForms, waitForm } from "./check_arguments.ts";
 import { pubsubCallForms, type PubsubCallOptions, type PubsubConnection } from "./pubsub_connection.ts";
 
-/** A message of a topic. It comes again until it is acknowledged. */
+/** A message of a topic, which is delivered again until it is acknowledged. */
 export interface DeliveredMessage {
-  /** Number of the message in the topic; later messages have higher ones. */
+  /** Number of the message in the topic; later messages have higher numbers. */
   readonly id: number;
   readonly body: Uint8Array;
-  /** True if it may have been delivered before: a process, or an iteration, ended before it was acknowledged. */
+  /**
+   * True if the message may have been delivered before, because a process or an iteration ended before it was
+   * acknowledged.
+   */
   readonly redelivered: boolean;
   /**
-   * How many messages before this one the topic's retention, a repair, or a fail-over of its database has removed
-   * before this subscriber got them.
+   * Number of messages before this one that were removed before this subscriber got them: by retention, a repair or a
+   * fail-over.
    */
   readonly missed: number;
   /**
-   * A fail-over of the topic's database has lost messages before this one that were answered OK (`certain`), or may
-   * have (`possible`); otherwise null. It is said again until this message, or a later one, is acknowledged.
+   * Tells whether a fail-over of the topic's database has lost messages before this one that were answered OK:
+   * `certain`, `possible`, or null if no loss is known. The loss is reported again until this message, or a later one,
+   * is acknowledged.
    */
   readonly loss: "certain" | "possible" | null;
   /** The body as UTF-8. */
   text(): string;
   /**
-   * Acknowledges this message and all before it: when this resolves they never come again, not even after a power
-   * failure. Rejects with IO.
+   * Acknowledges this message and all before it. They are then never delivered again, not even after a power failure.
+   * Rejects with IO.
    */
   acknowledge(): Promise<void>;
 }
 
 export interface MessagesOptions {
   /**
-   * Ends the iteration when no message has arrived for this time, in milliseconds; 0: when no message waits. It then
-   * rejects with UNREACHABLE if no server responds. "forever", the default, also waits for servers.
+   * How long to wait for a message before the iteration ends, in milliseconds; 0 ends it when no message waits. With a
+   * number, the iteration rejects with UNREACHABLE if no server responds. "forever", the default, also waits for
+   * servers.
    */
   readonly wait?: "forever" | number | undefined;
   /** Ends the iteration with the signal's reason. */
@@ -44,27 +49,27 @@ export interface MessagesOptions {
 }
 
 export interface FetchOptions {
-  /** Maximum number of messages; 256 when left out. */
+  /** Maximum number of messages; 256 when omitted. */
   readonly max?: number | undefined;
   /**
-   * How long to wait for a message in milliseconds, in addition to the client's `wait` for a server; 0 when left out.
+   * How long to wait for a message in milliseconds, in addition to the client's `wait` for a server; 0 when omitted.
    */
   readonly wait?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface TopicPosition {
-  /** False: the topic does not exist, or this client is not subscribed. */
+  /** False if the topic does not exist, or if this client is not subscribed. */
   readonly isSubscribed: boolean;
-  /** The last message that was acknowledged; -1: none. */
+  /** ID of the last message that was acknowledged; -1 if there is none. */
   readonly position: number;
-  /** Messages that wait for this client. */
+  /** Number of messages that wait for this client. */
   readonly pending: number;
-  /** IDs of the oldest stored and the newest message of the topic. */
+  /** ID of the oldest stored message; `end` is the ID of the newest message. */
   readonly first: number;
   readonly end: number;
   readonly subscribers: number;
-  /** Size of the stored messages. */
+  /** Size of the stored messages, in bytes. */
   readonly bytes: number;
 }
 
@@ -77,9 +82,9 @@ const fetchForms: OptionForms<FetchOptions> = { ...pubsubCallForms, max: countFo
 const messagesForms: OptionForms<MessagesOptions> = { ...pubsubCallForms, wait: waitForm("forever") };
 
 const batchMax = 256;
-/** Milliseconds of one request of an iteration. */
+/** How long one request of an iteration waits for a message, in milliseconds. */
 const iterationWaitMs = 60_000;
-/** Milliseconds to wait after no server has responded. */
+/** How long to wait before the next request if no server has responded, in milliseconds. */
 const retryEveryMs = 1000;
 
 export class TopicSubscriber {
@@ -87,33 +92,32 @@ export class TopicSubscriber {
   readonly #connection: PubsubConnection;
   #source: { readonly session: PubsubClientSession; readonly subscriber: Subscriber } | null = null;
   #isIterating = false;
-  /** The highest ID that this object has acknowledged. */
   #acknowledged = -1;
 
-  /** Made by `PubsubClient.subscriber`. */
+  /** Use `PubsubClient.subscriber` in place of this constructor. */
   constructor(connection: PubsubConnection, topic: string) {
     this.topic = topic;
     this.#connection = connection;
   }
 
   /**
-   * Subscribes to the messages that are put from now on. A client that is subscribed keeps its position. Rejects with
-   * UNREACHABLE (no server responded within `wait`), LOCK_BUSY (another process uses the client ID), OUTCOME_UNKNOWN
-   * (it may be repeated), STORE_FULL, REFUSED, FENCED (another process has taken over the client ID; the next call
-   * takes it back).
+   * Subscribes to the messages that are put from now on. A client that is subscribed already keeps its position.
+   * Rejects with UNREACHABLE (no server responded within `wait`), LOCK_BUSY (another process uses the client ID),
+   * OUTCOME_UNKNOWN (the call may be repeated), STORE_FULL, REFUSED, or FENCED (another process has taken over the
+   * client ID; the next call takes it back).
    */
   subscribe(options: PubsubCallOptions = {}): Promise<void> {
     return this.#connection.call(this.topic, options, (session, limits) => session.subscribe(this.topic, limits));
   }
 
-  /** Unsubscribes: messages that were not delivered are lost for this client. Rejects as `subscribe`. */
+  /** Unsubscribes. Messages that were not delivered are lost for this client. Rejects as `subscribe` does. */
   unsubscribe(options: PubsubCallOptions = {}): Promise<void> {
     return this.#connection.call(this.topic, options, (session, limits) => session.unsubscribe(this.topic, limits));
   }
 
   /**
-   * Moves the position: to the oldest stored message, to the end, or to after the message with this ID. Rejects with
-   * NOT_SUBSCRIBED, BAD_DATA for a message that does not exist, USAGE during an iteration, and as `subscribe`.
+   * Moves the position to the oldest stored message, to the end, or to after the message with this ID. Rejects with
+   * NOT_SUBSCRIBED, BAD_DATA for a message that does not exist, USAGE during an iteration, or as `subscribe` does.
    */
   async seek(to: number | "start" | "end", options: PubsubCallOptions = {}): Promise<void> {
     if (this.#isIterating) throw this.#usageError("seek", "an iteration of its messages is in progress; end it first");
@@ -121,7 +125,7 @@ export class TopicSubscriber {
     this.#acknowledged = -1;
   }
 
-  /** Returns the position of this client, and what the topic holds. Rejects as `subscribe`. */
+  /** Returns the position of this client, and what the topic holds. Rejects as `subscribe` does. */
   async position(options: PubsubCallOptions = {}): Promise<TopicPosition> {
     const nothing = { position: -1, pending: 0, first: 0, end: 0, subscribers: 0, bytes: 0 };
     try {
@@ -139,9 +143,9 @@ export class TopicSubscriber {
   }
 
   /**
-   * Returns the next messages after the last acknowledged one, in order; none if none arrives in time. The same
-   * messages come again until `acknowledge`. Rejects with NOT_SUBSCRIBED, IO if the topic's data is damaged, and as
-   * `subscribe`.
+   * Returns the next messages after the last acknowledged one, in order; none if none arrives in time. Returns the same
+   * messages again until they are acknowledged. Rejects with NOT_SUBSCRIBED, with IO if the topic's data is damaged, or
+   * as `subscribe` does.
    */
   async fetch(options: FetchOptions = {}): Promise<DeliveredMessage[]> {
     checkOptions("fetch", options, fetchForms);
@@ -152,9 +156,8 @@ export class TopicSubscriber {
   }
 
   /**
-   * Acknowledges all messages up to this ID: when it resolves, they never come again. With `durable: false` it does not
-   * wait for the disk: the acknowledgement survives the end of the process, and a power failure may undo it. Rejects
-   * with IO.
+   * Acknowledges all messages up to this ID, which are then never delivered again. With `durable: false` the call does
+   * not wait for the disk: a power failure may undo it, but not the end of the process. Rejects with IO.
    */
   async acknowledge(id: number, { durable = true }: { readonly durable?: boolean } = {}): Promise<void> {
     if (!Number.isSafeInteger(id)) {
@@ -168,10 +171,10 @@ export class TopicSubscriber {
   }
 
   /**
-   * Iterates over the messages after the last acknowledged one, in order. Each has to be acknowledged before the next
-   * one is requested (else USAGE). A message that was not acknowledged when the loop ended comes first in the next one.
-   * One iteration at a time. Rejects as `fetch`; with `wait: "forever"` it waits while no server responds, or its disk
-   * is full, and reports that to `onProblem`.
+   * Iterates over the messages after the last acknowledged one, in order. Acknowledge each message before the next one
+   * is requested (otherwise USAGE). A message that was not acknowledged when the loop ended comes first in the next
+   * loop. Only one iteration can run at a time. Rejects as `fetch` does. With `wait: "forever"` it waits while no
+   * server responds or the server's disk is full, and reports that to `onProblem`.
    */
   async *messages(options: MessagesOptions = {}): AsyncGenerator<DeliveredMessage, void, void> {
     checkOptions("messages", options, messagesForms);
@@ -228,7 +231,7 @@ export class TopicSubscriber {
       };
     } catch (thrown) {
       if (!(thrown instanceof BatonError) || thrown.code !== "FENCED") throw thrown;
-      // A put of this object that failed has started a new session.
+      // A failed put of the same client has started a new session.
       if (!this.#connection.isCurrent(this.topic, session)) return await this.#fetch({ max, wait, signal });
       this.#connection.replaceSession(this.topic, session);
       throw thrown;

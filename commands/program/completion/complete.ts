@@ -33,11 +33,10 @@ const namesMax = 1000;
 export interface CompletionContext {
   readonly products: readonly Product[];
   readonly loaders: CommandLoaders;
-  /** The settings that a file may contain. */
   readonly settings: SettingTable;
 }
 
-/** Prints the completions of the last word. Loads only the command that the words before it select. */
+/** Prints the completions of the last word. Loads only the selected command. */
 export async function printCompletions(
   program: CompletionContext,
   words: readonly string[],
@@ -61,10 +60,7 @@ export async function printCompletions(
   return exitCodes.SUCCESS;
 }
 
-/**
- * Lists names from the server and the configuration, with the options that were typed before, such as --servers.
- * Invalid options are ignored.
- */
+/** Lists names with the options that were typed before, such as --servers. Invalid options are ignored. */
 async function servedNames(kind: ServerNameKind, { command, words, io }: {
   readonly command: Command;
   readonly words: readonly string[];
@@ -99,19 +95,17 @@ type Candidate = string | { readonly word: string; readonly meaning: string };
 
 type Candidates =
   | { readonly kind: "words"; readonly words: readonly Candidate[] }
-  /** Names from the server, and fixed words. */
   | { readonly kind: "served"; readonly of: ServerNameKind; readonly words: readonly Candidate[] }
   /** The shell completes a file name or the name of a program. */
   | { readonly kind: "files" | "commands" };
 
 interface CompletedFlag {
-  /** The name of the setting. */
   readonly name: string;
-  /** All forms of the flag that are offered: `--wait` and `-w`. */
+  /** Forms such as `--wait` and `-w`. */
   readonly forms: readonly string[];
   /** Further forms of the flag that are not offered. */
   readonly aliases: readonly string[];
-  /** Name of the flag's value, such as `duration`; empty for a switch. */
+  /** Name of the value; empty for a switch. */
   readonly placeholder: string;
   readonly help: string;
 }
@@ -169,7 +163,6 @@ function findCandidates(command: Command, words: readonly string[], typed: strin
   return nameCandidates(command, operands, typed);
 }
 
-/** Returns the form of the command that the first argument selects. */
 function commandFormOf(
   { forms = {}, runsNothing = false }: Command,
   [first = ""]: readonly string[],
@@ -177,7 +170,6 @@ function commandFormOf(
   return { refuses: {}, runsNothing, ...(Object.hasOwn(forms, first) ? forms[first] : {}) };
 }
 
-/** Completes a name. `operands` are the names before it. */
 function nameCandidates(
   { completes = [], completesFirst = {} }: Command,
   operands: readonly string[],
@@ -198,7 +190,6 @@ function nameCandidates(
     : wordCandidates([...words, ...completes], typed);
 }
 
-/** Returns the words that begin with `typed`. */
 function wordCandidates(words: readonly Candidate[], typed: string): Candidates {
   return { kind: "words", words: wordsWith(words, typed) };
 }

@@ -50,8 +50,7 @@ function isShell(name: string): name is Shell {
 }
 
 /**
- * The completion script of each shell. A script runs `baton __complete ARG…`, which prints the kind of the completions
- * in the first line, and then one completion per line.
+ * Scripts that run `baton __complete ARG…`, which prints the kind of the completions, and then one completion per line.
  */
 const completionScripts: Readonly<Record<Shell, string>> = {
   bash: `# baton completion bash: source it, or save it as /usr/share/bash-completion/completions/baton

@@ -7,10 +7,7 @@ const ownFamilies: readonly CommandFamily[] = [
   { heading: "Help", names: ["help", "completion", "version"] },
 ];
 
-/**
- * Returns the families, which are groups of commands with a heading, that have commands in `names`. Commands without a
- * family form the last one.
- */
+/** Returns the families with commands in `names`. Commands without a family form the last one. */
 export async function groupCommandFamilies(
   products: readonly Product[],
   names: readonly string[],

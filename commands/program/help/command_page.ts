@@ -20,13 +20,12 @@ export const optionGroupHeadings: Readonly<Record<OptionGroup, string>> = {
   general: "General",
 };
 
-/** Maximum width of a usage line, in columns. A longer line is split into one line for each form of the command. */
+/** Maximum columns of a usage line. A longer line is split into the forms of the command. */
 const usageColumns = 80;
-/** Matches the ` | ` between two forms of a command, but not a ` | ` in brackets. */
+/** Matches the ` | ` between two forms, but not in brackets. */
 const formBoundary = / \| (?![^[]*\])/;
 /** Maximum number of options in the short help. */
 const shortOptionsMax = 10;
-/** Maximum number of examples in the short help. */
 const shortExamplesMax = 2;
 
 /** Returns the page that `baton NAME --help` prints. */
@@ -91,7 +90,6 @@ export function optionsByGroup(command: Command): [OptionGroup, SettingTable][] 
   });
 }
 
-/** Returns the settings that the help of a command shows. */
 function flagSettings({ settings, explainedElsewhere = {} }: Command): SettingTable {
   const own = Object.entries(settings).filter(([name]) => !Object.hasOwn(explainedElsewhere, name));
   const all: SettingTable = { ...Object.fromEntries(own), ...commonCommandSettings };

@@ -48,7 +48,6 @@ async function pageFor(words: readonly string[], { products, loaders, topics, kn
   readonly products: readonly Product[];
   readonly loaders: CommandLoaders;
   readonly topics: HelpTopics;
-  /** All words for which help exists. */
   readonly known: readonly string[];
 }): Promise<HelpPage> {
   const [word] = words;
@@ -87,7 +86,7 @@ export function printCommandHelp(
   printPage(isShort ? shortCommandPage(command) : commandPage(command), io);
 }
 
-/** Prints the brief overview: on stdout for `baton -h`, on stderr for `baton` without arguments, which is a mistake. */
+/** Prints the brief overview of `baton -h`, and of `baton` without arguments, which is a mistake. */
 export async function printBriefOverview(
   products: readonly Product[],
   loaders: CommandLoaders,

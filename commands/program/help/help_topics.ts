@@ -1,7 +1,4 @@
-/**
- * Builds the topics of `baton help`, which concern all commands. Their tables are made from the constants that the code
- * uses, so that they stay correct.
- */
+/** Builds the topics of `baton help`. Their tables are made from the constants that the code uses. */
 import { lockCommandVariables, messageCommandVariables } from "../../../src/base/config/child_variables.ts";
 import { isPerSectionKey, type SettingTable, toVariableName } from "../../../src/base/config/setting.ts";
 import { httpProxyVariables } from "../../../src/base/config/http_settings.ts";
@@ -14,7 +11,6 @@ import { flagWithPlaceholder, writtenDefault } from "../../option_text.ts";
 
 export type HelpTopics = Readonly<Record<string, () => HelpPage>>;
 
-/** Returns the topics of the products and of the program. */
 export async function loadHelpTopics(products: readonly Product[], settings: AllProductSettings): Promise<HelpTopics> {
   const help = await Promise.all(products.map((product) => product.help()));
   return {

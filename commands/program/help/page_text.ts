@@ -7,7 +7,6 @@ import { type HelpBlock, type HelpEntry, helpEntryText, type HelpPage } from "..
 const columnsMax = 100;
 const columnsMin = 60;
 
-/** Returns the width of help pages, in columns. */
 export function helpColumns(io: Io): number {
   return io.stdoutIsTerminal ? Math.min(columnsMax, Math.max(columnsMin, io.columns)) : columnsMax;
 }

@@ -9,10 +9,7 @@ import { parseProcessMetrics } from "./parse_metrics.ts";
 const responseMsMax = 1500;
 const bytesMax = 4 << 20;
 
-/**
- * Returns the address at which this machine reaches a process. A process that listens on all addresses is reached on
- * the loopback address.
- */
+/** Returns the address to dial: the loopback address for a process that listens on all addresses. */
 export function localDialAddress(address: Address): Address {
   if (address.kind === "unix") return address;
   const host = address.host === "0.0.0.0" ? "127.0.0.1" : address.host === "::" ? "::1" : address.host;

@@ -37,7 +37,6 @@ export function rowRatesBetween(before: CountedRows, after: CountedRows, seconds
 /** Minimum time between two readings that are compared, in milliseconds. */
 const spanMsMin = 1500;
 
-/** Computes rates by comparing each new reading with an earlier reading. */
 export class RateMeter {
   #base: { readonly rows: CountedRows; readonly atMs: number } | null = null;
   #rates = noRowRates;

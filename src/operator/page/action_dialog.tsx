@@ -14,7 +14,6 @@ import { personText } from "./row_parts.tsx";
 export interface ProposedAction {
   readonly verb: "break" | "resign" | "redrive" | "drop" | "drain" | "move";
   readonly title: string;
-  /** Describes what the action will do. */
   readonly words: string;
   /** Fields of the request: the target, and its state as the page showed it when the user chose the action. */
   readonly body: Readonly<Record<string, unknown>>;
@@ -119,7 +118,6 @@ async function send(
   action.onDone?.();
 }
 
-/** The action buttons beside a holder or a leader. */
 export function HolderActions({ row: { kind, name }, person }: {
   readonly row: Pick<FollowedObjectRow, "kind" | "name">;
   readonly person: HolderRow;

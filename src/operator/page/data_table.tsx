@@ -16,10 +16,9 @@ export interface TableColumn<Row> {
 }
 
 interface DataTableProps<Row> {
-  /** Heading of the table. */
   readonly caption: string;
   readonly table: PageTable<Row>;
-  /** The first column shows the name of the row as a button that opens the details of the row. */
+  /** The first column shows the row's name, which opens the details. */
   readonly columns: readonly TableColumn<Row>[];
   /** The sentence for a table without rows. */
   readonly empty: string;
@@ -95,7 +94,7 @@ export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataT
   );
 }
 
-/** Keeps the order of the rows, so that the row with the focus does not move. New rows go to the end. */
+/** Keeps the order while a row has the focus. New rows go to the end. */
 function keepOrder(before: readonly string[], found: readonly string[]): readonly string[] {
   const left = new Set(found);
   const kept = before.filter((key) => left.delete(key));

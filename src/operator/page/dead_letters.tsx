@@ -9,7 +9,7 @@ import { requestJsonFromProgram } from "./read_stream.ts";
 import { AgeText } from "./row_parts.tsx";
 
 interface LetterPlace {
-  /** The number of the message before each page of letters, from the first page to the current one. */
+  /** The number of the message before each page of letters, up to this page. */
   readonly after: readonly number[];
   readonly field: string;
   readonly value: string;

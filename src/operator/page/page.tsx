@@ -1,4 +1,4 @@
-/** Builds the page of `baton ui`: the bar at the top, the navigation, and the view that the URL names. */
+/** Builds the page of `baton ui`: the bar, and the view that the URL names. */
 import { computed, type Signal, signal, useComputed, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText, utcTimeText } from "../ui/shown_text.ts";
@@ -367,7 +367,7 @@ function Announcements(): JSX.Element {
   return <p class="unseen" role="status">{text}</p>;
 }
 
-/** Returns the text of `said`, and changes it at most once per interval. */
+/** Returns a text that changes at most once per interval. */
 function useSlowText(said: Signal<{ readonly text: string; readonly atMs: number }>): Signal<string> {
   const slow = useComputed(() => ({ current: "", atMs: 0 })).peek();
   return useComputed(() => {

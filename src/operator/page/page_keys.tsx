@@ -43,7 +43,6 @@ const actions: Readonly<Record<string, () => void>> = {
   k: () => moveFocus(-1),
 };
 
-/** Moves the focus to the next or previous row. */
 function moveFocus(step: 1 | -1): void {
   const names = [...document.querySelectorAll<HTMLElement>("main button.name")];
   const at = names.findIndex((name) => name === document.activeElement);

@@ -24,8 +24,7 @@ export const pageTables: { readonly [Name in UiTableName]: PageTable<UiTables[Na
 };
 
 /**
- * State of the connection to `baton ui`: `waiting` before it opens, `lost` if `baton ui` does not respond, `refused` if
- * the token is wrong.
+ * State of the connection to `baton ui`: `waiting` at first, `lost` without a response, `refused` for a wrong token.
  */
 export type StreamState = "waiting" | "live" | "lost" | "refused";
 
@@ -35,7 +34,7 @@ export const streamFailureReason = signal("");
 export const pageHello = signal<UiHello | null>(null);
 /** The wall clock of `baton ui`, in milliseconds; changes once a second. */
 export const programNowMs = signal(Date.now());
-/** The wall clock of `baton ui`, in milliseconds, rounded down to the minute. */
+/** The wall clock of `baton ui`, rounded down to the minute. */
 export const programNowMinuteMs = computed(() => programNowMs.value - programNowMs.value % 60_000);
 let offsetMs = 0;
 

@@ -73,7 +73,6 @@ export function followRowStream(): void {
   if (!document.hidden) connect();
 }
 
-/** Reconnects immediately, with the current token. */
 export function reconnectRowStream(): void {
   closeStream();
   delayMs = againMs.first;

@@ -22,7 +22,7 @@ export function RelativeTimeText({ at }: { readonly at: string }): JSX.Element {
   return <time title={utcTimeText(atMs)}>{text}</time>;
 }
 
-/** Returns a holder or waiter as text: `root@db1:812 backup`. */
+/** Returns text such as `root@db1:812 backup`. */
 export function personText({ user, host, pid, command }: Pick<HolderRow, "user" | "host" | "pid" | "command">): string {
   const process = `${user}@${host}${pid === 0 ? "" : `:${pid}`}`;
   return `${process}${command === "" ? "" : ` ${command}`}`;

@@ -59,7 +59,6 @@ const sinceOf = ({ first_holders: [holder], first_waiters: [waiter] }: FollowedO
 const whyOf = (row: FollowedObjectRow) =>
   row.problem ?? (row.first_holders[0] === undefined ? "" : personWhyText(row.first_holders[0]));
 
-/** Returns the columns of locks or elections. */
 function useColumns(
   words: { readonly holder: string; readonly waiting: string },
 ): readonly TableColumn<FollowedObjectRow>[] {

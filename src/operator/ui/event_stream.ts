@@ -3,7 +3,6 @@
 export interface ServerSentEvent {
   readonly event: string;
   readonly data: string;
-  /** Null if the event has no id. */
   readonly id: string | null;
 }
 

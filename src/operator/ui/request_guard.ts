@@ -16,7 +16,6 @@ export interface GuardedRequest {
 
 export interface RequestRefusal {
   readonly status: 401 | 403 | 405 | 415 | 421 | 429;
-  /** A sentence for the user of the page. */
   readonly why: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -42,7 +41,7 @@ export class RequestGuard {
     this.#options = options;
   }
 
-  /** Returns why the request is refused, or null if it is allowed. */
+  /** Returns the refusal, or null if the request is allowed. */
   check(request: GuardedRequest, access: RequestAccess): RequestRefusal | null {
     return this.#checkHost(request) ?? checkMethod(request, access) ?? checkSite(request, access) ??
       (access === "page" ? null : this.#checkToken(request, access));
@@ -54,9 +53,8 @@ export class RequestGuard {
   }
 
   /**
-   * Prevents DNS rebinding: the name of another site may resolve to this machine. The requests of that site's page then
-   * have the same origin, and only the Host header reveals the other name. The port is ignored, because it may belong
-   * to a tunnel.
+   * Prevents DNS rebinding: another site's name may resolve to this machine. Its requests then have the same origin,
+   * and only the Host header reveals the name. The port is ignored, because it may belong to a tunnel.
    */
   #checkHost({ headers }: GuardedRequest): RequestRefusal | null {
     const name = textOf(headers["host"]).toLowerCase().replace(/:\d+$/, "");
@@ -112,10 +110,7 @@ function checkMethod({ method, headers }: GuardedRequest, access: RequestAccess)
   return type === "application/json" ? null : { status: 415, why: "The body must be application/json" };
 }
 
-/**
- * Rejects a request that a browser sends for another site. Other programs send neither `origin` nor `sec-fetch-site`,
- * and pass.
- */
+/** Rejects a request that a browser sends for another site. Other programs send neither of the headers. */
 function checkSite({ headers }: GuardedRequest, access: RequestAccess): RequestRefusal | null {
   const refusal: RequestRefusal = { status: 403, why: "A page of another site has sent this request" };
   const origin = headers["origin"];
@@ -132,7 +127,7 @@ const textOf = (header: string | readonly string[] | undefined): string => (type
 
 const digestOf = (text: string) => createHash("sha256").update(text).digest();
 
-/** Compares the token of a header in constant time, so that response times reveal nothing about the token. */
+/** Compares in constant time, so that response times reveal nothing. */
 function isToken(header: string | readonly string[] | undefined, token: string | null): boolean {
   const given = /^Bearer +(\S+)$/i.exec(textOf(header))?.[1];
   return token !== null && given !== undefined && timingSafeEqual(digestOf(given), digestOf(token));

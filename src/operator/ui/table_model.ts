@@ -15,10 +15,9 @@ export const tablePatchesKeptMax = 256;
 /** Maximum number of characters of all kept patches together. */
 const patchCharactersMax = 4 << 20;
 
-/** Rows as the text of one event for a page. `number` is the number of the newest patch in the text. */
+/** Rows as text for a page, with the number of the newest patch in them. */
 export interface NumberedTablePatch {
   readonly number: number;
-  /** A `UiTablePatch` as JSON. */
   readonly text: string;
 }
 
@@ -30,7 +29,6 @@ export class UiTableModel {
   #characters = 0;
   #number = 0;
 
-  /** The number of the last patch. */
   get number(): number {
     return this.#number;
   }
@@ -49,7 +47,6 @@ export class UiTableModel {
     return true;
   }
 
-  /** Replaces all rows of a table. */
   replace<Name extends UiTableName>(table: Name, rows: ReadonlyMap<string, UiTables[Name]>): void {
     for (const key of [...this.#rowsOf(table).keys()]) if (!rows.has(key)) this.set(table, key, null);
     for (const [key, row] of rows) this.set(table, key, row);

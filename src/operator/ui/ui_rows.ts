@@ -6,25 +6,20 @@ import type { FollowedScheduleRow } from "../../base/rows/schedule_row.ts";
 import type { StoreRow } from "../../base/rows/store_row.ts";
 import type { ServerRow, TopicDetailsRow, TopicListRow } from "../../base/rows/topic_row.ts";
 
-/** A message store of this machine. */
 export interface RatedStoreRow extends StoreRow {
   /** Messages delivered per second since the previous reading; null before the second reading. */
   readonly rate: number | null;
 }
 
-/** A process that serves /metrics. */
 export interface RatedProcessRow extends Omit<ProcessMetricsRow, "counters"> {
-  /** The rates of counters, per second. */
   readonly rates: Readonly<Record<string, number>>;
 }
 
-/** The answer of the server that owns a topic. The page computes the rate of puts from two answers. */
+/** The answer of a topic's server. The page computes the rate from two answers. */
 export interface AnsweredTopicRow extends TopicDetailsRow {
-  /** When the server answered. */
   readonly at: string;
 }
 
-/** An action that a page requested, and its result. */
 export interface ActionRow {
   readonly number: number;
   readonly atMs: number;
@@ -44,7 +39,6 @@ export interface AboutRow {
   readonly problems: readonly string[];
   /** False while the first reading is not complete. */
   readonly isComplete: boolean;
-  /** The last actions, the newest first. */
   readonly actions: readonly ActionRow[];
 }
 
