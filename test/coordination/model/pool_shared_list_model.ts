@@ -1,7 +1,7 @@
 /**
  * The list that runs of a pool share (docs/protocol/pool.md) as an explicit-state model of one item, with the recipe's
- * own isDoneInSharedList and isItemRecordNeeded. The lock of the item is taken for granted: one holder at a time, and no
- * process of a job is left when its session ends.
+ * own isDoneInSharedList and isItemRecordNeeded. The lock of the item is taken for granted: one holder at a time, and
+ * no process of a job is left when its session ends.
  *
  * Models: docs/protocol/pool.md, src/coordination/pool/shared_list.ts, src/coordination/pool/item_record.ts
  */
