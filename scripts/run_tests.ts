@@ -90,21 +90,14 @@ function chooseTests(call: TestCall, files: readonly string[]): TestChoice {
   };
 }
 
-/** The commands of a run: those that run first, one after the other, and those that run at the same time. */
-interface PlannedRuns {
-  readonly before: readonly TestCommand[];
-  readonly together: readonly TestCommand[];
-  readonly beside: readonly TestCommand[];
-}
-
 /** Returns the runs of a call, and sentences about what it leaves out. */
-function planCall(call: TestCall, factor: number): { runs: PlannedRuns; notRun: readonly string[] } {
+function planCall(call: TestCall, factor: number): { runs: readonly TestCommand[]; notRun: readonly string[] } {
   const files = listTestFiles(root);
   const { paths, options } = call;
   const hasProducts = call.named.length > 0 || call.isChanged;
   const asPaths = (found: readonly string[]) => found.map((path) => `./${path}`);
   if ((paths.length > 0 || options.length > 0) && !hasProducts && !call.isNightly) {
-    return { runs: onlyRun(bunTest("chosen tests", factor, ...options, ...paths)), notRun: [] };
+    return { runs: [bunTest("chosen tests", factor, ...options, ...paths)], notRun: [] };
   }
   const choice = chooseTests(call, files);
   const plan = planTestRun(files, choice);
@@ -115,20 +108,15 @@ function planCall(call: TestCall, factor: number): { runs: PlannedRuns; notRun: 
       : [...plan.together, ...plan.alone].filter((path) =>
         parts.length === 0 || parts.some((part) => path.includes(part))
       );
-    if (found.length > 0) {
-      return { runs: onlyRun(bunTest("chosen tests", factor, ...options, ...asPaths(found))), notRun: [] };
-    }
-    const notRun = [`any test, because none that was chosen has ${paths.join(" or ")} in its path`];
-    return { runs: { before: [], together: [], beside: [] }, notRun };
+    if (found.length > 0) return { runs: [bunTest("chosen tests", factor, ...options, ...asPaths(found))], notRun: [] };
+    return { runs: [], notRun: [`any test, because none that was chosen has ${paths.join(" or ")} in its path`] };
   }
   const tidy: TestCommand = { name: "tidy", command: ["bun", "scripts/tidy.ts"] };
-  const runs: PlannedRuns = {
-    before: call.isNightly ? [] : [tidy],
-    together: plan.together.length === 0
-      ? []
-      : [bunTest("tests", factor, ...sharedProcesses, ...asPaths(plan.together))],
-    beside: plan.alone.length === 0 ? [] : [bunTest("faults", factor, ...asPaths(plan.alone))],
-  };
+  const runs = [
+    ...(call.isNightly ? [] : [tidy]),
+    ...(plan.together.length === 0 ? [] : [bunTest("tests", factor, ...sharedProcesses, ...asPaths(plan.together))]),
+    ...(plan.alone.length === 0 ? [] : [bunTest("faults", factor, ...asPaths(plan.alone))]),
+  ];
   const others = testedProducts.filter((product) => !choice.chosen.includes(product));
   const left = [...plan.leftOut].map(([name, count]) => `${name} ${count}`).join(", ");
   const notRun = [
@@ -136,10 +124,6 @@ function planCall(call: TestCall, factor: number): { runs: PlannedRuns; notRun: 
     ...(left !== "" ? [`${call.isNightly ? "everyday" : "nightly"} (files: ${left})`] : []),
   ];
   return { runs, notRun };
-}
-
-function onlyRun(run: TestCommand): PlannedRuns {
-  return { before: [], together: [run], beside: [] };
 }
 
 function printSummary(
@@ -183,35 +167,22 @@ const { runs, notRun } = planCall(call, factor);
 const startMs = performance.now();
 const summaries: TestSummary[] = [];
 const left: string[] = [];
-
-/** Runs a command unless a signal has stopped the run; the summary counts it either way. */
-async function runAndSummarize(run: TestCommand, show: (text: string) => void): Promise<void> {
+for (const run of runs) {
   if (stopping.signal.aborted) {
     left.push(`${run.name}, because of ${stopping.signal.reason}`);
-    return;
+    continue;
   }
-  show(`\n== ${run.name}\n`);
+  console.log(`\n== ${run.name}`);
   summaries.push(
     await runTestCommand(run, {
       root,
       env: testEnvironment(),
       silentMsMax: (longestTestMs + 60_000) * factor,
       signal: stopping.signal,
-      show,
+      show: (text) => process.stdout.write(text),
     }),
   );
 }
-
-const print = (text: string) => void process.stdout.write(text);
-for (const run of runs.before) await runAndSummarize(run, print);
-// Tests of faults wait for most of their time, so they run beside the others; their output comes afterwards.
-let heldOutput = "";
-let showBeside = (text: string): void => void (heldOutput += text);
-const beside = Promise.all(runs.beside.map((run) => runAndSummarize(run, (text) => showBeside(text))));
-for (const run of runs.together) await runAndSummarize(run, print);
-print(heldOutput);
-showBeside = print;
-await beside;
 const { failed } = printSummary(summaries, [...left, ...notRun], performance.now() - startMs);
 if (stoppedBy !== null) process.exit(128 + constants.signals[stoppedBy]);
-process.exitCode = failed === 0 && summaries.length > 0 ? 0 : 1;
+process.exitCode = failed === 0 && runs.length > 0 ? 0 : 1;

@@ -65,7 +65,7 @@ export function concernedProducts(changed: readonly string[]): TestedProduct[] {
 export interface TestRun {
   /** Files that run several at a time. */
   readonly together: readonly string[];
-  /** Files of faults: one at a time, beside the others, since each runs many rounds at the same time and waits. */
+  /** Files of faults: one at a time, since each runs many rounds at the same time. */
   readonly alone: readonly string[];
   /** The number of files that are left out, by name. */
   readonly leftOut: ReadonlyMap<string, number>;
