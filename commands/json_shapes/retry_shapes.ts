@@ -87,6 +87,9 @@ export const storeShape = z.strictObject({
   ),
   oldest: instantShape.nullable().describe("when the oldest waiting message was accepted"),
   next: instantShape.nullable().describe("when the next try is due"),
+  processors: countShape.nullable().describe(
+    "how many processors (retry-processor run or serve) try its messages now; null if this machine cannot know it",
+  ),
   dead_letters: z.strictObject({ pending: countShape, error: z.string().nullable() }).describe(
     "dead letters that are not delivered to --dead-letter yet, and the last error; for people",
   ),

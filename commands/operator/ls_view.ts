@@ -6,7 +6,7 @@ import { objectKey, type RowKind, rowKinds, type RowReading } from "../../src/ba
 import { serversTable, topicsTable } from "../../src/base/terminal/row_tables.ts";
 import { passedTimeText, secondText, sessionIdText, topicStateText } from "../../src/base/rows/row_texts.ts";
 import { isScheduleOverdue, type ScheduleRow } from "../../src/base/rows/schedule_row.ts";
-import type { StoreRow } from "../../src/base/rows/store_row.ts";
+import { isStoreUnattended, type StoreRow } from "../../src/base/rows/store_row.ts";
 import { formatPassedTime } from "../../src/base/support/duration.ts";
 import { type TableCell, tableHeadCells } from "../../src/base/terminal/table.ts";
 import type { RowRates } from "../../src/operator/lists/rates.ts";
@@ -127,17 +127,27 @@ interface StoresOptions {
 function storesTable(stores: readonly StoreRow[], { rates, nowMs }: StoresOptions): TableCell[][] {
   return [
     tableHeadCells(["STORE", "WAITING", "IN FLIGHT", "DEAD", "DONE", "RATE", "OLDEST", "NEXT TRY"]),
-    ...stores.map(({ name, folder, paused, states, oldest, next }): TableCell[] => [
-      name,
-      String(states.waiting.count),
-      String(states.in_flight.count),
-      states.dead.count === 0 ? "0" : { text: String(states.dead.count), style: "red" },
-      String(states.done.count),
-      rateText(rates.stores.get(folder)),
-      passedTimeText(oldest, nowMs),
-      paused ? { text: "paused", style: "yellow" } : timeUntil(next, nowMs),
-    ]),
+    ...stores.map((store): TableCell[] => {
+      const { name, folder, states, oldest, next } = store;
+      const trouble = storeTrouble(store);
+      return [
+        name,
+        String(states.waiting.count),
+        String(states.in_flight.count),
+        states.dead.count === 0 ? "0" : { text: String(states.dead.count), style: "red" },
+        String(states.done.count),
+        rateText(rates.stores.get(folder)),
+        passedTimeText(oldest, nowMs),
+        trouble === "" ? timeUntil(next, nowMs) : { text: trouble, style: "yellow" },
+      ];
+    }),
   ];
+}
+
+/** Returns why the messages of a store are not tried; an empty text if they are. */
+function storeTrouble(store: StoreRow): string {
+  if (store.paused) return "paused";
+  return isStoreUnattended(store) ? "no processor" : "";
 }
 
 function rateText(perSecond: number | undefined): string {
@@ -188,11 +198,12 @@ export function lsLines(reading: LsReading): Map<string, string> {
       line("server", server, endpoint ?? "offline", draining ? "draining" : "", `topics ${topic_count}`)
     ),
     ...(rows.topic ?? []).map((row) => line("topic", row.topic, row.server, topicStateText(row), `epoch ${row.epoch}`)),
-    ...(rows.store ?? []).map(({ name, folder, paused, states }) => {
+    ...(rows.store ?? []).map((store) => {
+      const { name, folder, states } = store;
       const counts = (["waiting", "in_flight", "dead", "done"] as const).map((state) =>
         `${state} ${states[state].count}`
       );
-      return line("store", folder, name, ...counts, paused ? "paused" : "");
+      return line("store", folder, name, ...counts, storeTrouble(store));
     }),
     ...(rows.process ?? []).map(({ address, process, error, gauges }) =>
       line("process", address, process ?? error ?? "", ...Object.entries(gauges).map(([what, now]) => `${what} ${now}`))

@@ -7,6 +7,8 @@ import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
+import { countRunningProcessors } from "../../src/retry/queue/machine_boot.ts";
+import { startProcessorHint } from "./processor_hint.ts";
 import { mayBeStored } from "../../src/retry/queue/stored_message.ts";
 import type { CommandStore } from "../../src/retry/queue/store_methods.ts";
 import { openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
@@ -107,7 +109,9 @@ async function settleTry(
     const { id, life } = stored;
     const where = `in "${name}" as ${id}`;
     if (life.state === "waiting") {
-      print(`stored ${where}, next try in ${formatDuration(Math.max(0, life.nextAtMs - Date.now()))}`);
+      const next = `stored ${where}, next try in ${formatDuration(Math.max(0, life.nextAtMs - Date.now()))}`;
+      const isAlone = !values.quiet && await countRunningProcessors(store.call.bind(store)).catch(() => null) === 0;
+      print(isAlone ? `${next}, but no processor is running: ${startProcessorHint(values)}` : next);
       return exitCodes.BUSY;
     }
     print(life.state === "dead" ? `dead letter ${where} (${life.reason})` : `dropped (${life.reason})`);

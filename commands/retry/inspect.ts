@@ -29,6 +29,7 @@ import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
+import { startProcessorHint } from "./processor_hint.ts";
 import { readStoreRow } from "../../src/retry/view/store_rows.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import type { StoredMessage } from "../../src/retry/queue/stored_message.ts";
@@ -169,7 +170,7 @@ export async function printStats(call: InspectCall): Promise<ExitCode> {
     printJson<RetryStatsJson>(io, { version: 1, ...row });
     return exitCodes.SUCCESS;
   }
-  const { states, paused, oldest, next, dead_letters: deadLetters } = row;
+  const { states, paused, oldest, next, processors, dead_letters: deadLetters } = row;
   printTable(io, [
     tableHeadCells(["STATE", "MESSAGES", "BYTES"]),
     ...messageStates.map((state) => [state, String(states[state].count), String(states[state].bytes)]),
@@ -183,6 +184,7 @@ export async function printStats(call: InspectCall): Promise<ExitCode> {
     const nextMs = Date.parse(next);
     io.out(`the next try is ${nextMs <= nowMs ? "due" : `due in ${formatDuration(nextMs - nowMs)}`}\n`);
   }
+  if (next !== null && processors === 0) io.out(`no processor is running: ${startProcessorHint(values)}\n`);
   if (deadLetters.pending > 0) {
     const why = deadLetters.error === null ? "" : `: ${printable(deadLetters.error)}`;
     io.out(

@@ -24,6 +24,9 @@ import { readBody, readChunks } from "./read_body.ts";
 import { readOnlyRules } from "../../src/retry/queue/store_rules.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
+import { countRunningProcessors } from "../../src/retry/queue/machine_boot.ts";
+import type { ServiceStore } from "../../src/retry/queue/store_methods.ts";
+import { startProcessorHint } from "./processor_hint.ts";
 
 export const submitSettings = {
   ...retryStoreSettings,
@@ -102,6 +105,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
     const [{ id } = { id: "" }] = await store.call("accept", [makeMessage(body)], Date.now());
     printResult(call, { stored: 1, first: id, last: id });
     if (!values.json) io.out(`${id}\n`);
+    await warnWithoutProcessor(call, store);
     return exitCodes.SUCCESS;
   }
   const progress = new ProgressLine(call, { noun: "message", verb: "stored", total: null });
@@ -123,7 +127,14 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   if (!values.json && !values.quiet) {
     io.err(`baton: ${countWithNoun(lines.stored, "message is", "messages are")} stored in "${location.name}"\n`);
   }
+  await warnWithoutProcessor(call, store);
   return exitCodes.SUCCESS;
+}
+
+/** Says on stderr that no process tries the stored messages. It is no error: one may be started later, or from cron. */
+async function warnWithoutProcessor({ values, io }: SubmitCall, store: ServiceStore): Promise<void> {
+  if (values.quiet || await countRunningProcessors(store.call.bind(store)).catch(() => null) !== 0) return;
+  io.err(`baton: no processor is running: ${startProcessorHint(values)}\n`);
 }
 
 function printResult(

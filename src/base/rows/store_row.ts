@@ -13,10 +13,17 @@ export interface StoreRow {
   readonly oldest: string | null;
   /** When the next try is due; null if none is. */
   readonly next: string | null;
-  /** The dead letters that were not delivered to the sink yet, and the last error. */
+  /** How many processors try its messages now; null if this machine cannot know it. */
+  readonly processors: number | null;
+  /** Dead letters that are not delivered to their destination yet, and the last error. */
   readonly dead_letters: { readonly pending: number; readonly error: string | null };
   /** The space of the store. In a database, `used_bytes` is the size of its messages and `free_bytes` is null. */
   readonly disk: { readonly used_bytes: number; readonly free_bytes: number | null };
+}
+
+/** Returns whether messages wait although no processor tries them. */
+export function isStoreUnattended({ next, processors, paused }: StoreRow): boolean {
+  return next !== null && processors === 0 && !paused;
 }
 
 /** A message without its content. A dead letter is a message whose state is dead. */

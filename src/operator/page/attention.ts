@@ -1,4 +1,5 @@
-/** Finds problems that an operator should look at, in the rows of all tables. */
+/** Finds what an operator should look at, from the rows of all tables. */
+import { isStoreUnattended } from "../../base/rows/store_row.ts";
 import { countText, shownText } from "../ui/shown_text.ts";
 import { aboutProgram, type PageTable, pageTables, programNowMinuteMs } from "./page_state.ts";
 import { tickState, type ViewName } from "./views.tsx";
@@ -25,7 +26,9 @@ export function listAttentionItems(): readonly AttentionItem[] {
     const { kind, text } = tickState(row, programNowMinuteMs.value);
     if (kind === "bad") add("ticks", `Tick ${shownText(row.name)} (${shownText(row.schedule)}): ${shownText(text)}`);
   }
-  for (const { name, states: { dead: { count: dead } } } of rowsOf(pageTables.stores)) {
+  for (const row of rowsOf(pageTables.stores)) {
+    const { name, states: { dead: { count: dead } } } = row;
+    if (isStoreUnattended(row)) add("retry", `Store ${shownText(name)}: messages wait, and no processor is running`);
     if (dead > 0) {
       add("retry", `Store ${shownText(name)}: ${countText(dead)} dead ${dead === 1 ? "letter" : "letters"}`);
     }

@@ -31,8 +31,7 @@ import { parseRate } from "../queue/rate_limit.ts";
 import { type ProcessorEvent, RetryProcessor, toBatonError } from "./retry_processor.ts";
 import { readStoreRules } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
-import { readFileSync } from "node:fs";
-import { loadLibc } from "../../base/process/libc.ts";
+import { type MachineBoot, readMachineBoot } from "../queue/machine_boot.ts";
 
 /** Simulations replace these parts of the system. */
 export interface ProcessorSystem {
@@ -47,7 +46,7 @@ export interface ProcessorSystem {
 
 const realSystem: ProcessorSystem = {
   clock: systemClock,
-  boot: machineBoot,
+  boot: readMachineBoot,
   pid: () => process.pid,
   openSink: async (destination, options) => {
     const { openDeadLetterSink } = await import("../dead_letters/open_dead_letter_sink.ts");
@@ -456,45 +455,4 @@ function logTryEnd(log: Log, { message, life, error }: Extract<ProcessorEvent, {
   const tries = countWithNoun(life.tries, "try", "tries");
   const sentence = `${id} is ${life.state} (${life.reason}) after ${tries}; the last one ${why}`;
   log("warning", life.state, sentence, { ...fields, reason: life.reason ?? "", error: why });
-}
-
-/**
- * The current boot of the machine: its ID, and the milliseconds since then. All processes of a machine read the same
- * clock, so that they agree about the end of a lease.
- */
-export interface MachineBoot {
-  readonly id: string;
-  nowMs(): number;
-}
-
-/** Rejects with CONFIG if the clock cannot be read. */
-async function machineBoot(): Promise<MachineBoot> {
-  const libc = await loadLibc();
-  const nowMs = libc === null ? uptimeMs : () => libc.bootTimeMs();
-  let id = "";
-  try {
-    id = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
-  } catch {
-    // This system is not Linux. Its clock starts at 0 with each boot, and an older lease ends when the clock reaches
-    // its end.
-  }
-  if (!(nowMs() > 0)) {
-    throw new BatonError(
-      "CONFIG",
-      "The retry processor needs the machine's boot clock, which cannot be read here: use Bun or Deno",
-    );
-  }
-  return { id, nowMs };
-}
-
-/**
- * Reads the boot clock in steps of 10 ms, for Node.js, which cannot call the C library. Returns NaN if the clock cannot
- * be read.
- */
-function uptimeMs(): number {
-  try {
-    return Number(readFileSync("/proc/uptime", "latin1").split(" ")[0]) * 1000;
-  } catch {
-    return NaN;
-  }
 }

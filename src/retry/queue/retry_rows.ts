@@ -84,7 +84,7 @@ export interface MessageRows extends
 }
 
 /** The rows of processors, and their claims. */
-export interface ProcessorRows extends RowCalls<"register" | "renew"> {
+export interface ProcessorRows extends RowCalls<"register" | "renew" | "processorCount"> {
   /**
    * Claims due messages. Returns null if the lease was given up. `ageMs` is the time since `nowMs` of the order.
    * `nextMs` is the next due time, or null.

@@ -109,6 +109,8 @@ export type StoreMethods = {
   leave(owner: number): void;
   /** Takes back messages of processes with an expired lease, as after a crash. Returns the number of messages. */
   reclaim(options: ReclaimOptions): number;
+  /** Returns the number of processes whose lease has not ended: those that try messages now. */
+  processorCount(boot: string, bootMs: number): number;
   /** Claims due messages, each under a new fencing number. Throws LOCK_LOST if the lease was given up. */
   claim(order: ClaimOrder): Claim;
   /** Records the result of a try. Returns null, without a change, if the message has another owner now. */

@@ -2,6 +2,7 @@
 import type { StoreRow } from "../../base/rows/store_row.ts";
 import { instantOrNull } from "../dead_letters/dead_letter_record.ts";
 import type { StoreLocation } from "../queue/open_retry_store.ts";
+import { countRunningProcessors } from "../queue/machine_boot.ts";
 import type { CommandStore } from "../queue/store_methods.ts";
 
 export async function readStoreRow(store: CommandStore, { name, where }: StoreLocation): Promise<StoreRow> {
@@ -9,6 +10,7 @@ export async function readStoreRow(store: CommandStore, { name, where }: StoreLo
   const paused = await store.read("isPaused");
   const { oldestMs, nextMs } = await store.read("waitingTimes");
   const backlog = await store.read("deadLetterBacklog");
+  const processors = await countRunningProcessors(store.read.bind(store));
   const { usedBytes, freeBytes } = await store.read("disk");
   return {
     name,
@@ -17,6 +19,7 @@ export async function readStoreRow(store: CommandStore, { name, where }: StoreLo
     states: { ...totals },
     oldest: instantOrNull(oldestMs),
     next: instantOrNull(nextMs),
+    processors,
     dead_letters: { pending: backlog.count, error: backlog.error },
     disk: { used_bytes: usedBytes, free_bytes: freeBytes },
   };

@@ -35,7 +35,8 @@ describeWithPeer("postgres", "retry-processor with a store in PostgreSQL", () =>
     expect(missing).toMatchObject({ code: 78, stdout: "" });
     expect(missing.stderr).toMatch(/has no tables of baton in the schema "baton": start once with --migrate/);
     const made = await run("printf hello | @retry submit --name orders --migrate -- sh -c 'cat >>got'");
-    expect(made).toMatchObject({ code: 0, stderr: "" });
+    expect(made).toMatchObject({ code: 0 });
+    expect(made.stderr).toMatch(/^baton: no processor is running: start one with .* --name orders\n$/);
     expect(made.stdout).toMatch(/^\w{8}-1\n$/);
     expect(await run("@retry run --name orders --until-empty")).toMatchObject({ code: 0 });
     expect(session.read("got")).toBe("hello");

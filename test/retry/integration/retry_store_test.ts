@@ -242,6 +242,19 @@ function cases(place: StorePlace): void {
     expect(await rig.call("renew", rig.owner, leaseMs)).toBe(false);
   });
 
+  test("the processors that run are counted: those that have registered, and neither left nor ended", async () => {
+    await using rig = await open();
+    const running = () => rig.call("processorCount", "boot", 0);
+    expect(await running()).toBe(1);
+    const first = rig.owner;
+    await rig.register();
+    expect(await running()).toBe(2);
+    await rig.call("leave", first);
+    expect(await running()).toBe(1);
+    await place.reclaim(rig.store);
+    expect(await running()).toBe(0);
+  });
+
   test("by key the first of each key is taken, and all without one", async () => {
     await using rig = await open();
     await accept(rig, ...["a", "a", "b", null, null].map((key): [string, object] => ["x", { key }]));

@@ -81,7 +81,14 @@ export class PostgresProcessors implements ProcessorRows {
     return row !== undefined;
   }
 
-  /** Marks the processor as ended, so that no claim of it can commit later, and then removes its row. */
+  async processorCount(): Promise<number> {
+    const text = `SELECT count(*)::int AS count FROM SCHEMA.processor
+      WHERE queue = $1 AND NOT ended AND lease_end >= ${databaseNow}`;
+    const [row] = await this.#queue.runOnce("queue_processors", text, [this.#queue.id], lease);
+    return Number(row?.["count"] ?? 0);
+  }
+
+  /** No claim of it can commit after it was marked, so what the second statement sees in flight stays so. */
   async remove(owner: number): Promise<void> {
     await this.#queue.run("queue_leave", "UPDATE SCHEMA.processor SET ended = true WHERE id = $1", [owner], lease);
     await this.removeOverdue([owner]);

@@ -36,6 +36,17 @@ export class SqliteProcessors implements ProcessorRows {
     }
   }
 
+  processorCount(boot: string, bootMs: number): number {
+    return this.#readAll().filter((row) => row !== null && row["boot"] === boot && bootMs <= Number(row["end_ms"]))
+      .length;
+  }
+
+  /** Returns the rows of all processors; null for a damaged row. */
+  #readAll(): (SqlRow | null)[] {
+    const rows = this.#database.all(`SELECT ${tables.processors.allColumns} FROM processors`);
+    return rows.map((row) => this.#database.intactOrNull(tables.processors, row) === null ? null : row);
+  }
+
   remove(owner: number): void {
     const sql = "DELETE FROM processors WHERE id = ?1 " +
       "AND NOT EXISTS (SELECT 1 FROM messages WHERE state = 1 AND owner = ?1)";

@@ -170,6 +170,7 @@ describe("ls", () => {
       name: "orders",
       folder: "/srv/orders",
       paused: false,
+      processors: 1,
       oldest: iso(nowMs - 5000),
       next: iso(nowMs - 1),
       states,
