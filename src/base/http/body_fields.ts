@@ -1,17 +1,17 @@
-/** Reads the fields of a JSON body that a page has sent. */
+/** Reads the fields of a request's JSON body. */
 import { isJsonObject, type JsonFields } from "../support/json_fields.ts";
 import { HttpError } from "./http_error.ts";
 
 const textLengthMax = 4096;
 
-/** Throws an HttpError unless the field is a text of this length. */
+/** Returns a text field. Throws an HttpError (400) if the field is not a text, is too short, or is too long. */
 export function textIn(fields: JsonFields, key: string, lengthMin = 1): string {
   const value = fields[key];
   if (typeof value === "string" && value.length >= lengthMin && value.length <= textLengthMax) return value;
   throw new HttpError(400, `"${key}" must be a text of ${lengthMin} to ${textLengthMax} characters\n`);
 }
 
-/** Throws an HttpError unless the body is a JSON object. */
+/** Parses a body. Throws an HttpError (400) unless the body is a JSON object. */
 export function bodyFields(body: Uint8Array): JsonFields {
   try {
     const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));

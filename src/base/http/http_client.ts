@@ -1,6 +1,6 @@
 /**
  * The client for all outgoing HTTP: sends one request within a time limit, follows allowed redirections, and describes
- * failures. Status and headers arrive first. The body follows, and a failure of the body does not change them.
+ * failures. A response has its status and headers at once; its body follows and may still fail.
  */
 import { errorMessage } from "../errors.ts";
 import type { TlsOptions } from "../sockets/connection.ts";
@@ -22,7 +22,7 @@ import { decideRedirection, describeHttpStatus } from "./redirection.ts";
 
 export interface HttpClientOptions {
   readonly clock: Clock;
-  /** The variables that name proxies. */
+  /** The environment, which may name proxies. */
   readonly env: ProxyEnvironment;
   /**
    * Returns the TLS options of each new connection. By default, trusts the system's authorities and shows no
@@ -37,9 +37,9 @@ export interface HttpSendOptions {
   /** The time limit of the whole exchange, including redirections and the response's body, in milliseconds. */
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
-  /** Allows an earlier connection: cheaper, but the server may be about to close it. */
+  /** Allows reuse of an earlier connection, which is cheaper; but the server may be about to close that connection. */
   readonly mayReuse?: boolean;
-  /** Whether a redirection is followed, as `decideRedirection` takes it; none is when left out. */
+  /** Whether to follow a redirection with this status; see `decideRedirection`. By default none is followed. */
   readonly mayFollow?: (status: number) => boolean | null;
 }
 
@@ -47,9 +47,9 @@ export interface BackendResponse {
   readonly kind: "responded";
   readonly status: number;
   readonly headers: HttpHeaders;
-  /** The status and what belongs to it, as the end of a sentence. */
+  /** Describes the status for a message: "got status 404 through the proxy …". */
   readonly how: string;
-  /** The bytes as the server sent them. Throws an error with a reason if the body is cut off, unreadable or late. */
+  /** Yields the bytes as the server sent them. Throws an error if the body is cut off, unreadable or late. */
   readonly body: AsyncIterable<Uint8Array>;
   /** Ends the time limit, and closes the connection if the body was not read. The caller must always call it. */
   done(): void;
@@ -121,7 +121,7 @@ export class HttpClient implements Disposable {
   }
 }
 
-/** Adds the address to the error, because the user has not written it. */
+/** Adds the address to the error, because a redirection chose the address and the user does not know it. */
 function redirectedError(error: unknown, { origin, path }: OutgoingHttpRequest): HttpExchangeError {
   const { isMalformed = false } = error instanceof HttpExchangeError ? error : {};
   const why = `redirected to ${printable(origin + path)}: ${errorMessage(error)}`;

@@ -1,4 +1,4 @@
-/** An error that becomes the response to a request. */
+/** An error that the server sends as the response to a request. */
 
 export class HttpError extends Error {
   /** The status of the response, such as 404. */

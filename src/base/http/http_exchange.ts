@@ -1,4 +1,4 @@
-/** The interface of one HTTP request and its response, below redirections, time limits and the words for failures. */
+/** The interface of one HTTP request and its response. http_client.ts adds redirections and time limits. */
 import type { HttpHeaders } from "./http_headers.ts";
 import type { HttpRequestTarget } from "./request_target.ts";
 
@@ -16,30 +16,30 @@ export interface HttpReply {
   readonly headers: HttpHeaders;
   /** The name of the proxy that carried the request, or null if there was none. */
   readonly proxy: string | null;
-  /** Yields the body once, as the server sent it (not unpacked). Throws if it is cut off or unreadable. */
+  /** Yields the body once, as the server sent it (not decompressed). Throws if the body is cut off or unreadable. */
   readonly body: AsyncIterable<Uint8Array>;
   /** Closes the connection if the body was not read to its end. */
   abandon(): void;
 }
 
 export interface HttpExchangeOptions {
-  /** Ends the exchange: the promise, or the body, ends with its reason. */
+  /** Ends the exchange. The promise then rejects, or the body throws, with the signal's reason. */
   readonly signal: AbortSignal;
   /**
-   * Allows an earlier connection, which is cheaper. Such a connection may break; then the request fails as on a new
-   * one.
+   * Allows reuse of an earlier connection, which is cheaper. The server may just be closing that connection; the
+   * request then fails.
    */
   readonly mayReuse: boolean;
-  /** A client certificate is shown only to the host that it is meant for. */
+  /** False after a redirection to another host, which must not see the client certificate. */
   readonly isSameHost: boolean;
 }
 
 /** Sends a request. Rejects with an HttpExchangeError, or with the signal's reason, if there is no response. */
 export type HttpExchange = (request: OutgoingHttpRequest, options: HttpExchangeOptions) => Promise<HttpReply>;
 
-/** No understandable response has arrived. */
+/** The error of a request without a readable response. */
 export class HttpExchangeError extends Error {
-  /** The host has responded with something that is not HTTP, or with a status that is no number of three digits. */
+  /** True if the response was not HTTP, or its status was not a number of three digits. */
   readonly isMalformed: boolean;
 
   constructor(message: string, { cause, isMalformed = false }: { cause?: unknown; isMalformed?: boolean } = {}) {

@@ -1,4 +1,4 @@
-/** Header fields of HTTP as pairs, in their order and as they were written. Pure. */
+/** HTTP header fields as pairs of name and value, in their original order and spelling. Pure. */
 
 export type HttpHeaders = readonly (readonly [name: string, value: string])[];
 
@@ -7,13 +7,13 @@ export function httpHeaderValue(headers: HttpHeaders, wanted: string): string | 
   return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? null;
 }
 
-/** Returns `headers` with all headers of `by` in place of those with the same names. */
+/** Returns `headers` in which the headers of `by` replace all headers with the same names. */
 export function replaceHttpHeaders(headers: HttpHeaders, by: HttpHeaders): HttpHeaders {
   const names = by.map(([name]) => name.toLowerCase());
   return [...headers.filter(([name]) => !names.includes(name.toLowerCase())), ...by];
 }
 
-/** Returns the pairs of a list of alternating names and values, as node:http has it. */
+/** Converts node:http's list of alternating names and values to pairs. */
 export function httpHeaderPairs(raw: readonly string[]): HttpHeaders {
   const pairs: [string, string][] = [];
   for (let at = 0; at + 1 < raw.length; at += 2) pairs.push([raw[at] ?? "", raw[at + 1] ?? ""]);

@@ -1,7 +1,7 @@
 /**
- * Listens for HTTP/1.1 on TCP or a unix socket, also with TLS. Owns the listening socket, its connections and their
- * limits. Knows requests as node:http gives them; serve_http.ts has the interface for pages. The time limits run on a
- * `Clock` and are the same under Bun, Deno and Node.js, whose own limits differ.
+ * Listens for HTTP/1.1 on TCP or a unix socket, with or without TLS. Owns the listening socket and its connections, and
+ * limits them. Gives requests as node:http has them; serve_http.ts has a simpler interface. Time limits run on a
+ * `Clock`, because the runtimes' own limits differ.
  */
 import { rmSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -17,7 +17,10 @@ export interface HttpListenerLimits extends HttpConnectionLimits {
   readonly headBytesMax: number;
 }
 
-/** Limits for a page with few clients. The idle time is longer than a scrape interval of monitoring systems. */
+/**
+ * Limits for a server with few clients. A connection may be idle for longer than the scrape interval of monitoring
+ * systems, so that they can reuse it.
+ */
 export const httpListenerLimitsDefault: HttpListenerLimits = {
   connectionsMax: 64,
   headMsMax: 5000,
@@ -28,22 +31,27 @@ export const httpListenerLimitsDefault: HttpListenerLimits = {
 
 export interface HttpListenerOptions {
   /**
-   * Sends the response, or destroys it, within a time that it limits itself. Never rejects. The request is in progress
-   * until this resolves and the response is closed.
+   * Sends or destroys the response; must limit its own time and never reject. A request counts as in progress until
+   * this function resolves and the response is closed.
    */
   readonly onRequest: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-  /** Uses TLS with this certificate and key. With `ca`, clients must have a certificate signed by it. */
+  /**
+   * Uses TLS with this certificate and key. With `ca`, clients must have a certificate that this authority has signed.
+   */
   readonly tls?: TlsSource | undefined;
   readonly limits?: Partial<HttpListenerLimits> | undefined;
   readonly clock?: Clock | undefined;
-  /** Called when all connections have a request: abandons one that has stopped arriving; false: there is none. */
+  /**
+   * Called for a new connection when all connections are busy. Abandons a request that has stopped arriving; returns
+   * false if there is none.
+   */
   readonly makeRoom?: (() => boolean) | undefined;
   /**
-   * Responds even to a client that has closed its direction after its request. The listener does not detect when such a
-   * client leaves.
+   * Responds even to a client that closed its sending direction after the request. The listener then cannot detect that
+   * the client has left.
    */
   readonly halfOpen?: boolean | undefined;
-  /** Action for an error message: "serve /metrics on :80". */
+  /** What the caller wants to do, for an error message: "serve /metrics on :80". */
   readonly action?: string | undefined;
 }
 
@@ -54,7 +62,7 @@ export async function listenHttp(address: Address, options: HttpListenerOptions)
   const connections = new HttpConnections(limits, clock, makeRoom);
   const { headBytesMax: maxHeaderSize } = limits;
   const { createServer } = await import("node:http");
-  // The runtimes' own time limits are off: `HttpConnections` and the receiver of requests have them.
+  // Turns the runtimes' own time limits off, because `HttpConnections` and `onRequest` limit the time.
   const plain = { maxHeaderSize, headersTimeout: 0, requestTimeout: 0, keepAliveTimeout: 0 };
   const http = createServer(plain, (request, response) => {
     const { socket } = request;
@@ -65,7 +73,7 @@ export async function listenHttp(address: Address, options: HttpListenerOptions)
   http.on("connection", (socket) => connections.add(socket));
   http.on("clientError", refuseRequest);
   http.on("connect", (_, socket) => respondAndClose(socket, "501 Not Implemented", "There are no tunnels here\n"));
-  // Node.js has it, Bun and Deno follow, and no page describes it.
+  // An undocumented property of Node.js, which Bun and Deno support too.
   Object.assign(http, { httpAllowHalfOpen: options.halfOpen === true });
   const server: SocketServer = tls === undefined
     ? http
@@ -93,7 +101,7 @@ export class HttpListener implements AsyncDisposable {
     this.address = address;
   }
 
-  /** Accepts no new connections; open ones are closed after the response of their request. */
+  /** Accepts no new connections, and closes each open connection after its last response. */
   stop(): void {
     this.#server.close();
     this.#connections.stop();
@@ -122,7 +130,7 @@ function bind(server: SocketServer, address: Address): Promise<void> {
     server.once("error", reject);
     const ready = () => {
       server.off("error", reject);
-      server.on("error", () => {}); // a connection could not be accepted
+      server.on("error", () => {}); // an error here means that one connection could not be accepted
       resolve();
     };
     if (address.kind === "unix") server.listen(address.path, ready);
@@ -136,7 +144,7 @@ interface ClosableSocket {
   destroy(): unknown;
 }
 
-/** Responds to bytes that are not a request. */
+/** Responds to bytes that are not a valid request. */
 function refuseRequest(error: Error, socket: ClosableSocket): void {
   const code = "code" in error ? error.code : "";
   if (code === "ECONNRESET" || !socket.writable) return void socket.destroy();
@@ -156,11 +164,11 @@ function respondAndClose(socket: Pick<ClosableSocket, "end">, status: string, wh
 type Socket = IncomingMessage["socket"];
 
 export interface HttpConnectionLimits {
-  /** The most open connections. One more replaces the connection that has been without a request for longest. */
+  /** The most open connections. A further connection replaces the one that has been idle for longest. */
   readonly connectionsMax: number;
   /** How long the head of a connection's first request may take, in milliseconds. */
   readonly headMsMax: number;
-  /** How long the next complete head may take after a response, in milliseconds. */
+  /** How long the next request's head may take after a response, in milliseconds. */
   readonly idleMsMax: number;
   /** Maximum number of requests that one connection may have in progress (pipelining). */
   readonly pipelinedMax: number;
@@ -171,7 +179,7 @@ interface OpenConnection {
   cancelTimer: () => void;
 }
 
-/** The connections: how many there are, and how long each may be without a complete request. */
+/** Counts and limits the open connections, and closes those that send no complete request head in time. */
 export class HttpConnections {
   readonly #limits: HttpConnectionLimits;
   readonly #clock: Clock;
@@ -182,7 +190,7 @@ export class HttpConnections {
   #onIdle: (() => void) | null = null;
   #isStopped = false;
 
-  /** `makeRoom`: abandons a request that has stopped arriving; false: there is none. */
+  /** `makeRoom` abandons a request that has stopped arriving; it returns false if there is none. */
   constructor(limits: HttpConnectionLimits, clock: Clock, makeRoom: () => boolean = () => false) {
     this.#limits = limits;
     this.#clock = clock;
@@ -240,7 +248,7 @@ export class HttpConnections {
     await idle.wait();
   }
 
-  /** Closes the connections without a request, and each other one after its last response. */
+  /** Closes idle connections immediately, and busy connections after their last response. */
   stop(): void {
     this.#isStopped = true;
     while (this.#closeOldestIdle());
@@ -265,7 +273,7 @@ export class HttpConnections {
     return this.#clock.startTimer(ms, () => this.#close(socket));
   }
 
-  /** Forgets the connection first, as closing may take a moment. */
+  /** Forgets the connection first, because closing may take a moment. */
   #close(socket: Socket): void {
     this.#forget(socket);
     socket.destroy();

@@ -1,6 +1,6 @@
 /**
- * Sends requests with node:http and node:https, which behave alike under Bun, Deno and Node.js. A name is looked up for
- * each new connection. Loaded when a request is sent.
+ * Sends requests with node:http and node:https, which behave alike under Bun, Deno and Node.js. Host names are resolved
+ * again for each new connection. Loaded only when a request is sent.
  */
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import https from "node:https";
@@ -20,26 +20,30 @@ import {
 import { httpHeaderPairs, type HttpHeaders, httpHeaderValue } from "./http_headers.ts";
 import { chooseProxy, type ProxyChoice, type ProxyEnvironment } from "./proxy_choice.ts";
 
-/** How long an idle connection is kept, in milliseconds. Servers keep it longer, so they do not close it first. */
+/**
+ * How long an idle connection is kept, in milliseconds. Shorter than servers keep it, so that the server does not close
+ * it first.
+ */
 const idleMsMax = 1000;
 /** The most bytes that a response's status and headers may have together. */
 const headBytesMax = 256 << 10;
-/** Methods whose requests say nothing of a body that they do not have. */
+/** Methods whose requests have no Content-Length when there is no body. */
 const bodilessMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "DELETE", "TRACE"]);
 
 export interface NodeHttpExchangeOptions {
   readonly env: ProxyEnvironment;
-  /** Called for each new connection; throws if it cannot be opened. Null: there are no options for TLS. */
+  /**
+   * Returns the TLS options of a new connection; null if the user cannot set any. Throws if its files cannot be used.
+   */
   readonly tls: (() => TlsOptions) | null;
 }
 
-/** Where the requests to an origin go. */
+/** Where requests to one origin are sent. */
 interface RequestRoute {
   readonly isTls: boolean;
   /** The host name or address, without the brackets of IPv6. */
   readonly host: string;
   readonly port: number;
-  /** The header Host. */
   readonly hostHeader: string;
   readonly proxy: ProxyChoice | null;
 }
@@ -49,7 +53,7 @@ const routesMax = 1000;
 
 export class NodeHttpExchange {
   readonly #options: NodeHttpExchangeOptions;
-  // Deno repeats a request when an earlier connection breaks: one try would become two.
+  // Deno silently repeats a request if a reused connection breaks, so one try would become two.
   readonly #mayReuse = !("Deno" in globalThis);
   readonly #agents = new Map<boolean, http.Agent>();
   readonly #routes = new Map<string, RequestRoute>();
@@ -124,7 +128,7 @@ export class NodeHttpExchange {
     return agent;
   }
 
-  /** Closes idle connections after one was lost: they may lead to the same address, and the name may have a new one. */
+  /** Closes idle connections after one was lost, because the host name may now have another address. */
   #closeIdle(isTls: boolean): void {
     for (const sockets of Object.values(this.#agents.get(isTls)?.freeSockets ?? {})) {
       for (const socket of sockets ?? []) socket.destroy();
@@ -134,7 +138,7 @@ export class NodeHttpExchange {
 
 type ConnectionSettings = https.RequestOptions & { readonly socket?: IncomingMessage["socket"] };
 
-/** Opens a tunnel for TLS. Its connection is closed with the request that uses it. */
+/** Opens a tunnel through the proxy for TLS. The tunnel serves one request. */
 function openTunnel(
   proxy: ProxyChoice,
   { host, port }: RequestRoute,
@@ -174,7 +178,7 @@ function openTunnel(
   return promise.finally(off);
 }
 
-/** Sends the request and resolves with status and headers. Calls `renew` if the connection is lost. */
+/** Sends the request and resolves when status and headers have arrived. Calls `renew` if the connection is lost. */
 function exchange(
   connection: ConnectionSettings,
   { isTls, host, port, hostHeader, proxy }: RequestRoute,
@@ -192,7 +196,7 @@ function exchange(
     method: request.method,
     headers: headersOf(request, { hostHeader, isReused: connection.agent !== false, proxy: forwarder }),
     maxHeaderSize: headBytesMax,
-    // Accepts what other clients accept: line ends without CR, control characters in a header.
+    // Accepts faults that other clients accept, such as line ends without CR and control characters in headers.
     insecureHTTPParser: true,
   });
   sent.maxHeadersCount = 0;
@@ -204,7 +208,7 @@ function exchange(
   });
   const name = proxy?.name ?? null;
   sent.on("response", (message) => {
-    // A status of the proxy itself: the message is not refused, and the next try may have another login.
+    // The proxy, not the server, refused the request; a later try may have another login.
     if (forwarder !== null && message.statusCode === 407) {
       off();
       sent.destroy();
@@ -232,7 +236,7 @@ function exchange(
     if (body !== null) return body.noteFailure(describeError(error));
     off();
     const status = statusIn(Buffer.concat([...head, error.rawPacket ?? new Uint8Array()]));
-    // The head of 3xx has where it leads.
+    // Without a readable head, the target of a 3xx response is unknown.
     if (status === null || (typeof status === "number" && status >= 300 && status < 400)) return reject(error);
     if (typeof status === "number") return resolve({ ...emptyReply(status, [], describeError(error)), proxy: name });
     const what = `got the status "${status}", which is no number of three digits`;
@@ -247,7 +251,7 @@ function sendBody(sent: ClientRequest, { body }: OutgoingHttpRequest): void {
   else sent.end();
 }
 
-/** Names and values in turn, as node:http takes them. */
+/** Returns alternating names and values, as node:http takes them. */
 function headersOf(
   { method, headers, body }: OutgoingHttpRequest,
   { hostHeader, isReused, proxy }: {
@@ -265,7 +269,7 @@ function headersOf(
   return lines;
 }
 
-/** Returns a response with only a status. `error` is why its body cannot be read; null if it has none. */
+/** Returns a response whose body is empty or, unless `error` is null, throws `error`. */
 function emptyReply(status: number, headers: HttpHeaders, error: unknown): Omit<HttpReply, "proxy"> {
   const next = () =>
     error === null ? Promise.resolve({ done: true, value: undefined } as const) : Promise.reject(error);
@@ -273,8 +277,8 @@ function emptyReply(status: number, headers: HttpHeaders, error: unknown): Omit<
 }
 
 /**
- * Returns the status of a response whose head cannot be read: a number, or a text that is no status. Returns null if it
- * is unknown.
+ * Finds the status in a head that the parser has rejected. Returns a text if it is not three digits, or null if there
+ * is none.
  */
 function statusIn(head: Buffer): number | string | null {
   const [, status = null] = /^HTTP\/\d(?:\.\d)? +(?!1\d\d[ \r\n])([^ \r\n]*)[ \r\n]/m.exec(head.toString("latin1")) ??
@@ -308,24 +312,24 @@ function whyFailed(error: unknown, isTls: boolean, hasOptions: boolean): string 
   return describeSocketFailure(error, isTls ? { tls: {} } : {});
 }
 
-/** The most bytes that are read ahead. */
+/** The most bytes that are read before the reader asks for them. */
 const aheadBytesMax = 256 << 10;
 
 /**
- * The body of a response, as it arrives. What has arrived is given before the error that cut it off. A sender that is
- * faster than the reader has to wait.
+ * The body of a response, as it arrives. If it is cut off, the reader gets all bytes that arrived before it gets the
+ * error. A sender that is faster than the reader has to wait.
  */
 class BodyStream implements AsyncIterable<Uint8Array> {
   readonly #message: IncomingMessage;
   readonly #onEnd: () => void;
   #chunks: Uint8Array[] = [];
   #bytes = 0;
-  /** Null while the body continues; "end" when it is complete. */
+  /** Null while more may arrive; "end" when the body is complete. */
   #end: "end" | { readonly error: unknown } | null = null;
   #wake: () => void = () => {};
   #why: Error | null = null;
 
-  /** `onEnd`: called once, when nothing more will arrive. */
+  /** `onEnd` is called once, when nothing more will arrive. */
   constructor(message: IncomingMessage, onEnd: () => void) {
     this.#message = message;
     this.#onEnd = onEnd;
@@ -342,7 +346,7 @@ class BodyStream implements AsyncIterable<Uint8Array> {
     this.#why = error;
   }
 
-  /** The body ends with this error, unless it has ended. */
+  /** Ends the body with this error, unless it has already ended. */
   fail(error: unknown): void {
     this.#settle({ error });
   }
@@ -364,7 +368,7 @@ class BodyStream implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Closes the connection unless the body was read, or has failed. */
+  /** Closes the connection unless the whole body was read. */
   abandon(): void {
     if (this.#end !== "end" || this.#chunks.length > 0) this.#message.destroy();
   }

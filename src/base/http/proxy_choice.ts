@@ -10,7 +10,7 @@ export interface ProxyChoice {
   readonly port: number;
   /** The value of Proxy-Authorization, or null to send none. */
   readonly authorization: string | null;
-  /** The proxy without its password, and the variable that names it, in messages. */
+  /** For messages: the proxy's URL without the password, and the variable that names it. */
   readonly name: string;
 }
 
@@ -29,7 +29,7 @@ export function chooseProxy(origin: string, env: ProxyEnvironment): ProxyChoice 
   return parseProxy(env[variable]?.trim() ?? "", variable);
 }
 
-/** A CGI server gives its program the header `Proxy` of a client as HTTP_PROXY. */
+/** Under CGI, a client could set HTTP_PROXY with the request header `Proxy`. */
 function isForged(name: string, env: ProxyEnvironment): boolean {
   return name === "HTTP_PROXY" && env["REQUEST_METHOD"] !== undefined;
 }
@@ -37,7 +37,7 @@ function isForged(name: string, env: ProxyEnvironment): boolean {
 function parseProxy(written: string, variable: string): ProxyChoice {
   const url = URL.parse(written.includes("://") ? written : `http://${written}`);
   if (url?.protocol !== "http:" || url.hostname === "" || url.port === "0") {
-    // The value may have a password.
+    // The message omits the value, which may contain a password.
     throw new BatonError("CONFIG", `${variable} is not the URL of an HTTP proxy; expected http://HOST:PORT`);
   }
   const { username, password, hostname, port } = url;
@@ -58,7 +58,7 @@ function unescaped(text: string): string {
   }
 }
 
-/** Other addresses that lead to this machine, and names that systems have for it. */
+/** Addresses and names of this machine that `isLoopbackHost` does not know. */
 const ownHosts =
   /^(?:::|0\.0\.0\.0|::ffff:(?:7f.*|0:0)|.*\.localhost|localhost\.localdomain|ip6-(?:localhost|loopback))$/;
 
@@ -73,8 +73,7 @@ function isListed(list: string, host: string, port: string): boolean {
 }
 
 /**
- * The host as a URL has it, without brackets and a dot at its end: in lower case, a name in ASCII, an address in its
- * shortest form.
+ * Normalizes a host as URLs do (lower case, ASCII, shortest address), and removes brackets and a final dot.
  */
 function plainHost(written: string): string {
   const bare = written.replace(/^\[|\]$/g, "");

@@ -7,28 +7,26 @@ import { splitRequestUrl, urlWithoutLogin } from "./request_target.ts";
 /** The most redirections that baton follows for one request. */
 export const httpRedirectionsMax = 5;
 
-/** Statuses that ask for the same method and body at another place. */
+/** Statuses that ask the client to repeat the request, with the same method and body, at another URL. */
 export const sameMethodRedirections: ReadonlySet<number> = new Set([307, 308]);
 /**
- * Statuses that baton follows only on request. After 303 it reads the result with GET; 301 and 302 keep method and
- * body.
+ * Statuses that baton follows only with --follow. A 303 is followed with GET; 301 and 302 keep method and body.
  */
 export const optInRedirections: ReadonlySet<number> = new Set([301, 302, 303]);
 
-/** Headers that another host does not get: all whose names say that they are credentials. */
+/** Matches names of headers that may contain credentials, which another host must not get. */
 const credentials = /auth|cookie|token|secret|passw|credential|api-?key|signature/i;
 
 export type RedirectionDecision =
   /**
-   * The response stays as it is. `why`: what forbids to follow it, as the end of a sentence; null: it is not to be
-   * followed.
+   * The redirection is not followed. `why` says what prevents it; null if nobody asked to follow it.
    */
   | { readonly kind: "stays"; readonly why: string | null }
   | { readonly kind: "followed"; readonly request: OutgoingHttpRequest; readonly isSameHost: boolean };
 
 /**
- * Decides about one response. `count` is the number of redirections so far. `mayFollow` says whether to follow this
- * status; null if the user has listed it for or against a retry.
+ * Decides about one response. `count` is the number of redirections so far. `mayFollow` is null if the user has listed
+ * this status in --retry-on or --no-retry-on.
  */
 export function decideRedirection(
   { status, headers }: { readonly status: number; readonly headers: HttpHeaders },
@@ -38,7 +36,7 @@ export function decideRedirection(
   const written = httpHeaderValue(headers, "location");
   if (mayFollow === null) return { kind: "stays", why: "--retry-on or --no-retry-on names it" };
   if (!mayFollow) return { kind: "stays", why: optInRedirections.has(status) ? "that needs --follow" : null };
-  // The bytes of a header are read as Latin-1, whatever their encoding is.
+  // node:http reads header bytes as Latin-1, so this restores the original bytes.
   const location = written?.replaceAll(/[\x80-\xff]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`) ??
     null;
   if (location === null) return { kind: "stays", why: "it has no Location" };
@@ -66,7 +64,7 @@ export function decideRedirection(
   };
 }
 
-/** Describes a status as the beginning of a reason: "got status 301 with Location: https://…". */
+/** Describes a status for a message: "got status 301 with Location: https://…". */
 export function describeHttpStatus(
   { status, headers, why }: { readonly status: number; readonly headers: HttpHeaders; readonly why?: string | null },
 ): string {
@@ -75,7 +73,7 @@ export function describeHttpStatus(
   return `got status ${status}${where}${why ? `, which is not followed: ${why}` : ""}`;
 }
 
-/** Returns the URL as it was written, or null if it is relative to the path. */
+/** Returns the absolute URL as the server wrote it, or null if it is relative to the path. */
 function wholeUrl(location: string, origin: string): string | null {
   if (/^https?:\/\/[^/\\]/i.test(location)) return location;
   return /^\/(?![/\\])/.test(location) ? origin + location : null;

@@ -1,4 +1,4 @@
-/** The targets of requests, as they are written on the wire: nothing in a path is decoded or normalized. Pure. */
+/** The URLs and paths of requests, exactly as they are sent: no path is decoded or normalized. Pure. */
 
 /** Where a request goes: `http://host:port` without a trailing slash, and the path after it. */
 export interface HttpRequestTarget {
@@ -13,8 +13,8 @@ export function urlWithoutLogin(url: string): string {
 }
 
 /**
- * Divides a URL, of which `parsed` is the parsed form. The path stays as it was written, except that characters which
- * no request may contain are escaped: a parser of URLs would change `\` to `/`.
+ * Splits a URL; `parsed` is the same URL, parsed. Keeps the path as written, because a URL parser would change `\` to
+ * `/`. Only characters that no request may contain are escaped.
  */
 export function splitRequestUrl(written: string, parsed: URL): HttpRequestTarget {
   const [, rest = ""] = /^\s*[a-z]+:[/\\]{2}[^/\\?#]*([^#]*)/i.exec(written) ?? [];
@@ -23,7 +23,7 @@ export function splitRequestUrl(written: string, parsed: URL): HttpRequestTarget
 }
 
 /**
- * Returns the path of a request line, even from the absolute form (RFC 9112, section 3.2.2). Returns null if it has
+ * Returns the path in a request line, also from an absolute URL (RFC 9112, section 3.2.2). Returns null if there is
  * none.
  */
 export function requestTargetPath(target: string): string | null {
@@ -34,9 +34,9 @@ export function requestTargetPath(target: string): string | null {
 }
 
 /**
- * Joins `/stock` and `/a?b=c` to `/stock/a?b=c`. Null: the path leads out of the base for a server that removes dots,
- * decodes `%2e` or takes `\` for `/`, begins with the name of another server, or has characters that no request may
- * contain.
+ * Joins `/stock` and `/a?b=c` to `/stock/a?b=c`. Returns null for a path that a server could understand as a path
+ * outside `base`: it decodes `%2e`, takes `\` for `/`, or has more `..` than folders. Also returns null if the path
+ * starts with `//` or has characters that no request may contain.
  */
 export function joinUrlPaths(base: string, path: string): string | null {
   if (!path.startsWith("/") || /^\/[/\\]/.test(path) || /[^\x21-\xff]/.test(path)) return null;

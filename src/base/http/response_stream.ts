@@ -1,6 +1,6 @@
 /**
- * Sends the body of a response, and waits for a client that reads slowly. Ends with the connection, or when the client
- * is too slow.
+ * Sends the body of a response, and waits while the client reads slowly. Closes the connection of a client that is too
+ * slow.
  */
 import type { ServerResponse } from "node:http";
 import { abortable, anyAbortSignal, throwIfAborted } from "../support/abort.ts";
@@ -30,7 +30,7 @@ export class ResponseStream {
   readonly signal: AbortSignal;
   readonly #response: ServerResponse;
   readonly #options: ResponseStreamOptions;
-  /** The wait for a client that has not taken everything. */
+  /** Resolves when the client has taken what was written; null if nothing waits. */
   #draining: Promise<void> | null = null;
 
   constructor(response: ServerResponse, options: ResponseStreamOptions) {
@@ -45,8 +45,9 @@ export class ResponseStream {
   }
 
   /**
-   * Sends a text in UTF-8 or bytes, which must not be changed afterwards. Resolves when more may be written. A caller
-   * that does not wait loses the connection at `unsentBytesMax`. Rejects with the signal's reason.
+   * Sends a text in UTF-8, or bytes, which must not be changed afterwards. Resolves when more may be written. The
+   * stream closes the connection if the caller does not wait and exceeds `unsentBytesMax`. Rejects with the signal's
+   * reason.
    */
   async write(chunk: string | Uint8Array): Promise<void> {
     throwIfAborted(this.signal);
@@ -57,7 +58,7 @@ export class ResponseStream {
     throwIfAborted(this.signal);
   }
 
-  /** Sends a body of any size in pieces, each with its own time limit. The listener's close does not stop it. */
+  /** Sends a body of any size in pieces, each with its own time limit. Continues while the listener closes. */
   async writeAll(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.byteLength; at += pieceBytes) {
       throwIfAborted(this.#options.connection.signal);

@@ -1,6 +1,6 @@
 /**
- * Serves pages over HTTP: one function from a request to a response, which may be a stream such as server-sent events.
- * All requests and responses have limits. Owns the listener; http_listener.ts has the connections.
+ * Serves HTTP with one function that takes a request and returns a response, which may be a stream such as server-sent
+ * events. Limits the size and time of requests and responses. Owns the listener; http_listener.ts has the connections.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { errorMessage } from "../errors.ts";
@@ -23,17 +23,17 @@ export interface HttpRequest {
   readonly headers: IncomingHttpHeaders;
   /** Aborts when the client has closed the connection, or the listener closes. */
   readonly signal: AbortSignal;
-  /** Reads the whole body. Rejects with an HttpError: 413 for a longer one than the limit, 408 for a late one. */
+  /** Reads the whole body. Rejects with an HttpError: 413 if the body is too long, 408 if it is late. */
   readBody(): Promise<Uint8Array>;
 }
 
 export interface HttpResponse {
   readonly status: number;
   /**
-   * Names in lower case. A response without cache-control gets `no-store`; one with a text, `content-type: text/plain`.
+   * Names are in lower case. By default, cache-control is `no-store`, and a text has `content-type: text/plain`.
    */
   readonly headers?: Readonly<Record<string, string>>;
-  /** A function writes a stream; the response ends when it resolves. It is not called for HEAD. */
+  /** A function writes a stream, and the response ends when the function resolves. It is not called for HEAD. */
   readonly body?: string | Uint8Array | ((stream: ResponseStream) => Promise<void>);
 }
 
@@ -47,15 +47,18 @@ export interface HttpServiceLimits extends HttpListenerLimits, ResponseStreamLim
 }
 
 export interface HttpServiceOptions {
-  /** A rejection with an HttpError becomes a response with its status and message; another one is status 500. */
+  /**
+   * Makes the response. If it throws an HttpError, the response has the error's status and message; for other errors
+   * the status is 500.
+   */
   readonly handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
   readonly limits?: Partial<HttpServiceLimits> | undefined;
   readonly tls?: TlsSource | undefined;
   readonly clock?: Clock | undefined;
-  /** Action for an error message: "serve /metrics on :80". */
+  /** What the caller wants to do, for an error message: "serve /metrics on :80". */
   readonly action?: string | undefined;
   /**
-   * Called for a failure after the head of a response was sent. A client that has closed its connection is no failure.
+   * Called if sending a response fails, except when the client has closed its connection.
    */
   readonly onFailure?: ((error: unknown) => void) | undefined;
 }
@@ -67,7 +70,7 @@ export interface HttpService extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Default limits. A response may take as long as Prometheus waits for a scrape. */
+/** Default limits. `handle` may take as long as Prometheus waits for a scrape. */
 const pageLimits = {
   bodyBytesMax: 64 << 10,
   bodyMsMax: 5000,
@@ -123,7 +126,7 @@ class Exchange {
     this.#options = options;
     this.#signal = anyAbortSignal(this.#connection.signal, options.ending);
     response.once("close", () => this.#connection.abort(new Error("the client closed the connection")));
-    // "close" reports the end of the connection.
+    // Ignores errors, because "close" reports the end of the connection.
     request.on("error", () => {});
     response.on("error", () => {});
   }
@@ -151,7 +154,9 @@ class Exchange {
     }
   }
 
-  /** Throws HttpError for a target that is no path, such as `*` or the URL of a request to a proxy. */
+  /**
+   * Throws an HttpError if the request's target is not a path, such as `*` or a whole URL, which only proxies accept.
+   */
   #describe(): HttpRequest {
     const { method = "GET", url = "/", headers } = this.#request;
     if (!url.startsWith("/")) throw new HttpError(400, `"${url}" is not a path`);
@@ -210,12 +215,15 @@ class Exchange {
     await stream.end();
   }
 
-  /** A stream that the listener ends is complete for its client. */
+  /** Ignores the error if the listener has ended the stream, so that the response ends normally for the client. */
   #endStream(error: unknown): void {
     if (!this.#options.ending.aborted || this.#connection.signal.aborted) throw error;
   }
 
-  /** Returns whether part of the request's body was not read. It would be taken for the next request. */
+  /**
+   * Returns whether part of the request's body is unread. The connection must then close; otherwise the rest would be
+   * taken for the next request.
+   */
   #leavesBody(): boolean {
     const { headers, complete } = this.#request;
     const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;

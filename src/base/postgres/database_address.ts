@@ -1,7 +1,7 @@
 /**
  * The address of a PostgreSQL database, as a URL: postgres://USER@HOST1:PORT,HOST2/DATABASE?schema=baton. Several hosts
- * are the servers of one cluster; the one that accepts writes is used. Reads the files that the address names; opens no
- * connection.
+ * are the servers of one cluster; baton uses the server that accepts writes. Reads the files that the address names;
+ * opens no connection.
  */
 import process from "node:process";
 import { BatonError, errorMessage } from "../errors.ts";
@@ -18,7 +18,10 @@ export interface DatabaseHost {
   readonly port: number;
 }
 
-/** How much of a server's certificate is verified: `require` verifies nothing, `verify-ca` not the name. */
+/**
+ * How baton verifies a server's certificate: `require` not at all, `verify-ca` only who signed it, `verify-full` also
+ * the host name.
+ */
 export type TlsVerification = "require" | "verify-ca" | "verify-full";
 
 export interface DatabaseAddress {
@@ -26,9 +29,9 @@ export interface DatabaseAddress {
   readonly user: string;
   readonly database: string;
   readonly schema: string;
-  /** Undefined if a password file, or nothing, provides it. */
+  /** Undefined if neither the URL nor PGPASSWORD has a password; a password file may then have it. */
   readonly password: string | undefined;
-  /** The password file, or null if there is none. */
+  /** The name of the password file, which may not exist; null without a home folder. */
   readonly passwordFile: string | null;
   /** Null if `chooseTlsVerification` decides for each host. */
   readonly sslMode: SslMode | null;
@@ -38,7 +41,7 @@ export interface DatabaseAddress {
 const sslModes = ["disable", "require", "verify-ca", "verify-full"] as const;
 type SslMode = (typeof sslModes)[number];
 
-/** The parameters of the URL, with the names that libpq has. */
+/** The parameters of the URL, named as in libpq. */
 const parameterNames = [
   "schema",
   "host",
@@ -52,7 +55,9 @@ const parameterNames = [
 ] as const;
 type Parameters = Partial<Record<(typeof parameterNames)[number], string>>;
 
-/** Whether the value of --store is a URL rather than a folder. `parseDatabaseUrl` refuses those of other kinds. */
+/**
+ * Returns whether the value of --store is a URL rather than a folder. `parseDatabaseUrl` refuses URLs of other kinds.
+ */
 export function isDatabaseUrl(store: string): boolean {
   return /^([a-z][a-z0-9+.-]*:\/\/|postgres(ql)?:)/i.test(store);
 }
@@ -73,9 +78,8 @@ function bracketed(host: string): string {
 }
 
 /**
- * Parses a URL and reads the files that it names. A password may stand in a URL of a file or the environment;
- * `mayHavePassword` false: the URL comes from the command line, which every user of the machine can read. Throws
- * CONFIG.
+ * Parses a URL and checks the TLS files that it names. Throws CONFIG. `mayHavePassword` is false for a URL from the
+ * command line, because every user of the machine can read that.
  */
 export function parseDatabaseUrl(
   url: string,
@@ -119,8 +123,8 @@ export function parseDatabaseUrl(
 }
 
 /**
- * Returns how to verify a host's certificate, or null for a connection without TLS. By default everything is verified,
- * except on this machine, where no network is used.
+ * Returns how to verify a host's certificate, or null for a connection without TLS. The default is `verify-full`;
+ * connections within this machine use no TLS.
  */
 export function chooseTlsVerification({ sslMode }: DatabaseAddress, { host }: DatabaseHost): TlsVerification | null {
   if (host.startsWith("/") || sslMode === "disable") return null;
@@ -181,7 +185,7 @@ function decoded(text: string, url: string): string {
   }
 }
 
-/** The names of the files, which are read once to find mistakes now. Throws CONFIG. */
+/** Returns the names of the TLS files. Reads the files once to report mistakes now. Throws CONFIG. */
 function tlsFilesOf({ sslrootcert: ca, sslcert: cert, sslkey: key }: Parameters): TlsFileNames {
   const parameterOf = { ca: "sslrootcert", cert: "sslcert", key: "sslkey" };
   const at = <T>(name: keyof typeof parameterOf, act: () => T): T => {
@@ -199,7 +203,7 @@ function refused(url: string, why: string): BatonError {
   return new BatonError("CONFIG", `The database URL ${urlWithoutPassword(url)} cannot be used: ${why}`);
 }
 
-/** The URL with stars in place of everything that may be a password, also if it is none of a database. */
+/** Returns the URL with stars in place of everything that may be a password. Accepts any text. */
 export function urlWithoutPassword(url: string): string {
   return url.replace(/^([a-z][a-z0-9+.-]*:(?:\/\/)?[^:@/?]*):.*@/is, "$1:***@").replace(
     /([?&]password)=[^&]*/gi,
@@ -208,9 +212,9 @@ export function urlWithoutPassword(url: string): string {
 }
 
 /**
- * Finds the password in the password file, which has the format of libpq's .pgpass: host:port:database:user:password in
- * each line. Returns undefined if the file does not exist or has no line for the database. Throws CONFIG for a file
- * that other users can read.
+ * Finds the password in a file with the format of libpq's .pgpass: each line is host:port:database:user:password.
+ * Returns undefined if the file does not exist or has no line for the database. Throws CONFIG for a file that other
+ * users can read.
  */
 export function readDatabasePassword(
   { database, user, passwordFile }: Pick<DatabaseAddress, "database" | "user" | "passwordFile">,
@@ -225,7 +229,7 @@ export function readDatabasePassword(
     throw new BatonError("CONFIG", `Cannot read the password file: ${errorMessage(error)}`, { cause: error });
   }
   checkPrivateFile(passwordFile, "The password file");
-  // libpq writes a Unix socket in the default folder as localhost; a line may name either.
+  // For a Unix socket, libpq also accepts lines that name localhost.
   const hostNames = host.startsWith("/") ? [host, "localhost"] : [host];
   for (const line of text.split("\n")) {
     const fields = passwordFields(line);
@@ -239,7 +243,8 @@ export function readDatabasePassword(
 }
 
 /**
- * The five fields of a line; a backslash escapes a colon or a backslash. Null: a comment, or not a line of five fields.
+ * Splits a line into its five fields, in which a backslash escapes a colon or a backslash. Returns null for a comment
+ * or a line with fewer fields.
  */
 function passwordFields(line: string): string[] | null {
   if (line.startsWith("#")) return null;

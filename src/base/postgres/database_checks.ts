@@ -1,6 +1,6 @@
 /**
- * Checks what a database promises about committed data: reads its settings and its standbys, and judges them. The
- * judgement is pure. A managed service may hide settings: only what is readable is judged.
+ * Checks how safe committed data is in a database: reads its settings and its standbys, and judges them. A managed
+ * service may hide some settings; those are not judged.
  */
 import type { DatabaseAddress } from "./database_address.ts";
 import { describeDatabase } from "./database_address.ts";
@@ -8,20 +8,20 @@ import type { PrimaryConnection } from "./primary_connection.ts";
 import { StatementError } from "./statement_error.ts";
 
 export interface DatabaseFacts {
-  /** Values of pg_settings, as this session has them: role and database may have lowered one. */
+  /** Values of pg_settings in this session, because the role or the database may have weakened a setting. */
   readonly settings: Readonly<Record<string, string>>;
-  /** Null if this role cannot read them. */
+  /** Null if this role cannot read the standbys. */
   readonly standbys: readonly { readonly name: string; readonly state: string; readonly sync: string }[] | null;
-  /** The same for all servers of a cluster, and for a restored volume. Null: not readable. */
+  /** The cluster's identifier: the same on all its servers and on a restored volume. Null if it cannot be read. */
   readonly systemId: string | null;
-  /** A number that increases with each promotion. */
+  /** A number that increases each time a standby becomes the primary. */
   readonly timeline: number;
   /** The wall clock of the database, in milliseconds. */
   readonly nowMs: number;
 }
 
 export interface DatabaseFinding {
-  /** `refused`: baton does not start. */
+  /** For `refused`, baton does not start. */
   readonly severity: "refused" | "warning";
   readonly sentence: string;
 }
@@ -39,8 +39,8 @@ const settingNames = [
 const oldestVersion = 13;
 
 /**
- * The identifier of the cluster. Every role may read it, unless an operator has changed that; then, and in a database
- * that only resembles PostgreSQL, it is null.
+ * Reads the identifier of the cluster. Returns null if an operator has forbidden this, or if the database only
+ * resembles PostgreSQL.
  */
 export async function readSystemId(connection: PrimaryConnection): Promise<string | null> {
   try {
@@ -85,13 +85,15 @@ export async function readDatabaseFacts(connection: PrimaryConnection): Promise<
   };
 }
 
-/** Returns whether a commit waits until a standby has it on its disk, so that a fail-over to it loses nothing. */
+/**
+ * Returns whether a commit waits until it is on a standby's disk, so that a fail-over to that standby loses nothing.
+ */
 export function isReplicationSynchronous({ settings }: DatabaseFacts): boolean {
   const commit = settings["synchronous_commit"];
   return (settings["synchronous_standby_names"] ?? "") !== "" && (commit === "on" || commit === "remote_apply");
 }
 
-/** Judges the facts. Pure. */
+/** Returns refusals and warnings. Pure. */
 export function judgeDatabase(
   facts: DatabaseFacts,
   { requiresSync }: { readonly requiresSync: boolean },

@@ -1,7 +1,7 @@
 /**
- * A queue of statements for one connection to the primary: one statement at a time, in order. Opens the connection when
- * a statement needs one, and again after it was lost. A lane never repeats a statement: its caller knows what an
- * unknown outcome means.
+ * A queue of statements for one connection to the primary: one statement at a time, in order. Opens the connection for
+ * the first statement, and again after it was lost. A lane never repeats a statement, because only its caller knows
+ * what to do about an unknown outcome.
  *
  * Interface for stores:
  *
@@ -11,12 +11,11 @@
  *   const rows = await lane.run(statement, [1, [2, 3], Buffer.from("…")], { deadlineMs: 10_000 });
  *
  * - `run` resolves only when the statement is committed, and durable on the synchronous standby if there is one.
- * - It rejects with a StatementError. `outcome` is "not_sent" (nothing happened), "rolled_back" (nothing happened,
- *   definitely) or "unknown" (it may have been executed, or may be executed later, even after the next connection was
- *   opened: statements must be fenced). `isTemporary`: the same statement may succeed later.
- * - `onConnect` runs after each connect, before the first statement, with the connection: format of the store, its id,
- *   the timeline.
- * - `retryTemporaryErrors` repeats a statement that was certainly not executed.
+ * - It rejects with a StatementError. After the `outcome` "not_sent" or "rolled_back" the database is unchanged.
+ *   After "unknown" the statement may have been executed, or may be executed later, even after statements of a new
+ *   connection; it must therefore be fenced. `isTemporary`: the same statement may succeed later.
+ * - `onConnect` checks each new connection before its first statement: the store's format and ID, the timeline.
+ * - `retryTemporaryErrors` repeats a statement while it was certainly not executed.
  * - Integers in rows are numbers (bigint beyond 2^53), bytea is a Buffer, bool a boolean, everything else text.
  */
 import { BatonError, errorMessage } from "../errors.ts";
@@ -40,27 +39,30 @@ export interface DatabaseLaneOptions {
   /** Names the program in pg_stat_activity. */
   readonly name: string;
   /**
-   * Runs statements on a new connection before it is used. A rejection closes the connection and is the error of the
-   * caller's statement.
+   * Runs on each new connection before the caller's statement. If it rejects, the connection is closed, and the
+   * statement fails with the same error.
    */
   readonly onConnect?: (connection: PrimaryConnection) => Promise<void>;
-  /** Told of renewed TLS files that cannot be used. */
+  /** Called if renewed TLS files cannot be used. */
   readonly warn?: ((text: string) => void) | undefined;
-  /** `connectToPrimary` when left out. */
+  /** `connectToPrimary` by default. */
   readonly connect?: typeof connectToPrimary;
 }
 
 export interface LaneRunOptions {
   /** How long the statement may take in milliseconds, including the wait for its turn and for a connection. */
   readonly deadlineMs?: number;
-  /** How long it may wait for a connection, in milliseconds. */
+  /** How long the statement may wait for a connection, in milliseconds. */
   readonly connectMs?: number;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Longer than `statement_timeout`: the database ends a statement first, so that its outcome is known. Milliseconds. */
+/**
+ * In milliseconds. Longer than `statement_timeout`, so that the database ends a slow statement first and its outcome is
+ * known.
+ */
 const defaultDeadlineMs = 40_000;
-/** The most statements that may wait. Callers combine waiting work into one statement, so few of them wait. */
+/** The most statements that may wait. Few do, because callers combine waiting work into one statement. */
 const waitingMax = 10_000;
 
 export class DatabaseLane implements AsyncDisposable {
@@ -68,7 +70,7 @@ export class DatabaseLane implements AsyncDisposable {
   readonly #closing = new AbortController();
   #connection: PrimaryConnection | null = null;
   #whyNotConnected: string | null = null;
-  /** The end of the last statement of the queue. */
+  /** Settles when the last statement in the queue has ended. */
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
@@ -80,12 +82,12 @@ export class DatabaseLane implements AsyncDisposable {
     return this.#options.address;
   }
 
-  /** Why the last attempt to connect has failed; null if it has succeeded. */
+  /** Why the last attempt to connect has failed; null after a success. */
   get whyNotConnected(): string | null {
     return this.#whyNotConnected;
   }
 
-  /** Runs a statement after those that were passed before. Rejects with StatementError. */
+  /** Runs a statement after all earlier ones. Rejects with StatementError. */
   run(
     statement: SqlStatement,
     values: readonly SqlParameter[] = [],
@@ -107,17 +109,17 @@ export class DatabaseLane implements AsyncDisposable {
       this.#waiting--;
       deadline.cancel();
     });
-    // Rows that stayed here would be kept until the next statement.
+    // Drops the result, whose rows would otherwise stay in memory until the next statement.
     this.#last = result.then(() => {}, () => {});
     return result;
   }
 
-  /** Connects if it is not connected; the same errors as `run`, and those of `onConnect`. */
+  /** Connects unless the lane is connected. Rejects like `run`, or with an error of `onConnect`. */
   connect(options: LaneRunOptions = {}): Promise<unknown> {
     return this.run({ name: "baton_connected", text: "SELECT 1" }, [], options);
   }
 
-  /** Ends the statement that is running, whose outcome is then unknown, and refuses all that wait. */
+  /** Ends the running statement, whose outcome is then unknown, and refuses all waiting statements. */
   async close(): Promise<void> {
     this.#closing.abort(new BatonError("UNREACHABLE", "the connection was closed by this process"));
     await this.#last;
@@ -147,8 +149,8 @@ export class DatabaseLane implements AsyncDisposable {
   }
 
   /**
-   * The connection, which is opened if there is none. Attempts end with the signal, or with an error that a later
-   * attempt would have, too.
+   * Opens a connection. Repeats failed attempts until the signal aborts, or until an error that a later attempt would
+   * meet again.
    */
   async #open(signal: AbortSignal): Promise<PrimaryConnection> {
     this.#connection = null;
@@ -185,8 +187,8 @@ export class DatabaseLane implements AsyncDisposable {
 }
 
 /**
- * Retries `work` with pauses while its error is temporary and nothing has happened. Rejects with the last error when
- * the signal aborts, and immediately with any other error.
+ * Retries `work` with pauses while its error is temporary and the database is unchanged. Rejects with the last error
+ * when the signal aborts, and immediately with any other error.
  */
 export async function retryTemporaryErrors<T>(
   work: () => Promise<T>,

@@ -1,6 +1,6 @@
 /**
- * The schema of a shared store: creates its tables (`--migrate`), and checks at each connect that this program may use
- * them. One format number for all tables of the schema; the products give the tables.
+ * The schema of a shared store: creates its tables (`--migrate`), and checks on each new connection that this program
+ * may use them. All tables of a schema share one format number. The callers define the tables.
  */
 import { randomUUID } from "node:crypto";
 import { type DatabaseAddress, describeDatabase } from "./database_address.ts";
@@ -8,25 +8,25 @@ import { connectToPrimary, type PrimaryConnection, type PrimaryConnectOptions } 
 import { readSystemId } from "./database_checks.ts";
 import { StatementError } from "./statement_error.ts";
 
-/** The format of the tables and of their content. */
+/** The number of the format that this program reads and writes. */
 export const sharedStoreFormat = 1;
 
 export interface SharedStoreFormat {
-  /** Random; differs from that of every other store, also after a logical restore into an empty one. */
+  /** Random, and different for every store. A copy of the tables keeps it. */
   readonly storeId: string;
   readonly format: number;
-  /** The smallest format that a program must have to write. */
+  /** Programs with a smaller format number must not write. */
   readonly writesFrom: number;
 }
 
-/** The key of the advisory lock that one migration of a database holds at a time: "baton" as bytes. */
+/** The key ("baton" as bytes) of the advisory lock that lets only one migration of a database run at a time. */
 const migrationLock = 0x626174_6f6en;
 
 /**
- * Creates the schema and its tables, or brings them to the format of this program, in one transaction. Two programs may
- * do it at the same time. `tables`: single statements that do nothing if their table exists; names are written with
- * `SCHEMA.`. Rejects with CONFIG if a newer baton made the tables, with StatementError if the role may not create them;
- * OUTCOME_UNKNOWN: it can be repeated.
+ * Creates the schema and its tables, or upgrades them to this program's format, in one transaction. Several programs
+ * may do so at the same time. `tables` are statements that do nothing if their table exists; they write names with
+ * `SCHEMA.`. Rejects with CONFIG if a newer baton made the tables, or with StatementError if the role may not create
+ * them. After OUTCOME_UNKNOWN the caller may repeat the migration.
  */
 export async function migrateDatabase(
   address: DatabaseAddress,
@@ -45,7 +45,7 @@ export async function migrateDatabase(
     await run("BEGIN");
     await run("SET LOCAL idle_in_transaction_session_timeout = '60s'");
     await run("SELECT pg_advisory_xact_lock($1::bigint)", [migrationLock]);
-    // CREATE SCHEMA IF NOT EXISTS needs the right to create schemas even if it exists.
+    // CREATE SCHEMA IF NOT EXISTS needs the right to create schemas even if the schema exists.
     const [schema] = await run("SELECT to_regnamespace($1) IS NULL AS missing", [address.schema]);
     if (schema?.["missing"] === true) await run("CREATE SCHEMA SCHEMA");
     await run(
@@ -70,8 +70,8 @@ export async function migrateDatabase(
 }
 
 /**
- * Accepts, for an operator, that the tables are in another cluster than the one in which they were made: they were
- * copied, or the cluster was upgraded. Rejects with StatementError.
+ * Records the present cluster as the home of the tables. For operators who have copied the tables or upgraded the
+ * cluster. Rejects with StatementError.
  */
 export async function acceptMovedDatabase(address: DatabaseAddress, connecting: PrimaryConnectOptions): Promise<void> {
   const connection = await connectToPrimary(address, connecting);
@@ -87,7 +87,7 @@ export async function acceptMovedDatabase(address: DatabaseAddress, connecting: 
 
 /**
  * Reads the format of the tables on a new connection. Rejects with StatementError CONFIG if this program must not write
- * to them: one of `tables` is missing, they have another format, or are not in the cluster in which they were made.
+ * to them: a table is missing, the format differs, or this is not the cluster in which they were made.
  */
 export async function requireSharedStore(
   connection: PrimaryConnection,
@@ -123,8 +123,8 @@ export async function requireSharedStore(
 }
 
 /**
- * `tables`: as for `migrateDatabase`. A product whose tables were never made may share the schema with one that has its
- * own.
+ * Checks that all `tables` (statements, as for `migrateDatabase`) exist. Some may be missing, because several products
+ * can share a schema.
  */
 async function requireTables(
   connection: PrimaryConnection,
@@ -140,7 +140,7 @@ export function tableNamesInSql(statements: readonly string[]): string[] {
   return statements.flatMap((text) => /^CREATE TABLE IF NOT EXISTS SCHEMA\.(\w+)/.exec(text)?.[1] ?? []);
 }
 
-/** The schema is checked when the URL is parsed, so it needs no quotes. */
+/** Replaces `SCHEMA.` in a statement. The name needs no quotes, because `parseDatabaseUrl` allows only plain names. */
 export function insertSchemaName(sql: string, schema: string): string {
   return sql.replace(/\bSCHEMA\./g, `${schema}.`).replace("CREATE SCHEMA SCHEMA", `CREATE SCHEMA ${schema}`);
 }
@@ -157,7 +157,7 @@ function otherCluster(address: DatabaseAddress, madeIn: string, systemId: string
   );
 }
 
-/** `missing`: some of the tables; left out: all. */
+/** `missing` lists the missing tables; empty if all are missing. */
 function noTables(address: DatabaseAddress, cause: unknown, missing: readonly string[] = []): StatementError {
   const what = missing.length === 0 ? "tables of baton" : `table ${missing.join(", ")}`;
   const message = `The database ${describeDatabase(address)} has no ${what} in the schema "${address.schema}": ` +

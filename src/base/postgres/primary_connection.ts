@@ -1,9 +1,9 @@
 /**
- * One connection to the server of a cluster that accepts writes. It runs one statement at a time, each by itself in
- * autocommit, and says what is known about one that fails. Owns the socket; `close` ends it. It never reconnects:
- * DatabaseLane does.
+ * One connection to the primary, the server of a cluster that accepts writes. Runs one statement at a time in
+ * autocommit, and tells what is known about the outcome of a failed statement. Owns the socket. DatabaseLane
+ * reconnects.
  *
- * Results are text: with binary results, pg decodes bytes as UTF-8 and destroys them (ADR 34).
+ * Requests results as text, because pg destroys bytes in binary results by decoding them as UTF-8 (ADR 34).
  */
 import pg from "pg";
 import { defaultTlsAuthorities } from "../sockets/client_tls.ts";
@@ -24,25 +24,24 @@ import { TlsFiles } from "../sockets/tls_files.ts";
 import { findMissingRowsSentence, missingRowsHint } from "./required_rows.ts";
 import { describeDatabaseError, isTemporaryConnectRefusal, StatementError } from "./statement_error.ts";
 
-/** A statement of the code. It is prepared when a connection runs it first. */
+/** A statement, which each connection prepares when it first runs it. */
 export interface SqlStatement {
-  /** Unique among the statements of a program: the name of the prepared statement. Empty: it is not prepared. */
+  /** The name of the prepared statement, unique in the program. With an empty name it is not prepared. */
   readonly name: string;
-  /** Values are $1, $2, …; one statement, and none that begins or ends a transaction. */
+  /** One SQL statement with parameters $1, $2, … */
   readonly text: string;
-  /** Rows that it must return, one for each that it changes; fewer are an error. */
+  /** The number of rows that the statement must return, one for each changed row. Fewer rows are an error. */
   readonly rowsMin?: number;
 }
 
-/** Bytes are sent as they are; lists become arrays. */
+/** A parameter of a statement. A Buffer becomes bytea, a list becomes an array. */
 export type SqlParameter = string | number | bigint | boolean | null | Buffer | readonly SqlParameter[];
-/** Integers are numbers, or bigint beyond 2^53; bytea is a Buffer; anything else the text of the database. */
+/** A value in a row. Integers are numbers, or bigint beyond 2^53; bytea is a Buffer; values of other types are text. */
 export type PostgresValue = string | number | bigint | boolean | null | Buffer;
 export type PostgresRow = Readonly<Record<string, PostgresValue>>;
 
 /**
- * Settings of the session. Every access is by a key, so plans that read whole tables are turned off: none can be chosen
- * by mistake.
+ * Settings of the session. Plans that read whole tables are turned off, because every access is by a key.
  */
 const sessionSettings: Readonly<Record<string, string>> = {
   plan_cache_mode: "force_generic_plan",
@@ -51,32 +50,32 @@ const sessionSettings: Readonly<Record<string, string>> = {
   enable_mergejoin: "off",
   jit: "off",
   bytea_output: "hex",
-  // The warning that a commit did not wait for its standby must arrive, whatever the role has set.
+  // So that the warning of a commit that did not wait for its standby arrives, whatever the role has set.
   client_min_messages: "warning",
   statement_timeout: "30s",
   lock_timeout: "10s",
   tcp_user_timeout: "10s",
   DateStyle: "ISO",
   TimeZone: "UTC",
-  // A policy that hides rows is an error; otherwise changes and reads would leave them out.
+  // Makes a policy that hides rows an error; otherwise reads and changes would silently omit those rows.
   row_security: "off",
 };
 
-/** Time for one host to accept a connection, in milliseconds. */
+/** The time limit for opening a connection to one host, in milliseconds. */
 const hostTimeoutMs = 5000;
 
 export interface PrimaryConnectOptions {
   readonly clock: Clock;
-  /** Shown in pg_stat_activity after "baton ". */
+  /** The name of this program, shown in pg_stat_activity after "baton ". */
   readonly name: string;
   readonly signal?: AbortSignal | undefined;
-  /** Told of renewed TLS files that cannot be used. */
+  /** Called if renewed TLS files cannot be used. */
   readonly warn?: ((text: string) => void) | undefined;
 }
 
 /**
  * Connects to the first host that accepts writes. Rejects with StatementError: UNREACHABLE if a later attempt may
- * succeed, CONFIG and REFUSED if not; and with the signal's reason.
+ * succeed, otherwise CONFIG or REFUSED. Also rejects with the signal's reason.
  */
 export async function connectToPrimary(
   address: DatabaseAddress,
@@ -110,11 +109,11 @@ export class PrimaryConnection {
   readonly #address: DatabaseAddress;
   #isOpen = true;
   #isBusy = false;
-  /** The server has ended the current statement: ReadyForQuery has arrived. */
+  /** Whether the server has ended the current statement: ReadyForQuery has arrived. */
   #isReady = false;
-  /** No pooler is between: the database gave the number of its process to this connection. */
+  /** Whether there is no pooler between this process and the database. See `primaryCheck`. */
   #isDirect = false;
-  /** The first SQLSTATE after which the connection ended; a pooler adds one of its own. */
+  /** The first SQLSTATE that ended the connection. A pooler may send further ones of its own. */
   #endedBy: string | null = null;
   #warning: string | null = null;
   #onSettled: () => void = () => {};
@@ -142,7 +141,10 @@ export class PrimaryConnection {
     });
   }
 
-  /** A connection through a pooler ends after its session was looked at; then a second one is opened. */
+  /**
+   * Opens a connection. If there is a pooler, checks it with a first connection, which that check ends, and opens a
+   * second one.
+   */
   static async open(
     address: DatabaseAddress,
     host: DatabaseHost,
@@ -152,7 +154,7 @@ export class PrimaryConnection {
     if (first.#isDirect) return first;
     await first.#opening(options, () => first.#requireOwnSession(options.clock));
     const second = await PrimaryConnection.#open(address, host, options);
-    // The pooler may have left out the options of the connection.
+    // Sets the session's settings, because the pooler may have dropped the connection's options.
     if (!second.#isDirect) await second.#opening(options, () => second.run(setSettings, []));
     return second;
   }
@@ -171,7 +173,7 @@ export class PrimaryConnection {
     return connection;
   }
 
-  /** Does a part of the opening; the connection is closed if it fails, or takes too long. */
+  /** Does one step of opening; closes the connection if the step fails or takes too long. */
   async #opening({ clock, signal }: PrimaryConnectOptions, work: () => Promise<unknown>): Promise<void> {
     let abortReason: unknown = null;
     using _ends = new TaskScope(
@@ -190,15 +192,15 @@ export class PrimaryConnection {
     }
   }
 
-  /** False: the connection is lost. It may be lost already while this says true. */
+  /** False after the connection was lost. It may be true for a moment after a loss that nobody has noticed. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
 
   /**
-   * Runs a statement; one at a time. Rejects with StatementError, which says whether it was executed. When the signal
-   * aborts, the connection is closed, and the outcome is unknown: the database is not asked to cancel, because it would
-   * answer a cancelled wait for the standby with success.
+   * Runs a statement; one at a time. Rejects with StatementError, which tells whether the statement was executed. If
+   * the signal aborts, closes the connection, and the outcome is unknown. The database is not asked to cancel the
+   * statement, because it would report success for a canceled wait for the standby.
    */
   async run(
     { name, text, rowsMin = 0 }: SqlStatement,
@@ -236,19 +238,19 @@ export class PrimaryConnection {
     }
   }
 
-  /** Closes the socket. A statement that is running has an unknown outcome. */
+  /** Closes the socket. A running statement then has an unknown outcome. */
   close(): void {
     this.#destroy();
   }
 
   /**
-   * The statement was refused if the server is ready for the next one afterwards; otherwise the connection is lost with
-   * it.
+   * Makes the error of a failed statement. If the server is ready for the next statement, it has refused this one;
+   * otherwise the connection is lost.
    */
   async #failure(error: unknown, name: string): Promise<StatementError> {
     const sqlState = error instanceof pg.DatabaseError ? error.code ?? null : null;
     if (sqlState === null) {
-      // The values were refused before anything was sent, or the connection is lost.
+      // Without a SQLSTATE, the connection is lost, or pg has refused the values before sending them.
       this.#destroy();
       return this.#lostError("unknown", error);
     }
@@ -258,7 +260,7 @@ export class PrimaryConnection {
       this.#destroy();
       return this.#lostError("unknown", error, sqlState);
     }
-    // The server is no longer the primary; the next connection finds that one.
+    // This server is no longer the primary; the next connection finds the new one.
     if (sqlState === "25006") this.#destroy();
     const missing = findMissingRowsSentence(errorMessage(error));
     if (missing !== null) return this.#missingRows(`${missing} (${name})`, error);
@@ -295,9 +297,9 @@ export class PrimaryConnection {
   }
 
   /**
-   * Throws CONFIG if the process of the database that a pooler has chosen is not for this connection alone. The process
-   * gets a limit for its idle time, and ends this connection with it, if it serves no other one. Otherwise it ends
-   * alone, or not at all, and the next statement has a result.
+   * Throws CONFIG if a pooler shares the database process of this connection with other connections. To find out, this
+   * limits the idle time of the process. If the process serves only this connection, its end also ends the connection.
+   * Otherwise the next statement still has a result.
    */
   async #requireOwnSession(clock: Clock): Promise<void> {
     const refusal = await this.run({ name: "", text: `SET idle_session_timeout = ${idleMs}` }, []).then(
@@ -312,21 +314,21 @@ export class PrimaryConnection {
     using _end = new TaskScope(clock.startTimer(5 * idleMs, resolve));
     if (this.#isOpen) await ended;
     if (this.#endedBy === idleSessionEnd) return;
-    // The limit is over before the database reads this, however slow the machine is.
+    // The idle time is over before the database reads this statement, however slow the machine is.
     await this.run({ name: "", text: "SELECT 1" }, []).catch((error) => {
       throw this.#lostError("not_sent", error);
     });
     throw pooledError(`a pooler is between, and ${sharesSessions("has")}`);
   }
 
-  /** The number of the process, as the connection got it; pg has it without a type. */
+  /** The number of the database process that the connection was told. The types of pg omit it. */
   get #processId(): number {
     return (this.#client as unknown as { processID: number | null }).processID ?? 0;
   }
 
   /**
-   * The result of pg's promise, or a rejection when the connection is lost or closed: then that promise may stay
-   * pending. A promise that lives as long as the connection would keep all results that were raced with it.
+   * Awaits a promise of pg, or rejects when the connection ends, because that promise may then stay pending. Each call
+   * has its own promise for the end: a shared one would keep all results in memory.
    */
   #orGone<T>(work: Promise<T>): Promise<T> {
     const { promise: gone, reject } = Promise.withResolvers<never>();
@@ -339,8 +341,7 @@ export class PrimaryConnection {
     this.#isOpen = false;
     this.#onGone();
     this.#onSettled();
-    // `end` waits for the server to read what was sent before, which may never happen; pg has no public method that
-    // does not.
+    // Destroys the stream itself, because `end` may wait forever for the server, and pg has no other public method.
     const { stream } = (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection;
     this.#client.end().catch(() => {});
     stream.destroy();
@@ -348,8 +349,8 @@ export class PrimaryConnection {
 }
 
 /**
- * Functions of PostgreSQL whose warning is that numbers of transactions run out: each statement that writes may have
- * one, long before they do.
+ * Functions of PostgreSQL that warn when transaction IDs run low. The warning comes with each write, long before it
+ * matters.
  */
 const wraparoundRoutines = new Set([
   "GetNewTransactionId",
@@ -359,9 +360,8 @@ const wraparoundRoutines = new Set([
 ]);
 
 /**
- * Whether a statement has committed without its synchronous standby, because the wait was cancelled: that is the
- * generic warning, as others are, and its text depends on the language of the server. A warning that is not known
- * counts as this one.
+ * Returns whether a warning may mean that a statement committed without waiting for its synchronous standby. That
+ * warning has a generic code and a translated text, so every unknown warning counts as such.
  */
 export function mayBeUnconfirmedCommit(
   { code, routine }: { readonly code?: string | undefined; readonly routine?: string | undefined },
@@ -369,28 +369,28 @@ export function mayBeUnconfirmedCommit(
   return code === "01000" && !wraparoundRoutines.has(routine ?? "");
 }
 
-/** How long a session behind a pooler may be idle while it is looked at. Milliseconds. */
+/** How long a session behind a pooler may be idle while it is checked, in milliseconds. */
 const idleMs = 100;
-/** The end of a session that was idle too long. */
+/** The SQLSTATE idle_session_timeout. */
 const idleSessionEnd = "57P05";
 const sharesSessions = (has: string) =>
   `a transaction ${has} another session than the one before it (PgBouncer: pool_mode)`;
 
 /**
- * `direct`: the number of the process, which the connection got at its start, is that of the process that runs this. A
- * pooler gives a number of its own. Also turns off the `transaction_timeout` of the role, which would end the
- * connection, with an unknown outcome, where `statement_timeout` ends a statement. Not one of the session's settings:
- * PostgreSQL has it since version 17, and older ones refuse a connection with it.
+ * Checks for a primary, and for a pooler: `direct` is true if this statement runs in the process whose number the
+ * connection was told, because a pooler tells a number of its own. Also turns off `transaction_timeout`, which would
+ * end the whole connection and leave the outcome unknown. This is not in `sessionSettings`, because PostgreSQL before
+ * version 17 refuses connections with it.
  */
 const primaryCheck: SqlStatement = {
-  name: "", // a pooler may have others' prepared statements
+  name: "", // not prepared, because a pooler may mix up prepared statements
   text: "SELECT pg_backend_pid() = $1::bigint AS direct, pg_is_in_recovery() AS recovering, " +
     "current_setting('transaction_read_only') AS read_only, " +
     "(SELECT set_config(name, '0', false) FROM pg_settings " +
     "WHERE name = 'transaction_timeout' AND pg_backend_pid() = $1::bigint) AS transaction_timeout",
 };
 
-/** Settings of a session that a pooler keeps. */
+/** Sets `sessionSettings` in the session behind a pooler. */
 const setSettings: SqlStatement = {
   name: "",
   text: `SELECT ${
@@ -419,7 +419,7 @@ function clientConfig(
     port: host.port,
     user,
     database,
-    // A function: without one, pg looks for a password file by itself and prints to stderr.
+    // A function, because otherwise pg looks for a password file itself and prints to stderr.
     password: () => password ?? readDatabasePassword(address, host) ?? missingPassword(address, host),
     ssl: verification === null ? false : tlsConfig(address, verification, warn),
     application_name: `baton ${name}`.slice(0, 63),
@@ -429,10 +429,10 @@ function clientConfig(
   };
 }
 
-/** The TLS files of each address in use: what they contained stays valid while new contents cannot be used. */
+/** The TLS files of each address. The last usable contents are kept here while new ones cannot be used. */
 const tlsFiles = new Map<string, TlsFiles>();
 
-/** Throws CONFIG for files that cannot be used at the first connection. */
+/** Throws CONFIG if the files cannot be used at the first connection. */
 function tlsConfig(
   { tlsFiles: names }: DatabaseAddress,
   verification: TlsVerification,
@@ -457,7 +457,7 @@ function missingPassword({ user, database }: DatabaseAddress, host: DatabaseHost
   );
 }
 
-/** The error of a connection that could not be opened, or was no connection to a primary. */
+/** Makes the error of a connection that failed to open or does not lead to a primary. */
 function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHost): StatementError {
   if (error instanceof StatementError) return error;
   if (error instanceof BatonError) {
@@ -494,7 +494,7 @@ function isTlsRefusal(error: unknown): boolean {
     /does not support SSL|certificate/i.test(errorMessage(error));
 }
 
-/** Type numbers of pg_type. */
+/** IDs of types in pg_type. */
 const types = { bool: 16, bytea: 17, int8: 20, int2: 21, int4: 23, oid: 26 } as const;
 
 function parserOf(type: number): (text: string) => PostgresValue {

@@ -1,12 +1,11 @@
 /**
- * The number of rows that a write has to change. A trigger that returns no row makes a database change fewer, without
- * an error. A statement with several parts has its numbers as conditions: one that is not true fails with a sentence of
- * its own, which undoes the statement.
+ * SQL that makes a write fail if it changes fewer rows than it should. Without it, a trigger that suppresses rows would
+ * make a database lose changes without an error. The failure undoes the statement, and its message has a fixed
+ * sentence.
  */
 
 /**
- * An SQL condition that is true, or fails: a part has changed as many rows of the table as `wanted`. Both are SQL
- * expressions of numbers.
+ * Returns an SQL condition that is true if `changed` equals `wanted` (SQL expressions), and otherwise raises an error.
  */
 export function mustChangeRowsSql(table: string, changed: string, wanted: string): string {
   return `CASE WHEN ${changed} = ${wanted} THEN true ELSE (${sentence(table, changed, wanted)})::bool END`;
@@ -15,13 +14,13 @@ export function mustChangeRowsSql(table: string, changed: string, wanted: string
 /** Returns an SQL expression that counts rows. */
 export const countRowsSql = (rows: string): string => `(SELECT count(*) FROM ${rows})`;
 
-/** The same as a statement of PL/pgSQL, after the one that changes rows. */
+/** Returns PL/pgSQL that raises an error if the statement before it has not changed `wanted` rows. */
 export function mustHaveChangedRowsSql(table: string, wanted: string): string {
   return `GET DIAGNOSTICS changed = ROW_COUNT;
   IF changed <> ${wanted} THEN RAISE EXCEPTION '%', ${sentence(table, "changed", wanted)}; END IF;`;
 }
 
-/** A statement that changes the rows of a table that fulfil a condition, all of them, and returns their ids. */
+/** Returns a statement that changes all rows of a table for which a condition is true, and returns their IDs. */
 export function changeAllRowsSql(table: string, change: string, condition: string): string {
   return `WITH wanted AS (SELECT id FROM SCHEMA.${table} WHERE ${condition} FOR UPDATE),
     changed AS (UPDATE SCHEMA.${table} t SET ${change} FROM wanted w WHERE t.id = w.id RETURNING t.id)
@@ -37,13 +36,12 @@ function sentence(table: string, changed: string, wanted: string): string {
 const sentencePattern = /only (\d+) of (\d+) rows of the table (\w+) were changed/;
 
 /**
- * The sentence of a condition that was not true, in the message of its error; null: there is none. Its language is not
- * that of the database.
+ * Finds the fixed sentence in an error's message, whatever the language of the database. Returns null for other errors.
  */
 export function findMissingRowsSentence(message: string): string | null {
   return sentencePattern.exec(message)?.[0] ?? null;
 }
 
-/** A hint for operators: why a database changes fewer rows than baton needs. */
+/** Tells operators why a database changes fewer rows than baton needs. */
 export const missingRowsHint =
   "a trigger or a rule of the database leaves out changes; baton needs them all: remove it";

@@ -1,6 +1,6 @@
 /**
- * The outcome of a statement that has no result: whether the database may have changed, and the error for the user,
- * with what the database says and what its operator can do. Pure.
+ * The error of a failed statement: whether the database may have changed, what the database says, and what its operator
+ * can do. Pure.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../errors.ts";
 import type pg from "pg";
@@ -9,14 +9,14 @@ import { printable } from "../support/text.ts";
 
 /**
  * `not_sent`: the statement did not reach the database. `rolled_back`: the database refused it and changed nothing.
- * `unknown`: the connection was lost, or the database committed it without the standby that it should wait for: it may
- * have been executed, or may be executed later.
+ * `unknown`: the statement may have been executed, or may be executed later, because the connection was lost or the
+ * commit did not wait for its standby.
  */
 export type StatementOutcome = "not_sent" | "rolled_back" | "unknown";
 
 export class StatementError extends BatonError {
   readonly outcome: StatementOutcome;
-  /** The SQLSTATE of the database; null: the error does not come from the database. */
+  /** The SQLSTATE of the database, or null if the error does not come from the database. */
   readonly sqlState: string | null;
 
   constructor(
@@ -43,8 +43,9 @@ export class StatementError extends BatonError {
 }
 
 /**
- * Serialization failure, deadlock, lock timeout, cancelled by a time limit, lack of resources, and a primary that
- * became a standby. A full disk stays full until an operator makes room.
+ * Returns whether the error is a serialization failure, a deadlock, a lock timeout, a cancellation by a time limit, a
+ * lack of resources, or a primary that became a standby. A full disk does not count: it stays full until an operator
+ * makes room.
  */
 function isTemporary(sqlState: string | null): boolean {
   return sqlState !== null && /^(40001|40P01|55P03|57014|25006|53(?!100)...)$/.test(sqlState);
@@ -61,14 +62,14 @@ function codeOf(outcome: StatementOutcome, sqlState: string | null): ErrorCode {
 }
 
 /**
- * Whether a connection that was refused with this SQLSTATE may be accepted later: the server starts, stops, or has no
- * free slot.
+ * Returns whether a connection that was refused with this SQLSTATE may be accepted later, because the server starts,
+ * stops, or has no free slot.
  */
 export function isTemporaryConnectRefusal(sqlState: string): boolean {
   return /^(57P0[123]|08|53)/.test(sqlState);
 }
 
-/** The sentence of an error of the database. `name`: the statement; empty: there was none. */
+/** Describes an error of the database. `name` is the statement's name; empty for none. */
 export function describeDatabaseError(
   error: unknown,
   sqlState: string,
@@ -84,7 +85,7 @@ export function describeDatabaseError(
 function hintOf(sqlState: string, error: unknown, { user, schema, database }: DatabaseAddress): string | null {
   switch (sqlState) {
     case "42501":
-      // The text of the error is in the language of the database.
+      // The routine identifies the error, because its text is translated.
       if ((error as pg.DatabaseError).routine === "check_enable_rls") {
         return "a policy hides rows of the table; " +
           `disable it (ALTER TABLE … DISABLE ROW LEVEL SECURITY), or give the role "${user}" BYPASSRLS`;

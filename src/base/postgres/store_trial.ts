@@ -1,6 +1,6 @@
 /**
- * Finds out whether a database stores rows: a statement inserts one and takes it back. A server that has nothing to
- * write notices a full or read-only database, and rights that were taken away, before its clients do.
+ * Finds out whether a database can store rows: a statement inserts a row and undoes that. So an idle server notices a
+ * full or read-only database, or revoked rights, before its clients do.
  */
 import { errorMessage } from "../errors.ts";
 import { tableNamesInSql } from "./database_schema.ts";
@@ -8,8 +8,8 @@ import type { SqlStatement } from "./primary_connection.ts";
 import { mustHaveChangedRowsSql } from "./required_rows.ts";
 
 /**
- * Bytes of a trial; the large one is for a disk that was full, because free places in the files do not show that there
- * is room.
+ * The sizes of the row in bytes. The large one is used after the disk was full, because a small row may fit into an
+ * existing file.
  */
 const trialBytes = { small: 1, large: 1 << 20 } as const;
 /** How long a result is reused, in milliseconds. */
@@ -22,12 +22,12 @@ export class SharedStoreTrial {
   readonly #row: string;
   readonly #now: () => number;
   #result: { readonly why: string | null; readonly untilMs: number } | null = null;
-  /** A write has found no space, and no trial has found some since. */
+  /** Whether a write found no space, and no trial has succeeded since. */
   #wasFull = false;
 
   /**
-   * `row`: the columns and values of a row that no other one is like; its content is `BYTES`. `tables`: the statements
-   * that create all tables to which the role needs its rights.
+   * `row`: the SQL columns and values of a row with a unique key; the text `BYTES` stands for its content. `tables`:
+   * the statements that create the tables to which the role needs rights.
    */
   constructor(
     { table, tables, row, now, run }: {
@@ -49,7 +49,7 @@ export class SharedStoreTrial {
     return this.#wasFull;
   }
 
-  /** Called when a write has found no space. */
+  /** Records that a write has found no space. */
   noteFull(): void {
     this.#wasFull = true;
     this.#result = null;
@@ -65,7 +65,10 @@ export class SharedStoreTrial {
     return why;
   }
 
-  /** The exception undoes the insertion, and is not in the log of the database. */
+  /**
+   * Inserts a row and raises an exception, which undoes the insertion. The block handles it, so the database does not
+   * log it.
+   */
   #statement(size: keyof typeof trialBytes): SqlStatement {
     const row = this.#row.replace("BYTES", `decode(repeat('00', ${trialBytes[size]}), 'hex')`);
     const has = (right: string) => `has_table_privilege('SCHEMA.' || name, '${right}')`;

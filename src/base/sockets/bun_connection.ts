@@ -6,7 +6,7 @@ export class BunConnection implements Connection {
   readonly peer: string;
   #socket: Socket<BunConnection> | null = null;
   #handlers: ConnectionHandlers | null = null;
-  /** Chunks that the kernel did not take; the first may be the rest of a larger one. */
+  /** Chunks that the kernel has not taken; the first chunk may be a remainder. */
   #unsent: Uint8Array[] = [];
   #unsentBytes = 0;
   #ending = false;
@@ -48,13 +48,13 @@ export class BunConnection implements Connection {
     if (!this.#closed) this.#socket?.terminate();
   }
 
-  /** Sets the receiver of events. */
+  /** Sets the handlers, which get all later events. */
   setHandlers(handlers: ConnectionHandlers): void {
     this.#handlers = handlers;
     if (this.#closed) queueMicrotask(() => handlers.onClosed(null)); // the peer had closed before handlers were set
   }
 
-  /** The methods below are called by Bun's handlers. */
+  /** Bun's handlers call the methods below. */
   onOpen(socket: Socket<BunConnection>): void {
     this.#socket = socket;
     socket.setNoDelay(true);
@@ -95,14 +95,15 @@ export class BunConnection implements Connection {
   }
 
   /**
-   * Writes bytes and returns how many the kernel took. Bun returns -1 for a socket that is closing; `close` follows.
+   * Writes bytes and returns how many the kernel took. Bun returns -1 for a socket that is closing, and calls its
+   * `close` handler later.
    */
   #writeSome(socket: Socket<BunConnection>, bytes: Uint8Array): number {
     return Math.max(0, socket.write(bytes));
   }
 }
 
-/** The handlers of all sockets; the connection is the socket's data. */
+/** Pass each event of a socket to its connection, which is the socket's data. */
 export const bunSocketHandlers: SocketHandler<BunConnection> = {
   binaryType: "uint8array",
   open: (socket) => socket.data.onOpen(socket),

@@ -5,12 +5,13 @@ import { type Address, formatAddress } from "./connection.ts";
 import type { Dial } from "./connection.ts";
 import { selfConnectionError } from "./self_connection.ts";
 
-/** Addresses of abandoned attempts that the kernel is still making: Bun cannot cancel them. */
+/** Addresses at which the kernel is still trying to connect for nobody, because Bun cannot cancel an attempt. */
 const abandoned = new Set<string>();
 
 /**
- * Returns true while an abandoned attempt at this address is in progress. The next attempt must then be one that can be
- * canceled; otherwise attempts at a host that drops packets would accumulate for two minutes, the kernel's limit.
+ * Returns true while an abandoned attempt at this address is in progress. The caller must then use node:net, whose
+ * attempts can be canceled. Otherwise attempts at a host that drops packets would accumulate for two minutes, the
+ * kernel's limit.
  */
 export function hasAbandonedDial(address: Address): boolean {
   return abandoned.has(formatAddress(address));

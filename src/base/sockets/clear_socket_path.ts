@@ -9,7 +9,7 @@ import { type Dial } from "./connection.ts";
 /** The maximum length of a unix socket's path, without the final zero byte. */
 export const socketPathBytesMax = process.platform === "linux" ? 107 : 103;
 
-/** How long to wait for a response, in milliseconds. A process that is slower exists, but is busy. */
+/** How long to wait until a connection is accepted, in milliseconds. After that, a process is taken to be busy. */
 const responseMsMax = 2_000;
 
 /** Error codes for a socket that no process listens on. */
@@ -18,14 +18,16 @@ const noListenerCodes: readonly unknown[] = ["ECONNREFUSED", "ENOENT"];
 const inUse = "another process already listens there";
 
 export interface ClearSocketOptions {
-  /** The caller owns the path, so a process that still listens there loses it. */
+  /** True if the caller owns the path: it is then taken away even from a process that still listens there. */
   readonly mayTakeOver?: boolean;
   /** Connects to the path to find out whether a process listens there. */
   readonly dial?: Dial;
   readonly clock?: Clock;
 }
 
-/** Removes a stale socket at `path`. If the path is in use, throws an error whose message ends a sentence. */
+/**
+ * Removes a stale socket at `path`. Rejects if the path cannot be used; the message says why, as the end of a sentence.
+ */
 export async function clearSocketPath(
   path: string,
   { mayTakeOver = false, dial = systemDial, clock = systemClock() }: ClearSocketOptions = {},
@@ -39,7 +41,7 @@ export async function clearSocketPath(
   if (!found.isSocket()) throw new Error("the path is a file that is not a socket");
   if (!mayTakeOver && await hasListener(path, dial, clock)) throw new Error(inUse);
   const again = statSocketFile(path);
-  // Another process may have removed the socket and bound its own meanwhile.
+  // Meanwhile another process may have replaced the socket with its own.
   if (again !== null && !isSameFile(again, found)) throw new Error(inUse);
   rmSync(path, { force: true });
 }
@@ -50,8 +52,8 @@ export function statSocketFile(path: string): BigIntStats | null {
 }
 
 /**
- * Returns whether two statuses belong to the same file. The kernel reuses the inode of a removed file immediately, but
- * with another time. A change of mode keeps the time.
+ * Returns whether two statuses belong to the same file. Compares the time too, because the kernel reuses the inode of a
+ * removed file. A change of mode keeps the time.
  */
 export function isSameFile(one: BigIntStats, other: BigIntStats | null): boolean {
   return one.ino === other?.ino && one.dev === other.dev && one.mtimeNs === other.mtimeNs;
@@ -63,7 +65,7 @@ async function hasListener(path: string, dial: Dial, clock: Clock): Promise<bool
     (await dial({ kind: "unix", path }, { onData() {}, onClosed() {} }, { signal: deadline.signal })).destroy();
     return true;
   } catch (error) {
-    // Other errors, such as a full backlog, do not prove that no process listens.
+    // Other errors, such as a full backlog, may come from a process that listens.
     return !noListenerCodes.includes((error as NodeJS.ErrnoException).code);
   }
 }

@@ -7,7 +7,7 @@ import { createSecureContext, rootCertificates, type SecureContext } from "node:
 import type { TlsOptions } from "./connection.ts";
 
 /**
- * Files with the system's authorities: Debian and Alpine, Red Hat, SUSE, macOS and the BSDs. The first existing one is
+ * Files with the system's authorities: Debian and Alpine, Red Hat, SUSE, macOS and the BSDs. The first existing file is
  * used.
  */
 const systemFiles = [
@@ -18,10 +18,10 @@ const systemFiles = [
   "/etc/ssl/cert.pem",
 ];
 
-/** The authorities to trust, and the certificate to show. */
+/** The authorities to trust, and this client's certificate. */
 type Material = Pick<TlsOptions, "ca" | "cert" | "key" | "passphrase">;
 
-/** The last settings and their context. It is kept because making one takes milliseconds. */
+/** The last settings and their context, which is kept because making a context takes milliseconds. */
 let last: { readonly of: string; readonly context: SecureContext } | null = null;
 
 /**
@@ -48,7 +48,7 @@ function systemAuthorities(): string[] {
     try {
       return readFileSync(file, "latin1").match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
     } catch {
-      // This system has them elsewhere.
+      // This system has the file elsewhere.
     }
   }
   return [];

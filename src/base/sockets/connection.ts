@@ -48,8 +48,8 @@ export interface ConnectionHandlers {
   /** The connection has ended; `error` is the reason if it failed. Called exactly once. */
   onClosed(error: Error | null): void;
   /**
-   * Only with `halfOpen`: the peer has ended its direction. This side can still send; when it ends, `onClosed` follows.
-   * If this side ended first, `onClosed` may come alone.
+   * Called only with `halfOpen`: the peer will send nothing more. This side can still send; when it ends too,
+   * `onClosed` follows. If this side ended first, only `onClosed` may be called.
    */
   onEnded?(): void;
   /** The kernel has taken all written bytes. */
@@ -81,17 +81,22 @@ export interface DialOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Connects; tests may replace `dial`. */
+/** The type of `dial`, which tests may replace. */
 export type Dial = (address: Address, handlers: ConnectionHandlers, options?: DialOptions) => Promise<Connection>;
 
 export interface ListenOptions {
-  /** Uses TLS with this certificate and key. With `ca`, clients must have a certificate signed by it. */
+  /**
+   * Uses TLS with this certificate and key. With `ca`, clients must have a certificate that this authority has signed.
+   */
   readonly tls?: TlsSource;
   /** `onEnded` reports the end of the peer's direction, which closes only that direction. Not with TLS. */
   readonly halfOpen?: boolean;
   /** The time limit of a new connection's TLS handshake, in milliseconds; 10,000 when left out. */
   readonly handshakeMsMax?: number;
-  /** The most concurrent TLS handshakes over TCP; one more closes the oldest. 1,000 by default. */
+  /**
+   * The most concurrent TLS handshakes over TCP, 1,000 by default. A further handshake closes the connection of the
+   * oldest.
+   */
   readonly handshakesMax?: number;
 }
 

@@ -14,11 +14,11 @@ const systemTexts: Record<string, string> = {
   ETIMEDOUT: "no connection",
 };
 
-/** Describes a server's failure in a few words. `tls` is what the attempt to connect used. */
+/** Describes why a connection failed, in a few words. `tls` has the settings of the attempt. */
 export function describeSocketFailure(error: unknown, { tls }: { readonly tls?: TlsOptions | undefined } = {}): string {
   if (error instanceof BatonError) return errorMessage(error);
   const code = systemErrorCode(error);
-  // A server without TLS closes the connection after the client's first bytes.
+  // A server without TLS resets the connection after the client's first bytes.
   if (tls !== undefined && code === "ECONNRESET") return "connection reset; does this port use TLS?";
   return (typeof code === "string" ? systemTexts[code] : undefined) ?? errorMessage(error);
 }

@@ -1,6 +1,6 @@
 /**
- * Connects over TCP, unix sockets, and TLS. Uses the cheaper of two implementations, which behave alike and pass the
- * same tests. Does not retry and has no time limit: the caller's signal ends an attempt.
+ * Connects over TCP, unix sockets, and TLS. Two implementations behave alike; `dial` chooses the cheaper one. It
+ * neither retries nor has a time limit; the caller's signal ends an attempt.
  */
 import { bunDial, hasAbandonedDial } from "./bun_dial.ts";
 import type { Dial } from "./connection.ts";
@@ -8,7 +8,7 @@ import type { Dial } from "./connection.ts";
 /**
  * Connects to `address`; the system resolves host names. Rejects with the system's error (`code` ECONNREFUSED, ENOENT,
  * ENOTFOUND …) or the signal's reason. Calls no handler before the promise has resolved. Under Bun it uses Bun's
- * sockets: loading node:net takes 5 of the 12 ms of a whole `lock`.
+ * sockets, because loading node:net takes 5 of the 12 ms of a whole `baton lock`.
  */
 export const dial: Dial = async (address, handlers, options = {}) => {
   if ("Bun" in globalThis && options.tls === undefined) {

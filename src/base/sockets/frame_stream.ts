@@ -1,16 +1,18 @@
-/** A connection as a stream of frames. Its listener changes once: first the handshake, then the link. */
+/**
+ * Reads frames with a length field from a connection and gives them to a listener. First the handshake listens, then
+ * the link that carries requests.
+ */
 import type { Connection, ConnectionHandlers } from "./connection.ts";
 import { JuteFrameDecoder } from "../wire/length_frame.ts";
 
 /**
- * The longest frame accepted from a server. Servers limit requests, not responses: the names of 100,000 children take
- * several times jute.maxbuffer. Servers of other protocols are still recognized by their first bytes: text and TLS
- * records, read as a length, exceed this.
+ * The longest frame accepted from a server. It exceeds jute.maxbuffer, which limits requests only; a list of 100,000
+ * children is longer. It is small enough to detect other protocols, whose first bytes, read as a length, exceed it.
  */
 const replyBytesMax = 64 << 20;
 
 export interface FrameStreamListener {
-  /** Receives a frame, a view that is valid during the call. An exception ends the connection. */
+  /** Receives a frame as a view that is valid only during the call. An exception ends the connection. */
   onFrame(frame: Uint8Array): void;
   /** Called after all frames of a chunk, with the chunk's size in bytes. */
   onChunkEnd(bytes: number): void;

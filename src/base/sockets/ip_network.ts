@@ -1,4 +1,4 @@
-/** Networks of IP addresses. */
+/** Tells whether an IP address belongs to a network. */
 import { BlockList, isIP } from "node:net";
 
 /**

@@ -1,9 +1,9 @@
-/** Listens on TCP and Unix sockets, with or without TLS. Owns the listening socket; the acceptor owns connections. */
+/** Listens on TCP and Unix sockets, with or without TLS. The caller owns the accepted connections. */
 import type { Listen } from "./connection.ts";
 
 /**
  * Listens on `address`. Rejects with the system's error (`code` EADDRINUSE, EACCES …). The umask determines the mode of
- * a unix socket; the caller removes an existing file. Under Bun it uses Bun's sockets.
+ * a Unix socket. The caller must remove an existing file before. Without TLS, Bun uses its own sockets.
  */
 export const listen: Listen = async (address, accept, options = {}) => {
   if ("Bun" in globalThis && options.tls === undefined) {

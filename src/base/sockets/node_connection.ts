@@ -22,7 +22,7 @@ export class NodeConnection implements Connection {
     socket.on("error", (error) => failure = error);
     socket.on("end", () => this.#handlers.onEnded?.());
     socket.on("close", () => this.#handlers.onClosed(failure));
-    // Convert the Buffer: its `slice` makes no copy, so that a receiver would keep memory that is reused.
+    // Converts the Buffer to a Uint8Array, because `slice` of a Buffer makes no copy, and its memory is reused.
     socket.on("data", ({ buffer, byteOffset, byteLength }: Uint8Array) => {
       this.#handlers.onData(new Uint8Array(buffer, byteOffset, byteLength));
     });

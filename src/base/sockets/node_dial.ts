@@ -10,7 +10,7 @@ import { selfConnectionError } from "./self_connection.ts";
 export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen: allowHalfOpen = false } = {}) => {
   throwIfAborted(signal);
   const target = address.kind === "unix" ? { path: address.path } : { host: address.host, port: address.port };
-  // Import it only when needed: loading node:tls takes time.
+  // node:tls is imported only when needed, because loading it takes time.
   const socket = tls === undefined
     ? net.connect({ ...target, allowHalfOpen })
     : (await import("node:tls")).connect({ ...target, ...await tlsSettings(tls, address) });
@@ -23,8 +23,7 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
       offAbort();
       reject(error);
     };
-    // Keep this handler until the connection has its own: an aborted attempt may still emit an error, which would end
-    // the process.
+    // This handler stays until the connection has its own, because an unhandled error would end the process.
     socket.once("error", failed);
     socket.once(tls === undefined ? "connect" : "secureConnect", () => {
       offAbort();
@@ -43,7 +42,8 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
 
 async function tlsSettings({ serverName, ...material }: TlsOptions, address: Address) {
   const { clientTlsOptions } = await import("./client_tls.ts");
-  // An IP literal is not a server name (RFC 6066, section 3); the certificate is then checked against the address.
+  // An IP literal cannot be a server name (RFC 6066, section 3). Without a name, the certificate is checked against the
+  // address.
   const host = address.kind === "tcp" ? address.host : "localhost";
   const name = serverName ?? (isIpLiteral(host) ? undefined : host);
   return { ...clientTlsOptions(material), ...(name === undefined ? {} : { servername: name }) };

@@ -4,7 +4,9 @@ import { type Address, formatAddress } from "./connection.ts";
 import type { Listen } from "./connection.ts";
 import { NodeConnection } from "./node_connection.ts";
 
-/** Connections that have not finished the TLS handshake after this time are closed: no other code knows of them yet. */
+/**
+ * The time limit of a TLS handshake, in milliseconds. It is needed here because no other code knows the connection yet.
+ */
 const handshakeMsMaxDefault = 10_000;
 const handshakesMaxDefault = 1_000;
 
@@ -27,7 +29,7 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
     server.once("error", reject);
     server.once("listening", () => {
       server.off("error", reject);
-      // Missing descriptors fail one accept, not the server: the next one may succeed.
+      // An error such as a lack of file descriptors concerns one connection; the next one may succeed.
       server.on("error", () => {});
       resolve();
     });

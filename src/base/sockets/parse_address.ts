@@ -14,7 +14,7 @@ export function parseAddress(text: string): Address | null {
   return port === null || port > 65_535 ? null : { kind: "tcp", host, port };
 }
 
-/** Parses an address to listen on; `:port` means loopback. */
+/** Parses an address to listen on. `:port` means that port at 127.0.0.1. */
 export function parseListenAddress(text: string): Address | null {
   return parseAddress(text.startsWith(":") ? `127.0.0.1${text}` : text);
 }

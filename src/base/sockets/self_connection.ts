@@ -1,5 +1,6 @@
 /**
- * Detects a TCP connection to itself: no process listened, and the kernel chose the dialed port for this end as well.
+ * Detects a TCP connection that is connected to itself. This happens if no process listens, and the kernel chooses the
+ * dialed port as the local port.
  */
 import { type Address, formatAddress } from "./connection.ts";
 
@@ -12,8 +13,8 @@ export interface SocketEnds {
 
 /**
  * Returns the error for a connection to itself, or null for any other connection. Linux allows such a connection (RFC
- * 9293, 3.5, simultaneous open) on ports of its ephemeral range. A client that retries often meets it; it would read
- * its own bytes and keep the port from its owner.
+ * 9293, 3.5, simultaneous open) on ports of its ephemeral range, so clients that often retry meet it. Such a client
+ * would read its own bytes and occupy the server's port.
  */
 export function selfConnectionError(ends: SocketEnds, address: Address): Error | null {
   const { localAddress, localPort, remoteAddress, remotePort } = ends;

@@ -1,6 +1,6 @@
 /**
- * Says which users or machines can connect to a socket, judging by its address and the modes of its path. Keys and
- * tokens may keep some of them out.
+ * Tells which users or machines can connect to a socket, judging by its address and the modes of its path. Keys and
+ * tokens may restrict access further.
  */
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -10,8 +10,8 @@ import { type Address, formatAddress } from "./connection.ts";
 const everyUser = "all users of this machine";
 
 /**
- * Returns who can reach an address, as the words after "for". Host names other than localhost count as network names.
- * `isProtected`: TLS or keys protect the socket.
+ * Describes who can reach an address, as in "for other machines, too". Host names other than localhost count as network
+ * addresses. `isProtected` means that the socket has TLS or keys.
  */
 export function socketReach(address: Address, isProtected: boolean): string {
   if (address.kind === "unix") return reachOfPath(address.path);
@@ -19,7 +19,7 @@ export function socketReach(address: Address, isProtected: boolean): string {
   return isProtected ? "other machines, too" : "other machines, too, WITHOUT TLS OR KEYS";
 }
 
-/** Returns whether other machines can reach an address. */
+/** Returns whether other machines may reach an address. */
 export function isNetworkAddress(address: Address): boolean {
   return address.kind === "tcp" && !isLoopbackHost(address.host);
 }
@@ -29,7 +29,7 @@ export function isLoopbackHost(host: string): boolean {
   return host === "localhost" || host === "::1" || /^(::ffff:)?127(\.\d+){3}$/.test(host);
 }
 
-/** Lists addresses and who can reach each, as "A, B for …" or "A for …, B for …". `format` formats one address. */
+/** Lists addresses with who can reach them, as "A, B for …" or "A for …, B for …". */
 export function describeSocketReach(
   addresses: readonly Address[],
   { isProtected, format = formatAddress, separator = " " }: {
@@ -44,7 +44,7 @@ export function describeSocketReach(
   return addresses.map((address) => `${format(address)}${separator}for ${reachOf(address)}`).join(", ");
 }
 
-/** A client needs the right to write to the socket, and to search all folders above it. */
+/** Judges by the rights that a client needs: to write to the socket, and to search all folders above it. */
 function reachOfPath(path: string): string {
   const user = process.geteuid?.() === 0 ? "root" : "this user";
   try {
@@ -59,7 +59,7 @@ function reachOfPath(path: string): string {
     if (forAll) return everyUser;
     if (forGroup) return `${user} and its group`;
   } catch {
-    // others cannot look at the path either
+    // what this user cannot look at, others cannot reach either
   }
   return `${user} only`;
 }

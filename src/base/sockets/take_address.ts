@@ -1,12 +1,12 @@
 /**
- * Prepares an address for a listener: removes a stale Unix socket, and explains why no listener can have the address.
+ * Prepares an address for listening: removes a stale Unix socket, and explains why listening fails.
  */
 import { BatonError, errorMessage } from "../errors.ts";
 import { type ClearSocketOptions, clearSocketPath } from "./clear_socket_path.ts";
 import { type Address, formatAddress } from "./connection.ts";
 import { resolveHost } from "./resolve_host.ts";
 
-/** Bun's messages omit the reason, and its error code is sometimes wrong. */
+/** Reasons by error code, because Bun's messages omit the reason. */
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "another process already listens there",
   EADDRNOTAVAIL: "this machine has no such address",
@@ -14,7 +14,9 @@ const reasons: Readonly<Record<string, string>> = {
   ENOENT: "the folder does not exist",
 };
 
-/** Calls `bind` once the address is free. Rejects with CANNOT_CREATE: "Cannot", `action` and the reason. */
+/**
+ * Calls `bind` when the address is free. Rejects with CANNOT_CREATE; its message is "Cannot" + `action` + the reason.
+ */
 export async function takeListenAddress<Bound>(
   address: Address,
   bind: () => Promise<Bound>,
@@ -28,7 +30,7 @@ export async function takeListenAddress<Bound>(
   }
 }
 
-/** Returns the reason as the end of a sentence. */
+/** Returns why listening failed, as the end of a sentence. */
 async function whyNotListening(error: unknown, address: Address): Promise<string> {
   const isKnown = address.kind === "unix" || await resolveHost(address.host).then(() => true, () => false);
   if (!isKnown) return `the name ${address.host} cannot be resolved to an address; check /etc/hosts`;

@@ -1,6 +1,6 @@
 /**
- * Forwards connections to the current leader. Owns the accepted connections: when the leader changes it closes all of
- * them, and new connections reach the new leader.
+ * Forwards TCP connections to the current leader. When the leader changes, closes all connections; new connections
+ * reach the new leader.
  */
 import { errorMessage } from "../errors.ts";
 import { onAbort, whenAborted } from "../support/abort.ts";
@@ -16,11 +16,11 @@ export interface TcpForwarderOptions {
   /** How long a new connection waits for a leader that responds, in milliseconds. */
   readonly connectTimeoutMs: number;
   readonly connectionsMax: number;
-  /** Receives sentences for the user. */
+  /** Reports closed connections to the user. */
   readonly log: (sentence: string) => void;
 }
 
-/** The leader until it is replaced. */
+/** The leader, and a signal for its replacement. */
 interface CurrentLeader {
   /** Null if there is no leader, or if it has no address. */
   readonly address: Address | null;
@@ -64,7 +64,7 @@ export class TcpForwarder {
     }
     this.#isFull = false;
     this.#open.add(end);
-    connection.pause(); // its bytes wait until it is joined to the leader
+    connection.pause(); // the client's bytes wait until the leader is connected
     void this.#serve(end, connection.peer);
     return end;
   };
@@ -85,7 +85,7 @@ export class TcpForwarder {
       } catch (thrown) {
         if (!deadline.signal.aborted && !leader.replaced.signal.aborted) why = errorMessage(thrown);
       }
-      // Stop waiting when another leader is set.
+      // A new leader ends this pause.
       await sleep(
         clock,
         backoffMs(failures, requestBackoff),
@@ -127,12 +127,12 @@ export class TcpForwarder {
   }
 }
 
-/** The most bytes of one direction that wait in this process; the sender of more must wait. */
+/** The most bytes of one direction that this process buffers. When there are more, it stops reading from the sender. */
 export const forwarderBufferBytesMax = 256 * 1024;
 
 /**
- * One side of a pair of connections that are joined: bytes from one side go to the other, as fast as that side reads.
- * Each direction ends separately. Created before its connection and before the other side exist.
+ * One of two joined connections: passes its bytes to the other one, as fast as that one's peer reads. Each direction
+ * ends separately. Created before both connections exist.
  */
 class SpliceEnd implements ConnectionHandlers {
   readonly #onClosed: () => void;
@@ -155,7 +155,7 @@ class SpliceEnd implements ConnectionHandlers {
     this.#connection = connection;
   }
 
-  /** Joins the two sides, which both have their connection. */
+  /** Joins the two sides. Both must be attached to their connections. */
   join(other: SpliceEnd): void {
     this.#other = other;
     other.#other = this;
@@ -184,10 +184,10 @@ class SpliceEnd implements ConnectionHandlers {
   onClosed(error: Error | null): void {
     this.#isClosed = true;
     const peer = this.#otherConnection();
-    // A failed connection must not look like an orderly end to the other side.
+    // The other side must not take a failure for an orderly end.
     if (error === null) peer?.end();
     else peer?.destroy();
-    // Resume the other side: its end can only be detected by reading.
+    // Reads from the other side again, because only reading detects its end.
     peer?.resume();
     this.#onClosed();
   }

@@ -1,6 +1,6 @@
 /**
- * TLS settings from PEM files with certificates and keys. They are checked, so that mistakes are reported before a
- * handshake fails, and read again after they have changed: a renewed certificate needs no restart.
+ * TLS settings from PEM files with certificates and keys. Files are checked when they are read, so that mistakes are
+ * reported before a handshake fails. Changed files are read again, so that a renewed certificate needs no restart.
  */
 import { readFileSync, statSync } from "node:fs";
 import { BatonError, errorMessage, errorReason } from "../errors.ts";
@@ -9,12 +9,12 @@ import type { KeyObject, X509Certificate } from "node:crypto";
 import process from "node:process";
 import { checkPrivateFile } from "../support/private_file.ts";
 
-/** Runs a function that reads a file, and adds the name of its setting to the error. */
+/** Runs a function that reads a file. May add the name of the file's setting to the error. */
 type AtSetting = <T>(name: "ca" | "cert" | "key", act: () => T) => T;
 
 export interface TlsFilesOptions {
   readonly at?: AtSetting;
-  /** Called once for each change that makes the files unusable. */
+  /** Called once for each change of the files after which they cannot be used. */
   readonly warn?: ((text: string) => void) | undefined;
 }
 
@@ -24,7 +24,7 @@ export class TlsFiles implements TlsFileSource {
   #current: TlsOptions;
   #version: string;
 
-  /** Reads and checks the files, so that errors are reported immediately, not by a handshake. Throws CONFIG. */
+  /** Reads and checks the files. Throws CONFIG. */
   constructor(names: TlsFileNames, { at = (_, act) => act(), warn = () => {} }: TlsFilesOptions = {}) {
     this.names = names;
     this.#warn = warn;
@@ -36,8 +36,7 @@ export class TlsFiles implements TlsFileSource {
   current(): TlsOptions {
     const version = versionOf(this.names);
     if (version === this.#version) return this.#current;
-    // Remember the version from before the reading: a file that changes meanwhile is read again for the next
-    // connection.
+    // Keeps the version from before reading, so that a file that changes meanwhile is read again next time.
     this.#version = version;
     try {
       this.#current = readTlsFiles(this.names, (_, act) => act());
@@ -74,7 +73,7 @@ function versionOf({ ca, cert, key }: TlsFileNames): string {
       const { dev, ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
       return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
     } catch {
-      return ""; // the reading of the file says why
+      return ""; // reading the file reports the reason
     }
   }).join(", ");
 }
@@ -151,7 +150,7 @@ function privateKey(pem: string, file: string, passphrase: string | undefined): 
   }
 }
 
-/** Loads node:crypto only for such files, because loading it is slow. */
+/** Loads node:crypto only when it is needed, because loading it is slow. */
 function loadCrypto() {
   return process.getBuiltinModule("node:crypto");
 }

@@ -1,17 +1,20 @@
-/** A TLS server that takes renewed certificates into use without a restart. Loaded only where TLS is used. */
+/** A TLS server that uses renewed certificates without a restart. Loaded only if TLS is used. */
 import type { Server, Socket } from "node:net";
 import { createServer, type TLSSocket } from "node:tls";
 import { currentTlsOptions, type TlsSource } from "./connection.ts";
 
 export type SocketServer = Server;
 
-/** How often the files are checked, in milliseconds. Bun has no event before a connection's handshake. */
+/** How often the files are checked, in milliseconds. A timer does so, because Bun has no event before a handshake. */
 const renewalMs = 1000;
 
-/** Creates the server; the caller listens and closes it. With `ca`, clients need a certificate that it has signed. */
+/**
+ * Creates the server; the caller listens and closes it. With `ca`, clients need a certificate that this authority
+ * signed.
+ */
 export function createTlsServer(source: TlsSource, { handshakeMsMax, handshakesMax }: {
   readonly handshakeMsMax: number;
-  /** Null: no limit. */
+  /** Null for no limit. */
   readonly handshakesMax: number | null;
 }, opened: (socket: Socket) => void): Server {
   let used = currentTlsOptions(source);
@@ -33,11 +36,11 @@ export function createTlsServer(source: TlsSource, { handshakeMsMax, handshakesM
 }
 
 /**
- * Limits the connections in their TLS handshake, which no other code counts: silent ones must not use up the
- * descriptors.
+ * Limits the connections in their TLS handshake, so that silent clients cannot use up the file descriptors. No other
+ * code counts these connections.
  */
 function limitHandshakes(server: Server, handshakesMax: number): void {
-  // The key is the peer: Node.js has one object for the TCP connection, and another for TLS.
+  // The key is the peer's address, because Node.js has separate objects for the TCP connection and for TLS.
   const handshakes = new Map<string, Socket>();
   const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
   server.on("connection", (socket: Socket) => {

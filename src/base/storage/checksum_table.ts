@@ -1,6 +1,6 @@
 /**
  * Tables whose rows have a checksum over all columns, so that a row changed by a disk error is detected. SQLite itself
- * checks only the structure of its pages, and its log. Pure; owns no database.
+ * checks only the structure of its pages and its log. Pure.
  */
 import { crc32 } from "node:zlib";
 import type { SqlRow, SqlValue } from "./sql_row.ts";
@@ -9,15 +9,15 @@ export interface ChecksumTable<Column extends string> {
   readonly name: string;
   /** All columns but `sum`, in the order of the checksum. */
   readonly columns: readonly Column[];
-  /** All columns including the checksum, for a SELECT: the checksum needs all of them. */
+  /** All columns including `sum`, for a SELECT. Checking a row needs all of them. */
   readonly allColumns: string;
   readonly insert: string;
   readonly replace: string;
   /** Returns the values that `insert` and `replace` bind. Ignores other values of the row. */
   valuesToBind(row: Readonly<Record<Column, SqlValue>>): SqlValue[];
-  /** The checksum of a row with these values. */
+  /** Returns the checksum of a row with these values. */
   checksumOfRow(row: Readonly<Record<Column, SqlValue>>): number;
-  /** Returns whether a row has the values that were stored. */
+  /** Returns whether a row still has the values that were stored. */
   isIntact(row: SqlRow): boolean;
 }
 
@@ -45,17 +45,20 @@ export function checksumTable<const Column extends string>(
   };
 }
 
-/** Node.js 22 stores NULL for bytes without memory, as those of a new Uint8Array(0) are. */
+/** Stands for empty bytes, because Node.js 22 stores a new Uint8Array(0) as NULL. */
 const emptyBytes = new Uint8Array(new ArrayBuffer(1), 0, 0);
 
 const kinds = { nothing: 0, number: 1, text: 2, bytes: 3 } as const;
 const encoder = new TextEncoder();
-/** A buffer for numbers and short texts: one checksum over many values is faster than many small ones. */
+/** Collects numbers and short texts, because one checksum over many values is faster than many small ones. */
 const gathered = new Uint8Array(2048);
 const view = new DataView(gathered.buffer);
 const shortTextMax = 256;
 
-/** CRC-32 of the values, each with its kind and length, so that moved bytes are detected too. */
+/**
+ * Returns the CRC-32 of the values. It includes their types and lengths, so that bytes moved from one value to another
+ * are detected.
+ */
 export function checksumValues(values: readonly SqlValue[]): number {
   let sum = 0, at = 0;
   const flush = () => {
@@ -88,8 +91,8 @@ export function checksumValues(values: readonly SqlValue[]): number {
 }
 
 /**
- * Returns whether an error means damaged data: SQLite found damaged pages, or a number that was never stored. Errors of
- * the disk or of a lock say nothing about a row.
+ * Returns whether an error means damaged data: SQLite found damaged pages, or a number that baton never stores. Other
+ * errors, of the disk or of a lock, prove no damage.
  */
 export function isDamageError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

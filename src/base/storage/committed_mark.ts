@@ -1,7 +1,7 @@
 /**
- * A small file beside a database with the number of a commit: at least this one was stored. If a write-ahead log was
- * truncated or removed, SQLite reads an older state without any notice; the mark is then above the number in the
- * database. The mark is written after a commit was flushed, so that a crash never leaves it too high.
+ * A small file beside a database, with the number of a commit that was certainly stored (the mark). If the write-ahead
+ * log was truncated or removed, SQLite silently reads an older state. The mark shows that, because it is then above the
+ * commit number in the database. It is written after the commit was flushed, so that a crash never leaves it too high.
  */
 import { closeSync, constants, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
@@ -12,8 +12,8 @@ const numberBytes = 8;
 const markBytes = numberBytes + 4;
 
 /**
- * Returns the number in the file; 0 if there is no file or if a crash has interrupted a write (wrong checksum). Throws
- * the system's error.
+ * Returns the number in the file. Returns 0 if there is no file, or if its checksum is wrong after an interrupted
+ * write. Throws the system's error.
  */
 export function readCommittedMark(path: string): bigint {
   let bytes: Buffer;
@@ -36,7 +36,7 @@ export class CommittedMark {
   }
 
   /**
-   * Writes the number. `flush`: only with the first commit of a write-ahead log; a power failure can then lose later
+   * Writes the number. Set `flush` for the first commit of a write-ahead log: a power failure can then lose later
    * numbers, but not the first. Throws the system's error.
    */
   write(number: bigint, { flush }: { readonly flush: boolean }): void {
@@ -52,7 +52,7 @@ export class CommittedMark {
     flushPath(dirname(this.#path));
   }
 
-  /** Removes the file when the database itself contains everything. */
+  /** Removes the file. Call it when the log was copied into the database. */
   remove(): void {
     this.close();
     rmSync(this.#path, { force: true });

@@ -1,12 +1,12 @@
-/** Creates SQLite database files that are never empty, so that an empty file is known to be truncated. */
+/** Creates SQLite database files that are never empty, so that an empty file is known to be damaged. */
 import { closeSync, existsSync, linkSync, openSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { flushPath } from "./durable_file.ts";
 
 /**
- * Creates a database without tables, in WAL mode, with these pragmas. Uses another name until it is complete; a killed
- * process leaves that file. Keeps a file that another process has created meanwhile. The caller flushes the folder.
- * Throws the errors of the system and of SQLite.
+ * Creates a database without tables, in WAL mode, with these pragmas. Builds it under a temporary name, which a killed
+ * process leaves behind. Keeps a file that another process has created meanwhile. The caller flushes the folder. Throws
+ * errors of the system and of SQLite.
  */
 export function createDatabaseFile(path: string, pragmas = ""): void {
   const making = `${path}.new-${crypto.randomUUID()}`;
@@ -22,8 +22,8 @@ export function createDatabaseFile(path: string, pragmas = ""): void {
     try {
       linkSync(making, path);
     } catch (thrown) {
-      // The file exists, or the file system has no links. In the latter case a process that has opened another file
-      // meanwhile detects the replacement.
+      // Either the file exists now, or the file system has no links. Without links, renaming may replace another
+      // process's new file; that process detects the replacement.
       if (!existsSync(path)) {
         if ((thrown as NodeJS.ErrnoException).code === "ENOENT") throw thrown;
         renameSync(making, path);

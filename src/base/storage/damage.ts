@@ -1,6 +1,6 @@
 /**
- * The damaged and missing rows that were found in a store. The request that meets such a row fails; each row is
- * reported and counted once.
+ * Records damaged and missing rows that a store has met. A request that needs such a row fails. Each damage is reported
+ * and counted once.
  */
 import type { SqlRow } from "./sql_row.ts";
 import { type ChecksumTable, isDamageError } from "./checksum_table.ts";
@@ -8,10 +8,13 @@ import { type ChecksumTable, isDamageError } from "./checksum_table.ts";
 /** The most damaged rows that are reported and counted. */
 const reportedMax = 10_000;
 
-/** A sentence without its end, used before or after a comma: `row 17 of the messages of topic "news" is damaged`. */
+/** The message is a clause for use in a sentence: `row 17 of the messages of topic "news" is damaged`. */
 export class DamageError extends Error {}
 
-/** Returns the result of `read`, or `otherwise` if it throws a DamageError (or an error that `isExpected` accepts). */
+/**
+ * Returns the result of `read`, or `otherwise` if `read` throws an error that `isExpected` accepts, by default a
+ * DamageError.
+ */
 export function valueOrIfDamaged<T, Other>(
   otherwise: Other,
   read: () => T,
@@ -35,7 +38,7 @@ export class DamageLog {
     return this.#known.size;
   }
 
-  /** Records a damage, and returns an error that the caller may throw. */
+  /** Records damage, and returns an error that the caller may throw. */
   reportDamage(sentence: string): DamageError {
     if (!this.#known.has(sentence) && this.#known.size < reportedMax) {
       this.#known.add(sentence);
@@ -44,13 +47,18 @@ export class DamageLog {
     return new DamageError(sentence);
   }
 
-  /** Returns an intact row. Throws DamageError otherwise. `where`: as in "of topic news". */
+  /**
+   * Returns the row if it is intact; otherwise throws DamageError. `where` is text for the message: "of topic news".
+   */
   requireIntactRow<Row extends SqlRow>(table: ChecksumTable<string>, row: Row, where: string): Row {
     if (table.isIntact(row)) return row;
     throw this.reportDamage(describeDamagedRow(table.name, row["id"], where));
   }
 
-  /** The result of `read`. Throws DamageError when SQLite finds damaged pages, or a number that was never stored. */
+  /**
+   * Returns the result of `read`. Throws DamageError if SQLite finds damaged pages, or a number that baton never
+   * stores.
+   */
   detectDamage<T>(what: string, read: () => T): T {
     try {
       return read();

@@ -3,16 +3,16 @@
 export interface DiskSpace {
   /** Size of the file system, in bytes. */
   readonly bytes: number;
-  /** The file system's free bytes for this user after the log and the open transaction are in the database. */
+  /** The bytes that this user will have free when the log and the open transaction are in the database. */
   readonly freeBytes: number;
-  /** Bytes of used and of unused pages in the database. */
+  /** Bytes of the database's used pages, and of its free pages, which it will fill first. */
   readonly usedBytes: number;
   readonly unusedBytes: number;
 }
 
 /**
- * Returns the free bytes that remain when `bytes` more are written. They are on the disk twice: in the log, then in the
- * database.
+ * Returns how many bytes stay free after `bytes` more are written. Each byte needs space twice: in the log, and then in
+ * the database.
  */
 export function freeDiskBytesAfter(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,
@@ -22,8 +22,8 @@ export function freeDiskBytesAfter(
 }
 
 /**
- * Returns the most bytes that can be added while `kept` bytes stay free; never less than 0. `logBytes` is the space
- * that the log has already.
+ * Returns how many bytes can be added while `kept` bytes stay free; never less than 0. `logBytes` is the log's present
+ * size.
  */
 export function diskRoomBytes(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,

@@ -1,8 +1,8 @@
-/** Files and folder entries that must survive a power failure. All functions throw the system's error. */
+/** Writes files and folder entries that must survive a power failure. All functions throw the system's error. */
 import { closeSync, fchmodSync, fsyncSync, openSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
-/** Flushes a file's content, or a folder's entries. A file that was created, renamed or removed needs both. */
+/** Flushes a file's content, or a folder's entries. After creating or renaming a file, flush its folder too. */
 export function flushPath(path: string): void {
   const fd = openSync(path, "r");
   try {
@@ -23,8 +23,8 @@ export function flushPathIfPresent(path: string): void {
 }
 
 /**
- * Writes a file and flushes its content; the folder's entry needs `flushPath`. `flags` are those of `open`. The mode
- * 600 does not depend on the umask.
+ * Writes a file and flushes its content. For a new file, the caller also flushes the folder. `flags` are for `open`.
+ * The umask does not change the mode 600.
  */
 export function writeFlushedFile(
   path: string,
@@ -41,12 +41,12 @@ export function writeFlushedFile(
   }
 }
 
-/** Errors of folders that this user may not read, and of file systems that cannot flush a folder. */
+/** Error codes for folders that this user may not read, and for file systems that cannot flush a folder. */
 const ignoredErrors = ["EACCES", "EPERM", "EINVAL", "EBADF", "ENOTSUP"];
 
 /**
- * Flushes the entries of a folder and of all its parents, up to the root. A caller that created several folders, or
- * found folders of a process that was killed, does not know which of them are on the disk.
+ * Flushes the entries of a folder and of all its parents, up to the root. Use it when some of them may be new, for
+ * example because a killed process created them.
  */
 export function flushParentFolders(path: string): void {
   for (let folder = resolve(path);; folder = dirname(folder)) {
@@ -60,7 +60,7 @@ export function flushParentFolders(path: string): void {
 }
 
 /**
- * Extends an existing file to `bytes` with zeros and flushes it. Does nothing for a longer file, or when there is none.
+ * Extends an existing file to `bytes` with zeros and flushes it. Does nothing if the file is longer or missing.
  */
 export function reserveFile(path: string, bytes: number): void {
   const length = statSync(path, { throwIfNoEntry: false })?.size;

@@ -1,13 +1,15 @@
-/** The locks of stores: which file is locked, and which process has the lock, for messages. */
+/** The lock of a store: the name of the locked file, and which process holds the lock, for messages. */
 import { readFileSync, statSync } from "node:fs";
 import process from "node:process";
 
-/** The file in a store's folder that its owner locks. Other processes can read the database meanwhile. */
+/**
+ * The file that the owner of a store locks. The database is another file, so that other processes can still read it.
+ */
 export const storeOwnerFileName = "owner.sqlite";
 
 /**
- * Returns the ID of the process that holds a file's lock. Returns null if there is none, or if it is unknown: outside
- * Linux, or in another PID namespace.
+ * Returns the ID of the process that holds a file's lock. Returns null if no process holds it, or if the process is
+ * unknown: outside Linux, or in another PID namespace.
  */
 export function findFileLockHolder(path: string): number | null {
   try {
@@ -18,7 +20,8 @@ export function findFileLockHolder(path: string): number | null {
 }
 
 /**
- * `table`: lines of proc_locks(5), such as `1: POSIX ADVISORY WRITE 4711 08:01:131130 0 EOF`. A line with `->` waits.
+ * Finds another process that locks the file with this inode. `table` has lines of proc_locks(5), such as `1: POSIX
+ * ADVISORY WRITE 4711 08:01:131130 0 EOF`; lines with `->` are processes that wait.
  */
 export function findLockHolderInTable(table: string, inode: bigint): number | null {
   for (const line of table.split("\n")) {

@@ -1,6 +1,6 @@
 /**
- * One SQLite file of a store, open: its owner, format, statements, transactions, log and size. Tables, and what their
- * rows mean, belong to the product. Synchronous: services use it in a storage thread (storage_thread.ts).
+ * An open SQLite file of a store: its owner, format, statements, transactions, log and size. The caller defines the
+ * tables. All calls block, so services use this class in a storage thread (storage_thread.ts).
  */
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -17,65 +17,72 @@ import { storeOwnerFileName } from "./file_lock_holder.ts";
 import { isDatabaseLocked, isDiskFullError } from "./storage_error.ts";
 
 export const sqlitePageBytes = 4096;
-/** Maximum age of the check that the files are in place when a transaction begins, in milliseconds. */
+/** How long a transaction relies on an earlier check that the files are in place, in milliseconds. */
 const checkMs = 100;
-/** Pause between attempts to open a locked file, in milliseconds. */
+/** The pause between attempts to open a locked file, in milliseconds. */
 const pauseMs = 10;
 
 export interface SqliteFileOptions {
   readonly format: SqliteFormat;
-  /** How long a transaction, or the opening, waits for other processes, in milliseconds. */
+  /** How long opening the file, or a transaction, waits for other processes, in milliseconds. */
   readonly busyMs: number;
-  /** Settings of the connection besides WAL and flushed commits. */
+  /** Further PRAGMA statements, besides those for WAL and flushed commits. */
   readonly pragmas: string;
   /** Called before the folder is used. */
   readonly makeFolder?: () => void;
-  /** Called before SQLite opens the file: creates it, checks its log. With an owner, only the owner calls it. */
+  /**
+   * Called before SQLite opens the file, for example to create it or to check its log. In an owned store, only the
+   * owner calls it.
+   */
   readonly prepare: () => void;
-  /** Called when the format is known and nothing is written yet. */
+  /** Called when the format was checked and nothing was written yet. */
   readonly inspect?: (database: DatabaseSync) => void;
-  /** Runs in the transaction that creates the tables; in an owned file, in one whenever it is opened. */
+  /** Runs in the transaction that creates the tables. An owner runs such a transaction whenever it opens the file. */
   readonly addFirstRows?: (database: DatabaseSync) => void;
-  /** One process owns the folder, and only that one writes. Default: several processes share the file. */
+  /**
+   * Makes this process the owner of the folder, the only one that writes. By default several processes share the file.
+   */
   readonly owner?: SqliteOwner;
-  /** The error of the constructor. Default: the error itself. */
+  /** Converts an error of the constructor; by default it is thrown as it is. */
   readonly openError?: (error: unknown) => unknown;
-  /** Whether a transaction checks that the file and its log still have their names. */
+  /** Whether each transaction checks that the file and its log were not removed or replaced. */
   readonly checksFiles?: boolean;
 }
 
 export interface SqliteOwner {
-  /** The column of the table `owner`. */
+  /** The column of the table `owner` that has the owner's random ID. */
   readonly column: string;
-  /** The error of a process that finds another owner. */
+  /** Makes the error for a process that finds the folder locked by another owner. */
   readonly busy: () => Error;
-  /** The error of an owner that finds a later one. */
+  /** Makes the error for an owner that finds that a later owner has taken over. */
   readonly takenOver: () => Error;
 }
 
 export class SqliteFile implements Disposable {
-  /** The connection, for work on the file as a whole. */
+  /** The connection, for work that concerns the whole file. */
   readonly database: DatabaseSync;
   readonly folder: string;
   readonly #path: string;
   readonly #logPath: string;
   readonly #owner: SqliteOwner | undefined;
   readonly #ownerLock: DatabaseSync | null;
-  /** This owner's name in the database; random, because a copy would repeat a number. */
+  /**
+   * This owner's ID in the database. It is random, because a counter would repeat its numbers in a copy of the file.
+   */
   readonly #ownerId = crypto.randomUUID();
   readonly #files: OpenFilesCheck | null;
   readonly #statements = new Map<string, StatementSync>();
   #inTransaction = false;
   #loggedBytes = 0;
-  /** The same when the open transaction began. */
+  /** `#loggedBytes` when the open transaction began. */
   #loggedBefore = 0;
-  /** Executed statements: a measure of cost in tests. */
+  /** The number of executed statements, by which tests measure cost. */
   statements = 0;
   commits = 0;
 
   /**
-   * Throws the errors of `busy` and `prepare`, CONFIG for another format or program, and the errors of SQLite and of
-   * the system.
+   * Throws the errors of `busy` and `prepare`, CONFIG for another format or another program's file, and errors of
+   * SQLite and of the system.
    */
   constructor(options: SqliteFileOptions) {
     const { format: { folder, path }, owner, openError = (error) => error, checksFiles = false } = options;
@@ -87,7 +94,7 @@ export class SqliteFile implements Disposable {
     try {
       options.makeFolder?.();
       if (owner !== undefined) lock = lockFolder(folder, owner);
-      // SQLite takes what a killed process has written for stored, and writes behind it, also if it was never flushed.
+      // SQLite treats what a killed process wrote as stored, even if it was never flushed, so it is flushed here.
       flushPathIfPresent(this.#logPath);
       options.prepare();
       this.database = repeatWhileLocked(options.busyMs, () => openTables(options, this.#ownerId));
@@ -101,7 +108,7 @@ export class SqliteFile implements Disposable {
       : null;
   }
 
-  /** Returns the number of changed rows. */
+  /** Executes a statement. Returns the number of changed rows. */
   run(sql: string, ...values: (SqlValue | bigint)[]): number {
     this.statements++;
     const { changes } = this.statement(sql).run(...values);
@@ -140,12 +147,12 @@ export class SqliteFile implements Disposable {
     this.statement("BEGIN IMMEDIATE").run();
     this.#inTransaction = true;
     this.#loggedBefore = this.#loggedBytes;
-    this.requireOwnership(); // inside the transaction, so that a new owner sees what it stored
+    this.requireOwnership(); // inside the transaction, so that no other owner can take over before its end
   }
 
   /**
-   * Everything since `begin` is durable when it returns. When it throws, the outcome is unknown, unless the disk is
-   * full.
+   * Makes everything since `begin` durable. If it throws, the outcome is unknown, except that nothing was stored if the
+   * disk is full.
    */
   commit(): void {
     if (!this.#inTransaction) return;
@@ -154,7 +161,7 @@ export class SqliteFile implements Disposable {
     this.commits++;
   }
 
-  /** Rolls back. After a full disk SQLite may have done so itself. */
+  /** Rolls back, unless SQLite has done so itself after a full disk. */
   rollBack(): void {
     this.#inTransaction = false;
     try {
@@ -164,7 +171,7 @@ export class SqliteFile implements Disposable {
     }
   }
 
-  /** Runs `work` in a transaction that is durable when it returns. Nothing is stored when `work` throws. */
+  /** Runs `work` in a transaction, which is durable when this method returns. If `work` throws, nothing is stored. */
   transaction<Result>(work: () => Result): Result {
     try {
       this.begin();
@@ -177,24 +184,27 @@ export class SqliteFile implements Disposable {
     }
   }
 
-  /** Throws when another process has opened the file as its owner since. */
+  /** Throws if another process has become the owner since this process opened the file. */
   requireOwnership(): void {
     if (this.#owner === undefined) return;
     const { column, takenOver } = this.#owner;
     if (this.statement(`SELECT ${column} AS id FROM owner`).get()?.["id"] !== this.#ownerId) throw takenOver();
   }
 
-  /** The next transaction checks the files again, however recent the last check is. */
+  /** Makes the next transaction check the files, however recent the last check is. */
   invalidateFileCheck(): void {
     this.#files?.invalidate();
   }
 
-  /** Upper bound of bytes in the log since the last checkpoint: neighboring rows share a page. */
+  /**
+   * An upper bound of the bytes in the log since the last checkpoint. The real number is lower, because neighboring
+   * rows share a page.
+   */
   get loggedBytes(): number {
     return this.#loggedBytes;
   }
 
-  /** Counts bytes in the log; negative after those that are no longer in it. */
+  /** Adds to the counted bytes of the log; a negative number subtracts. */
   protected countLogged(bytes: number): void {
     this.#loggedBytes += bytes;
   }
@@ -206,14 +216,14 @@ export class SqliteFile implements Disposable {
   }
 
   /**
-   * Extends the log to its reserved size, because a flush that extends a file takes twice as long. SQLite ignores
-   * frames without the right salt and checksum. Does nothing on a disk that has not twice this space.
+   * Extends the log's file to `bytes` with zeros, which SQLite ignores. Later commits are then faster, because a flush
+   * that extends a file takes twice as long. Does nothing if less than twice this space is free.
    */
   reserveLog(bytes: number): void {
     if (this.space().freeBytes >= 2 * bytes) reserveFile(this.#logPath, bytes);
   }
 
-  /** Size of the log's file, which may be longer than the log. */
+  /** The size of the log's file. Part of it may be reserved and unused. */
   get logFileBytes(): number {
     return statSync(this.#logPath, { throwIfNoEntry: false })?.size ?? 0;
   }
@@ -222,12 +232,12 @@ export class SqliteFile implements Disposable {
     return Number(this.get(`PRAGMA ${name}`)?.[name] ?? 0);
   }
 
-  /** Used bytes of the database. */
+  /** Returns the bytes of the database's used pages. */
   usedBytes(): number {
     return (this.pragma("page_count") - this.pragma("freelist_count")) * sqlitePageBytes;
   }
 
-  /** Size and free space (for this user) of the file system, in bytes; zeros if the folder was removed. */
+  /** The file system's size and free space for this user, in bytes; zeros if the folder was removed. */
   fileSystem(): { readonly bytes: number; readonly freeBytes: number } {
     try {
       const { bsize, blocks, bavail } = statfsSync(this.folder);
@@ -250,13 +260,13 @@ export class SqliteFile implements Disposable {
     };
   }
 
-  /** Bytes by which the file grows when all of the log is in it. */
+  /** The bytes by which the database file will grow when the log is copied into it. */
   get owedBytes(): number {
     const fileBytes = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
     return Math.max(0, this.pragma("page_count") * sqlitePageBytes - fileBytes);
   }
 
-  /** Does work that belongs to the opening: the file, and its locks, are closed when it fails. */
+  /** Runs work that belongs to opening. If the work throws, closes the file and releases its locks. */
   closeIfFails<Result>(work: () => Result): Result {
     try {
       return work();
@@ -266,7 +276,7 @@ export class SqliteFile implements Disposable {
     }
   }
 
-  /** `closed`: called while the process still owns the folder. */
+  /** Calls `closed` after closing the file, while the process still owns the folder. */
   close(closed: () => void = () => {}): void {
     try {
       this.database.close();
@@ -290,8 +300,8 @@ export class SqliteFile implements Disposable {
 /** Locks the folder until the file is closed or the process ends. */
 function lockFolder(folder: string, { busy }: SqliteOwner): DatabaseSync {
   const path = join(folder, storeOwnerFileName);
-  // A user that can read it could lock it. Closing a file that is open here would release SQLite's locks on it
-  // (fcntl(2)).
+  // The file is private, because a user who can read it could lock it. An existing file is not touched, because closing
+  // it would release SQLite's locks on it (fcntl(2)).
   if (!existsSync(path)) createPrivateFile(path);
   const database = new DatabaseSync(path);
   try {
@@ -303,7 +313,7 @@ function lockFolder(folder: string, { busy }: SqliteOwner): DatabaseSync {
   }
 }
 
-/** SQLite does not wait for the switch to a write-ahead log. */
+/** Repeats opening, because SQLite does not wait by itself while it switches to a write-ahead log. */
 function repeatWhileLocked<Result>(busyMs: number, open: () => Result): Result {
   const startMs = performance.now();
   for (;;) {
@@ -321,12 +331,11 @@ function openTables(options: SqliteFileOptions, ownerId: string): DatabaseSync {
   const database = new DatabaseSync(format.path);
   try {
     database.exec(`PRAGMA busy_timeout = ${busyMs}; ${pragmas}`);
-    checkSqliteFormat(database, format); // before anything in another program's file is changed
+    checkSqliteFormat(database, format); // first, so that another program's file is not changed
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     inspect?.(database);
     const isNew = readSqlitePragma(database, "user_version") === 0;
-    // The folders are on the disk before the file has content, so that a process that finds content need not flush
-    // them.
+    // Flushes the folders before the file has content, so that a process that finds content need not flush them.
     if (isNew) flushParentFolders(format.folder);
     if (!isNew && owner === undefined) return database;
     const write = () => {
@@ -347,7 +356,7 @@ function openTables(options: SqliteFileOptions, ownerId: string): DatabaseSync {
   }
 }
 
-/** Empties the log if a full disk has no room for a transaction behind what is in it. */
+/** Repeats `write` with an empty log if the disk has no room for another transaction in the log. */
 function retryWithEmptyLog(database: DatabaseSync, write: () => void): void {
   try {
     write();
@@ -364,15 +373,15 @@ function retryWithEmptyLog(database: DatabaseSync, write: () => void): void {
 }
 
 /**
- * Copies a snapshot of a database into a new file, which is on the disk when this returns. After an error there is
- * none. The copy has another name (`path`.part) until it is complete, so that an interrupted copy is never taken for
- * one. Throws EEXIST if a file has that name: another copy is being made or was interrupted. `read`: calls its argument
- * with the database.
+ * Copies a snapshot of a database into a new file, which is durable when this returns. Leaves no file after an error.
+ * The copy is named `path`.part until it is complete, so that nobody takes an interrupted copy for a whole one. Throws
+ * EEXIST if such a file exists, because another copy is being made or was interrupted. `read` opens the database and
+ * passes it to its argument.
  */
 export function copySqliteDatabase(read: (copy: (database: DatabaseSync) => void) => void, path: string, options: {
-  /** Changes the copy before it is flushed. */
+  /** May change the copy before it is flushed. */
   readonly complete?: (part: string) => void;
-  /** Reads the copy back, and throws if it is damaged. */
+  /** Throws if the copy is damaged. */
   readonly check: (copy: DatabaseSync) => void;
   readonly progress: WorkProgress;
 }): void {
@@ -383,7 +392,7 @@ export function copySqliteDatabase(read: (copy: (database: DatabaseSync) => void
   try {
     read((database) => {
       options.progress.startPart({ noun: null, verb: "copying the database", total: null });
-      database.prepare("VACUUM INTO ?").run(part); // accepts an empty file, and does not flush it
+      database.prepare("VACUUM INTO ?").run(part); // writes into the empty file, and does not flush it
     });
     options.complete?.(part);
     fsyncSync(file);
@@ -404,21 +413,21 @@ function checkCopy(part: string, check: (copy: DatabaseSync) => void): void {
   check(copy);
 }
 
-/** Checks that open files still have their names: writes to removed files are lost. */
+/** Checks that open files were not removed or replaced, because writes to removed files are lost. */
 class OpenFilesCheck {
   readonly #folder: string;
   readonly #checkMs: number;
   readonly #inodes: ReadonlyMap<string, bigint | null>;
   #checkedMs = -Infinity;
 
-  /** Create it when the files are open. `checkMs`: the maximum age of a check, in milliseconds. */
+  /** Remembers the files; call it when they are open. `checkMs` is how long a check stays valid, in milliseconds. */
   constructor(folder: string, names: readonly string[], { checkMs }: { readonly checkMs: number }) {
     this.#folder = folder;
     this.#checkMs = checkMs;
     this.#inodes = new Map(names.map((name) => [name, inodeOf(folder, name)]));
   }
 
-  /** Checks the files, unless the last check is recent. Throws when a file is gone or was replaced. */
+  /** Checks the files, unless the last check is recent. Throws if a file was removed or replaced. */
   check(): void {
     const nowMs = performance.now();
     if (nowMs - this.#checkedMs < this.#checkMs) return;
@@ -435,7 +444,7 @@ class OpenFilesCheck {
   }
 }
 
-/** The file's inode; null when the file cannot be seen. */
+/** Returns the file's inode, or null if there is no file. */
 function inodeOf(folder: string, name: string): bigint | null {
   return statSync(join(folder, name), { bigint: true, throwIfNoEntry: false })?.ino ?? null;
 }

@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { BatonError } from "../errors.ts";
 
 export interface SqliteFormat {
-  /** The name in messages: "topic store". */
+  /** The name of the store in messages: "topic store". */
   readonly what: string;
   readonly folder: string;
   readonly path: string;
@@ -14,8 +14,8 @@ export interface SqliteFormat {
 }
 
 /**
- * Throws CONFIG for another program's database and for an unknown format; Error for a damaged schema. A new file
- * passes.
+ * Throws CONFIG for another program's database or an unknown format, and Error for a damaged schema. Accepts a new
+ * file.
  */
 export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat): void {
   const before = readSqlitePragma(database, "user_version");
@@ -37,8 +37,8 @@ export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat):
 }
 
 /**
- * Throws if a table or an index is not as `schema` creates it. SQLite would use a damaged definition, or would create a
- * table with a damaged name again, without rows.
+ * Throws if a table or an index is not as `schema` creates it. SQLite itself would use a damaged definition, or create
+ * an empty table beside one with a damaged name.
  */
 export function checkSqliteSchema(database: DatabaseSync, schema: string): void {
   using fresh = new DatabaseSync(":memory:");
@@ -48,7 +48,7 @@ export function checkSqliteSchema(database: DatabaseSync, schema: string): void 
   }
 }
 
-/** Returns a number of the database's header or state, such as `user_version`. */
+/** Returns the value of a numeric PRAGMA, such as `user_version`. */
 export function readSqlitePragma(database: DatabaseSync, name: string): number {
   return Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
 }

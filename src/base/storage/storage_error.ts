@@ -1,4 +1,4 @@
-/** Errors of SQLite and of the file system, and their meaning for a store. Pure. */
+/** Tells what errors of SQLite and of the file system mean for a store. Pure. */
 import { BatonError, errorMessage } from "../errors.ts";
 
 /** SQLITE_IOERR_SHMSIZE. */
@@ -10,24 +10,27 @@ export function isDatabaseLocked(error: unknown): boolean {
 }
 
 /**
- * SQLITE_FULL or ENOSPC: a write found no space. SQLite reports it before the last frame of a commit is in the log, so
- * nothing was stored. The shared memory of a log that is opened finds none as an error of its own. A failed flush is
- * another error.
+ * Returns whether a write found no space (SQLITE_FULL or ENOSPC). Nothing was stored then, because SQLite reports it
+ * before the last frame of a commit is in the log. SQLite has a separate error for a log's shared memory without space.
+ * A failed flush does not count.
  */
 export function isDiskFullError(error: unknown): boolean {
   const { code, errcode } = error as NodeJS.ErrnoException & { readonly errcode?: number };
   return code === "ENOSPC" || errcode === noSharedMemory || saysSqlite(error, /database or disk is full/);
 }
 
-/** Errors of the system name a path, which may contain any word; those of baton are sentences. */
+/**
+ * Returns whether SQLite's message matches. Ignores errors of the system and of baton, because paths and sentences in
+ * them may contain the same words.
+ */
 function saysSqlite(error: unknown, words: RegExp): boolean {
   if (error instanceof BatonError || (error as NodeJS.ErrnoException).syscall !== undefined) return false;
   return words.test(errorMessage(error));
 }
 
 /**
- * An error of a store as a BatonError; IO unless it is one. `what`: the subject of the sentence: "The topic store in
- * /data".
+ * Converts an error of a store to a BatonError with the code IO, unless it is a BatonError. `what` is the subject of
+ * the message: "The topic store in /data".
  */
 export function storageError(what: string, error: unknown): BatonError {
   if (error instanceof BatonError) return error;

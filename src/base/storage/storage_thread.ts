@@ -1,13 +1,13 @@
 /**
- * Runs a store in its own thread, so that the process does not wait for the disk. `StorageThread` is the process's
- * side: typed calls, events, failure, end. `StoragePort` is the thread's side: it runs the calls in order. Neither
- * knows the store; the calls are its interface.
+ * Runs a store in its own thread, so that the main thread does not wait for the disk. The main thread makes typed calls
+ * through `StorageThread`; in the storage thread, `StoragePort` runs them in order. Both work for any store, which
+ * gives a table of its calls.
  */
 import { type MessagePort, parentPort, receiveMessageOnPort } from "node:worker_threads";
 import { BatonError, type ErrorCode } from "../errors.ts";
 import { storageError } from "./storage_error.ts";
 
-/** The calls of a store by name. `open` and `close` are the first and the last one. */
+/** The calls of a store by name. `open` is the first call, `close` the last. */
 export type StorageThreadCalls = {
   // deno-lint-ignore no-explicit-any
   readonly [name: string]: (...values: any[]) => unknown;
@@ -23,10 +23,10 @@ interface ThreadCall {
   readonly values: readonly unknown[];
 }
 
-/** A call that runs alone, calls that run together, or a batch that only the store can read. */
+/** A call, several calls that run in one transaction, or a batch of bytes that only the store can read. */
 type ThreadRequest = ThreadCall | readonly ThreadCall[] | Uint8Array;
 
-/** Work of the store itself. */
+/** Work that the store itself schedules. */
 type ThreadWork = () => void | Promise<void>;
 
 interface ThreadError {
@@ -37,18 +37,21 @@ interface ThreadError {
 interface ThreadResult {
   readonly id: number;
   readonly value?: unknown;
-  /** The call has changed nothing. */
+  /** The error of a call that has changed nothing. */
   readonly refusal?: ThreadError;
 }
 
-/** Results, an event of the store, or its failure: the outcome of all calls without a result is unknown. */
+/**
+ * Results, an event of the store, or its failure. After a failure, the outcome of all calls without a result is
+ * unknown.
+ */
 type ThreadReply<Event> =
   | ThreadResult
   | readonly ThreadResult[]
   | { readonly event: Event }
   | { readonly broken: ThreadError };
 
-/** The parts of a worker that are used here; a worker of node:worker_threads, or what a simulation has in its place. */
+/** The used part of a worker of node:worker_threads. A simulation can replace it. */
 export interface StorageWorker {
   postMessage(request: unknown, transfer?: ArrayBuffer[]): void;
   // deno-lint-ignore no-explicit-any
@@ -56,28 +59,28 @@ export interface StorageWorker {
   terminate(): Promise<unknown>;
 }
 
-/** The thread's end of a worker: its parentPort. */
+/** The used part of `parentPort`, through which the storage thread talks to the main thread. */
 export interface StorageParentPort {
   postMessage(reply: unknown, transfer?: ArrayBuffer[]): void;
   // deno-lint-ignore no-explicit-any
   on(event: "message", listener: (request: any) => void): unknown;
 }
 
-/** The process's end of a port of its own for requests. */
+/** The main thread's end of a separate port for requests. */
 export interface StorageRequestSender {
   postMessage(request: unknown, transfer?: ArrayBuffer[]): void;
   close(): void;
 }
 
-/** The thread's end of that port. */
+/** The storage thread's end of that port. */
 export interface StorageRequestReceiver {
   // deno-lint-ignore no-explicit-any
   on(event: "message", listener: (request: any) => void): unknown;
-  /** Takes a request that has arrived, before its event; undefined if there is none. */
+  /** Takes a request that has arrived without waiting for its event; undefined if there is none. */
   take(): unknown;
 }
 
-/** The receiver at a port of node:worker_threads. */
+/** Makes a receiver of a port of node:worker_threads. */
 export function storageRequestReceiver(port: MessagePort): StorageRequestReceiver {
   return {
     on: (event, listener) => port.on(event, listener),
@@ -92,9 +95,9 @@ export interface StorageThreadHooks<Event> {
   /** The subject of an error's sentence: "The topic store in /data". */
   readonly what: string;
   readonly onEvent?: (event: Event) => void;
-  /** The store has failed while it was open. Called once; every later call is rejected with the error. */
+  /** Called once if the store fails while it is open. All later calls are rejected with the error. */
   readonly onBroken?: (error: BatonError) => void;
-  /** A port of its own for requests, if the thread takes further batches from it in the middle of its work. */
+  /** A separate port for requests, for a thread that takes further batches while it is working. */
   readonly requests?: StorageRequestSender;
 }
 
@@ -103,13 +106,16 @@ interface PendingCall {
   readonly reject: (error: BatonError) => void;
 }
 
-/** Owns the thread. A call is rejected with the error of the store's method; after IO its outcome is unknown. */
+/**
+ * Owns the thread. A call is rejected with the error of the store's method. After the error IO, the outcome of the call
+ * is unknown.
+ */
 export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
   readonly #worker: StorageWorker;
   readonly #requests: Pick<StorageWorker, "postMessage">;
   readonly #hooks: StorageThreadHooks<Event>;
   readonly #pending = new Map<number, PendingCall>();
-  /** Calls that wait until the thread has returned all results. */
+  /** Calls to send together when the thread has returned all results. */
   #gathered: ThreadCall[] = [];
   #nextId = 0;
   #isOpen = false;
@@ -124,7 +130,7 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
     worker.on("exit", () => this.#break(storageError(hooks.what, new Error("its thread ended"))));
   }
 
-  /** Must be the first call. If it is rejected, the thread has ended. */
+  /** Opens the store; must be the first call. After a rejection the thread has ended. */
   async open(...values: Parameters<Calls["open"]>): Promise<ReturnType<Calls["open"]>> {
     try {
       const opened = await this.call("open", ...values);
@@ -136,22 +142,22 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
     }
   }
 
-  /** Ends the thread in the middle of `open`, which is then rejected. */
+  /** Ends the thread if `open` is still running, which is then rejected. */
   stopOpening(): void {
     if (!this.#isOpen) void this.#worker.terminate();
   }
 
-  /** Null while the store has not failed and is not closed. */
+  /** The error of later calls; null while the store works. */
   get broken(): BatonError | null {
     return this.#broken;
   }
 
-  /** Sends a batch, whose memory is transferred. The thread answers by events. */
+  /** Sends a batch and transfers its memory. The thread answers with events. */
   postBatch(bytes: Uint8Array): void {
     if (this.#broken === null) this.#requests.postMessage(bytes, [bytes.buffer as ArrayBuffer]);
   }
 
-  /** Runs after all earlier calls. */
+  /** Runs a call after all earlier calls. */
   call<Name extends keyof Calls>(
     method: Name,
     ...values: Parameters<Calls[Name]>
@@ -160,8 +166,8 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
   }
 
   /**
-   * Calls that are made while the thread is busy are sent when it is not, in one message, which costs as much as
-   * storing one of them; and they run together.
+   * Like `call`, but calls that are made while the thread is busy are sent together in one message later, and run in
+   * one transaction. This is cheaper, because a message costs as much as storing one call.
    */
   callTogether<Name extends keyof Calls>(
     method: Name,
@@ -211,7 +217,7 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
     if ("broken" in reply) return this.#break(new BatonError(reply.broken.code, reply.broken.message));
     if ("id" in reply) this.#settle(reply);
     else for (const result of reply) this.#settle(result);
-    // Waits for the end of this turn: callers that just got a result often make another call.
+    // Waits for the end of this event-loop turn, because callers that just got a result often make another call.
     if (this.#gathered.length > 0 && this.#pending.size === this.#gathered.length) {
       setImmediate(() => this.#sendGathered());
     }
@@ -241,37 +247,43 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
 
 export interface StoragePortOptions<Calls extends StorageThreadCalls> {
   readonly calls: Calls;
-  /** The error as the process gets it. */
+  /** Converts an error of a call for the main thread. */
   readonly errorOf: (error: unknown) => BatonError;
-  /** Whether the store can still be used after this error of a call. Default: every error but IO. */
+  /**
+   * Whether the store can still be used after this error of a call. By default, it can after every BatonError except
+   * IO.
+   */
   readonly isRefusal?: (error: unknown) => boolean;
   /**
-   * Runs calls that were made together, in one transaction; none of them returns a promise. If it throws, none of them
-   * has changed anything, or the store fails.
+   * Runs calls that were made together in one transaction. These calls return no promises. If `together` throws a
+   * refusal, no call has changed anything; after any other error the store has failed.
    */
   readonly together?: <Result>(work: () => Result) => Result;
-  /** Called when the result of a call was sent. */
+  /** Called after the result of a call was sent. */
   readonly after?: (method: keyof Calls) => void;
-  /** Answers a call that arrives while the store waits for a database; undefined if it has to wait for its turn. */
+  /**
+   * Answers a call that arrives while the store waits for a database. Returns undefined if the call must wait for its
+   * turn.
+   */
   readonly answerWhileBusy?: (method: keyof Calls) => unknown;
-  /** Memory of a result that is transferred instead of copied. */
+  /** The memory of a result that is transferred instead of copied. */
   readonly buffersOf?: (value: unknown) => ArrayBuffer[];
   /** The other end of the port for requests, if there is one. */
   readonly requests?: StorageRequestReceiver;
-  /** Runs a batch, and those that `nextBatch` returns. */
+  /** Runs a batch; it may also take and run further batches from `nextBatch`. */
   readonly onBatch?: (bytes: Uint8Array) => void | Promise<void>;
-  /** The thread's end of its worker; `parentPort` when left out. */
+  /** `parentPort` by default. */
   readonly parent?: StorageParentPort;
 }
 
 /**
- * Runs requests one after the other, in order. A store that waits for a database returns promises; a store in files
- * returns results, which are sent in the same turn.
+ * Runs requests one after the other, in order. Calls of a store that waits for a database return promises. Calls of a
+ * store in files return results, which are sent immediately.
  */
 export class StoragePort<Calls extends StorageThreadCalls, Event = never> {
   readonly #options: StoragePortOptions<Calls>;
   readonly #replies: StorageParentPort;
-  /** Requests and work that have arrived and not begun, in order. */
+  /** Requests and work that have not begun, in order. */
   readonly #waiting: (ThreadRequest | ThreadWork)[] = [];
   #isRunning = false;
   #isBroken = false;
@@ -291,14 +303,14 @@ export class StoragePort<Calls extends StorageThreadCalls, Event = never> {
   }
 
   /**
-   * Runs work that no call waits for, in its turn. If it throws, the store has failed, and nothing runs until another
-   * thread opens it.
+   * Runs work of the store itself after all earlier requests. If the work throws, the store has failed, and nothing
+   * more runs in this thread.
    */
   run(work: ThreadWork): void {
     this.#add(work);
   }
 
-  /** Returns the next batch if it is the next request that has arrived. */
+  /** Returns the next request if it has arrived and is a batch; otherwise null. */
   nextBatch(): Uint8Array | null {
     if (this.#waiting.length === 0) {
       const request = this.#options.requests?.take() as ThreadRequest | undefined;
@@ -356,7 +368,7 @@ export class StoragePort<Calls extends StorageThreadCalls, Event = never> {
     return result instanceof Promise ? result.then(answer) : answer(result);
   }
 
-  /** An error that is no refusal undoes all of the calls. */
+  /** Any error except a refusal of a single call undoes all calls. */
   #runTogether(calls: readonly ThreadCall[]): void {
     const { together = (work) => work() } = this.#options;
     let results: ThreadResult[];
@@ -370,7 +382,7 @@ export class StoragePort<Calls extends StorageThreadCalls, Event = never> {
     this.#send(results, results.flatMap(({ value }) => this.#options.buffersOf?.(value) ?? []));
   }
 
-  /** Throws what is no refusal. */
+  /** Throws every error that is not a refusal. */
   #resultOf({ id, method, values }: ThreadCall): ThreadResult | Promise<ThreadResult> {
     const refuse = (error: unknown) => {
       if (!this.#isRefusal(error)) throw error;

@@ -1,4 +1,6 @@
-/** Verifies a store of tables with checksums: SQLite's structure, the schema, and every row's checksum. */
+/**
+ * Verifies an SQLite database whose tables have checksums: the file's structure, the schema, and every row's checksum.
+ */
 import type { DatabaseSync } from "node:sqlite";
 import { errorMessage } from "../errors.ts";
 import { noProgress, type WorkProgress } from "../support/work_progress.ts";
@@ -13,13 +15,13 @@ export type ReportStoreProblem = (problem: string) => void;
 /** The most problems that are listed. */
 const problemsMax = 100;
 
-/** Creates a list of problems, and the function that adds to it. */
+/** Creates a list of problems, and a function that adds a problem to the list. */
 export function newProblemList(): { readonly problems: readonly string[]; readonly addProblem: ReportStoreProblem } {
   const problems: string[] = [];
   return { problems, addProblem: (problem) => void (problems.length < problemsMax && problems.push(problem)) };
 }
 
-/** Runs one part of a verification. Data that SQLite cannot read ends this part only. */
+/** Runs one part of a verification. If SQLite cannot read the data, reports that and ends only this part. */
 export function verifyStorePart(what: string, addProblem: ReportStoreProblem, check: () => void): void {
   try {
     check();
@@ -28,12 +30,12 @@ export function verifyStorePart(what: string, addProblem: ReportStoreProblem, ch
   }
 }
 
-/** Verifies one snapshot. `damaged` returns a sentence about a damaged row, null for an intact one. */
+/** Verifies a database. `damaged` returns a sentence about a damaged row, or null for an intact row. */
 export function verifyStoreTables(database: DatabaseSync, options: {
   readonly schema: string;
   readonly tables: readonly ChecksumTable<string>[];
   readonly addProblem: ReportStoreProblem;
-  /** More columns to read, by table name. */
+  /** Further columns that `damaged` needs, by table name. */
   readonly columns?: Readonly<Record<string, string>>;
   readonly damaged?: (table: ChecksumTable<string>, row: SqlRow) => string | null;
   readonly progress?: WorkProgress;
@@ -52,7 +54,7 @@ export function verifyStoreTables(database: DatabaseSync, options: {
   });
   progress.startPart({ noun: "row", verb: "checked", total: estimateRows(database, tables) });
   for (const table of tables) {
-    // Read the table itself, without using an index.
+    // NOT INDEXED makes SQLite read the table itself instead of an index.
     const sql = `SELECT ${table.allColumns}${columns[table.name] ?? ""} FROM ${table.name} NOT INDEXED`;
     verifyStorePart(`the table ${table.name}`, addProblem, () => {
       for (const row of rows(sql)) {
@@ -65,8 +67,8 @@ export function verifyStoreTables(database: DatabaseSync, options: {
 }
 
 /**
- * Estimates the number of rows by their ids, without reading them. Tables without ids, and damaged ones, are not
- * counted.
+ * Estimates the number of rows from the lowest and highest row IDs, without reading the rows. Skips damaged tables and
+ * tables without row IDs.
  */
 function estimateRows(database: DatabaseSync, tables: readonly ChecksumTable<string>[]): number {
   let total = 0;

@@ -1,9 +1,9 @@
 /**
  * Checks SQLite's write-ahead log. SQLite reads the log up to the first frame that does not fit and takes that for its
  * end, as after a crash. If a bit has flipped there, SQLite silently omits everything acknowledged since. Two facts
- * reveal that: a frame after a commit is only written when that commit has been flushed, and the index beside the log,
- * which survives a killed process, tells how many frames there were. Reads only. Source: SQLite's "WAL-mode File
- * Format". Another process may write meanwhile, so that the result of one read may mix several states. A frame is
+ * reveal that. SQLite writes a frame after a commit only when that commit has been flushed. The index beside the log,
+ * which survives a killed process, tells how many frames there were. Source: SQLite's "WAL-mode File Format". This file
+ * only reads. Another process may write meanwhile, so that one read may mix several states. A frame is therefore
  * damaged only if it was known to be stored before it was read, and if the log's header is still the same afterwards.
  * SQLite changes no frame of a commit before it restarts the log, which changes the header.
  */
@@ -12,17 +12,18 @@ import { blockThreadFor } from "../support/write_whole.ts";
 
 const logHeaderBytes = 32;
 const frameHeaderBytes = 24;
-/** The last bit tells the byte order of the checksums. */
+/** The first four bytes of a log, except their last bit, which tells the byte order of the checksums. */
 const magic = 0x377f0682;
-/** The index begins with two copies of its header; the second is written first. */
+/** The size of the index's header, of which the index begins with two copies. SQLite writes the second copy first. */
 const indexHeaderBytes = 48;
 /**
- * A log that is restarted during each of these reads was copied into the database each time: its frames are not needed.
+ * The most reads of the log. If it was restarted during each of them, its frames were copied into the database and are
+ * not needed.
  */
 const readsMax = 20;
 /**
- * A header is written with one write of 32 bytes, which no signal interrupts: a header that stays the same during these
- * reads is not being written.
+ * After this many reads, an unchanged damaged header is really damaged and not just being written, because SQLite
+ * writes a header at once.
  */
 const headerReads = 10;
 const pauseMs = 3;
@@ -38,8 +39,7 @@ interface WalHeader {
 }
 
 /**
- * The number of frames that a log with these salts has certainly stored, up to the last frame of a commit; `why` is for
- * the message.
+ * Evidence that a log with these salts has stored at least `count` frames. `why` names the evidence in the message.
  */
 interface StoredFrames {
   readonly salts: NumberPair;
@@ -52,8 +52,8 @@ export type ReadFileStart = (path: string, bytesMax: number) => Uint8Array | nul
 
 /**
  * Returns a sentence about damage in the log beside the database, or null if the log is intact or missing. Call it only
- * while this process does not have the database open: closing a file releases all its locks on it (fcntl(2)), including
- * SQLite's.
+ * while this process does not have the database open, because closing a file releases all locks of the process on it,
+ * including SQLite's (fcntl(2)).
  */
 export function findWalDamage(databasePath: string, read: ReadFileStart = bytesOf): string | null {
   const logPath = `${databasePath}-wal`;
@@ -82,7 +82,7 @@ export function findWalDamage(databasePath: string, read: ReadFileStart = bytesO
     }
     const later = frames.findLaterCommit(whole + 1);
     if (later === null) return null;
-    // The frames before that commit may have been read before they were written; in the next read they must be there.
+    // The earlier frames may have been read before they were written, so the next read must find them.
     const why = `frame ${later}, a later commit, was stored`;
     seen = { salts: header.salts, count: later, why };
   }
@@ -93,8 +93,8 @@ const otherFilesLog =
   "the log beside it belongs to a file that was here before: remove the files that end in -wal and -shm";
 
 /**
- * Whether the log belongs to another database file: this one has never had a log (its header's write version), but
- * SQLite would use the log beside it. Call it after reading the log. "Database File Format" 1.3.3.
+ * Returns whether the log belongs to another database file: the header of this one says that it has never had a log,
+ * but SQLite would use the log beside it. Call it after reading the log. "Database File Format" 1.3.3.
  */
 function isOfAnotherFile(databasePath: string, read: ReadFileStart): boolean {
   const writeVersionAt = 18;
@@ -116,7 +116,7 @@ class WalFrames {
     this.#count = Math.floor((log.byteLength - logHeaderBytes) / this.#frameBytes);
   }
 
-  /** The number of frames from the beginning whose checksums follow from each other. */
+  /** Returns how many frames from the beginning are intact: each checksum includes all frames before it. */
   wholeCount(): number {
     let frame = 1;
     while (frame <= this.#count && this.#continuesChecksum(frame)) frame++;
@@ -124,9 +124,9 @@ class WalFrames {
   }
 
   /**
-   * The first commit from `damaged` on that another frame continues; null when there is none. A frame with a wrong
-   * checksum counts as a commit only if a later commit exists: it may be a frame of a rolled-back transaction that is
-   * being overwritten.
+   * Returns the first commit at or after frame `damaged` that has a valid next frame, or null. A frame with a wrong
+   * checksum counts only if a later commit exists, because it may belong to a rolled-back transaction that is being
+   * overwritten.
    */
   findLaterCommit(damaged: number): number | null {
     let unsure: number | null = null;
@@ -143,7 +143,7 @@ class WalFrames {
     return null;
   }
 
-  /** Whether the frame's checksum follows from the stored checksum of the frame before it. */
+  /** Returns whether the frame's checksum follows from the stored checksum of the previous frame. */
   #continuesChecksum(frame: number): boolean {
     if (!this.#hasSalts(frame)) return false;
     const at = this.#offsetOf(frame);
@@ -167,7 +167,7 @@ class WalFrames {
   }
 }
 
-/** Returns the log's header; null if it is damaged; "none" if nothing was ever written or the file is only reserved. */
+/** Returns the log's header, null if it is damaged, or "none" if nothing was ever written to the log. */
 function headerOf(log: Uint8Array): WalHeader | "none" | null {
   const bytes = log.subarray(0, logHeaderBytes);
   if (bytes.byteLength < logHeaderBytes || bytes.every((byte) => byte === 0)) return "none";
@@ -183,7 +183,7 @@ function hasHeaderOf(log: Uint8Array, again: Uint8Array | null): boolean {
   return again !== null && Buffer.compare(log.subarray(0, logHeaderBytes), again.subarray(0, logHeaderBytes)) === 0;
 }
 
-/** The facts in each copy of the index's header whose checksum matches. */
+/** Returns the evidence from each intact copy of the index's header. */
 function readIndexHeaders(index: Uint8Array | null): StoredFrames[] {
   const copies = [0, indexHeaderBytes].map((at) => index?.subarray(at, at + indexHeaderBytes) ?? new Uint8Array());
   return copies.flatMap((copy) => {
@@ -196,10 +196,10 @@ function readIndexHeaders(index: Uint8Array | null): StoredFrames[] {
   });
 }
 
-/** SQLite's checksum over pairs of 32-bit words, continued from `before`. */
+/** Computes SQLite's checksum over pairs of 32-bit words, continued from `before`. */
 function walChecksum(bytes: Uint8Array, before: NumberPair, isBigEndian: boolean): NumberPair {
   const view = viewOf(bytes);
-  // Signed numbers until the end: with unsigned ones the loop takes ten times as long.
+  // The loop uses signed numbers, because it takes ten times as long with unsigned ones.
   let first = before[0] | 0;
   let second = before[1] | 0;
   for (let at = 0; at < bytes.byteLength; at += 8) {

@@ -1,11 +1,11 @@
-/** Checks that a store's files are still writable, for use while the process has nothing to write. */
+/** Checks that a store's files are still writable while the process has nothing to write. */
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import { errorMessage } from "../errors.ts";
 
 /**
- * Returns why the files cannot be written, or null if they can. A disk error makes a file system read-only, and an
- * operator may change permissions.
+ * Returns why the files cannot be written, or null if they can. Meanwhile a disk error may have made the file system
+ * read-only, or an operator may have changed permissions.
  */
 export function whyStoreNotWritable(folder: string, file: string): string | null {
   try {

@@ -1,18 +1,17 @@
 /**
- * Bounds-checked reading and writing of bytes, big-endian. All length arithmetic is here. The caller defines the
- * meaning.
+ * Reads and writes big-endian numbers, texts and bytes, with bounds checks.
  */
 import { BatonError } from "../errors.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The error of all readers in `wire`: a peer broke the protocol, or data is damaged. */
+/** The error for bytes that cannot be read, because a peer broke the protocol or data is damaged. */
 export function protocolError(message: string, cause?: unknown): BatonError {
   return new BatonError("PROTOCOL", message, cause === undefined ? undefined : { cause });
 }
 
-/** Reads forward through a byte array. Checks every read, also before allocating memory. */
+/** Reads forward through a byte array. Throws PROTOCOL if too few bytes are left, before it allocates memory. */
 export class ByteReader {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -52,13 +51,13 @@ export class ByteReader {
     return value;
   }
 
-  /** The next `length` bytes as a view onto the input. Copy it if it must outlive the input. */
+  /** Reads `length` bytes as a view of the input. The caller copies them if they must outlive the input. */
   view(length: number): Uint8Array {
     const start = this.#advance(length);
     return this.#bytes.subarray(start, start + length);
   }
 
-  /** The next `length` bytes as UTF-8 text. Throws PROTOCOL for invalid UTF-8. */
+  /** Reads `length` bytes as UTF-8 text. Throws PROTOCOL for invalid UTF-8. */
   utf8(length: number): string {
     const bytes = this.view(length);
     try {
@@ -111,8 +110,8 @@ export class ByteWriter {
   }
 
   /**
-   * Writes a 32-bit number. A number that does not fit is a bug, and would arrive as another one: version 2^32 - 1 as
-   * -1, "any version".
+   * Writes a 32-bit number. Throws if it does not fit; otherwise the version 2^32 - 1 would arrive as -1, which means
+   * "any version".
    */
   i32(value: number): void {
     if (value !== (value | 0)) throw new RangeError(`${value} is not a 32-bit number`);
@@ -146,18 +145,18 @@ export class ByteWriter {
     this.#length = start + 4 + written;
   }
 
-  /** Overwrites four bytes at `offset`, to set a length that was unknown before. */
+  /** Overwrites four bytes at `offset`, for example with a length that was unknown before. */
   setI32(offset: number, value: number): void {
     if (offset < 0 || offset + 4 > this.#length) throw new RangeError(`No 4 written bytes at offset ${offset}`);
     this.#view.setInt32(offset, value);
   }
 
-  /** The written bytes as a view, valid until the next write. */
+  /** Returns the written bytes as a view that is valid until the next write. */
   finish(): Uint8Array {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Starts again in the same memory: bytes returned by `finish` are overwritten. */
+  /** Starts again in the same memory, so later writes overwrite bytes that `finish` has returned. */
   clear(): void {
     this.#length = 0;
   }
@@ -176,13 +175,13 @@ export class ByteWriter {
   }
 }
 
-/** Reads four bytes as a number from 0 to 2^32 - 1. Unchecked: bytes beyond the end count as zero. */
+/** Reads four bytes as a number from 0 to 2^32 - 1. Does not check bounds: bytes beyond the end count as zero. */
 export function readU32(bytes: Uint8Array, at: number): number {
   return (((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) |
     (bytes[at + 3] as number)) >>> 0;
 }
 
-/** Writes the lowest 32 bits of a number. Unchecked. */
+/** Writes the lowest 32 bits of a number. Does not check bounds. */
 export function writeU32(bytes: Uint8Array, at: number, value: number): void {
   bytes[at] = value >>> 24;
   bytes[at + 1] = value >>> 16;

@@ -1,12 +1,12 @@
-/** ZooKeeper framing: a 32-bit length, then the bytes. Bytes in, frames out. Uses no socket and no clock. */
+/** ZooKeeper's frames: a 32-bit length, then the bytes. Uses no socket. */
 import { ByteWriter, protocolError, readU32 } from "./bytes.ts";
 
-/** The default longest frame: the default jute.maxbuffer of ZooKeeper servers, in bytes. */
+/** The longest frame by default, in bytes: the default jute.maxbuffer of ZooKeeper servers. */
 export const juteFrameBytesMaxDefault = 0xfffff;
 
 /**
  * Splits chunks into frames. Throws PROTOCOL for a length outside 0…frameBytesMax before allocating memory. Frames are
- * views onto their chunk; only a frame that spans chunks is copied, once.
+ * views of their chunk; only a frame that spans chunks is copied.
  */
 export class JuteFrameDecoder {
   readonly #frameBytesMax: number;
@@ -19,12 +19,12 @@ export class JuteFrameDecoder {
     this.#frameBytesMax = frameBytesMax;
   }
 
-  /** Bytes allocated for an incomplete frame. */
+  /** The bytes of memory that an incomplete frame uses. */
   get pendingBytes(): number {
     return this.#body?.byteLength ?? 0;
   }
 
-  /** The frames that this chunk completes, without their length field. */
+  /** Yields the frames that this chunk completes, without their length field. */
   *push(chunk: Uint8Array): Generator<Uint8Array, void, void> {
     let at = 0;
     while (at < chunk.byteLength) {
@@ -67,7 +67,7 @@ export class JuteFrameDecoder {
   }
 }
 
-/** Encodes one frame; `write` writes the body. No later frame reuses the returned bytes. */
+/** Encodes one frame; `write` writes the body. The caller owns the returned bytes. */
 export function encodeLengthFrame(write: (writer: ByteWriter) => void): Uint8Array {
   const writer = new ByteWriter();
   writer.i32(0);

@@ -1,7 +1,7 @@
 /**
- * Jute, ZooKeeper's record format: one declaration per record defines the reader, the writer and the TypeScript type.
- * Big-endian. A string or buffer is a 32-bit length and the bytes, -1 for null; a vector is a 32-bit count and the
- * elements. Source: zookeeper-jute, BinaryInputArchive and BinaryOutputArchive.
+ * Jute, ZooKeeper's record format. One declaration of a record defines its reader, its writer and its TypeScript type.
+ * Numbers are big-endian. A string or buffer is a 32-bit length and the bytes, -1 for null; a vector is a 32-bit count
+ * and the elements. Source: zookeeper-jute, BinaryInputArchive and BinaryOutputArchive.
  */
 import { type ByteReader, type ByteWriter, protocolError } from "./bytes.ts";
 
@@ -53,7 +53,7 @@ export const ustring: Codec<string> = {
   write: (writer, value) => writer.utf8WithI32Length(value),
 };
 
-/** Bytes, or null. The result is a copy: it outlives the frame. */
+/** Bytes, or null. Reading makes a copy, which outlives the frame. */
 export const buffer: Codec<Uint8Array | null> = {
   bytesMin: 4,
   read(reader) {
@@ -97,7 +97,7 @@ export function record<F extends Record<string, AnyCodec>>(fields: F): Codec<Rec
   const entries = Object.entries(fields) as [string, Codec<unknown>][];
   return {
     fields,
-    // An element of size 0 would let a 4-byte count request 2^31 of them.
+    // At least 1, so that a vector cannot claim more elements than there are bytes.
     bytesMin: Math.max(1, entries.reduce((sum, [, codec]) => sum + codec.bytesMin, 0)),
     read(reader) {
       const value: Record<string, unknown> = {};

@@ -4,7 +4,7 @@ const alphabet = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ
 
 const digits = new Map(Array.from(alphabet, (character, digit) => [character, digit]));
 
-/** Encodes four bytes as five characters. Throws RangeError if the length is not a multiple of four. */
+/** Encodes bytes as text. Throws RangeError if their number is not a multiple of four. */
 export function encodeZ85(bytes: Uint8Array): string {
   if (bytes.byteLength % 4 !== 0) throw new RangeError(`${bytes.byteLength} bytes are not a multiple of 4`);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -21,7 +21,9 @@ export function encodeZ85(bytes: Uint8Array): string {
   return text;
 }
 
-/** The decoded bytes, or what is wrong with the text. The message does not repeat the text, which may be a secret. */
+/**
+ * Returns the decoded bytes, or what is wrong with the text. The message does not repeat the text, which may be secret.
+ */
 export function decodeZ85(text: string): Uint8Array | { readonly wrong: string } {
   const stray = Array.from(text).findIndex((character) => !digits.has(character));
   if (stray !== -1) return { wrong: `its character ${stray + 1} is none of Z85` };

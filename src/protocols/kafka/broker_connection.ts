@@ -1,4 +1,4 @@
-/** One connection to a Kafka broker: one request at a time, each with its response. Owns the socket; does not retry. */
+/** A connection to a Kafka broker, for one request and its response at a time. Owns the socket; does not retry. */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import {
   type Address,
@@ -62,8 +62,8 @@ export class KafkaBrokerConnection {
   }
 
   /**
-   * Connects. Rejects with UNREACHABLE when no broker responds, with REFUSED for wrong credentials, or with the
-   * signal's reason.
+   * Connects and authenticates. Rejects with UNREACHABLE if no broker responds, with REFUSED for wrong credentials, or
+   * with the signal's reason.
    */
   static async open(
     address: Address,
@@ -102,7 +102,10 @@ export class KafkaBrokerConnection {
     return known !== undefined && version >= known.min && version <= known.max;
   }
 
-  /** Sends a request. Rejects with CONNECTION_LOST when the connection ends first: its outcome is then unknown. */
+  /**
+   * Sends a request and returns the response. Rejects with CONNECTION_LOST if the connection ends first; the outcome of
+   * the request is then unknown.
+   */
   async request<R extends KafkaRequest>(
     request: R,
     value: KafkaRequestValue<R>,
@@ -112,11 +115,11 @@ export class KafkaBrokerConnection {
     if (this.#isClosed) throw this.#connectionLostError(null);
     const correlation = this.#correlation++;
     const answer = Promise.withResolvers<KafkaResponseValue<R>>();
-    // Decode it immediately: the frame belongs to the socket.
+    // Decodes the frame immediately, because the socket reuses its memory.
     const answered = (frame: Uint8Array) => answer.resolve(decodeKafkaResponse(request, frame));
     this.#pending = { correlation, answered, failed: answer.reject };
     const off = onAbort(signal, (reason) => {
-      // The response may still arrive, so the connection can carry no further request.
+      // The response may still arrive, so the connection cannot be used for another request.
       answer.reject(reason);
       this.close();
     });
@@ -178,7 +181,7 @@ export class KafkaBrokerConnection {
   }
 
   #connectionLostError(error: Error | null): BatonError {
-    // The first bytes were text or a TLS record, not a broker's response.
+    // The first bytes were not a broker's response, but perhaps text or a TLS record.
     if (error instanceof BatonError) {
       const hint = `${this.name} does not use Kafka's protocol, or only over TLS (?tls=yes): ${error.message}`;
       return new BatonError(error.code, hint, { cause: error });

@@ -1,4 +1,4 @@
-/** The error codes of Kafka that a producer meets. Source: Kafka protocol guide, "Error Codes". */
+/** The error codes that a Kafka producer may get. Source: Kafka protocol guide, "Error Codes". */
 
 export const kafkaErrors = {
   NONE: 0,
@@ -45,7 +45,7 @@ type KafkaErrorName = keyof typeof kafkaErrors;
 
 const names = new Map<number, string>(Object.entries(kafkaErrors).map(([name, code]) => [code, name]));
 
-/** The guide's name of an error code, or its number. */
+/** Returns the protocol guide's name of an error code; for an unknown code, "error" and the number. */
 export function kafkaErrorName(code: number): string {
   return names.get(code) ?? `error ${code}`;
 }
@@ -56,8 +56,7 @@ function isOneOf(...members: KafkaErrorName[]): (code: number) => boolean {
 }
 
 /**
- * Returns whether the guide's column "Retriable" says yes: the request may succeed a moment later, possibly at another
- * broker.
+ * Returns whether the request may succeed a moment later, perhaps at another broker: the guide's column "Retriable".
  */
 export const isRetriableKafkaError = isOneOf(
   "CORRUPT_MESSAGE",
@@ -89,7 +88,7 @@ export const isStaleProducerError = isOneOf(
   "PRODUCER_FENCED",
 );
 
-/** Returns whether the broker will never accept this record; it may accept others. */
+/** Returns whether the broker will never accept this record, but may accept other records. */
 export const isRecordRefusedError = isOneOf(
   "MESSAGE_TOO_LARGE",
   "RECORD_LIST_TOO_LARGE",

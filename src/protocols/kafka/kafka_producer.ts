@@ -1,8 +1,8 @@
 /**
- * Writes records to one Kafka topic, which it creates if configured; one record at a time, each acknowledged by all
- * in-sync replicas (acks=all). The producer is idempotent: a record that is sent again because its response was lost
- * has the same sequence number, and the broker stores it once. That holds for this producer's life; another process
- * that sends the same key again writes a second record.
+ * Writes records to one Kafka topic, one at a time, and can create the topic. All in-sync replicas acknowledge each
+ * record (acks=all). A record that is sent again after a lost response keeps its sequence number, so that the broker
+ * stores it once. This works only within one producer: another process that sends the same key again writes a second
+ * record.
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type Address, formatAddress } from "../../base/sockets/connection.ts";
@@ -33,15 +33,15 @@ export type { KafkaRecord };
 
 export interface KafkaProducerOptions extends BrokersOptions {
   readonly topic: string;
-  /** How to create a missing topic; null: sending fails instead. */
+  /** How to create a missing topic; with null, sending fails instead. */
   readonly createAs: KafkaTopicShape | null;
-  /** The time limit for one record, including all attempts. */
+  /** The time limit for one record in milliseconds, including all attempts. */
   readonly timeoutMs: number;
 }
 
 /**
- * The number of lost connections after which a record fails: a broker closes the connection when a request exceeds its
- * limit.
+ * The number of lost connections after which sending a record fails. Without it, a record that is too long would be
+ * sent again and again, because a broker closes the connection of such a request.
  */
 const connectionLossesMax = 3;
 
@@ -49,13 +49,13 @@ export class KafkaProducer {
   readonly #options: KafkaProducerOptions;
   readonly #brokers: Brokers;
   #leaders: readonly (Address | null)[] = [];
-  /** The ID that the broker has given this producer; null: not requested yet. */
+  /** The ID that a broker has given this producer; null before it was requested. */
   #producer: Omit<ProducerStamp, "sequence"> | null = null;
   /** The sequence number of the next record in each partition. */
   readonly #sequences = new Map<number, number>();
-  /** The record that was sent without a response: the broker may have counted it. */
+  /** The last record that was sent without a response. The broker may have stored it. */
   #unconfirmed: { readonly key: string; readonly partition: number } | null = null;
-  /** Connections that ended instead of a response. */
+  /** The number of connections that ended before a response. */
   #connectionLosses = 0;
 
   constructor(options: KafkaProducerOptions) {
@@ -64,8 +64,8 @@ export class KafkaProducer {
   }
 
   /**
-   * Checks that records can be sent. Rejects with CONFIG when the topic does not exist, with REFUSED for missing
-   * permissions, with UNREACHABLE when no broker responds.
+   * Checks that records can be sent. Rejects with CONFIG if the topic does not exist, REFUSED if permissions are
+   * missing, or UNREACHABLE if no broker responds.
    */
   async check(signal: AbortSignal): Promise<void> {
     await this.#runWithTimeout(signal, async (ending) => {
@@ -74,14 +74,15 @@ export class KafkaProducer {
   }
 
   /**
-   * Resolves when the record is as durable as the topic requires. Rejects like `check`; with BAD_DATA when the broker
-   * will never accept this record; with CONNECTION_LOST after the time limit: the record may have been written.
+   * Sends a record. Resolves when it is as durable as the topic requires. Rejects like `check`, or with BAD_DATA if the
+   * broker will never accept this record. Rejects with CONNECTION_LOST after the time limit; the record may have been
+   * written.
    */
   async send(record: KafkaRecord, signal: AbortSignal): Promise<void> {
     await this.#runWithTimeout(signal, async (ending) => {
       let losses = 0;
       let obstacle: string | null = null;
-      // An obstacle tells more than the end of the time limit.
+      // Reports the last obstacle, which tells the user more than the end of the time limit.
       const describe = (thrown: unknown): never => {
         throw obstacle === null || signal.aborted || !ending.aborted
           ? thrown
@@ -102,7 +103,7 @@ export class KafkaProducer {
     this.#brokers.close();
   }
 
-  /** Tries once. Returns null if the record is written, or else an obstacle that may be gone at the next attempt. */
+  /** Tries once. Returns null if the record was written, or why not if the next attempt may succeed. */
   async #attempt(record: KafkaRecord, signal: AbortSignal): Promise<string | null> {
     try {
       if (this.#leaders.length === 0) await this.#refreshMetadata(signal);
@@ -113,7 +114,7 @@ export class KafkaProducer {
     const partition = this.#unconfirmed?.key === record.key
       ? this.#unconfirmed.partition
       : partitionOf(record.key, this.#leaders.length);
-    // Another record would have the sequence number of the unconfirmed one, and the broker could take it for a
+    // Otherwise this record would get the sequence number of the unconfirmed one, and the broker could drop it as a
     // repetition.
     if (this.#unconfirmed !== null && this.#unconfirmed.key !== record.key) this.#forgetProducer();
     const leader = this.#leaders[partition] ?? null;
@@ -123,7 +124,7 @@ export class KafkaProducer {
       broker = await this.#brokers.connectionTo(leader, signal);
     } catch (error) {
       if (signal.aborted || !(error instanceof BatonError) || error.code !== "UNREACHABLE") throw error;
-      // If no other broker responds either, fetching the metadata reports that.
+      // The next attempt fetches the metadata, and reports an error if no other broker responds either.
       return this.#forgetLeaders(`the leader of partition ${partition} cannot be reached, ${errorMessage(error)}`);
     }
     try {
@@ -161,7 +162,7 @@ export class KafkaProducer {
 
   /** Handles the error code of a response. Returns like `#attempt`. */
   #handleResult(error: number, partition: number): string | null {
-    // The broker has this sequence number: an earlier attempt wrote the record.
+    // DUPLICATE_SEQUENCE means that an earlier attempt wrote the record.
     if (error === kafkaErrors.NONE || error === kafkaErrors.DUPLICATE_SEQUENCE) {
       this.#sequences.set(partition, ((this.#sequences.get(partition) ?? 0) + 1) & 0x7fffffff);
       this.#unconfirmed = null;
@@ -204,8 +205,8 @@ export class KafkaProducer {
     const why = `the broker gave this producer no ID (${kafkaErrorName(error)})`;
     if (isRetriableKafkaError(error)) return why;
     if (error === kafkaErrors.NONE) this.#producer = { producerId, producerEpoch };
-    // Brokers before 2.8 require the permission IDEMPOTENT_WRITE on the cluster. Without it the record's key must
-    // identify repetitions.
+    // Brokers before 2.8 require the permission IDEMPOTENT_WRITE on the cluster. Without an ID, repeated records may be
+    // stored twice.
     else if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) this.#producer = noProducerStamp;
     else throw this.#producerError("UNREACHABLE", why);
     return null;
@@ -252,7 +253,7 @@ export class KafkaProducer {
   }
 }
 
-/** Whether the connection ended: another one may succeed. */
+/** Returns whether the connection was lost, so that a new one may succeed. */
 function isConnectionLost(error: unknown): boolean {
   return error instanceof BatonError && error.code === "CONNECTION_LOST";
 }
@@ -270,7 +271,7 @@ interface BrokersOptions extends KafkaBrokerOptions {
 /** The time limit of one attempt at one broker, in milliseconds. */
 const attemptMs = 5000;
 
-/** Connections to brokers: to the leader of a partition, or to any broker that responds. */
+/** Opens and keeps connections to brokers: to a given broker, or to any broker that responds. */
 class Brokers {
   readonly #options: BrokersOptions;
   readonly #open = new Map<string, KafkaBrokerConnection>();
@@ -284,7 +285,10 @@ class Brokers {
     return this.#options.addresses.map(formatAddress).join(", ");
   }
 
-  /** The connection to this address. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */
+  /**
+   * Returns the open connection to this address, or opens one. Rejects with UNREACHABLE, REFUSED, or the signal's
+   * reason.
+   */
   async connectionTo(address: Address, signal: AbortSignal): Promise<KafkaBrokerConnection> {
     const name = formatAddress(address);
     const known = this.#open.get(name);
@@ -298,7 +302,8 @@ class Brokers {
   }
 
   /**
-   * A connection to any broker: an open one, or else the first that responds. Rejects with UNREACHABLE when none does.
+   * Returns any open connection, or else connects to the first broker that responds. Rejects with UNREACHABLE if none
+   * does.
    */
   async anyConnection(signal: AbortSignal): Promise<KafkaBrokerConnection> {
     for (const broker of this.#open.values()) if (!broker.isClosed) return broker;
@@ -324,13 +329,13 @@ class Brokers {
 /** A topic's metadata, with the leader of each partition. */
 interface KafkaTopicMetadata {
   /**
-   * The address of each partition's leader by partition number; null: it has none now. Empty: the topic does not exist,
-   * or not yet.
+   * The address of each partition's leader, by partition number; null for a partition without a leader. Empty if the
+   * topic does not exist yet.
    */
   readonly leaders: readonly (Address | null)[];
   /** The broker that creates topics. */
   readonly controller: Address | null;
-  /** Why there are no leaders now, if that is temporary; null: the topic exists, or it does not. */
+  /** Why the broker cannot tell the leaders now, if that is temporary; otherwise null. */
   readonly obstacle: string | null;
 }
 
@@ -346,7 +351,7 @@ async function describeTopic(
   topic: string,
   signal: AbortSignal,
 ): Promise<KafkaTopicMetadata> {
-  // Brokers before 0.11 create every topic that a request names: request all topics instead.
+  // Requests all topics from brokers before 0.11, because they create every topic that a request names.
   const { brokers, topics, controller } = broker.supports(metadataRequest)
     ? await broker.request(metadataRequest, { topics: [topic], makesTopics: false }, signal)
     : await broker.request(oldMetadataRequest, { topics: null }, signal);
@@ -366,8 +371,8 @@ async function describeTopic(
 }
 
 /**
- * Creates the topic. Succeeds if another client has created it meanwhile. Returns an obstacle that may be gone at the
- * next attempt, or null. Rejects with REFUSED or CONFIG.
+ * Creates the topic, unless another client has created it meanwhile. Returns null, or why it failed if the next attempt
+ * may succeed. Rejects with REFUSED or CONFIG.
  */
 async function createTopic(
   broker: KafkaBrokerConnection,
@@ -392,8 +397,8 @@ async function createTopic(
 }
 
 /**
- * Creates a topic on brokers without CreateTopics: they may create a topic that a metadata request names
- * (auto.create.topics.enable).
+ * Creates a topic on brokers without CreateTopics by naming it in a metadata request. This works if
+ * auto.create.topics.enable is set.
  */
 async function createTopicByMetadata(broker: KafkaBrokerConnection, topic: string, signal: AbortSignal): Promise<void> {
   if (broker.supports(metadataRequest)) {

@@ -1,6 +1,7 @@
 /**
- * The requests to a Kafka broker and their responses; names, order and versions as in the Kafka protocol guide. Brokers
- * from 0.11 to 4 support these versions (KIP-896 lists those that 4 has removed); CreateTopics needs 2.4.
+ * The requests to a Kafka broker and their responses, named as in the Kafka protocol guide. Brokers from 0.11 to 4
+ * support these versions of the requests, except CreateTopics, which needs 2.4. KIP-896 lists the versions that 4 has
+ * removed.
  */
 import {
   type AnyCodec,
@@ -17,9 +18,9 @@ import {
 import { ByteReader, protocolError } from "../../base/wire/bytes.ts";
 import { encodeLengthFrame } from "../../base/wire/length_frame.ts";
 
-// Kafka's primitive types that jute does not have. INT32, INT64, BOOLEAN, BYTES and ARRAY (with a 32-bit length, -1 for
-// null) are the same on the wire. Source: Kafka protocol guide, "Protocol Primitive Types". Only versions without the
-// compact ("flexible") forms are used.
+// The types that Kafka has and jute lacks. INT32, INT64, BOOLEAN, BYTES and ARRAY (with a 32-bit length, -1 for null)
+// have the same encoding in both. Source: Kafka protocol guide, "Protocol Primitive Types". Request versions with the
+// compact ("flexible") encoding are not used.
 
 const short: Codec<number> = {
   bytesMin: 2,
@@ -46,7 +47,7 @@ export const kafkaText: Codec<string | null> = {
 };
 
 export interface KafkaRequest<Request extends AnyCodec = AnyCodec, Response extends AnyCodec = AnyCodec> {
-  /** The guide's name, for messages. */
+  /** The request's name in Kafka's protocol guide, for messages. */
   readonly name: string;
   readonly key: number;
   readonly version: number;
@@ -89,7 +90,10 @@ export const metadataRequest = {
   }),
 } as const;
 
-/** The metadata request of brokers that create every topic that it names. Topics null: all topics. */
+/**
+ * The metadata request for brokers before 0.11, which create every topic that it names. With null, it requests all
+ * topics.
+ */
 export const oldMetadataRequest = {
   name: "Metadata",
   key: 3,
@@ -162,7 +166,7 @@ export const saslAuthenticateRequest = {
   response: record({ error: short, message: kafkaText, bytes: buffer }),
 } as const;
 
-/** Encodes a request with its length in front: request header version 1. Responses have header version 0. */
+/** Encodes a request after its length. Requests have header version 1, responses version 0. */
 export function encodeKafkaRequest<R extends KafkaRequest>(
   { key, version, request }: R,
   value: KafkaRequestValue<R>,
@@ -177,7 +181,9 @@ export function encodeKafkaRequest<R extends KafkaRequest>(
   });
 }
 
-/** The correlation ID of a response. Throws PROTOCOL, like `decodeKafkaResponse`. */
+/**
+ * Returns the correlation ID, by which a response belongs to a request. Throws PROTOCOL, like `decodeKafkaResponse`.
+ */
 export function readCorrelationId(frame: Uint8Array): number {
   return new ByteReader(frame).i32();
 }

@@ -1,5 +1,5 @@
 /**
- * A batch of one record in format 2 ("magic 2"), which has headers and a producer's sequence number. Source: Kafka
+ * Encodes a batch of one record in format 2 ("magic 2"), the first with headers and sequence numbers. Source: Kafka
  * documentation, "Message Format", "Record Batch" and "Record". Pure.
  */
 import { ByteWriter } from "../../base/wire/bytes.ts";
@@ -8,11 +8,14 @@ export interface KafkaRecord {
   readonly key: string;
   readonly value: Uint8Array;
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** Wall clock, milliseconds. */
+  /** The wall-clock time in milliseconds. */
   readonly timestampMs: number;
 }
 
-/** Identifies a record to the broker: the producer's ID and a number that increases by one in each partition. */
+/**
+ * Identifies a record to the broker, so that the broker drops repetitions. `sequence` increases by one with each record
+ * in a partition.
+ */
 export interface ProducerStamp {
   readonly producerId: bigint;
   readonly producerEpoch: number;
@@ -22,7 +25,7 @@ export interface ProducerStamp {
 /** The stamp of a producer without an ID. */
 export const noProducerStamp: ProducerStamp = { producerId: -1n, producerEpoch: -1, sequence: -1 };
 
-/** The bytes after the length field, up to the end of the checksum, which covers everything after it. */
+/** Where the checked bytes begin, counted from the end of the length field: after the checksum. */
 const checkedFrom = 4 + 1 + 4;
 
 export function encodeRecordBatch(

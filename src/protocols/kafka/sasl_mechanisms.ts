@@ -1,4 +1,4 @@
-/** Authentication at a Kafka broker. */
+/** How to authenticate at a Kafka broker. */
 export const kafkaSaslMechanisms = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] as const;
 
 export interface KafkaCredentials {

@@ -1,7 +1,7 @@
 /**
- * SCRAM without channel binding, RFC 5802 and RFC 7677: proves the password without sending it, and checks that the
- * server knows it too. Texts in, texts out; uses no socket. The password is taken as UTF-8, without SASLprep's mapping
- * of lookalikes.
+ * SCRAM authentication without channel binding (RFC 5802 and RFC 7677). The client proves that it knows the password
+ * without sending it, and checks that the server knows it too. Uses no socket. Encodes the password as UTF-8 without
+ * SASLprep.
  */
 import { createHash, createHmac, pbkdf2 } from "node:crypto";
 import { promisify } from "node:util";
@@ -9,9 +9,9 @@ import { BatonError } from "../../base/errors.ts";
 
 export type ScramHash = "sha256" | "sha512";
 
-/** More iterations would keep this process busy. */
+/** A limit, because more iterations would keep this process busy. */
 const iterationsMax = 1_000_000;
-/** The minimum of RFC 7677, section 4. */
+/** The minimum that RFC 7677, section 4, requires. */
 const iterationsMin = 4096;
 
 export class ScramExchange {

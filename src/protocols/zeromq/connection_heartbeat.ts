@@ -1,18 +1,21 @@
-/** Heartbeats of one connection. */
+/** Sends heartbeats on one connection, and reports a peer that is silent for too long. */
 import type { Clock } from "../../base/support/clock.ts";
 
 export interface ConnectionHeartbeatHost {
-  /** Sends a PING with this time to live. */
+  /** Sends a PING that tells the peer after what silence to give up the connection. */
   sendPing(ttlMs: number): void;
   /** The peer was silent for too long. */
   onDead(why: string): void;
 }
 
-/** A late timer means that this process was held up: bytes of the peer may be unread. */
+/**
+ * If a timer is later than this (in milliseconds), this process was held up, and the peer's bytes may be unread.
+ * Silence is then ignored.
+ */
 const lateMsMax = 1000;
 
 export class ConnectionHeartbeat {
-  /** This side does not read at present, so silence means nothing. */
+  /** True while this side does not read, so that silence means nothing. */
   ignoresSilence = false;
   readonly #host: ConnectionHeartbeatHost;
   readonly #clock: Clock;
@@ -41,8 +44,8 @@ export class ConnectionHeartbeat {
   }
 
   /**
-   * Starts after the handshake. A peer with ZMTP 3.0 gets no PING until it has sent one itself, as older versions of
-   * libzmq do.
+   * Call it after the handshake. `isUnderstood` is false for a peer with ZMTP 3.0, which gets no PING until it has sent
+   * a PING itself, as older versions of libzmq do.
    */
   start(isUnderstood: boolean): void {
     this.#isBeating = true;
@@ -55,7 +58,7 @@ export class ConnectionHeartbeat {
     if (this.#isBeating) this.#lastReceivedMs = this.#clock.now();
   }
 
-  /** The peer wants to be considered dead after this time; 0 cancels that. */
+  /** Sets the silence in milliseconds after which the peer wants to be considered dead; 0 for never. */
   setPeerTtl(ttlMs: number): void {
     if (ttlMs === this.#ttlMs && this.#peerKnowsPing) return;
     this.#peerKnowsPing = true;
@@ -104,15 +107,15 @@ export interface HeartbeatState {
   readonly lastPingMs: number;
   /** Milliseconds between PINGs; 0 for never. */
   readonly everyMs: number;
-  /** Milliseconds of silence after which the connection ends. No effect without PINGs. */
+  /** Milliseconds of silence after which the connection ends. Has no effect if `everyMs` is 0. */
   readonly timeoutMs: number;
-  /** Milliseconds that the peer's own PINGs ask for; 0 for none. */
+  /** Milliseconds of silence after which the peer wants to be considered dead; 0 for never. */
   readonly ttlMs: number;
 }
 
 export type HeartbeatStep =
   | { readonly kind: "dead"; readonly silentMs: number }
-  /** Check again after `nextMs`, or never if it is infinite. */
+  /** Check again after `nextMs`, or never if `nextMs` is infinite. */
   | { readonly kind: "ping" | "rest"; readonly nextMs: number };
 
 /** Decides when to send a PING, and when a silent peer is considered dead. Pure. */

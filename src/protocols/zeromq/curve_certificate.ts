@@ -1,6 +1,5 @@
 /**
- * The text of a key file: a certificate as CZMQ and PyZMQ write and read it, in ZPL (RFC 4). Pure: no file is touched
- * here.
+ * Formats and parses the text of a key file, the certificate of CZMQ and PyZMQ in ZPL (RFC 4). Pure.
  *
  *     curve
  *         public-key = "40 characters of Z85"
@@ -15,14 +14,14 @@ export const curveKeyCharacters = 40;
 
 export interface CurveCertificate {
   readonly publicKey: Uint8Array;
-  /** Null in the public file. */
+  /** Null in the file for other users. */
   readonly secretKey: Uint8Array | null;
 }
 
 /** Encodes a key as text (Z85). */
 export const formatCurveKey = encodeZ85;
 
-/** Formats the certificate for the owner only. CZMQ requires the four blanks. */
+/** Formats the owner's certificate, with the secret key. CZMQ requires the four blanks. */
 export function formatSecretCertificate(secretKey: Uint8Array): string {
   return [
     "# A CURVE key pair for ZeroMQ. Keep this file secret: any program that reads it can impersonate its owner.",
@@ -45,7 +44,7 @@ export function formatPublicCertificate(publicKey: Uint8Array): string {
   ].join("\n");
 }
 
-/** Reads the keys. Throws CONFIG with `file` and the line; the message contains no key. */
+/** Parses the keys. Throws CONFIG with the file and the line, but without any key in the message. */
 export function parseCurveCertificate(text: string, file: string): CurveCertificate {
   const found = new Map<string, { readonly value: string; readonly line: number }>();
   let section = "";
@@ -93,7 +92,7 @@ function decodeKey(text: string, name: string): Uint8Array {
   throw configError(`${name} is no key in Z85: ${decoded.wrong}`);
 }
 
-/** Removes quotes and comments. Z85 uses "#", which starts a comment only outside quotes. */
+/** Removes quotes and comments. A "#", which Z85 uses too, starts a comment only outside quotes. */
 function unquote(value: string): string {
   const [, , quoted] = /^\s*(["'])(.*?)\1\s*(?:#.*)?$/.exec(value) ?? [];
   return quoted ?? value.replace(/#.*$/, "").trim();

@@ -5,11 +5,11 @@ import { checkPrivateMode } from "../../base/support/private_file.ts";
 import { prepareX25519Secret, type X25519Secret } from "../../base/support/x25519.ts";
 import { type CurveCertificate, parseCurveCertificate } from "./curve_certificate.ts";
 
-/** A key file has about 300 bytes; a much longer file is something else. */
+/** The longest accepted file. A key file has about 300 bytes. */
 const fileBytesMax = 64 << 10;
 
 /**
- * Reads this side's key pair. Throws CONFIG if the file is missing, is invalid, has only a public key, or is readable
+ * Reads this side's secret key. Throws CONFIG if the file is missing or invalid, has only a public key, or is readable
  * by other users.
  */
 export function readCurveSecretKey(file: string): X25519Secret {
@@ -24,7 +24,10 @@ export function readCurveSecretKey(file: string): X25519Secret {
   return secret;
 }
 
-/** Reads a public key of another side. Throws CONFIG, also for a file with a secret key, which should not be there. */
+/**
+ * Reads another side's public key. Throws CONFIG if the file is missing or invalid, or has a secret key, which should
+ * not be there.
+ */
 export function readCurvePublicKey(file: string): Uint8Array {
   const { publicKey, secretKey } = readKeyFile(file);
   if (secretKey === null) return publicKey;
@@ -37,7 +40,7 @@ export function readCurvePublicKey(file: string): Uint8Array {
 }
 
 function readKeyFile(file: string): CurveCertificate & { readonly stat: Stats } {
-  // O_NONBLOCK, because opening a pipe would wait for its other end.
+  // O_NONBLOCK, because otherwise opening a pipe would wait for its other end.
   const fd = rethrowAsConfig(file, () => openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
   try {
     const stat = fstatSync(fd);

@@ -1,4 +1,7 @@
-/** DEALER: each message goes to the next peer with room, and messages are received from each peer in turn. RFC 28. */
+/**
+ * The DEALER socket: sends each message to the next peer with room, and receives messages from its peers in turn. RFC
+ * 28.
+ */
 import type { ZeroMqSocketType } from "./zmtp/socket_type.ts";
 import type { ZeroMqPeer } from "./zeromq_peer.ts";
 import { WaitQueue } from "./wait_queue.ts";
@@ -26,9 +29,8 @@ export class DealerSocket extends ZeroMqSocket {
   }
 
   /**
-   * Gives the message to the next peer with room, and returns that peer; null if there is none. Connected peers are
-   * preferred: RFC 28 includes the others in the same order, so that part of the messages would wait for a peer that is
-   * down.
+   * Gives the message to the next peer with room. Returns that peer, or null if there is none. Unlike RFC 28, prefers
+   * connected peers, so that no message waits for a peer that is down while others could take it.
    */
   protected sendToAny(frames: readonly Uint8Array[]): ZeroMqPeer | null {
     return this.#offerInTurn(frames, true) ?? this.#offerInTurn(frames, false);

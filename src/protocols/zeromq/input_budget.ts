@@ -1,26 +1,26 @@
 /**
- * Memory for incomplete messages of all accepted connections of a socket. Decides which connections are read while
- * memory is short, and which are closed after a while; does neither itself. Pure. Below a first mark every connection
- * is read. Above it, only connections that hold less than an equal share; above a second mark, only those that hold
- * next to nothing; each of these may add what was on its way. In addition, the connection whose message began first is
- * always read to the end of that message: room for one message is reserved for it, so that connections do not all wait
- * for each other.
+ * The memory for incomplete messages of all accepted connections of a socket. While memory is short, decides which
+ * connections to stop reading, and which to close after a while. Pure; the caller stops and closes them. Below a first
+ * limit, every connection is read. Above it, only connections that hold less than an equal share are read. Above a
+ * second limit, only those that hold next to nothing are read. A connection may exceed these limits by one chunk. In
+ * addition, the connection whose message began first is read to the end of that message. Room for one message is
+ * reserved for it, so that connections do not all wait for each other.
  */
 
 export interface InputBudgetLimits {
-  /** Bytes in total; more than one message. */
+  /** The total in bytes; more than one message. */
   readonly bytesMax: number;
-  /** Bytes of the longest message. */
+  /** The longest message in bytes. */
   readonly messageBytesMax: number;
 }
 
-/** Connections that must not be read now, and those that may be read again. */
+/** Connections to stop reading, and connections to read again. */
 export interface InputReadingChanges<Owner> {
   readonly stop: readonly Owner[];
   readonly resume: readonly Owner[];
 }
 
-/** A connection that holds at most this many bytes is always read and not counted. */
+/** A connection that holds at most this many bytes is not counted, and always read. */
 export const uncountedInputBytesMax = 16 << 10;
 /** How long a message may take to arrive while memory is short, in milliseconds. */
 export const shortInputMsMax = 10_000;
@@ -41,7 +41,7 @@ export class InputBudget<Owner> {
   readonly #holdings = new Map<Owner, Holding>();
   #total = 0;
   #shortSinceMs: number | null = null;
-  /** The connection that is read to the end of its message, and since when. */
+  /** The connection that is read to the end of its message, and the time from which on it is. */
   #preferred: { readonly owner: Owner; readonly sinceMs: number } | null = null;
 
   constructor({ bytesMax, messageBytesMax }: InputBudgetLimits) {
@@ -49,19 +49,19 @@ export class InputBudget<Owner> {
     this.#sharedBytes = this.#stopBytes / 2;
   }
 
-  /** Bytes counted now. */
+  /** The counted bytes of all connections. */
   get total(): number {
     return this.#total;
   }
 
-  /** True if connections may be stopped; call `expiredOwners` from time to time. */
+  /** True while memory is short. Then call `expiredOwners` from time to time. */
   get isShort(): boolean {
     return this.#shortSinceMs !== null;
   }
 
   /**
-   * Updates what a connection holds of an incomplete message; 0 when it is gone. `isNext`: of another message than
-   * before.
+   * Sets how many bytes a connection holds of an incomplete message; 0 when the connection is gone. `isNext` is true if
+   * this is another message than before.
    */
   setHeldBytes(
     owner: Owner,
@@ -73,8 +73,8 @@ export class InputBudget<Owner> {
     const added = this.#count(owner, before, { bytes, isNext, nowMs });
     const wasShort = this.isShort;
     if (!wasShort && this.#total >= this.#sharedBytes) this.#shortSinceMs = nowMs;
-    // A different mark is used to resume; otherwise one chunk more or less would stop and resume all connections each
-    // time.
+    // Memory counts as short until the total is clearly below the limit; otherwise single chunks would stop and resume
+    // all connections each time.
     else if (wasShort && this.#total < this.#sharedBytes * 0.75) this.#shortSinceMs = null;
     if (!wasShort && !this.isShort) return noChanges;
     const freed = before?.isStopped === true && !this.#holdings.has(owner) ? [owner] : [];
@@ -83,7 +83,7 @@ export class InputBudget<Owner> {
     return this.#decide(concerned, freed, nowMs);
   }
 
-  /** Returns connections to close: memory has been short for long, and their message has not arrived in this time. */
+  /** Returns the connections to close: those whose message has been incomplete for too long while memory was short. */
   expiredOwners(nowMs: number): Owner[] {
     const shortSinceMs = this.#shortSinceMs;
     if (shortSinceMs === null) return [];

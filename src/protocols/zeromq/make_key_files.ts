@@ -1,6 +1,6 @@
 /**
- * Writes a new key pair as two files: FILE for its owner, FILE.pub for other users. Both are complete and durable, or
- * neither exists.
+ * Writes a new key pair as two files: FILE for its owner, FILE.pub for other users. Makes both files durable, or
+ * neither.
  */
 import { randomBytes } from "node:crypto";
 import { linkSync, renameSync, rmSync, statSync } from "node:fs";
@@ -23,8 +23,8 @@ export function newCurveSecretKey(): Uint8Array {
 }
 
 /**
- * Makes both files. Unless `replaces` is set, neither may exist, also if another process creates one at the same
- * moment. Throws CANNOT_CREATE, and then leaves no new file.
+ * Makes both files. With `replaces`, replaces existing files. Otherwise throws if a file exists, even one that another
+ * process has just created. Throws CANNOT_CREATE, and then leaves no new file.
  */
 export function makeCurveKeyFiles(file: string, { replaces }: { readonly replaces: boolean }): CurveKeyFiles {
   const secretKey = newCurveSecretKey();
@@ -39,7 +39,8 @@ export function makeCurveKeyFiles(file: string, { replaces }: { readonly replace
   let path = file;
   try {
     refuseLinksOfOthers(dirname(file));
-    // Both files are written before the first one is replaced, so that no key is lost if the second fails.
+    // Both new files are written before the first old one is replaced, so that no key is lost if writing the second one
+    // fails.
     for (const piece of pieces) {
       path = piece.path;
       if (isFolder(path)) throw new Error("it is a folder");

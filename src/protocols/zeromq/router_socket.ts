@@ -1,4 +1,4 @@
-/** ROUTER: the first frame of each message, received or sent, is the identity of the peer. RFC 28. */
+/** The ROUTER socket: the first frame of each received or sent message is the identity of the peer. RFC 28. */
 import { BatonError } from "../../base/errors.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { zmtpPropertyBytes, zmtpPropertyNames } from "./zmtp/zmtp_metadata.ts";
@@ -15,17 +15,17 @@ export class RouterSocket extends ZeroMqSocket {
   readonly #frames = new IdentityFrames();
   #nextNumber = Math.floor(Math.random() * 2 ** 32);
 
-  /** Returns the description of the peer with this identity; null if it is not connected. */
+  /** Returns the description of the peer with this identity, or null if no such peer is connected. */
   peer(identity: Uint8Array): ZmtpPeerDescription | null {
     return this.#find(identity)?.description ?? null;
   }
 
-  /** All identities that can be sent to. */
+  /** The identities of all peers to which messages can be sent. */
   get identities(): Uint8Array[] {
     return [...this.#byKey.values()].map(({ identity }) => identity.slice());
   }
 
-  /** Checks the frames without the identity, which is not sent. */
+  /** Checks the frames after the identity, because the identity itself is not sent. */
   protected override check(frames: readonly Uint8Array[]): void {
     const [identity] = frames;
     if (identity !== undefined && frames.length > 1) {
@@ -49,7 +49,7 @@ export class RouterSocket extends ZeroMqSocket {
       const peer = this.#targetOf(frames);
       if (peer === null || (peer.senders.length === 0 && peer.offer(frames.slice(1)))) return;
       const isTaken = await peer.senders.wait(() => {
-        // The identity now belongs to another peer, or to none; it is looked up again.
+        // The identity now belongs to another peer or to no peer, so it is looked up again.
         if (this.#find(frames[0] as Uint8Array) !== peer) return false;
         return peer.offer(frames.slice(1)) || undefined;
       }, signal);
@@ -79,12 +79,12 @@ export class RouterSocket extends ZeroMqSocket {
     const unread = this.#unreadPeerNamed(key, peer);
     this.#forget(peer);
     const isAnother = key !== peer.key || (peer.description ?? { userId }).userId !== userId;
-    // Messages that wait at a connected endpoint are for the peer that they were addressed to.
+    // Another peer now answers at this endpoint. Waiting messages were for the earlier peer, so they are dropped.
     if (isAnother) this.counters.dropped += peer.dropOutbox();
     peer.identity = identity;
     peer.key = key;
     if (before !== undefined && before !== peer) {
-      // The new peer gets the name; messages that wait for the old connection are dropped with it, as in libzmq.
+      // The new peer takes over the identity. The old connection and its waiting messages are dropped, as in libzmq.
       this.#forget(before);
       before.senders.pump();
       this.connections.evict(before);
@@ -103,7 +103,10 @@ export class RouterSocket extends ZeroMqSocket {
     return message;
   }
 
-  /** The peer of a `connect` keeps its identity while it is down, and messages for it wait (RFC 28). */
+  /**
+   * Called only when the peer will not come back. While the peer of a `connect` is down, it keeps its identity, and
+   * messages for it wait (RFC 28).
+   */
   override onPeerRemoved(peer: ZeroMqPeer): void {
     this.#forget(peer);
     peer.senders.pump();
@@ -113,7 +116,7 @@ export class RouterSocket extends ZeroMqSocket {
     if (peer.senders.length > 0) peer.senders.pump();
   }
 
-  /** Returns why this peer (null for a new one) cannot have the name now; null if it can. */
+  /** Returns why this peer (null for a new one) cannot have the identity `key` now, or null if it can. */
   #refusal({ peer, key, userId }: {
     readonly peer: ZeroMqPeer | null;
     readonly key: string;
@@ -122,7 +125,7 @@ export class RouterSocket extends ZeroMqSocket {
     const before = this.#byKey.get(key);
     const own = peer !== null && peer.length > 0 ? peer : undefined;
     const unread = this.#unreadPeerNamed(key, peer);
-    // Messages of one user must not appear to come from another, and responses to one must not go to the other.
+    // Otherwise messages of one user could appear to come from another user, and responses could go to the wrong user.
     for (const other of [before === peer ? undefined : before, own, unread]) {
       if (other === undefined || other.description?.userId === userId) continue;
       return new ZmtpError("IDENTITY_TAKEN", "A peer of another user is known by the same identity");
@@ -132,12 +135,12 @@ export class RouterSocket extends ZeroMqSocket {
     return new ZmtpError("IDENTITY_TAKEN", message);
   }
 
-  /** Returns a former peer of that name with unread messages. */
+  /** Returns another, former peer with this identity that has unread messages. */
   #unreadPeerNamed(key: string, peer: ZeroMqPeer | null): ZeroMqPeer | undefined {
     return this.inbound.find((other) => other.key === key && other !== peer);
   }
 
-  /** Returns the peer, or null, which is counted: the message is dropped. */
+  /** Returns the peer for the message. If there is none, counts the message as dropped and returns null. */
   #targetOf(frames: readonly Uint8Array[]): ZeroMqPeer | null {
     const peer = this.#find(frames[0] as Uint8Array);
     if (peer !== undefined) return peer;
@@ -154,7 +157,10 @@ export class RouterSocket extends ZeroMqSocket {
     this.#frames.revokeFrame(peer);
   }
 
-  /** Returns five bytes, the first zero, as libzmq does; the number starts at random and is never given twice. */
+  /**
+   * Returns a new identity in the form of libzmq: a zero byte and a number of four bytes, which starts at random and
+   * increases.
+   */
   #newIdentity(): Uint8Array {
     const number = this.#nextNumber;
     this.#nextNumber = (number + 1) >>> 0;
@@ -162,12 +168,12 @@ export class RouterSocket extends ZeroMqSocket {
   }
 }
 
-/** Returns the identity that a peer was given and keeps until it sends its own; null if it has none. */
+/** Returns the identity that this ROUTER has given to a peer without an identity of its own; otherwise null. */
 function generatedIdentityOf(peer: ZeroMqPeer | null): Uint8Array | null {
   return peer !== null && peer.identity[0] === 0 ? peer.identity : null;
 }
 
-/** Returns the identity as the key of a map: one character per byte. */
+/** Returns the identity as the key of a map, with one character per byte. */
 function keyOf(identity: Uint8Array): string {
   let key = "";
   for (let at = 0; at < identity.byteLength; at++) key += String.fromCharCode(identity[at] as number);
@@ -175,17 +181,17 @@ function keyOf(identity: Uint8Array): string {
 }
 
 /**
- * The identity frames that a ROUTER gives to its program: one frame for all messages of a connection. A response
- * usually starts with the frame of its request, which finds the peer ten times faster than its bytes. The program may
- * change or pass on these frames, so they are verified before use.
+ * The identity frames that a ROUTER puts before messages for its program; all messages of a connection share one frame
+ * object. A response usually starts with the frame object of its request, by which the peer is found ten times faster
+ * than by the bytes. The program may change these frames, so they are verified before use.
  */
 class IdentityFrames {
-  /** Frames in use; lookups in a weak map cost several times as much. */
+  /** The peers by their frames. This is not a weak map, because lookups in one cost several times as much. */
   readonly #peers = new Map<Uint8Array, ZeroMqPeer>();
-  /** The original bytes of each frame, as long as the frame exists. */
+  /** The original bytes of all frames that still exist. */
   readonly #identities = new WeakMap<Uint8Array, Uint8Array>();
 
-  /** Creates the frame for messages of this peer, which has its identity from now on. */
+  /** Creates the frame for the messages of this peer. */
   issueFrame(peer: ZeroMqPeer): Uint8Array {
     this.revokeFrame(peer);
     const frame = peer.identity.slice();
@@ -195,19 +201,22 @@ class IdentityFrames {
     return frame;
   }
 
-  /** Takes the identity away from a peer. Its unread messages keep their old frames. */
+  /** Makes the frame of this peer invalid. The peer's unread messages keep it. */
   revokeFrame(peer: ZeroMqPeer): void {
     if (peer.frame !== null) this.#peers.delete(peer.frame);
     peer.frame = null;
   }
 
-  /** Returns the peer of this frame; undefined if it is not from this ROUTER, was changed, or is outdated. */
+  /**
+   * Returns the peer of this frame object. Returns undefined if the frame is not from this ROUTER, was changed, or is
+   * outdated.
+   */
   peerOf(frame: Uint8Array): ZeroMqPeer | undefined {
     const peer = this.#peers.get(frame);
     return peer !== undefined && isSame(frame, peer.identity) ? peer : undefined;
   }
 
-  /** Repairs the first frame of a message from this peer, if the program changed it in an earlier message. */
+  /** Repairs the first frame of a message from this peer if the program has changed the shared frame object. */
   repairFrame(message: Uint8Array[], peer: ZeroMqPeer | null): void {
     const frame = message[0] as Uint8Array;
     // A message of an earlier connection starts with the frame of that connection.

@@ -9,14 +9,14 @@ export type ZeroMqSocketEvent =
     readonly address: string;
     readonly peer: ZmtpPeerDescription;
   }
-  /** A connected peer is no longer connected; the reason is null after an orderly end. */
+  /** A connection after its handshake has ended; the reason is null after an orderly end. */
   | {
     readonly kind: "disconnected";
     readonly endpoint: string;
     readonly address: string;
     readonly reason: Error | null;
   }
-  /** A connection was made, and ended before its handshake did. */
+  /** A connection ended before its handshake was complete. */
   | {
     readonly kind: "handshakeFailed";
     readonly endpoint: string;
@@ -25,10 +25,13 @@ export type ZeroMqSocketEvent =
   }
   /** No connection could be made; the next attempt follows after `retryMs`. */
   | { readonly kind: "connectFailed"; readonly endpoint: string; readonly reason: Error; readonly retryMs: number }
-  /** A connection was closed because of `connectionsMax`: the oldest one in its handshake, or otherwise the new one. */
+  /**
+   * A connection was closed because there were more than `connectionsMax`: the oldest one in its handshake, or
+   * otherwise the new one.
+   */
   | { readonly kind: "connectionRefused"; readonly endpoint: string; readonly address: string };
 
-/** Counts since the socket was created. */
+/** Counters since the socket was created. */
 export interface ZeroMqSocketCounters {
   /** Messages delivered to the program. */
   received: number;
@@ -37,13 +40,13 @@ export interface ZeroMqSocketCounters {
   /** Messages dropped because their peer was not connected. */
   unroutable: number;
   /**
-   * Messages that were accepted, and dropped or possibly lost: their peer left, or the socket was closed, before they
+   * Accepted messages that were dropped or may be lost, because their peer left or the socket was closed before they
    * were sent.
    */
   dropped: number;
   handshakesFailed: number;
   connectionsRefused: number;
-  /** Connections that were closed because memory was short and their message did not end. */
+  /** Connections that were closed because memory was short and their message was incomplete for too long. */
   incompleteClosed: number;
   /** Connections that were made again after a loss. */
   reconnects: number;

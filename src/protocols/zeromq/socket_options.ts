@@ -13,34 +13,36 @@ import type { ZeroMqSocketEvent } from "./socket_event.ts";
 export interface ZeroMqSocketOptions {
   /** The identity of this socket at a ROUTER: 1 to 255 bytes, the first not zero; text is encoded as UTF-8. */
   readonly identity?: Uint8Array | string;
-  /** Messages that may wait to be sent to one peer. */
+  /** How many messages may wait to be sent to one peer. */
   readonly sendHighWater?: number;
-  /** Messages of one peer that may wait for the program; at this number the peer is no longer read. */
+  /** How many messages of one peer may wait for the program. At this number, reading from the peer stops. */
   readonly receiveHighWater?: number;
-  /** The same limits in bytes, with 128 more for each frame: another message is accepted while fewer wait. */
+  /**
+   * The same limits in bytes, in which each frame counts 128 bytes more. A message is accepted while fewer bytes wait.
+   */
   readonly sendHighWaterBytes?: number;
   readonly receiveHighWaterBytes?: number;
   /** Limits for one message or command of a peer. */
   readonly limits?: Partial<ZmtpLimits>;
-  /** The limit for a connection and its handshake, in milliseconds; a slower one is given up. */
+  /** The time limit for a connection attempt, and again for its handshake, in milliseconds. */
   readonly handshakeMsMax?: number;
   /** Sends a PING every `everyMs` milliseconds (0: never), and ends the connection after `timeoutMs` of silence. */
   readonly heartbeat?: { readonly everyMs: number; readonly timeoutMs: number };
-  /** Bounds of the random delay before a connection is made again: of the first delay, and of all. */
+  /** The bounds of the random delay before reconnecting: `minMs` of the first delay, `maxMs` of every delay. */
   readonly reconnect?: { readonly minMs: number; readonly maxMs: number };
-  /** NULL if omitted; curveClientMechanism(…) or curveServerMechanism(…). */
+  /** The result of curveClientMechanism or curveServerMechanism; no security if omitted. */
   readonly security?: SecurityMechanismFactory;
   /**
-   * Maximum connections of all bound endpoints together: in handshake, open, or closed with unread messages. For one
-   * more, the oldest in its handshake is closed, or otherwise the new one.
+   * The most connections of all bound endpoints together: in their handshake, open, or closed with unread messages. A
+   * further connection closes the oldest one in its handshake; without one, it is itself closed.
    */
   readonly connectionsMax?: number;
   /**
-   * Bytes for incomplete messages of all accepted connections: by default room for four messages. When it is short, the
-   * connections that hold most are not read.
+   * The memory in bytes for incomplete messages of all accepted connections; by default, room for four messages. When
+   * it is short, the connections that hold most are not read.
    */
   readonly inputBytesMax?: number;
-  /** Called with events of connections. Errors that it throws are not caught. */
+  /** Called with events of connections. Its errors are not caught. */
   readonly onEvent?: (event: ZeroMqSocketEvent) => void;
   /** Replaced in tests. */
   readonly clock?: Clock;
@@ -84,7 +86,7 @@ export function resolveSocketOptions(options: ZeroMqSocketOptions): ResolvedSock
   return resolved;
 }
 
-/** Checks the numbers. Rejects NaN as well: every comparison with it is false, so it would be no limit. */
+/** Checks the numbers. Refuses NaN too, which would be no limit, because every comparison with it is false. */
 function checkNumbers(options: ResolvedSocketOptions): void {
   const { limits, heartbeat, reconnect } = options;
   const least: readonly [name: string, value: number, least: number][] = [

@@ -1,8 +1,8 @@
-/** Callers that wait for room or for messages: first come, first served. Each can stop by its signal. */
+/** A queue of callers that wait for room or for messages, served in order. A caller's signal ends its wait. */
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 
 interface Waiter {
-  /** Returns false if it is not yet possible. */
+  /** Tries to serve the caller. Returns false if it must wait longer. */
   readonly attempt: () => boolean;
   readonly reject: (reason: unknown) => void;
 }
@@ -17,8 +17,7 @@ export class WaitQueue {
   }
 
   /**
-   * Waits for a call of `pump` in which `attempt` returns a value; an error that it throws also ends the wait. Rejects
-   * with the signal's reason.
+   * Waits until `attempt`, which `pump` calls, returns a value or throws. Rejects with the signal's reason.
    */
   wait<T>(attempt: () => T | undefined, signal: AbortSignal | undefined): Promise<T> {
     throwIfAborted(signal);
@@ -46,8 +45,8 @@ export class WaitQueue {
   }
 
   /**
-   * Lets the first waiters try, until one does not succeed. If a waiter calls this method again, the new run follows
-   * the current one.
+   * Calls the attempts of the waiters in order, until one does not succeed. If an attempt calls `pump` itself, another
+   * run follows the current one.
    */
   pump(): void {
     this.#isPumpedAgain = true;
@@ -60,7 +59,7 @@ export class WaitQueue {
     this.#isPumping = false;
   }
 
-  /** Ends every wait with an error. */
+  /** Ends all waits with an error. */
   fail(reason: unknown): void {
     for (const waiter of [...this.#waiters]) waiter.reject(reason);
   }

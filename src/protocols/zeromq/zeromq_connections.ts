@@ -1,6 +1,5 @@
 /**
- * All connections of one socket: bound endpoints, dialled ones, and their peers. Owns and closes them. The socket
- * decides what messages mean and which peer gets them.
+ * Owns all endpoints, connections and peers of one socket. The socket decides which peer gets a message.
  */
 import { BatonError } from "../../base/errors.ts";
 import type {
@@ -28,21 +27,21 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
   readonly host: ZeroMqPeersHost;
   readonly #bindings: Binding[] = [];
   readonly #dialers = new Map<string, Dialer>();
-  /** Open connections and current attempts. */
+  /** Open connections, and attempts to connect. */
   readonly #connections = new Set<ZeroMqLink>();
-  /** Accepted connections that are open, and closed ones with unread messages. */
+  /** The number of accepted connections that are open, or are closed with unread messages. */
   #accepted = 0;
   /** Accepted connections in their handshake, the oldest first. */
   readonly #inHandshake = new Set<ZeroMqLink>();
   readonly #input: InputBudget<ZeroMqLink>;
-  /** Pending changes of connections while they are being processed. */
+  /** The latest decision for each connection, until it is applied. */
   readonly #pendingDecisions = new Map<ZeroMqLink, "stop" | "resume">();
   #isDeciding = false;
-  /** Timer that looks for slow messages while memory is short. */
+  /** Cancels the timer that looks for slow messages while memory is short. */
   #cancelExpiryCheck: (() => void) | null = null;
   readonly #peers = new Set<ZeroMqPeer>();
   #isClosing = false;
-  /** Waits for changes of `settled` and `gone`. */
+  /** Resolves the wait of `close` for the next change. */
   #onChange: (() => void) | null = null;
 
   constructor(host: ZeroMqPeersHost) {
@@ -56,7 +55,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     return this.#accepted;
   }
 
-  /** Bytes of incomplete messages, without negligible amounts. */
+  /** Bytes counted for `inputBytesMax`. */
   get inputBytes(): number {
     return this.#input.total;
   }
@@ -78,7 +77,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     return binding.endpoint;
   }
 
-  /** Throws USAGE. */
+  /** Connects to an endpoint, and again after each loss. Throws USAGE. */
   connect(endpoint: string): void {
     const address = parseConnectEndpoint(endpoint);
     const name = formatZeroMqEndpoint(address);
@@ -89,7 +88,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     dialer.start();
   }
 
-  /** Ends one peer's connection, because another peer has taken its name. */
+  /** Ends one peer's connection, because another peer has taken over its identity. */
   evict(peer: ZeroMqPeer): void {
     const reason = new ZmtpError("REPLACED", "Another connection has come with the same identity");
     for (const link of [...this.#connections]) {
@@ -98,8 +97,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
   }
 
   /**
-   * Waits up to `lingerMs` for messages to be sent, then ends everything. Takes at most that long plus the time of an
-   * orderly close.
+   * Waits up to `lingerMs` for messages to be sent, and then closes all connections, which takes a limited time too.
    */
   async close(lingerMs: number): Promise<void> {
     this.#isClosing = true;
@@ -121,7 +119,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     while (this.#connections.size > 0) await this.#waitForChange();
   }
 
-  /** The following methods are called by the links and dialers. */
+  /** Links and dialers call the following methods. */
   onDial(link: ZeroMqLink): void {
     this.#connections.add(link);
   }
@@ -171,7 +169,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     return link;
   }
 
-  /** Makes room: closes the connection whose handshake has taken longest. Returns false if there is none. */
+  /** Closes the connection whose handshake has taken longest. Returns false if there is none. */
   #closeOldestHandshake(endpoint: string): boolean {
     for (const link of this.#inHandshake) {
       this.#noteRefused(endpoint, link.address);
@@ -187,7 +185,10 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     options.onEvent({ kind: "connectionRefused", endpoint, address });
   }
 
-  /** Applies changes to connections. Reading again may cause more changes, so only the last decision counts. */
+  /**
+   * Applies decisions to connections. Reading again may cause further decisions, so only the latest one for a
+   * connection counts.
+   */
   #applyInputChanges({ stop, resume }: InputReadingChanges<ZeroMqLink>): void {
     for (const link of stop) this.#pendingDecisions.set(link, "stop");
     for (const link of resume) this.#pendingDecisions.set(link, "resume");
@@ -207,7 +208,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
         this.#closeExpired());}
   }
 
-  /** Closes the connections whose messages take too long, except those whose messages the program does not take. */
+  /** Closes the connections whose messages take too long, except those that wait for this program to take messages. */
   #closeExpired(): void {
     this.#cancelExpiryCheck = null;
     const { clock, limits } = this.host.options;
@@ -223,7 +224,7 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
   }
 
   /**
-   * The place of a closed connection is free when all its messages were taken. Otherwise peers that connect, send and
+   * Frees the place of a closed connection when all its messages were taken. Otherwise peers that connect, send and
    * leave could fill the memory of a slow program.
    */
   #releaseSlot(peer: ZeroMqPeer | null): void {
@@ -244,11 +245,10 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
 }
 
 /**
- * One bound endpoint. Owns the listener and, for ipc, the socket's file: an unused old file is removed before, its own
- * file at the end.
+ * One bound endpoint. Owns the listener and, for ipc, the socket's file, which it removes at the end.
  */
 class Binding {
-  /** The endpoint with the port that the system chose. */
+  /** The actual endpoint, with the port that the system chose. */
   readonly endpoint: string;
   readonly #listener: Listener;
   readonly #file: BigIntStats | null;
@@ -263,20 +263,20 @@ class Binding {
     const { address } = this.#listener;
     if (address.kind === "unix") {
       try {
-        // Closing a Unix listener removes the file of that name, also one of another process. Such a file must stay;
-        // then this listener, which is unreachable, stays open until the process ends.
+        // Closing a Unix listener removes the file at its path, even if another process has replaced it. That file must
+        // stay, so this listener, which nobody can reach now, stays open until the process ends.
         const found = socketFileOf(address);
         if (found !== null && !isSameFile(found, this.#file)) return;
         rmSync(address.path, { force: true });
       } catch {
-        // This user can no longer inspect or remove the file: it stays, and no process listens behind it.
+        // This user can no longer remove the file. It stays, and no process listens there.
       }
     }
     await this.#listener.close();
   }
 }
 
-/** Listens. Throws CANNOT_CREATE, or the signal's reason. */
+/** Listens. Rejects with CANNOT_CREATE or the signal's reason. */
 async function bindEndpoint(
   address: Address,
   accept: AcceptConnection,
@@ -305,10 +305,10 @@ function socketFileOf(address: Address): BigIntStats | null {
   return address.kind === "unix" ? statSocketFile(address.path) : null;
 }
 
-/** A connection that ends before this many milliseconds counts as a failure, and the delays keep growing. */
+/** A connection that ends within this many milliseconds counts as a failure, so that the delays keep growing. */
 const stableMsMin = 1000;
 
-/** Keeps one endpoint connected: dials again after each loss, with full jitter, until it is stopped. */
+/** Keeps one endpoint connected: dials again after each loss, with random delays, until it is stopped. */
 class Dialer implements DialedPeer {
   readonly peer: ZeroMqPeer;
   readonly #address: Address;
@@ -331,14 +331,14 @@ class Dialer implements DialedPeer {
     void this.#dial(this.#stop.signal);
   }
 
-  /** Stops further attempts. An established connection belongs to its link. */
+  /** Stops further attempts. An open connection continues. */
   stop(): void {
     this.#stop?.abort(new Error("the endpoint was disconnected"));
     this.#stop = null;
     this.#cancelWait?.();
   }
 
-  /** Handles the end of the last attempt's connection. `wasReady`: its handshake had succeeded. */
+  /** Handles the end of the connection. `wasReady` tells whether its handshake had succeeded. */
   handleLoss(wasReady: boolean): void {
     const isSound = wasReady && this.#options.clock.now() - this.#connectedMs >= stableMsMin;
     if (isSound) this.#attempt = 0;
@@ -368,7 +368,7 @@ class Dialer implements DialedPeer {
     }
   }
 
-  /** Schedules the next attempt. Returns the delay. */
+  /** Schedules the next attempt. Returns the delay in milliseconds. */
   #scheduleAttempt(): number {
     const stop = this.#stop;
     if (stop === null) return 0;

@@ -2,10 +2,10 @@
 import { BatonError } from "../../base/errors.ts";
 import { type Address, formatAddress, splitHostPort } from "../../base/sockets/connection.ts";
 
-/** The most bytes of a socket's path. `sun_path` has 108 bytes, and the last one is zero. */
+/** The longest path of a socket in bytes: the 108 bytes of `sun_path` without the final zero byte. */
 export const ipcPathBytesMax = 107;
 
-/** Parses an endpoint to connect to. Throws USAGE, which quotes it as it was `written`. */
+/** Parses an endpoint to connect to. Throws USAGE; the message quotes `written`, the user's text. */
 export function parseConnectEndpoint(endpoint: string, written = endpoint): Address {
   const address = parseAnyEndpoint(endpoint, written);
   if (address.kind === "tcp" && (address.port === 0 || address.host === "*")) {
@@ -15,8 +15,8 @@ export function parseConnectEndpoint(endpoint: string, written = endpoint): Addr
 }
 
 /**
- * Parses an endpoint to bind: `*` means every address of the machine; port `*` or 0 is chosen by the system. Throws
- * USAGE.
+ * Parses an endpoint to bind. The host `*` means every address of the machine; for the port `*` or 0, the system
+ * chooses a port. Throws USAGE.
  */
 export function parseBindEndpoint(endpoint: string): Address {
   const address = parseAnyEndpoint(endpoint.replace(/^(tcp:\/\/.*):\*$/, "$1:0"));

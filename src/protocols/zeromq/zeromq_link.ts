@@ -1,7 +1,7 @@
 /**
- * One connection that speaks ZMTP: moves bytes between a stream and the state machine, sends the messages of one turn
- * in one write, watches handshake and heartbeats, and connects the peer with its socket. Owns the connection; a dialer
- * makes another one after a loss.
+ * One connection that speaks ZMTP. Moves bytes between the connection and the ZMTP state machine, sends the messages of
+ * one event-loop turn in one write, watches handshake and heartbeats, and attaches the peer to its socket. Owns the
+ * connection; a dialer makes a new link after a loss.
  */
 import type { Connection, ConnectionHandlers } from "../../base/sockets/connection.ts";
 import type { ZmtpMetadata } from "./zmtp/zmtp_metadata.ts";
@@ -13,52 +13,52 @@ import type { ZeroMqSocketCounters } from "./socket_event.ts";
 import type { ResolvedSocketOptions } from "./socket_options.ts";
 import { ZeroMqPeer } from "./zeromq_peer.ts";
 
-/** The peer of a connection, as far as it is known. */
+/** A peer whose handshake is not complete, for the decision whether to accept it. */
 export interface ZeroMqPeerCandidate {
-  /** The peer of a `connect`; null for an accepted connection before its handshake has ended. */
+  /** The peer of a `connect`; null for an accepted connection. */
   readonly peer: ZeroMqPeer | null;
   readonly properties: ZmtpMetadata;
   readonly userId: string;
 }
 
-/** Operations of a socket on its peers. */
+/** What links and connections need from their socket. */
 export interface ZeroMqPeersHost {
   readonly type: ZeroMqSocketType;
   readonly options: ResolvedSocketOptions;
   readonly counters: ZeroMqSocketCounters;
-  /** Returns null if a peer is accepted, or why not. */
+  /** Returns null to accept a peer, or the reason to refuse it. */
   acceptPeer(candidate: ZeroMqPeerCandidate): ZmtpError | null;
-  /** The peer exists from now on: by `connect`, connected or not, or by an accepted connection. */
+  /** A peer exists from now on: by `connect`, even if it is not connected yet, or by an accepted connection. */
   onPeerAdded(peer: ZeroMqPeer): void;
   /**
-   * The peer's handshake is complete, with this description. Returns the first frame of its messages, or null. Throws
-   * ZmtpError to refuse it.
+   * The peer's handshake is complete. Returns a frame to put before each of the peer's messages, or null. Throws
+   * ZmtpError to refuse the peer.
    */
   onPeerReady(peer: ZeroMqPeer, description: ZmtpPeerDescription): Uint8Array | null;
-  /** The peer will not come back; its messages can still be taken. */
+  /** The peer will not come back. Its received messages can still be taken. */
   onPeerRemoved(peer: ZeroMqPeer): void;
-  /** An empty inbox has its first message. */
+  /** A message has arrived in the peer's empty inbox. */
   onFirstMessage(peer: ZeroMqPeer): void;
-  /** Messages that arrived together are complete. */
+  /** All messages that arrived together were passed on. */
   onBatchEnd(): void;
-  /** The peer may have room for more. */
+  /** The peer may have room for more messages. */
   onRoom(peer: ZeroMqPeer): void;
 }
 
-/** The owner of the links. */
+/** What links need from their owner. */
 export interface ZeroMqLinkOwner {
   readonly host: ZeroMqPeersHost;
-  /** A link was created, and its connection is being made. */
+  /** A link was created, and is being connected. */
   onDial(link: ZeroMqLink): void;
-  /** Something that was to be sent was sent, or will not be sent. */
+  /** A waiting message was sent, or will never be sent. */
   onSettled(): void;
   /** A peer has connected to a bound endpoint. */
   add(peer: ZeroMqPeer): void;
-  /** An accepted peer is gone for good. */
+  /** An accepted peer has left and will not come back. */
   remove(peer: ZeroMqPeer): void;
   /**
-   * Memory that an accepted connection uses for an incomplete message, after each chunk. `isNext`: of another message
-   * than before.
+   * Reports after each chunk how many bytes an accepted connection holds of an incomplete message. `isNext` is true if
+   * this is another message than before.
    */
   onHeldBytes(link: ZeroMqLink, bytes: number, isNext: boolean): void;
   /** The handshake of an accepted connection is complete, or has failed. */
@@ -76,22 +76,23 @@ export interface ZeroMqLinkOptions {
 /** The peer of a `connect`. */
 export interface DialedPeer {
   readonly peer: ZeroMqPeer;
-  /** An attached link is over. `wasReady`: its handshake had succeeded. */
+  /** The link's connection was lost. `wasReady` tells whether its handshake had succeeded. */
   handleLoss(wasReady: boolean): void;
 }
 
-/** The bytes of one turn from which on its messages are written immediately. */
+/** When this many bytes wait for the end of the event-loop turn, they are written immediately. */
 const corkBytesMax = 32 << 10;
 /**
- * While more bytes than this have not left the process, messages wait unencoded, and are not lost with the connection.
+ * While this many bytes have not left the process, further messages wait unencoded, so that they are not lost with the
+ * connection.
  */
 const congestedBytes = 256 << 10;
 /**
- * Turns of the microtask queue without a send before corked bytes are written: an `await` takes up to three. If each
- * message gets one response, waiting has no use and costs a tenth of the round trip.
+ * After this many microtasks without a send, waiting bytes are written. A program that sends after an `await` needs up
+ * to three. If each message gets one response, waiting has no use and costs a tenth of the round trip.
  */
 const idleTurns = { ofMany: 6, ofOne: 1 };
-/** How long the last bytes may take to be sent, in milliseconds. */
+/** How long sending the last bytes of a connection may take, in milliseconds. */
 const lastBytesMsMax = 1000;
 
 export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
@@ -105,13 +106,13 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
   #connection: Connection | null = null;
   #stopDeadline: (() => void) | null = null;
   #wasReady = false;
-  /** Whether this side wants the end, which it need not report. */
+  /** Whether this side ends the connection, so that the end is not reported. */
   #isLeaving = false;
   #over = false;
   #closed = false;
-  /** Bytes received and not read yet. */
+  /** Bytes that were received but not read yet. */
   #unread: Uint8Array | null = null;
-  /** Whether the peer's queue is full. */
+  /** Whether reading is stopped because the peer's inbox is full. */
   #isFull = false;
   /** Whether reading is stopped because memory for incomplete messages is short. */
   #isStopped = false;
@@ -120,7 +121,9 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
   #isCorked = false;
   #corkedBytes = 0;
   #idleTurns = 0;
-  /** Messages sent since something was received, and whether there were several the last time. */
+  /**
+   * The messages sent since bytes were last received; `#sendsMany` tells whether there were several the time before.
+   */
   #sentSinceHeard = 0;
   #sendsMany = false;
   #inFlight = 0;
@@ -155,12 +158,12 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     return this.#connection?.peer ?? "";
   }
 
-  /** True if messages can be sent without accumulating in front of a peer that does not read. */
+  /** True if messages can be sent now. False while too many bytes wait for a peer that does not read. */
   get hasRoomToSend(): boolean {
     return this.#zmtp.isReady && !this.#over && this.#unsentBytes < congestedBytes;
   }
 
-  /** The number of messages that may not have left this process. */
+  /** The number of sent messages that may not have left this process. */
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -169,7 +172,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     return this.#inFlightBytes;
   }
 
-  /** The connection is established: sends the greeting and starts the timer of the handshake. */
+  /** Takes over an established connection: sends the greeting and starts the timer of the handshake. */
   attach(connection: Connection): void {
     if (this.#closed) return connection.destroy(); // the peer left before the link was attached
     const { clock, handshakeMsMax } = this.#host.options;
@@ -177,12 +180,15 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     const fail = () => {
       this.#fail(new ZmtpError("SILENT", `The peer did not complete the handshake within ${handshakeMsMax} ms`));
     };
-    // If this process was suspended, bytes that arrived meanwhile are read before the next timer.
+    // A second timer of 0 ms lets a process that was suspended read bytes that arrived meanwhile.
     this.#stopDeadline = clock.startTimer(handshakeMsMax, () => this.#stopDeadline = clock.startTimer(0, fail));
     this.flush();
   }
 
-  /** Sends a message. Only while ready. `bytes` is its cost. The frames must not be changed afterwards. */
+  /**
+   * Sends a message; call it only if `hasRoomToSend`. `bytes` is the memory that the message uses. The frames must not
+   * be changed afterwards.
+   */
   send(frames: readonly Uint8Array[], bytes: number): void {
     this.#zmtp.send(frames);
     this.#sentSinceHeard++;
@@ -191,7 +197,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     this.#cork();
   }
 
-  /** Writes corked bytes. */
+  /** Writes the waiting bytes. */
   flush(): void {
     const connection = this.#connection;
     if (connection === null || this.#closed) return;
@@ -204,13 +210,13 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     if (connection.bufferedBytes === 0) this.#noteAllSent();
   }
 
-  /** There is room for messages again. */
+  /** Reads again after the peer's inbox was full. */
   resume(): void {
     this.#isFull = false;
     this.#readUnread();
   }
 
-  /** Reads nothing more before `resumeReading`. */
+  /** Reads nothing until `resumeReading`. */
   stopReading(): void {
     this.#isStopped = true;
     if (!this.#over) this.#pause();
@@ -221,13 +227,13 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     this.#readUnread();
   }
 
-  /** Ends the connection because this side wants it, in an orderly way or immediately. */
+  /** Ends the connection on this side's request: in an orderly way, or immediately. */
   leave(how: "end" | "destroy"): void {
     this.#isLeaving = true;
     this[how]();
   }
 
-  /** Sends what is left and closes, after a limited time in any case. */
+  /** Sends the waiting bytes and closes the connection, within a limited time. */
   end(reason: Error | null = null): void {
     const connection = this.#connection;
     if (connection === null) return this.onClosed(reason);
@@ -247,7 +253,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     this.#connection.destroy();
   }
 
-  /** The following methods are called by the connection. */
+  /** The connection calls the following methods. */
   onData(chunk: Uint8Array): void {
     if (this.#over) return;
     this.#heartbeat.noteReceived();
@@ -270,7 +276,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     this.#owner.onClosed(this);
   }
 
-  /** … and by the state machine. */
+  /** The ZMTP state machine calls the following methods. */
   onReady(description: ZmtpPeerDescription): ZmtpReceiveOptions {
     this.#stopDeadline?.();
     this.#stopDeadline = null;
@@ -320,7 +326,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     return this.#zmtp.output.pendingBytes + (this.#connection?.bufferedBytes ?? 0);
   }
 
-  /** Returns the bytes to read later, as a view; null for none. */
+  /** Reads a chunk. Returns a view of the bytes to read later, or null. */
   #read(chunk: Uint8Array): Uint8Array | null {
     let at = 0;
     let failure: Error | null = null;
@@ -348,7 +354,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     this.#connection?.pause();
   }
 
-  /** Copies bytes that belong to the caller after the kept ones. */
+  /** Appends a copy of the bytes, which belong to the caller, to the unread ones. */
   #keepUnread(bytes: Uint8Array): void {
     const before = this.#unread;
     const keptBytes = before?.byteLength ?? 0;
@@ -361,7 +367,7 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     if (this.#over || !this.#mayRead) return;
     const unread = this.#unread;
     this.#unread = null;
-    // These bytes belong to this side, so a view is enough; each copy of the rest would be as long as all of it.
+    // A view of the rest is enough here, because these bytes belong to this side.
     if (unread !== null) this.#unread = this.#read(unread);
     if (this.#over || !this.#mayRead) return;
     this.#heartbeat.ignoresSilence = false;
@@ -369,8 +375,8 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
   }
 
   /**
-   * Waits for the end of this turn of the event loop. One microtask would be too early: a program that sends, awaits
-   * and sends again would pay for a write each time.
+   * Delays writing to the end of this event-loop turn. A single microtask would be too early, because a program that
+   * sends, awaits and sends again would pay for a write each time.
    */
   #cork(): void {
     if (this.#zmtp.output.pendingBytes >= corkBytesMax) return this.flush();

@@ -1,6 +1,6 @@
 /**
- * One peer of a socket: its outgoing and incoming messages (RFC 28: "double queue"). The peer of a `connect` exists
- * through all its connections; a peer at a bound endpoint exists as long as its connection.
+ * One peer of a socket, with the queues of its outgoing and incoming messages (RFC 28: "double queue"). The peer of a
+ * `connect` outlives its connections; a peer at a bound endpoint exists as long as its connection.
  */
 import { FifoQueue } from "../../base/support/fifo_queue.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
@@ -9,13 +9,13 @@ import type { ZmtpPeerDescription } from "./zmtp/zmtp_peer.ts";
 import type { ResolvedSocketOptions } from "./socket_options.ts";
 import { WaitQueue } from "./wait_queue.ts";
 
-/** Approximate number of messages of one peer that are read before timers and other connections are served. */
+/** About how many messages of one peer are read before timers and other connections get their turn. */
 const messagesPerTurn = 1000;
 
-/** The part of a connection that its peer uses. */
+/** What a peer needs from its connection. */
 export interface ZeroMqPeerLink {
   readonly hasRoomToSend: boolean;
-  /** Messages, and their bytes, that may not have left this process. */
+  /** The number and the bytes of messages that may not have left this process. */
   readonly inFlight: number;
   readonly inFlightBytes: number;
   send(frames: readonly Uint8Array[], bytes: number): void;
@@ -24,18 +24,18 @@ export interface ZeroMqPeerLink {
 }
 
 export class ZeroMqPeer {
-  /** The identity at a ROUTER, as unique bytes and as the key of a map; empty before. */
+  /** The peer's identity at a ROUTER, as bytes and as the key of a map; empty before the handshake. */
   identity: Uint8Array = new Uint8Array(0);
   key = "";
-  /** The first frame of its messages at the ROUTER's program, while it has this identity. */
+  /** The frame with its identity that the ROUTER puts before its messages; null while it has no identity. */
   frame: Uint8Array | null = null;
-  /** Number of successful handshakes. */
+  /** The number of successful handshakes. */
   connections = 0;
-  /** Description from its last handshake. */
+  /** The description from the last handshake. */
   description: ZmtpPeerDescription | null = null;
-  /** Callers that wait for room in this queue. */
+  /** Callers that wait for room to send to this peer. */
   readonly senders = new WaitQueue();
-  /** Called each time when no received message is left. */
+  /** Called whenever no received message is left. */
   onAllRead: (() => void) | null = null;
   readonly #options: ResolvedSocketOptions;
   #link: ZeroMqPeerLink | null = null;
@@ -44,7 +44,7 @@ export class ZeroMqPeer {
   #inbox = new FifoQueue<Uint8Array[]>();
   #inboxBytes = 0;
   #isHeldBack = false;
-  /** Messages taken since other connections were served. */
+  /** The number of messages taken since other connections got their turn. */
   #takenInTurn = 0;
   #isFeeding = false;
 
@@ -52,34 +52,37 @@ export class ZeroMqPeer {
     this.#options = options;
   }
 
-  /** Connection after the handshake; null while there is none. */
+  /** The connection, from its handshake on; null while there is none. */
   get link(): ZeroMqPeerLink | null {
     return this.#link;
   }
 
-  /** The number of messages that are not known to be sent. */
+  /** The number of accepted messages that may not have left this process. */
   get unsent(): number {
     return this.#outbox.length + (this.#link?.inFlight ?? 0);
   }
 
-  /** Number of received messages that were not taken. */
+  /** The number of received messages that were not taken. */
   get length(): number {
     return this.#inbox.length;
   }
 
-  /** Whether the peer must wait until the program has taken more messages. */
+  /** Whether reading from the peer waits until the program has taken more messages. */
   get isHeldBack(): boolean {
     return this.#isHeldBack;
   }
 
-  /** Attaches a new connection. Unread messages of earlier ones count; otherwise each connection would add more. */
+  /**
+   * Attaches a new connection. Unread messages of earlier connections count towards the limit; otherwise each
+   * connection could add more.
+   */
   attach(link: ZeroMqPeerLink): void {
     this.#link = link;
     this.#isHeldBack = this.#isAtHighWater();
     this.sendQueued();
   }
 
-  /** Detaches the lost connection. Returns how many messages may be lost with it. */
+  /** Detaches the lost connection. Returns how many messages may be lost. */
   detach(): number {
     const lost = this.#link?.inFlight ?? 0;
     this.#link = null;
@@ -90,10 +93,10 @@ export class ZeroMqPeer {
   /** Accepts a message, or returns false if there is no room. */
   offer(frames: readonly Uint8Array[]): boolean {
     const link = this.#link;
-    // The cost of the frames that are sent, not of those that the program gave: without an identity, with an envelope.
+    // Counts the frames as they are sent, without a ROUTER's identity frame and with an envelope.
     const bytes = countMessageMemoryBytes(frames);
     if (this.#isFull()) {
-      // Messages that only wait for the end of the turn use room unnecessarily.
+      // Makes room by sending messages that only wait for the end of the event-loop turn.
       link?.flush();
       if (this.#isFull()) return false;
     }
@@ -105,10 +108,10 @@ export class ZeroMqPeer {
     return true;
   }
 
-  /** Passes as many messages to the connection as it accepts. */
+  /** Passes waiting messages to the connection, as many as it accepts. */
   sendQueued(): void {
     const link = this.#link;
-    // A link that writes immediately makes room immediately, and would call this method recursively, as deep as the
+    // A link that writes immediately calls this method again; without this check, the recursion could be as deep as the
     // queue is long.
     if (link === null || this.#isFeeding) return;
     this.#isFeeding = true;
@@ -130,7 +133,7 @@ export class ZeroMqPeer {
     return this.#outbox.drain().length;
   }
 
-  /** A message has arrived. Returns false to stop receiving. */
+  /** Adds a message that has arrived. Returns false to stop receiving. */
   receive(frames: Uint8Array[]): boolean {
     this.#inbox.push(frames);
     this.#inboxBytes += countMessageMemoryBytes(frames);
@@ -139,7 +142,7 @@ export class ZeroMqPeer {
     return false;
   }
 
-  /** Takes the oldest message; reading continues when half of the queue is free. */
+  /** Takes the oldest message. Resumes reading when half of the inbox is free. */
   shift(): Uint8Array[] | undefined {
     const frames = this.#inbox.shift();
     if (frames === undefined) return undefined;
@@ -156,7 +159,9 @@ export class ZeroMqPeer {
     return frames;
   }
 
-  /** Takes over the messages of an earlier connection of the same peer. Only while nothing else is unread here. */
+  /**
+   * Takes over the unread messages of an earlier connection of the same peer. Call it only while this inbox is empty.
+   */
   inherit(before: ZeroMqPeer): void {
     this.#inbox = before.#inbox;
     this.#inboxBytes = before.#inboxBytes;
@@ -174,7 +179,8 @@ export class ZeroMqPeer {
   }
 
   /**
-   * Resumes reading after the program's loop that takes messages. Many messages must not delay all other connections.
+   * Resumes reading soon, after the loop in which the program takes messages. After many messages, lets other
+   * connections have their turn first.
    */
   #resume(): void {
     const resume = () => this.#link?.resume();

@@ -1,6 +1,6 @@
 /**
- * The common part of all ZeroMQ sockets: endpoints, waiting, closing. The types differ in which peer gets a message,
- * and which part of a received message is for the program.
+ * The common part of all ZeroMQ sockets: endpoints, waiting, closing. Socket types differ in which peer gets a message,
+ * and in whether messages start with an identity.
  */
 import { BatonError } from "../../base/errors.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
@@ -20,16 +20,15 @@ export interface SocketWaitOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Milliseconds that `close` waits by default for messages to be sent. */
+/** How long `close` waits by default for messages to be sent, in milliseconds. */
 const lingerMsDefault = 1000;
 
 export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   abstract readonly type: ZeroMqSocketType;
-  /** Counts since the socket was created; see ZeroMqSocketCounters. */
   readonly counters: ZeroMqSocketCounters = newSocketCounters();
   readonly options: ResolvedSocketOptions;
   protected readonly connections: ZeroMqConnections;
-  /** Peers with messages. */
+  /** The peers that have unread messages. */
   protected readonly inbound = new InboundFairQueue();
   readonly #readers = new WaitQueue();
   #isClosed = false;
@@ -46,8 +45,8 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   }
 
   /**
-   * Accepts connections at `tcp://address:port` (`*` for every address, port 0 for one that the system chooses) or
-   * `ipc:///path`. Resolves with the actual endpoint. Rejects with USAGE, CANNOT_CREATE or the signal's reason.
+   * Accepts connections at `tcp://address:port` or `ipc:///path`. The address `*` means every address; for port 0, the
+   * system chooses a port. Resolves with the actual endpoint. Rejects with USAGE, CANNOT_CREATE or the signal's reason.
    */
   async bind(endpoint: string, { signal }: SocketWaitOptions = {}): Promise<string> {
     this.requireOpen();
@@ -55,7 +54,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   }
 
   /**
-   * Keeps a connection to `tcp://host:port` or `ipc:///path`, and makes it again after each loss. Returns immediately.
+   * Keeps a connection to `tcp://host:port` or `ipc:///path`, and reconnects after each loss. Returns immediately.
    * Throws USAGE.
    */
   connect(endpoint: string): void {
@@ -64,8 +63,8 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   }
 
   /**
-   * Sends a message if there is room. Returns false at the high-water mark, or without a peer. The frames then belong
-   * to the socket and must not be changed. Throws BAD_DATA for a message over the limits, ZMTP_STATE if sending is not
+   * Sends a message if there is room. Returns false if the peer's queue is full or there is no peer. The frames must
+   * not be changed after they were sent. Throws BAD_DATA if the message exceeds a limit, ZMTP_STATE if sending is not
    * allowed now.
    */
   trySend(frames: readonly Uint8Array[]): boolean {
@@ -77,8 +76,8 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   }
 
   /**
-   * Sends a message, and waits for room. Rejects with what `trySend` throws, or with the signal's reason: then it was
-   * not accepted.
+   * Sends a message, and waits for room. Rejects with the errors of `trySend`, or with the signal's reason. After a
+   * rejection the message was not accepted.
    */
   async send(frames: readonly Uint8Array[], { signal }: SocketWaitOptions = {}): Promise<void> {
     throwIfAborted(signal);
@@ -88,7 +87,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   }
 
   /**
-   * Returns the next message. Rejects with the signal's reason, or ZMTP_STATE if the socket is closed.
+   * Waits for the next message and returns it. Rejects with the signal's reason, or ZMTP_STATE if the socket is closed.
    */
   async receive({ signal }: SocketWaitOptions = {}): Promise<Uint8Array[]> {
     throwIfAborted(signal);
@@ -115,7 +114,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
     return messages;
   }
 
-  /** Yields the messages that have arrived, each time there are some, until the socket is closed. */
+  /** Yields arrays of messages that have arrived, until the socket is closed. */
   async *batches(): AsyncGenerator<Uint8Array[][], void, void> {
     while (!this.#isClosed) {
       let batch = this.receiveReady();
@@ -136,8 +135,8 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   }
 
   /**
-   * Ends everything: waiting callers get ZMTP_STATE, received messages are dropped, and sent ones have up to `lingerMs`
-   * (1000 by default) to leave. Takes at most one second more. Never rejects.
+   * Closes the socket. Waiting callers get ZMTP_STATE, and received messages are dropped. Waits up to `lingerMs` (1000
+   * by default) until messages have been sent, and at most one second more. Never rejects.
    */
   close({ lingerMs = lingerMsDefault }: { readonly lingerMs?: number } = {}): Promise<void> {
     if (this.#closing !== null) return this.#closing;
@@ -154,14 +153,13 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   }
 
   /**
-   * Throws BAD_DATA for a message that a peer with the same limits would refuse, ZMTP_STATE if sending is not allowed
-   * now.
+   * Throws BAD_DATA if a peer with the same limits would refuse the message, ZMTP_STATE if sending is not allowed now.
    */
   protected check(frames: readonly Uint8Array[]): void {
     this.checkLimits(frames.length, totalByteLength(frames));
   }
 
-  /** Checks the frames that are sent, and their bytes. */
+  /** Throws BAD_DATA unless a message may have this many frames and bytes. */
   protected checkLimits(count: number, bytes: number): void {
     const { messageBytesMax, framesMax } = this.options.limits;
     if (count > 0 && count <= framesMax && bytes <= messageBytesMax) return;
@@ -173,16 +171,16 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
 
   /** Gives a message to a peer. Returns false if there is no room or no peer. */
   protected abstract offer(frames: readonly Uint8Array[]): boolean;
-  /** Waits after earlier callers until `offer` succeeds. */
+  /** Waits behind earlier callers until `offer` succeeds. */
   protected abstract waitToOffer(frames: readonly Uint8Array[], signal?: AbortSignal): Promise<void>;
-  /** The socket is closed. */
+  /** Ends the waits of all senders, because the socket is closed. */
   protected abstract failSenders(reason: unknown): void;
-  /** Returns the next message for the program. */
+  /** Returns the next received message. */
   protected take(): Uint8Array[] | undefined {
     return this.inbound.take();
   }
 
-  /** The following methods are called by the connections. */
+  /** `ZeroMqConnections` calls the following methods. */
   acceptPeer(_newcomer: ZeroMqPeerCandidate): ZmtpError | null {
     return null;
   }
@@ -196,7 +194,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
     if (this.#isClosed) peer.dropInbox();
     else this.inbound.add(peer);
   }
-  /** Wakes callers that wait for a message: they may get one, or an error. */
+  /** Wakes the callers that wait for a message. */
   onBatchEnd(): void {
     if (this.#readers.length > 0) this.#readers.pump();
   }
@@ -216,9 +214,9 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   }
 }
 
-/** Takes messages from many peers, one of each in turn. RFC 28: "fair-queuing". */
+/** Takes messages from many peers, one message of each peer in turn. RFC 28: "fair-queuing". */
 class InboundFairQueue {
-  /** Peers with messages, in the order in which they are served. */
+  /** The peers with messages, in the order in which they are served. */
   readonly #ring: ZeroMqPeer[] = [];
   #at = 0;
   #last: ZeroMqPeer | null = null;
@@ -228,12 +226,12 @@ class InboundFairQueue {
     return this.#last;
   }
 
-  /** Adds a peer that had no message and has one now. */
+  /** Adds a peer that has just got its first message. */
   add(peer: ZeroMqPeer): void {
     this.#ring.push(peer);
   }
 
-  /** Returns the first peer with messages that matches. */
+  /** Returns the first peer with messages for which `isMeant` returns true. */
   find(isMeant: (peer: ZeroMqPeer) => boolean): ZeroMqPeer | undefined {
     return this.#ring.find(isMeant);
   }

@@ -1,4 +1,7 @@
-/** Connects to one of several servers: one round of attempts, or rounds until a new session is open. */
+/**
+ * Connects to one of several servers: `tryEachServer` tries each server once (a round), `open` repeats rounds until a
+ * session is open.
+ */
 import { BatonError } from "../../base/errors.ts";
 import { type Address, currentTlsOptions, formatAddress } from "../../base/sockets/connection.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
@@ -22,20 +25,23 @@ import { formatDuration } from "../../base/support/duration.ts";
 export interface ConnectRoundOptions {
   readonly attemptMs: number;
   /**
-   * The limit for a server that has accepted the connection, if there is no other one to try; `attemptMs` by default.
+   * A longer limit for the only server, once it has accepted the connection; `attemptMs` by default.
    */
   readonly soleAttemptMs?: number;
   readonly staggerMs: number;
   readonly signal: AbortSignal;
-  /** The server to skip: the one that the session is connected to. */
+  /** The server to skip, because the session is connected to it. */
   readonly except?: Address | undefined;
   readonly report?: ConnectReport;
 }
 
-/** `refused`: another attempt would end in the same way. */
+/** The result of a round. After `refused`, a further attempt would fail in the same way. */
 export type ConnectRoundOutcome =
   | { readonly kind: "accepted"; readonly established: EstablishedConnection }
-  /** `isReplaced`: the server opened another session instead, and the old one may still be there. */
+  /**
+   * The session has ended. `isReplaced` is true if the server opened a new session instead, and the old one may still
+   * exist.
+   */
   | { readonly kind: "expired"; readonly isReplaced: boolean }
   | { readonly kind: "refused"; readonly error: BatonError }
   | { readonly kind: "failed" };
@@ -45,13 +51,13 @@ export interface NewSessionOptions {
   /** The session to resume, instead of a new one. */
   readonly identity?: SessionIdentity | undefined;
   readonly connectTimeoutMs: number;
-  /** How often all servers are tried again; until the connect timeout when left out. */
+  /** How often to try all servers again. By default, until the connect timeout. */
   readonly retries?: number | undefined;
-  /** The pause before they are tried again, in milliseconds; exponential back-off with jitter when left out. */
+  /** The pause between rounds, in milliseconds. By default, an exponential back-off with jitter. */
   readonly delayMs?: number | undefined;
-  /** Advice for the user when no server responds; ends the error message. */
+  /** Advice for the user if no server responds, at the end of the error message. */
   readonly unreachableHint?: string | undefined;
-  /** Told what the attempt at each server waits for, and why it has failed. */
+  /** Collects what each attempt waits for, and why it has failed. */
   readonly report?: ConnectReport;
   /** Cancels connecting. Has no effect on an open session. */
   readonly signal?: AbortSignal | undefined;
@@ -61,7 +67,7 @@ export class ZooKeeperConnector {
   readonly #hosts: ZooKeeperHosts;
   readonly #options: EstablishOptions;
   readonly #clock: Clock;
-  /** The ports that were already probed with and without TLS. */
+  /** The ports that `#protocolFault` has already probed. */
   readonly #asked = new Set<string>();
 
   constructor(hosts: ZooKeeperHosts, options: EstablishOptions) {
@@ -70,7 +76,7 @@ export class ZooKeeperConnector {
     this.#clock = options.clock;
   }
 
-  /** Tries each server once. Rejects only with the signal's reason. */
+  /** Tries each server once. Rejects only if the signal aborts. */
   async tryEachServer(wanted: SessionRequest, options: ConnectRoundOptions): Promise<ConnectRoundOutcome> {
     const { attemptMs, soleAttemptMs = attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
     const { endpoints, failures } = await this.#hosts.resolveServers(attemptMs, signal);
@@ -92,7 +98,7 @@ export class ZooKeeperConnector {
       },
     }, { clock: this.#clock, staggerMs, signal });
     if (outcome !== null) return outcome;
-    // Skip one server with a bad certificate. If all have one, waiting does not help.
+    // A single server with a bad certificate is skipped. If all servers have permanent faults, waiting does not help.
     if (faults.length === 0 || faults.length < candidates.length + failures.length) return { kind: "failed" };
     const text = `Cannot open a ZooKeeper session: ${report.describe(this.#clock.now())}`;
     return { kind: "refused", error: new PermanentFaultsError(faults, text) };
@@ -100,7 +106,7 @@ export class ZooKeeperConnector {
 
   async #attempt(endpoint: ServerEndpoint, wanted: SessionRequest, { attemptMs, connectedMs, signal, report, faults }: {
     readonly attemptMs: number;
-    /** The limit once the server has accepted the connection. */
+    /** The time limit after the server has accepted the connection. */
     readonly connectedMs: number;
     readonly signal: AbortSignal;
     readonly report: ConnectReport;
@@ -145,8 +151,8 @@ export class ZooKeeperConnector {
   }
 
   /**
-   * Probes a port that closed a connection without a response: with TLS if it was tried without, and the reverse.
-   * Probes each port once, because the answer rarely changes.
+   * Finds out why a port closed a connection without a response: connects with TLS if the attempt had none, and without
+   * TLS otherwise. Probes each port once, because the answer rarely changes.
    */
   async #protocolFault(
     { address, name }: ServerEndpoint,
@@ -185,7 +191,7 @@ export class ZooKeeperConnector {
         const round = { attemptMs, soleAttemptMs, staggerMs: timeoutMs / 12, signal: deadline.signal, report };
         const { slowHandshakes } = report;
         const outcome = await this.tryEachServer(wanted, round);
-        // A new session is a write, which takes as long as the server's disk: a shorter attempt would never succeed.
+        // Gives slow servers more time, because opening a session is a write and waits for the server's disk.
         if (report.slowHandshakes > slowHandshakes) {
           attemptMs = Math.min(2 * attemptMs, connectTimeoutMs, attemptMsMax);
           soleAttemptMs = Math.min(2 * soleAttemptMs, connectTimeoutMs, attemptMsMax);
@@ -216,8 +222,8 @@ const timeIsUp = new Error("the attempt ran out of time");
 const attemptMsMax = 120_000;
 
 /**
- * Returns whether every later attempt would fail as well. Wrong credentials stay wrong, but an unreachable or broken
- * server may be replaced.
+ * Returns whether every later attempt would fail too, as with wrong credentials. An unreachable or broken server may
+ * recover.
  */
 function isFinal(error: BatonError): boolean {
   return error.code !== "PROTOCOL" && error.code !== "UNREACHABLE";
@@ -231,7 +237,7 @@ interface ConnectAttempt {
 const noConnection = "no connection";
 
 export class ConnectReport {
-  /** The attempts that ran out of time after a server had accepted the connection. */
+  /** The number of attempts that ran out of time after the server had accepted the connection. */
   slowHandshakes = 0;
   readonly #failed = new Map<string, string>();
   readonly #waiting = new Map<string, ConnectAttempt>();
@@ -240,7 +246,7 @@ export class ConnectReport {
     this.#waiting.set(name, { sinceMs: nowMs, waitingFor: noConnection });
   }
 
-  /** Sets what the attempt at `name` is waiting for: "no response to the handshake". */
+  /** Sets what the attempt at `name` lacks so far: "no response to the handshake". */
   waitFor(name: string, waitingFor: string): void {
     const entry = this.#waiting.get(name);
     if (entry !== undefined) entry.waitingFor = waitingFor;
@@ -263,8 +269,8 @@ export class ConnectReport {
   }
 
   /**
-   * Lists all servers with their failures, separated by semicolons. An earlier failure says more than an unfinished
-   * attempt.
+   * Lists all servers with their failures, separated by semicolons. An unfinished attempt is listed only for a server
+   * without an earlier failure.
    */
   describe(nowMs: number): string {
     const open = [...this.#waiting].filter(([name]) => !this.#failed.has(name));
@@ -279,15 +285,18 @@ function describeAttempt({ waitingFor, sinceMs }: ConnectAttempt, nowMs: number)
 
 interface RaceOptions {
   readonly clock: Clock;
-  /** The delay before the next attempt starts beside the newest one. A failure starts the next one immediately. */
+  /**
+   * The delay after which the next attempt starts while earlier ones continue. If an attempt fails, the next one starts
+   * immediately.
+   */
   readonly staggerMs: number;
-  /** Ends the race: the promise rejects with its reason, and so does every attempt's own signal. */
+  /** Ends the race and all attempts; the promise rejects with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Starts an attempt at each candidate in turn and returns the first result, or null if all attempts fail. Aborts the
- * other attempts; their late results go to `discard`.
+ * Starts an attempt at each candidate in turn, and returns the first result, or null if all attempts fail. Then aborts
+ * the other attempts and passes their late results to `discard`.
  */
 export function raceStaggeredAttempts<C, T>(
   candidates: readonly C[],

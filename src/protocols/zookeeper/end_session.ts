@@ -1,6 +1,6 @@
 /**
  * Ends the session of another process, which must be dead; the server then deletes the session's ephemeral nodes. Also
- * ends a short session, which finds the servers' tick: they do not report it, and the shortest session timeout is two
+ * finds the servers' tick, which they do not report, by opening a session with the shortest timeout, which is two
  * ticks.
  */
 import { resolve } from "node:path";
@@ -23,27 +23,27 @@ import type { ZooKeeperSession } from "./zookeeper.ts";
 
 interface EndSessionOptions {
   readonly clock: Clock;
-  /** The time limit in milliseconds; afterwards the session is left to expire. */
+  /** The time limit in milliseconds. After it, the session is left to expire. */
   readonly limitMs: number;
   readonly dial?: Dial;
   readonly resolve?: ResolveHost;
 }
 
-/** Pauses that keep one server that hangs from using all the time. */
+/** Limits that keep one hanging server from using up the time. */
 const staggerMs = 200;
 const attemptMs = 2000;
 
 /**
- * Ends the session of a text made by `encodeSessionHandle`. Resolves with true if it has ended, and false if that is
- * unknown. Never rejects.
+ * Ends the session in a text that `encodeSessionHandle` has made. Resolves with true if the session has ended, and with
+ * false if that is unknown. Never rejects.
  */
 export async function endSession(word: string, options: EndSessionOptions): Promise<boolean> {
   const { clock, limitMs } = options;
   const { servers, tls, auth, identity } = await decodeSessionHandle(word);
-  if (!isSessionResumable(identity)) return false; // only its own connection could end it
+  if (!isSessionResumable(identity)) return false; // only the session's own connection could end it
   const hosts = new ZooKeeperHosts(servers, { resolve: options.resolve ?? resolveHost, clock });
   const connector = new ZooKeeperConnector(hosts, { dial: options.dial ?? dial, clock, tls, auth, asksPorts: false });
-  // The server restarts the session's timer with the requested timeout: if closing fails, the session expires soon.
+  // Resumes the session with a timeout of 1 ms, so that it expires soon if closing it fails.
   const wanted = { identity, timeoutMs: 1, lastZxid: 0n };
   using deadline = deadlineAfter(clock, limitMs, { reason: () => null });
   try {
@@ -52,7 +52,7 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
       if (outcome.kind === "expired") return !outcome.isReplaced;
       if (outcome.kind === "refused") return false;
       const err = outcome.kind === "accepted" ? await closeSessionOn(outcome.established, deadline.signal) : null;
-      if (err !== null) return err === 0; // other errors would be returned again
+      if (err !== null) return err === 0; // the server would return other errors again
       await sleep(clock, backoffMs(failures, requestBackoff), deadline.signal);
     }
   } catch {
@@ -61,8 +61,8 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
 }
 
 /**
- * Sends closeSession. Closes the connection when the response arrives, when the server closes it, or when the signal
- * aborts. Resolves with the error code of the response (0 for success), or with null when there was none. Never
+ * Sends closeSession and waits for the response, until the server closes the connection or the signal aborts. Then
+ * closes the connection. Resolves with the response's error code (0 for success), or null without a response. Never
  * rejects.
  */
 function closeSessionOn(
@@ -105,7 +105,7 @@ export async function probeShortestTimeout(connector: ZooKeeperConnector, { cloc
     const wanted = { identity: null, timeoutMs: 1, lastZxid: 0n };
     const outcome = await connector.tryEachServer(wanted, { attemptMs, staggerMs: attemptMs, signal });
     if (outcome.kind !== "accepted") return null;
-    // Do not wait for the response: such a short session expires soon.
+    // Does not wait for the response, because such a short session expires soon.
     const limit = deadlineAfter(clock, attemptMs, { signal, reason: () => null });
     void closeSessionOn(outcome.established, limit.signal).then(() => limit.cancel());
     return outcome.established.accepted.timeoutMs;
@@ -115,13 +115,13 @@ export async function probeShortestTimeout(connector: ZooKeeperConnector, { cloc
 }
 
 /**
- * Everything that another process needs to end a session, or to keep it alive: one word of text for a private pipe. It
- * is secret.
+ * Everything that another process needs to end a session or to keep it alive. It is secret; a private pipe carries it
+ * as one word of text.
  */
 interface SessionHandle {
   readonly servers: ZooKeeperServerList;
   readonly tls?: TlsSource | undefined;
-  /** Servers with enforce.auth.enabled accept no request before it, not even closeSession. */
+  /** Needed because servers with enforce.auth.enabled accept no request before it, not even closeSession. */
   readonly auth: readonly ZooKeeperCredentials[];
   readonly identity: SessionIdentity;
   readonly timeoutMs: number;
@@ -144,7 +144,7 @@ export function encodeSessionHandle(
   return base64(new TextEncoder().encode(text));
 }
 
-/** Throws for a text that `encodeSessionHandle` has not made. */
+/** Throws if `encodeSessionHandle` has not made the text. */
 export async function decodeSessionHandle(word: string): Promise<SessionHandle> {
   const { id, password, tls, tlsFiles, ...rest } = JSON.parse(Buffer.from(word, "base64").toString()) as
     & Omit<SessionHandle, "identity">

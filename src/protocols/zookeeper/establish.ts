@@ -1,4 +1,4 @@
-/** One attempt to connect to one server: connection and handshake, limited by one signal. */
+/** One attempt to connect to one server and to complete the handshake. */
 import { BatonError } from "../../base/errors.ts";
 import type { Dial, TlsOptions, TlsSource } from "../../base/sockets/connection.ts";
 import { isIpLiteral } from "../../base/sockets/resolve_host.ts";
@@ -21,7 +21,7 @@ export interface EstablishOptions {
   readonly dial: Dial;
   readonly clock: Clock;
   readonly tls?: TlsSource | undefined;
-  /** Finds out whether a port that closes connections without a response uses TLS. */
+  /** Whether to probe a port that closes connections without a response, to find out if it uses TLS. */
   readonly asksPorts: boolean;
   readonly auth: readonly ZooKeeperCredentials[];
   readonly startServer?: (() => Promise<void>) | undefined;
@@ -40,27 +40,26 @@ export interface EstablishedConnection {
   readonly accepted: AcceptedSession;
   /** The clock time at which the ConnectRequest was sent. */
   readonly connectSentMs: number;
-  /** The zxid of the request: the server has seen at least this one. */
+  /** The zxid in the request. The server has seen at least the transactions up to it. */
   readonly lastZxid: bigint;
 }
 
-/** The port accepted the connection and closed it without a response. */
+/** The error of a port that accepted the connection and closed it without a response. */
 class SilentClose extends Error {}
 
 /**
- * Returns whether a port closed the connection without a response. A port of another protocol does that, and so does a
- * busy server.
+ * Returns whether a port closed the connection without a response, as a port of another protocol or a busy server does.
  */
 export function isSilentClose(error: unknown): boolean {
   return error instanceof SilentClose || systemErrorCode(error) === "ECONNRESET";
 }
 
-/** The server no longer knows the session. */
+/** The result if the server no longer knows the session. */
 export const sessionExpiredMark = Symbol("expired");
 
 /**
  * Resolves with a connection that is ready for requests, or with `sessionExpiredMark`. Rejects with a system error, a
- * BatonError, or the signal's reason. `progress` receives what the attempt is waiting for.
+ * BatonError, or the signal's reason. Calls `progress` with what the attempt is waiting for.
  */
 export async function establishConnection(
   endpoint: ServerEndpoint,
@@ -77,13 +76,13 @@ export async function establishConnection(
   const handshake = new SessionHandshake({
     ...wanted,
     auth: options.auth.filter((credentials) => credentials.scheme !== "sasl"),
-    // Import it only when needed: node:crypto is slow to load.
+    // Imported only when needed, because node:crypto is slow to load.
     sasl: sasl === undefined
       ? null
       : (await import("./sasl_digest_md5.ts")).startSaslDigestMd5(sasl.credentials, newGuid()),
   });
   const outcome = Promise.withResolvers<AcceptedSession | typeof sessionExpiredMark>();
-  outcome.promise.catch(() => {}); // connecting may fail first, and then the promise is not used
+  outcome.promise.catch(() => {}); // if connecting fails first, nobody awaits this promise
   const stream = new FrameStream({
     onFrame(frame) {
       const step = handshake.receive(frame);
@@ -127,7 +126,7 @@ export async function establishConnection(
   }
 }
 
-/** The possible reasons why a server closes the connection without a response. */
+/** Lists possible reasons why a server closes the connection without a response. */
 function silentCloseHint({ identity }: SessionRequest, tls: TlsOptions | undefined): string {
   if (tls?.cert !== undefined) {
     return " (a server without a quorum does that, and so does one that does not accept the certificate in tls.cert)";
@@ -136,14 +135,14 @@ function silentCloseHint({ identity }: SessionRequest, tls: TlsOptions | undefin
   return ` (a server without a quorum does that${tls === undefined ? ", and so does a port that needs TLS" : ""})`;
 }
 
-/** The error for a first response that cannot be read: probably the port of a web server, or one that uses TLS. */
+/** Makes the error for an unreadable first response, which probably comes from a web server or a port with TLS. */
 function wrongProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): WrongProtocolError {
   const hint = isTls ? "" : "; does this port need TLS?";
   const message = `the port does not use ZooKeeper's protocol (${error.message})${hint}`;
   return new WrongProtocolError(error.code, message, { cause: error });
 }
 
-/** Connects. Starts a missing local server, once per attempt. */
+/** Connects. If no process listens at a Unix socket, starts the local server and connects again. */
 async function dialOrStart<T>(endpoint: ServerEndpoint, { startServer }: EstablishOptions, { dialNow, signal }: {
   readonly dialNow: () => Promise<T>;
   readonly signal: AbortSignal;
@@ -163,6 +162,6 @@ function isNotListening(error: unknown): boolean {
 }
 
 function tlsFor(tls: TlsOptions, { host }: ServerEndpoint): TlsOptions {
-  // The address is an IP literal now, but the certificate has the host name that the user wrote.
+  // The certificate contains the host name that the user wrote, not the resolved address.
   return tls.serverName !== undefined || isIpLiteral(host) ? tls : { ...tls, serverName: host };
 }

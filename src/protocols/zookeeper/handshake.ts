@@ -1,8 +1,7 @@
 /**
- * The exchange on a new connection before it can carry requests: ConnectRequest, SASL, auth packets. Frames in, frames
- * out. Uses no socket and no clock. Nothing is sent together with the ConnectRequest. A server that refuses the session
- * responds and closes the connection; if more bytes are in flight, its kernel may reset the connection and the response
- * is lost (ClientCnxnSocketNIO).
+ * The exchange on a new connection before it can carry requests: ConnectRequest, SASL, auth packets. Uses no socket.
+ * The ConnectRequest is sent alone. A server that refuses the session responds and closes the connection; if more bytes
+ * were on their way, its kernel might reset the connection and lose the response (ClientCnxnSocketNIO).
  */
 import { ByteReader, protocolError } from "../../base/wire/bytes.ts";
 import { zooKeeperErrorNumbers } from "./jute/zookeeper_error_codes.ts";
@@ -14,8 +13,8 @@ import type { SaslExchange } from "./sasl_digest_md5.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
- * Credentials. The scheme is `digest` (or another one that the server knows) with `user:password`; `sasl` means SASL
- * DIGEST-MD5.
+ * Credentials for the scheme `digest`, for another scheme that the server knows, or for `sasl` (SASL DIGEST-MD5).
+ * `digest` and `sasl` take `user:password`.
  */
 export interface ZooKeeperCredentials {
   readonly scheme: string;
@@ -29,8 +28,8 @@ export interface SessionIdentity {
 
 /**
  * Returns whether the servers can resume the session on another connection. ClickHouse Keeper cannot: it gives every
- * session a password of zeros, and opens a new session for a client that asks for an old one (KeeperTCPHandler;
- * ClickHouse issue 116690).
+ * session a password of zeros, and opens a new session instead of resuming one (KeeperTCPHandler; ClickHouse issue
+ * 116690).
  */
 export function isSessionResumable({ password }: Pick<SessionIdentity, "password">): boolean {
   return password.some((byte) => byte !== 0);
@@ -42,7 +41,7 @@ export interface SessionHandshakeOptions {
   /** The session timeout to ask for, in milliseconds. */
   readonly timeoutMs: number;
   readonly lastZxid: bigint;
-  /** Sent as auth packets, in this order. */
+  /** Credentials to send as auth packets, in this order. */
   readonly auth: readonly ZooKeeperCredentials[];
   readonly sasl: SaslExchange | null;
 }
@@ -62,14 +61,14 @@ export type SessionHandshakeStep =
   | { readonly kind: "expired" }
   | AcceptedSession;
 
-/** The largest value of the protocol's integer type. No server grants such a timeout. */
+/** The largest timeout that the protocol can express. No server grants it. */
 const timeOutMax = 0x7fffffff;
 
 export class SessionHandshake {
   readonly #options: SessionHandshakeOptions;
   #accepted: Omit<AcceptedSession, "kind" | "nextXid"> | null = null;
   #stage: "session" | "SASL" | "authentication" = "session";
-  /** Whether the server has sent a readable response to the ConnectRequest, with any content. */
+  /** Whether the server has sent a readable response to the ConnectRequest, even a refusal. */
   hasResponse = false;
   #xid = 1;
   #authReplies = 0;
@@ -78,12 +77,12 @@ export class SessionHandshake {
     this.#options = options;
   }
 
-  /** The step whose response is missing, for messages. */
+  /** Names the step that waits for a response, for messages. */
   get stage(): string {
     return this.#stage === "session" ? "the handshake" : this.#stage === "SASL" ? "SASL" : "the authentication";
   }
 
-  /** The first frame of the connection. */
+  /** Returns the first frame of the connection, the ConnectRequest. */
   begin(): Uint8Array {
     const { identity, timeoutMs, lastZxid } = this.#options;
     return encodeLengthFrame((writer) =>
@@ -99,7 +98,7 @@ export class SessionHandshake {
   }
 
   /**
-   * Handles a frame from the server. Throws PROTOCOL for unreadable bytes, AUTHFAILED when the server refuses the
+   * Handles a frame from the server. Throws PROTOCOL for unreadable bytes, and AUTHFAILED if the server refuses the
    * credentials.
    */
   receive(frame: Uint8Array): SessionHandshakeStep {
@@ -124,7 +123,7 @@ export class SessionHandshake {
     this.#accepted = { identity, timeoutMs: response.timeOut };
     if (this.#options.sasl === null) return this.#beginAuth();
     this.#stage = "SASL";
-    // The server sends the first message of DIGEST-MD5; an empty token requests it.
+    // An empty token requests the first message of DIGEST-MD5, which the server sends.
     return { kind: "send", bytes: [this.#saslFrame(new Uint8Array(0))] };
   }
 

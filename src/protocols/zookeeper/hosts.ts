@@ -1,4 +1,4 @@
-/** Parses the server list that users write, and resolves it to the addresses to try in one round. */
+/** Parses the list of servers that users write, and resolves host names to addresses. */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type Address, formatAddress, splitHostPort } from "../../base/sockets/connection.ts";
 import { isIpLiteral, type ResolveHost } from "../../base/sockets/resolve_host.ts";
@@ -11,14 +11,14 @@ import { validateNodePath } from "./node_path.ts";
 
 export interface ZooKeeperServerList {
   readonly addresses: readonly Address[];
-  /** Empty, or the path of the node that is the root for this client. */
+  /** The path of the node that this client sees as the root; empty for the real root. */
   readonly chroot: string;
 }
 
 const portDefault = 2181;
 
 /**
- * Parses `host:port,[::1]:2181/chroot` or `unix:/path/of/keeper.sock`. The port defaults to 2181; the chroot is written
+ * Parses `host:port,[::1]:2181/chroot` or `unix:/path/of/keeper.sock`. The default port is 2181. The chroot stands
  * once, at the end. Throws USAGE.
  */
 export function parseServers(text: string): ZooKeeperServerList {
@@ -77,11 +77,11 @@ interface HostsOptions {
   readonly random?: () => number;
 }
 
-/** Resolves the server list. It is resolved again in each round, because the addresses of names may change. */
+/** Resolves the host names of a server list, at each call again, because the addresses of names may change. */
 export class ZooKeeperHosts {
   readonly #list: ZooKeeperServerList;
   readonly #options: HostsOptions;
-  /** The last addresses of each name; used while the resolver does not respond. */
+  /** The last addresses of each name, for use while the resolver does not respond. */
   readonly #known = new Map<string, string[]>();
 
   constructor(list: ZooKeeperServerList, options: HostsOptions) {
@@ -90,8 +90,8 @@ export class ZooKeeperHosts {
   }
 
   /**
-   * Returns the addresses in random order, so that clients spread over the servers. After `lookupMs` without a result
-   * for a name, uses its last addresses.
+   * Returns the addresses in random order, so that clients spread over the servers. Uses the last addresses of a name
+   * if resolving it fails or takes longer than `lookupMs`.
    */
   async resolveServers(
     lookupMs: number,

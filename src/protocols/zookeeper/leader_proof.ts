@@ -1,10 +1,9 @@
 /**
- * Computes up to when the leader is known to have heard from a session. Only the leader ends sessions, and it counts
- * from the requests that it has heard of. A follower answers pings and reads itself, even while it is disconnected from
- * the leader, for up to syncLimit ticks. It reports its clients only when the leader asks, every half tick
+ * Computes the time up to which the ensemble's leader has certainly heard of a session. Only the leader ends sessions,
+ * and it counts from the requests that it has heard of. A follower answers pings and reads itself, for up to syncLimit
+ * ticks even while it is disconnected from the leader. The leader asks its followers for their clients every half tick
  * (LearnerHandler, Leader.PING; Learner.ping). Therefore a response proves something only if it came through the
- * leader, and it proves less than its own time: the leader knows of all requests that were sent half a tick earlier.
- * Pure; uses no clock.
+ * leader. It proves that the leader knows of all requests that were sent half a tick earlier. Pure; uses no clock.
  */
 import { multiOperationCode, zooKeeperOperations } from "./jute/zookeeper_operations.ts";
 
@@ -19,19 +18,19 @@ export function isAnsweredByLeader(code: number): boolean {
   return leaderCodes.has(code);
 }
 
-/** Send times closer than this fraction of the relay time are merged into the earlier one. */
+/** Send times that differ by less than the relay time divided by this number are merged into the earlier one. */
 const sendTimeGrain = 16;
 
 export class LeaderProof {
   #relayMs: number;
   /** Send times, oldest first; at most one is older than needed. */
   readonly #sentMs: number[] = [];
-  /** The send time of the last request that the leader is known to have heard of. */
+  /** The send time of the last request that the leader has certainly heard of. */
   provenMs: number;
 
   /**
    * `relayMs`: the time in milliseconds within which a follower reports a request to its leader; 0 for a standalone
-   * server. The leader has answered the handshake itself, because it creates and resumes sessions.
+   * server. The handshake counts as proof, because the leader itself creates and resumes sessions.
    */
   constructor(relayMs: number, connectSentMs: number) {
     this.#relayMs = relayMs;
@@ -43,8 +42,8 @@ export class LeaderProof {
   }
 
   /**
-   * Records a sent request; times never decrease. Returns the send time that its response will prove; -Infinity if
-   * none.
+   * Records a sent request; times never decrease. Returns the send time that the leader has heard of if it answers this
+   * request, or -Infinity.
    */
   recordSent(nowMs: number): number {
     if (this.#relayMs === 0) return nowMs;
@@ -56,9 +55,9 @@ export class LeaderProof {
     return oldest <= nowMs - this.#relayMs ? oldest : -Infinity;
   }
 
-  /** Records the response to a request of this kind; `provesMs` is the result of `recordSent` for it. */
+  /** Records the response to a request. `provesMs` is what `recordSent` returned for the request. */
   recordResponse(code: number, err: number, provesMs: number): void {
-    // A follower may refuse a request itself, but only the leader grants one.
+    // A follower may refuse such a request itself, but only the leader grants it.
     if (this.#relayMs > 0 && (err !== 0 || !isAnsweredByLeader(code))) return;
     this.provenMs = Math.max(this.provenMs, provesMs);
   }

@@ -1,9 +1,9 @@
-/** The rules for paths of nodes. */
+/** Checks the paths of nodes. */
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
- * Throws BADARGUMENTS before anything is sent, by the same rules as the server (PathUtils.validatePath). The path of a
- * sequential node may end with a slash: its name is then the number.
+ * Throws BADARGUMENTS for a path that the server would refuse (PathUtils.validatePath). The path of a sequential node
+ * may end with a slash; the node's name is then the number.
  */
 export function validateNodePath(path: string, sequential = false): void {
   const why = describePathFault(sequential ? `${path}0` : path);
@@ -11,8 +11,7 @@ export function validateNodePath(path: string, sequential = false): void {
 }
 
 /**
- * Describes what is wrong with a path, or returns null if it is valid. It uses patterns because a loop would be
- * compiled at every start and be slower.
+ * Returns what is wrong with a path, or null if it is valid. Uses regular expressions, because a loop is slower.
  */
 function describePathFault(path: string): string | null {
   if (path === "/") return null;
@@ -28,5 +27,5 @@ function describePathFault(path: string): string | null {
   return dots === null ? null : `"${dots[1]}" cannot be a name`;
 }
 
-/** All characters except control characters, surrogates (so no emoji), private use and specials. */
+/** Matches control characters, surrogates (and so emoji), private-use characters and specials. */
 const forbidden = /[^ -~\u00a0-\ud7ff\uf900-\uffef]/;

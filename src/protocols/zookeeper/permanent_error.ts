@@ -1,4 +1,7 @@
-/** Faults that the next attempt would meet again. If all servers have one, connecting fails immediately. */
+/**
+ * Recognizes permanent faults, which the next attempt would meet again. If all servers have such a fault, connecting
+ * fails immediately.
+ */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { TlsOptions } from "../../base/sockets/connection.ts";
 import { systemErrorCode } from "../../base/sockets/describe_failure.ts";
@@ -8,13 +11,13 @@ export interface PermanentFault {
   /** A short description for the message about the server. */
   readonly text: string;
   /**
-   * Counts only if the second attempt finds it too: a server creates its socket shortly before it gives all users
-   * access.
+   * True if the fault counts only if the second attempt finds it too. A server creates its socket shortly before it
+   * gives all users access.
    */
   readonly isFromSecondTry: boolean;
 }
 
-/** The port responds, but not with ZooKeeper's protocol. */
+/** The error for a port that responds, but not with ZooKeeper's protocol. */
 export class WrongProtocolError extends BatonError {}
 
 export class PermanentFaultsError extends BatonError {
@@ -27,8 +30,8 @@ export class PermanentFaultsError extends BatonError {
 }
 
 /**
- * The permanent fault of a failure; null when the next attempt may succeed. A name that cannot be resolved is not
- * permanent: it may become available when its host has started.
+ * Returns the permanent fault behind an error, or null if the next attempt may succeed. An unknown host name is not
+ * permanent, because it may appear when its host has started.
  */
 export function findPermanentFault(error: unknown, tls: TlsOptions | undefined): PermanentFault | null {
   const certificate = findCertificateFault(error, tls);
@@ -50,7 +53,7 @@ export function findPermanentFault(error: unknown, tls: TlsOptions | undefined):
   return null;
 }
 
-/** OpenSSL's errors for a response that is not a TLS record. */
+/** OpenSSL's error codes for a response that is not a TLS record. */
 const notTls: ReadonlySet<string> = new Set([
   "ERR_SSL_WRONG_VERSION_NUMBER",
   "ERR_SSL_PACKET_LENGTH_TOO_LONG",
@@ -85,7 +88,7 @@ const untrustedCodes: readonly unknown[] = [
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ];
 
-/** The certificate's fault; null for other failures. `tls` is what the connection was tried with. */
+/** Returns the fault of a certificate, or null for other errors. `tls` has the settings of the attempt. */
 export function findCertificateFault(error: unknown, tls: TlsOptions | undefined): CertificateFault | null {
   if (tls === undefined) return null;
   const code = systemErrorCode(error);

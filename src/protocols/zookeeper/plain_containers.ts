@@ -1,8 +1,8 @@
 /**
- * Servers without container nodes: ClickHouse Keeper before mid-2026 closes the connection at a createContainer, and
- * ZooKeeper before 3.5 answers UNIMPLEMENTED, or MARSHALLINGERROR for a transaction. Plain nodes stand in for
- * containers there. The client deletes them as such a server would not: after it has deleted a node in one, and when
- * its session closes. A server with containers does the same at any time, so that no recipe depends on an empty one.
+ * Replaces container nodes, which servers delete when they are empty, with plain nodes on servers that do not support
+ * them. ClickHouse Keeper before mid-2026 closes the connection at a createContainer. ZooKeeper before 3.5 answers
+ * UNIMPLEMENTED, or MARSHALLINGERROR for a transaction. There the client deletes an empty container itself, after it
+ * has deleted a node in it and when its session closes.
  */
 import { createFlag } from "./jute/zookeeper_operations.ts";
 import type {
@@ -14,13 +14,13 @@ import type {
   ZooKeeper,
 } from "./zookeeper.ts";
 
-/** Operations that every server knows, on paths without the chroot. Each sends its request immediately. */
+/** Operations that every server knows, on paths without the chroot. They send their requests immediately. */
 export interface PlainContainerOperations extends Pick<ZooKeeper, "delete" | "exists" | "multi"> {
-  /** Returns the path with the sequence. */
+  /** Returns the path, including the number of a sequential node. */
   create(path: string, data: Uint8Array, options: NodeCreateOptions): Promise<string>;
 }
 
-/** The limit of containers that a session remembers. The oldest is forgotten, and stays when it is empty. */
+/** The most containers that a session remembers. It forgets the oldest one and never deletes it. */
 const usedMax = 10_000;
 
 export class PlainContainers {
@@ -47,7 +47,7 @@ export class PlainContainers {
 
   async multi(requests: readonly MultiRequest[], options: NodeOperationOptions): Promise<MultiResult[]> {
     const sending = this.#operations.multi(requests.map(toPlainRequest), options);
-    // Sent with the transaction: the caller of a createContainer may need the zxid of its node.
+    // Requested together with the transaction, because the caller of a createContainer may need the zxid of its node.
     const stats = requests.map((request) =>
       request.type === "createContainer" ? this.#operations.exists(request.path, options).catch(() => null) : null
     );
@@ -72,7 +72,7 @@ export class PlainContainers {
     else if (flags === createFlag.container) this.use(path);
   }
 
-  /** Deletes the containers above a node that was deleted, as far as they are empty. */
+  /** Called after a node was deleted. Deletes the containers above it that are now empty. */
   deleted(path: string): void {
     this.#own.delete(path);
     for (let above = parentOf(path); this.#used.has(above); above = parentOf(above)) this.#tryDelete(above);
@@ -94,7 +94,7 @@ export class PlainContainers {
     for (const path of [...this.#used].sort((left, right) => depth(right) - depth(left))) this.#tryDelete(path);
   }
 
-  /** A container with children stays, and so does one that another client has deleted. */
+  /** Deletes a container. Ignores errors, because it may have children or be deleted already. */
   #tryDelete(path: string): void {
     this.#operations.delete(path, -1).catch(() => {});
   }

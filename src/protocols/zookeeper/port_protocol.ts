@@ -1,11 +1,11 @@
-/** Finds out whether a port uses TLS, when it has closed a connection without a response. Loaded only then. */
+/** Finds out whether a port uses TLS after it has closed a connection without a response. Loaded only then. */
 import type { Address, Connection, Dial } from "../../base/sockets/connection.ts";
 import { systemErrorCode } from "../../base/sockets/describe_failure.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
 
 /**
- * Returns whether the port responds to a four-letter word without TLS. ZooKeeper responds even to words that it does
- * not allow.
+ * Returns whether the port responds without TLS to `srvr`, one of ZooKeeper's four-letter commands. ZooKeeper responds
+ * even if the command is not allowed.
  */
 export async function answersWithoutTls(address: Address, dial: Dial, signal: AbortSignal): Promise<boolean> {
   const answered = Promise.withResolvers<boolean>();
@@ -20,7 +20,7 @@ export async function answersWithoutTls(address: Address, dial: Dial, signal: Ab
     connection.write(new TextEncoder().encode("srvr"));
     return await answered.promise;
   } catch {
-    return false; // it no longer accepts connections
+    return false; // the port no longer accepts connections
   }
 }
 

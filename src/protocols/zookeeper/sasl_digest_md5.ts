@@ -1,6 +1,6 @@
 /**
- * The client's side of SASL DIGEST-MD5 (RFC 2831) with ZooKeeper's names (ZooKeeperSaslClient, SaslServerPrincipal):
- * service `zookeeper`, server `zk-sasl-md5`. Tokens in, tokens out.
+ * The client's side of SASL DIGEST-MD5 (RFC 2831). The service `zookeeper` and the server `zk-sasl-md5` are ZooKeeper's
+ * names (ZooKeeperSaslClient, SaslServerPrincipal).
  */
 import { createHash } from "node:crypto";
 import { protocolError } from "../../base/wire/bytes.ts";
@@ -9,8 +9,8 @@ const zooKeeperUri = "zookeeper/zk-sasl-md5";
 
 export interface SaslExchange {
   /**
-   * Returns the response to the server's token, or null if the exchange is complete and the server has proved itself.
-   * Throws PROTOCOL.
+   * Returns the response to the server's token, or null when the server has proved that it knows the password. Throws
+   * PROTOCOL.
    */
   next(token: Uint8Array): Uint8Array | null;
 }

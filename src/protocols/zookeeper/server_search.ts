@@ -1,4 +1,4 @@
-/** Searches for a server that accepts a session, in rounds. Owns its attempts and the pauses between them. */
+/** Searches for a server that accepts a session: tries all servers in rounds, with pauses between them. */
 import { type Backoff, backoffMs } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import {
@@ -10,7 +10,7 @@ import {
 import type { SessionRequest } from "./establish.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
-/** The parameters of one round: the session may have moved to another server since the last one. */
+/** The parameters of one round. They may change, because the session may move to another server between rounds. */
 export interface ServerSearchRound extends Pick<ConnectRoundOptions, "attemptMs" | "staggerMs" | "except"> {
   readonly sessionRequest: SessionRequest;
   /** The pause after a failed round. */
@@ -18,8 +18,8 @@ export interface ServerSearchRound extends Pick<ConnectRoundOptions, "attemptMs"
 }
 
 /**
- * A result that another round would not change: a server accepted the session, the servers do not know it, or they
- * rejected the credentials.
+ * The final result of a search: a server accepted the session, the servers do not know it, or they rejected the
+ * credentials.
  */
 export type ServerSearchResult =
   | Extract<ConnectRoundOutcome, { kind: "accepted" | "expired" }>
@@ -28,7 +28,7 @@ export type ServerSearchResult =
 export interface ServerSearchOwner {
   /** `attempt` counts the failed rounds of this search, from 0. */
   nextRound(attempt: number): ServerSearchRound;
-  /** Called at the end of the search; not after `stop`. */
+  /** Called at the end of the search, but not after `stop`. */
   onSearchEnded(finding: ServerSearchResult): void;
 }
 
@@ -38,7 +38,7 @@ export class ServerSearch {
   readonly #owner: ServerSearchOwner;
   #running: AbortController | null = null;
   #acceptedMs = -Infinity;
-  /** The consecutive servers that accepted the session and soon lost the connection. */
+  /** The number of consecutive connections that ended soon after a server had accepted the session. */
   #shortConnections = 0;
   #endPause: () => void = () => {};
   /** Null while no search is running. */
@@ -53,7 +53,7 @@ export class ServerSearch {
     this.#clock = clock;
   }
 
-  /** Starts the search. A search that pauses continues immediately. */
+  /** Starts the search. If it is running, ends its current pause. */
   start(): void {
     this.#endPause();
     if (this.#running !== null) return;
@@ -64,7 +64,7 @@ export class ServerSearch {
     });
   }
 
-  /** Returns why the attempts at each server have failed, as " (…)"; empty if no search is running. */
+  /** Returns why each server could not be reached, as " (…)" for a message; empty if no search is running. */
   describe(): string {
     const why = this.#report?.describe(this.#clock.now()) ?? "";
     return why === "" ? "" : ` (${why})`;
@@ -102,8 +102,8 @@ export class ServerSearch {
   }
 
   /**
-   * A server may close every connection soon after accepting it: because of a watch that it refuses, or a response that
-   * cannot be read. The first time may be chance; afterwards the next attempt waits.
+   * Pauses after the second short connection, because a server may close every connection soon after accepting it, for
+   * example because it refuses a watch. A single short connection may be chance.
    */
   #pauseAfterShortConnections(): Promise<void> {
     const { backoff } = this.#owner.nextRound(0);
@@ -123,8 +123,8 @@ export class ServerSearch {
 }
 
 /**
- * Returns null if another round may end differently. A local server that could not be started may start in the next
- * round.
+ * Returns the final result, or null if another round may end differently. A local server that could not be started may
+ * start in the next round.
  */
 function resultOf(outcome: ConnectRoundOutcome): ServerSearchResult | null {
   if (outcome.kind === "failed") return null;

@@ -1,18 +1,19 @@
 /**
- * Decides what a session does, and when. Pure: takes ages, returns decisions. All times are monotonic, in milliseconds.
+ * Decides when a session sends heartbeats, doubts a connection, and gives it up. Pure. All times are monotonic, in
+ * milliseconds.
  */
 
-/** Intervals as fractions of T, the negotiated session timeout. */
+/** Intervals that are fractions of T, the negotiated session timeout. */
 export interface SessionTiming {
-  /** A ping is sent after this time without a request. */
+  /** Send a ping after this time without a request. */
   readonly pingMs: number;
-  /** Other servers are tried when the oldest unanswered request is this old. */
+  /** Try other servers when the oldest unanswered request is this old. */
   readonly doubtMs: number;
-  /** The connection is closed when it is this old. */
+  /** Close the connection when the oldest unanswered request is this old. */
   readonly dropMs: number;
   /** The safety margin between the end of the lease and the end of T. */
   readonly marginMs: number;
-  /** The time that one server gets before the next one is also tried. */
+  /** Try the next server after this time, while the attempt at the first one continues. */
   readonly staggerMs: number;
 }
 
@@ -27,33 +28,33 @@ export function deriveSessionTiming(timeoutMs: number): SessionTiming {
 }
 
 /**
- * The time up to which no server can have ended the session: its timer started after `provenMs` and runs for at least
- * T.
+ * Returns the time up to which no server can have ended the session, because the leader's timer started after
+ * `provenMs` and runs for at least T.
  */
 export function leaseEndMs(provenMs: number, timeoutMs: number): number {
   return provenMs + timeoutMs - deriveSessionTiming(timeoutMs).marginMs;
 }
 
 /**
- * The time within which a follower reports a request to its leader: half a tick. `shortestMs` is the shortest timeout
- * that the servers grant, two ticks by default. While it is unknown (null), T is used instead. A configured minimum
- * that is shorter is covered for ticks of up to T/5, as docs/limits.md requires.
+ * Returns the time within which a follower reports a request to its leader: half a tick. `shortestMs` is the shortest
+ * timeout that the servers grant, by default two ticks; T stands for it while it is null (unknown). A shorter
+ * configured minimum is safe for ticks of up to T/5, as docs/limits.md requires.
  */
 export function leaderRelayMs(timeoutMs: number, shortestMs: number | null): number {
   return Math.min(timeoutMs / 4, Math.max(timeoutMs / 10, shortestMs ?? timeoutMs));
 }
 
-/** The least remaining lease while each heartbeat gets its response. */
+/** Returns how much lease remains at least while all heartbeats are answered. */
 export function steadyLeaseMs(timeoutMs: number): number {
   const { marginMs, pingMs } = deriveSessionTiming(timeoutMs);
   return timeoutMs - marginMs - leaderRelayMs(timeoutMs, null) - 2 * pingMs;
 }
 
 export interface LivenessFacts {
-  /** The send time of the last heartbeat, or of a request that serves as one. */
+  /** The send time of the last heartbeat, or of a request that serves as a heartbeat. */
   readonly lastHeartbeatMs: number;
   readonly isHeartbeatPending: boolean;
-  /** The send time of the oldest request without a response; null when there is none. */
+  /** The send time of the oldest unanswered request, or null. */
   readonly oldestUnansweredMs: number | null;
 }
 
@@ -63,10 +64,9 @@ export interface HeartbeatDecision {
 }
 
 /**
- * Decides what to do with a connection. A heartbeat without response shows the connection's health as well as another
- * one would. A connection that may be silent for longer than T/3 (`patienceMs`) is doubted at half of that time, and
- * carries a heartbeat every T/3: the server counts the session's time from what it receives, not from what it has
- * answered.
+ * Decides what to do with a connection. While one heartbeat is unanswered, another one would tell nothing more about
+ * the connection. Therefore no ping is sent, except every T/3 on a connection that may be silent for longer than that
+ * (`patienceMs`). The server needs those pings, because it counts the session's time from what it receives.
  */
 export function decideHeartbeat(
   nowMs: number,
@@ -86,7 +86,7 @@ export function decideHeartbeat(
     return { action: "ping", nextCheckMs: Math.max(nowMs, Math.min(nowMs + timing.pingMs, doubtAtMs)) };
   }
   if (nowMs >= doubtAtMs) return { action: "doubt", nextCheckMs: Math.min(dropAtMs, Math.max(nowMs, laterPingAtMs)) };
-  // The response to a heartbeat may arrive at any time, and then the next heartbeat is due before the doubt would be.
+  // Checks at the time of the next ping too, because the response to the present heartbeat may arrive at any time.
   return { action: "trust", nextCheckMs: Math.min(nowMs < pingAtMs ? pingAtMs : laterPingAtMs, doubtAtMs) };
 }
 
@@ -102,22 +102,25 @@ export function isConnectionDoubtful(nowMs: number, facts: LivenessFacts, patien
 const patienceMsMax = 120_000;
 
 /**
- * How long a connection may be silent. A session that keeps a lease gives a connection up after T/3, so that another
- * server can renew the lease in time. But a write takes as long as the server's disk, and a server that is only slow
- * would never finish a write that is given up sooner. A session therefore becomes more patient with each connection
- * that it has given up while the servers could be reached; one that keeps a lease does so only for its own requests,
- * and leaves T/3 of the lease for other servers. Pure.
+ * Decides how long a connection may be silent. A session that keeps a lease gives a connection up after T/3, so that
+ * another server can renew the lease in time. But a write takes as long as the server's disk, so on a slow server it
+ * would never finish. A session therefore becomes more patient with each connection that it gives up although the
+ * servers can be reached. A session with a lease does so only for its own requests, and leaves T/3 of the lease for
+ * other servers. Pure.
  */
 export class SilencePatience {
   /**
-   * The limits for connections on which writes, or only reads, are on their way; 0 while T/3 is enough. Fast reads say
-   * nothing of writes.
+   * The limits while writes, or only reads, are unanswered; 0 while T/3 is enough. They are separate, because reads may
+   * be fast while writes are slow.
    */
   readonly #limitsMs = { write: 0, read: 0 };
-  /** The consecutive connections that were given up although the servers can be reached. */
+  /** The number of consecutive connections that were given up although the servers can be reached. */
   rounds = 0;
 
-  /** `leaseMs`: the part of a lease that its keeper has left when it sends a request; Infinity without a lease. */
+  /**
+   * Returns how long a connection may be silent. `leaseMs` is how much lease remained when the oldest request was sent;
+   * Infinity without a lease.
+   */
   limitMs(timeoutMs: number, leaseMs: number): number {
     const { dropMs } = deriveSessionTiming(timeoutMs);
     return Math.max(dropMs, Math.min(this.#longestMs, leaseMs - dropMs));
@@ -127,7 +130,7 @@ export class SilencePatience {
     return Math.max(this.#limitsMs.write, this.#limitsMs.read);
   }
 
-  /** A connection was given up while requests of this kind had no response. */
+  /** Records that a connection was given up while requests of this kind were unanswered. */
   gaveUp(timeoutMs: number, kind: RequestKind): void {
     this.rounds++;
     this.#limitsMs[kind] = Math.min(
@@ -136,7 +139,10 @@ export class SilencePatience {
     );
   }
 
-  /** Records how long a request took. The next one may have to wait for a flush that is running, and for its own. */
+  /**
+   * Records how long a request took. The limit is three times that, because the next request may wait for a running
+   * flush and for its own.
+   */
   answered(kind: RequestKind, ageMs: number): void {
     if (this.#limitsMs[kind] > 0) this.#limitsMs[kind] = 3 * ageMs;
     if (kind === "write" || this.#limitsMs.write === 0) this.rounds = 0;
@@ -146,8 +152,8 @@ export class SilencePatience {
 export type RequestKind = "write" | "read";
 
 /**
- * The time limit of one attempt to resume the session. While the lease lasts it leaves time for several attempts;
- * afterwards it is long enough for a slow ensemble.
+ * Returns the time limit of an attempt to resume the session. It is short while the lease lasts, to leave time for
+ * several attempts, and later long enough for a slow ensemble.
  */
 export function resumeAttemptMs(nowMs: number, leaseEndsMs: number, timeoutMs: number): number {
   return nowMs < leaseEndsMs ? timeoutMs / 6 : Math.max(1000, timeoutMs / 3);

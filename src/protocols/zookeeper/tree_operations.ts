@@ -1,6 +1,6 @@
 /**
- * Operations that ZooKeeper has since 3.6, for programs that follow many nodes. Part of a client; loaded when one is
- * used.
+ * Operations of ZooKeeper 3.6 and later, for programs that follow many nodes. The client loads this file when it needs
+ * one.
  */
 import { type ByteWriter, protocolError } from "../../base/wire/bytes.ts";
 import { multiRequestCodec, multiResponseCodec } from "./jute/multi_request.ts";
@@ -20,11 +20,11 @@ export interface TreeOperationsOptions {
   readonly session: ZooKeeperClientSession;
   readonly watches: SessionWatches;
   readonly chroot: { readonly toServer: (path: string) => string };
-  /** Returns the body of a request. Throws if it is too long. */
+  /** Returns the body of a request. Throws if the body is too long. */
   readonly encode: (label: ZooKeeperOperationLabel, write: (writer: ByteWriter) => void) => Uint8Array;
 }
 
-/** AddWatchMode.PERSISTENT_RECURSIVE. */
+/** The mode of a recursive watch: AddWatchMode.PERSISTENT_RECURSIVE. */
 const recursiveMode = 1;
 
 export class TreeOperations {
@@ -39,7 +39,7 @@ export class TreeOperations {
     const { code, request } = zooKeeperOperations.addWatch;
     const serverPath = chroot.toServer(path);
     const label = { action: "watch", path, reads: true };
-    // ClickHouse Keeper closes the connection at an operation that it does not know.
+    // Not sent to ClickHouse Keeper, which would close the connection at this unknown operation.
     if (!isSessionResumable(session)) throw givenUpOperationError(label, "UNIMPLEMENTED");
     await session.request({
       label,

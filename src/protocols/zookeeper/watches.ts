@@ -1,13 +1,13 @@
 /**
- * The watches of one session, and the requests that set them again after a reconnect. Paths are the server's, including
- * the chroot. Source: ZKWatchManager.
+ * The watches of one session, and the requests that set them again after a reconnect. Paths include the chroot. Source:
+ * ZKWatchManager.
  */
 import { ByteWriter } from "../../base/wire/bytes.ts";
 import type { WatchEventTypeName } from "./jute/zookeeper_operations.ts";
 import { SetWatchesRequest } from "./jute/zookeeper_records.ts";
 import type { Watcher } from "./zookeeper.ts";
 
-/** `exist` is a watch on a missing node; for an existing node, exists() sets a data watch. */
+/** The operation exists() sets an `exist` watch on a missing node, and a `data` watch on an existing one. */
 export const watchKinds = ["data", "exist", "child"] as const;
 export type WatchKind = (typeof watchKinds)[number];
 
@@ -19,14 +19,15 @@ const kindsOf: Record<WatchEventTypeName, readonly WatchKind[]> = {
   childrenChanged: ["child"],
 };
 
-/** The size limit of one SetWatches request, as in ClientCnxn, so that it never exceeds a server's frame limit. */
+/** The size limit of a SetWatches request in bytes, as in ClientCnxn. It is below the servers' limit of a frame. */
 export const setWatchesBytesMax = 128 * 1024;
 
 interface WatchEntry {
   readonly watchers: Set<Watcher>;
   /**
-   * Events up to this zxid were delivered. Null while the current connection delivers them; the limit is then the last
-   * zxid seen. Before the connection has confirmed the watch it is not null, because other responses arrive earlier.
+   * The zxid up to which events were delivered; null while the current connection delivers them, because the last zxid
+   * seen is then the limit. After a reconnect it keeps its value until the server has confirmed the watch, because
+   * other responses arrive earlier.
    */
   sinceZxid: bigint | null;
 }
@@ -34,7 +35,10 @@ interface WatchEntry {
 /** One SetWatches request. */
 export interface WatchRearmBatch {
   readonly body: Uint8Array;
-  /** Call it when the server has confirmed the request: it watches all paths and has reported missed events. */
+  /**
+   * Call it when the server has confirmed the request. The server then watches all paths and has reported missed
+   * events.
+   */
   onConfirmed(): void;
 }
 
@@ -59,7 +63,7 @@ export class SessionWatches {
   }
 
   /**
-   * Adds a watcher after the response that has set the watch. Requests that set watches again are answered before it.
+   * Adds a watcher. Call it when the response arrives that has set the watch.
    */
   add(kind: WatchKind, path: string, watcher: Watcher): void {
     const table = this.#tables[kind];
@@ -75,7 +79,7 @@ export class SessionWatches {
     else watchers.add(watcher);
   }
 
-  /** Returns the watchers of an event at `path`, each once. Those of one-shot watches are removed. */
+  /** Returns the watchers of an event at `path`, without duplicates. Removes one-shot watches. */
   takeWatchers(type: WatchEventTypeName, path: string): Set<Watcher> {
     const taken = new Set<Watcher>();
     for (const kind of kindsOf[type]) {
@@ -96,9 +100,9 @@ export class SessionWatches {
   }
 
   /**
-   * Returns the SetWatches requests that set all watches on another connection. Changes since `lastZxid` fire
-   * immediately. For watches that the previous connection had not confirmed, changes since the connection before it
-   * fire. Recursive watches are not set again.
+   * Returns the SetWatches requests that set all watches on a new connection. The server then immediately reports
+   * changes since `lastZxid`; for watches that the previous connection had not confirmed, changes since an earlier
+   * zxid. Drops recursive watches.
    */
   rearm(lastZxid: bigint): WatchRearmBatch[] {
     this.#recursive.clear();
@@ -119,7 +123,7 @@ export class SessionWatches {
     let batch: WatchedPath[] = [];
     let bytes = 0;
     for (const one of watched) {
-      // UTF-8 needs at most three bytes for a UTF-16 unit, and four bytes for the string's length.
+      // UTF-8 needs at most three bytes for each UTF-16 unit. The string's length takes four bytes.
       const bytesMax = one.path.length * 3 + 4;
       if (bytes > 0 && bytes + bytesMax > this.#rearmBytesMax - 64) {
         batches.push(batchOf(sinceZxid, batch));

@@ -1,6 +1,6 @@
 /**
- * The interface of a coordination service: typed operations, one-shot watches, and a session whose end is known before
- * the server can act on it. The client implements it; tests may replace it.
+ * The interface of a coordination service: typed operations, one-shot watches, and a session with a lease. The lease
+ * ends before a server can end the session. The client implements this interface; tests may replace it.
  */
 import type { WatchEventTypeName } from "./jute/zookeeper_operations.ts";
 import type { MultiRequest, MultiResult } from "./jute/multi_request.ts";
@@ -19,7 +19,7 @@ export interface WatchEvent {
 /** Called at most once, when the watched node changes. Watches survive a reconnect and end with the session. */
 export type Watcher = (event: WatchEvent) => void;
 
-/** Every operation can be cancelled. That does not undo what the server may have done. */
+/** Every operation can be canceled, which does not undo what the server may have done. */
 export interface NodeOperationOptions {
   readonly signal?: AbortSignal;
 }
@@ -33,7 +33,7 @@ export interface NodeData {
 export interface NodeCreateOptions extends NodeOperationOptions {
   /** "persistent" when left out. */
   readonly mode?: NodeCreateMode;
-  /** Open to all clients when left out, unless the client has a default. */
+  /** The client's default ACL when left out. */
   readonly acl?: Acl[];
 }
 
@@ -54,31 +54,30 @@ export interface ZooKeeperSession {
   readonly timeoutMs: number;
   readonly state: ZooKeeperSessionState;
   /**
-   * The time up to which no server can have ended this session, in monotonic milliseconds of the client's clock: the
-   * send time of the last request that the leader is known to have heard of + T − max(0.5 s, 5 % T). It moves with
-   * responses from the leader; while the session is guarded, with every heartbeat. The caller compares it with the
-   * clock.
+   * Returns the time up to which no server can have ended this session, in monotonic milliseconds of the client's
+   * clock. It is the send time of the last request that the leader has certainly heard of, plus T − max(0.5 s, 5 % T).
+   * Responses from the leader move it; while the session is guarded, every heartbeat does.
    */
   leaseEndMs(): number;
-  /** Makes heartbeats go through the leader, so that the lease end moves. Returns a function that ends that. */
+  /** Sends heartbeats through the leader, so that the end of the lease moves. Returns a function that stops this. */
   guard(): () => void;
-  /** Aborted once, with a BatonError, when the session has ended. The lease may end earlier. */
+  /** Aborts with a BatonError when the session has ended. The lease may end earlier. */
   readonly ended: AbortSignal;
   /**
-   * Calls the listener for every change of the state and of the lease end. Returns a function that removes the
-   * listener.
+   * Calls the listener when the state ("state") or the end of the lease ("renewed") has changed. Returns a function
+   * that removes the listener.
    */
   subscribe(listener: (change: "state" | "renewed") => void): () => void;
   /** Returns why each server could not be reached, as " (…)" for a message; empty while connected. */
   describeOutage(): string;
-  /** The number of connections so far. After a change, a caller repeats its current step. */
+  /** The number of connections so far. When it has changed, a caller repeats its current step. */
   readonly connections: number;
 }
 
 /**
- * Typed operations on a session. All of them reject with a ZooKeeperError: the server's errors by name (NONODE,
- * BADVERSION …); CONNECTIONLOSS when the request was sent and its response did not arrive (it may have been executed);
- * OPERATIONTIMEOUT when it was never sent (not executed); SESSIONEXPIRED when the session has ended.
+ * Typed operations on a session. All of them reject with a ZooKeeperError; errors of the server have its names (NONODE,
+ * BADVERSION …). CONNECTIONLOSS means that the request was sent and no response arrived, so it may have been executed.
+ * OPERATIONTIMEOUT means that the request was never sent. SESSIONEXPIRED means that the session has ended.
  */
 export interface ZooKeeper extends AsyncDisposable {
   readonly session: ZooKeeperSession;
@@ -93,26 +92,26 @@ export interface ZooKeeper extends AsyncDisposable {
   getAcl(path: string, options?: NodeOperationOptions): Promise<{ acl: Acl[]; stat: Stat }>;
   setAcl(path: string, acl: Acl[], version: number, options?: NodeOperationOptions): Promise<Stat>;
   /**
-   * Executes all operations or none. Rejects with the error of the first failed one and its `index`. Paths are without
-   * the chroot.
+   * Executes all operations or none. Rejects with the error of the first failed operation, whose position is `index`.
+   * Paths are without the chroot.
    */
   multi(requests: MultiRequest[], options?: NodeOperationOptions): Promise<MultiResult[]>;
   /**
-   * Calls `watcher` for each node at or below `path` that is created, deleted or written, until the connection is lost:
-   * add the watch again when `session.connections` has changed. There are no events of the kind childrenChanged.
-   * Rejects with UNIMPLEMENTED on servers before ZooKeeper 3.6.
+   * Calls `watcher` for each node at or below `path` that is created, deleted or written, until the connection is lost.
+   * Add the watch again when `session.connections` has changed. There are no childrenChanged events. Rejects with
+   * UNIMPLEMENTED on servers before ZooKeeper 3.6.
    */
   addRecursiveWatch?(path: string, watcher: Watcher, options?: NodeOperationOptions): Promise<void>;
-  /** Reads several nodes in one request, on the same servers. The result of an unreadable node is its error. */
+  /** Reads several nodes in one request. The result for an unreadable node is its error. Needs ZooKeeper 3.6. */
   getDataOfAll?(paths: readonly string[], options?: NodeOperationOptions): Promise<(NodeData | ZooKeeperError)[]>;
   /**
-   * Tells the client that this session uses the node at `path` as a container. On a server without containers, the
-   * client deletes the node when it is empty: after a deletion in it, and at `close`.
+   * Tells the client that this session uses the node at `path` as a container, so that the client deletes the empty
+   * node on servers without containers.
    */
   usesContainer?(path: string): void;
   /** Waits until the server has all changes that the leader had committed at the time of the request. */
   sync(path: string, options?: NodeOperationOptions): Promise<void>;
-  /** Disconnects without ending the session. Another process continues it, or it expires. */
+  /** Disconnects without ending the session, so that another process can continue it. Otherwise the session expires. */
   leave?(): void;
   /** Ends the session on the server, within a time limit. The server deletes the session's ephemeral nodes. */
   close(): Promise<void>;

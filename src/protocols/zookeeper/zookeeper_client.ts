@@ -48,29 +48,29 @@ import {
 export interface ZooKeeperConnectOptions
   extends Pick<NewSessionOptions, "retries" | "delayMs" | "unreachableHint" | "report" | "signal" | "identity"> {
   readonly servers: ZooKeeperServerList;
-  /** The requested T in milliseconds; the server may grant another one. 10,000 when left out. */
+  /** The session timeout to request, in milliseconds; 10,000 by default. The server may grant another one. */
   readonly sessionTimeoutMs?: number;
-  /** The time limit of `connect` in milliseconds. 10,000 when left out, unlimited when `retries` is given. */
+  /** The time limit of `connect` in milliseconds. The default is 10,000, or no limit if `retries` is given. */
   readonly connectTimeoutMs?: number;
   readonly tls?: TlsSource;
-  /** Sent first on every connection. */
+  /** Credentials to send first on every connection. */
   readonly auth?: readonly ZooKeeperCredentials[];
   /** The default ACL of new nodes; open to all clients when left out. */
   readonly acl?: Acl[];
-  /** The servers' jute.maxbuffer in bytes, the longest request. */
+  /** The longest request in bytes, which is the servers' jute.maxbuffer. */
   readonly frameBytesMax?: number;
   readonly clock?: Clock;
   /**
-   * How long events may wait while no request is unanswered, in milliseconds. They are read at most once in this time,
-   * and a lost connection is detected as late. By default each event is read immediately.
+   * How long events may wait while no request is unanswered, in milliseconds. Reading several events together saves
+   * time, but a lost connection is detected later too. By default events are read immediately.
    */
   readonly gatherEventsMs?: number;
   /**
-   * Called if a server accepts connections but answers no request in time: after three consecutive connections, and
+   * Called if servers accept connections but answer no request in time: after three such connections in a row, and
    * whenever their number has doubled.
    */
   readonly onSlow?: (sentence: string) => void;
-  /** Called when no process listens at a `unix:` address; resolves when one does. */
+  /** Called if no process listens at a `unix:` address. Starts a server there, and resolves when it listens. */
   readonly startServer?: () => Promise<void>;
   readonly dial?: Dial;
   readonly resolve?: ResolveHost;
@@ -118,12 +118,14 @@ export async function connect(options: ZooKeeperConnectOptions): Promise<ZooKeep
     onSlow,
   });
   const client = new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
-  // ClickHouse Keeper: it closes the connection at an operation that it does not know, and the session is lost.
+  // ClickHouse Keeper would close the connection at an unknown operation such as createContainer, and lose the session.
   if (!isSessionResumable(session)) await client.avoidContainers();
   return client;
 }
 
-/** ZooKeeper counts the time of a session from the request for it: it may have expired before it was open. */
+/**
+ * Warns that the session may already have expired, because ZooKeeper counts its time from the request that opens it.
+ */
 function slowOpening({ endpoint, accepted: { timeoutMs } }: EstablishedConnection, openingMs: number): string {
   return `${formatAddress(endpoint.address)} needed ${formatDuration(openingMs)} to open a session of ${
     formatDuration(timeoutMs)
@@ -131,8 +133,7 @@ function slowOpening({ endpoint, accepted: { timeoutMs } }: EstablishedConnectio
 }
 
 /**
- * Joins concurrent starts: when an attempt runs out of time while a server starts, the next attempt waits for the same
- * start.
+ * Joins concurrent starts, so that an attempt waits for a start that an earlier attempt has begun.
  */
 function joinConcurrentStarts(start: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null;
@@ -145,7 +146,7 @@ class ZooKeeperClient implements ZooKeeper {
   readonly #chroot: Chroot;
   readonly acl: Acl[];
   readonly #frameBytesMax: number;
-  /** Null as long as the server may know containers. */
+  /** Replaces containers with plain nodes; null while the server may know containers. */
   #plainContainers: PlainContainers | null = null;
 
   constructor(session: ZooKeeperClientSession, { watches, chroot, acl = openAcl, frameBytesMax }: {
@@ -165,7 +166,7 @@ class ZooKeeperClient implements ZooKeeper {
     this.#plainContainers?.use(path);
   }
 
-  /** Stops sending operations that a server may lack. */
+  /** Stops sending operations that the server lacks: containers and create2. */
   async avoidContainers(): Promise<PlainContainers> {
     const { PlainContainers } = await import("./plain_containers.ts"); // few servers need it
     return this.#plainContainers ??= new PlainContainers({
@@ -177,7 +178,8 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   /**
-   * Sends again, without containers and create2, if the server does not know these. Such a request was not executed.
+   * Sends a request again without containers and create2 if the server does not know these. It has not executed the
+   * first request.
    */
   async #orPlainly<T>(send: (plain: PlainContainers | null) => Promise<T>): Promise<T> {
     try {
@@ -189,8 +191,7 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   /**
-   * Creates a node. The root always exists, also the root of a chroot that was never used: it is created with its first
-   * child.
+   * Creates a node. If it is the first node in a chroot, also creates the chroot's nodes.
    */
   async create(path: string, data: Uint8Array, options: NodeCreateOptions = {}) {
     const create = () =>
@@ -380,7 +381,8 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   /**
-   * `replied` gets the error code before the result is used; an `expected` error has a result instead of a rejection.
+   * Sends a request. Calls `replied` with the error code before the result is used. Resolves with the value in
+   * `expected` if it has the error's name.
    */
   #request<Name extends ZooKeeperOperationName, Expected = never>(
     name: Name,
@@ -436,13 +438,13 @@ interface OperationRow<Name extends ZooKeeperOperationName> {
   readonly response: Codec<ZooKeeperOperationResponse<Name>>;
 }
 
-/** The table's row with the types of its name, which TypeScript cannot derive. */
+/** Returns an operation's row of the table with its exact types, which TypeScript cannot derive. */
 const rowOf = <Name extends ZooKeeperOperationName>(name: Name) =>
   zooKeeperOperations[name] as unknown as OperationRow<Name>;
 
 const { NONODE } = zooKeeperErrorNumbers;
 
-/** The size of RequestHeader: xid and type. */
+/** The size of a RequestHeader (xid and type) in bytes. */
 const requestHeaderBytes = 8;
 
 function isSequential(flags: number): boolean {
@@ -450,12 +452,15 @@ function isSequential(flags: number): boolean {
     flags === createFlag.persistentSequentialTtl;
 }
 
-/** Returns whether this operation has failed. Operations before the failed one have error 0; those after it have -2. */
+/**
+ * Returns whether this operation made the transaction fail. Operations before it have error 0, and those after it have
+ * -2.
+ */
 function isFailure(result: MultiResult): result is { type: "error"; err: number } {
   return result.type === "error" && result.err !== 0 && result.err !== zooKeeperErrorNumbers.RUNTIMEINCONSISTENCY;
 }
 
-/** The part of the tree that a client sees as the whole tree. `prefix` is empty, or a valid path other than `/`. */
+/** Converts paths between the server's tree and the part of it that a client sees as the whole tree. */
 export class Chroot {
   readonly prefix: string;
 
@@ -464,14 +469,14 @@ export class Chroot {
     if (this.prefix !== "") validateNodePath(this.prefix);
   }
 
-  /** The path on the server. Throws BADARGUMENTS. */
+  /** Returns the path on the server. Throws BADARGUMENTS. */
   toServer(path: string, sequential = false): string {
     validateNodePath(path, sequential);
     if (this.prefix === "") return path;
     return path === "/" && !sequential ? this.prefix : this.prefix + path;
   }
 
-  /** The path that the caller sees. */
+  /** Returns the path that the caller sees. */
   toClient(path: string): string {
     if (this.prefix === "" || !path.startsWith(this.prefix)) return path;
     return path.slice(this.prefix.length) || "/";

@@ -1,9 +1,9 @@
-/** The errors of ZooKeeper operations, by the server's names. */
+/** The errors of ZooKeeper operations, with the names that the server uses. */
 import { BatonError, type ErrorCode } from "../../base/errors.ts";
 import { type ZooKeeperErrorName, zooKeeperErrorName } from "./jute/zookeeper_error_codes.ts";
 
 interface ErrorMeaning {
-  /** The error code of baton for an error that is not handled by name. */
+  /** The BatonError code, for callers that do not handle the error by its name. */
   readonly code: ErrorCode;
   readonly text: string;
 }
@@ -45,14 +45,14 @@ const meanings = {
 export interface ZooKeeperErrorDetails {
   readonly path?: string;
   readonly index?: number;
-  /** The operation only reads: without a response, nothing was changed. */
+  /** True if the operation only reads, so that nothing was changed even without a response. */
   readonly reads?: boolean;
   readonly cause?: unknown;
 }
 
 /**
- * A failed operation. `reason` is KeeperException's name, or the number of an unknown error; `index` is the position of
- * the failed operation in a multi.
+ * The error of a failed operation. `reason` is KeeperException's name, or the number of an unknown error. `index` is
+ * the position of the failed operation in a multi.
  */
 export class ZooKeeperError extends BatonError {
   readonly reason: ZooKeeperErrorName | number;
@@ -70,7 +70,7 @@ export class ZooKeeperError extends BatonError {
   }
 }
 
-/** The operation as messages name it: `{ action: "create", path: "/a" }`. */
+/** Names an operation in messages: `{ action: "create", path: "/a" }`. */
 export interface ZooKeeperOperationLabel {
   readonly action: string;
   readonly path: string;
@@ -90,8 +90,8 @@ export function operationResponseError(label: ZooKeeperOperationLabel, err: numb
 }
 
 /**
- * The permission that ZooKeeper checks for each operation. Creating and deleting a node checks the parent's ACL.
- * Looking for a node needs READ since 3.8.4 and 3.9.2.
+ * The permission that ZooKeeper checks for each operation. For creating and deleting, it checks the parent's ACL. "look
+ * for" needs READ since 3.8.4 and 3.9.2.
  */
 const permissions: Readonly<Record<string, string>> = {
   "create": "c (create)",
@@ -117,7 +117,7 @@ function missingPermission({ action, path }: ZooKeeperOperationLabel): string {
     "set auth.file to credentials that have it";
 }
 
-/** The error for an operation that the client gave up. */
+/** Makes the error for an operation that the client gave up. */
 export function givenUpOperationError(
   label: ZooKeeperOperationLabel,
   reason: ZooKeeperErrorName,
@@ -126,7 +126,7 @@ export function givenUpOperationError(
   return new ZooKeeperError(reason, `Cannot ${label.action} "${label.path}": ${why}`, { ...label, cause });
 }
 
-/** Returns whether the server does not know the operation, or one in the transaction. */
+/** Returns whether the server does not know the operation, or an operation in the transaction. */
 export function isUnknownOperationError(thrown: unknown): boolean {
   return thrown instanceof ZooKeeperError &&
     (thrown.reason === "UNIMPLEMENTED" || thrown.reason === "MARSHALLINGERROR");

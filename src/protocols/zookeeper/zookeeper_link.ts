@@ -1,6 +1,6 @@
 /**
- * One connection that carries a session's requests. Numbers the requests, sends requests of the same moment in one
- * write, and passes each reply to its request, in order. The session handles a lost connection.
+ * One connection that carries a session's requests. Numbers the requests, sends those of one event-loop turn in one
+ * write, and passes the replies to them, in order. The session handles a lost connection.
  */
 import process from "node:process";
 import type { Clock } from "../../base/support/clock.ts";
@@ -23,7 +23,7 @@ import { givenUpOperationError, ZooKeeperError, type ZooKeeperOperationLabel } f
 
 /** Handles one reply. Neither method may throw. */
 interface ReplyHandler {
-  /** `reader` is positioned at the body, which exists only when `err` is 0. */
+  /** `reader` is at the start of the body, which exists only if `err` is 0. */
   received(err: number, reader: ByteReader): void;
   connectionLost(cause: Error | null): void;
 }
@@ -32,21 +32,21 @@ export interface ZooKeeperLinkOwner {
   eventReceived(type: WatchEventTypeName, path: string): void;
   /** Called after input that contained at least one reply. */
   repliesReceived(): void;
-  /** Called once when the connection is lost, after all pending requests were told; not after `destroy`. */
+  /** Called once when the connection is lost, after the pending requests were told. Not called after `destroy`. */
   connectionLost(error: Error | null): void;
 }
 
 interface ZooKeeperLinkOptions {
   readonly clock: Clock;
   readonly nextXid: number;
-  /** The send time of the ConnectRequest, which the server has answered. */
+  /** The send time of the ConnectRequest. */
   readonly connectSentMs: number;
   /** See LeaderProof. */
   readonly relayMs: number;
   readonly lastZxid: bigint;
   /** Records how long requests take. */
   readonly patience: SilencePatience;
-  /** How long input may wait while no request is unanswered, in milliseconds. By default it is read immediately. */
+  /** How long input may wait while no request is unanswered, in milliseconds. By default input is read immediately. */
   readonly gatherMs?: number | undefined;
 }
 
@@ -59,7 +59,7 @@ interface PendingRequest {
   readonly reply: ReplyHandler;
 }
 
-/** A chunk of this size may be followed by more: reading continues, so that the server is never faster. */
+/** After a chunk of at least this size, more may follow, so reading does not pause. */
 const gatheredBytesMax = 64 << 10;
 
 const xidMax = 0x7fffffff;
@@ -78,10 +78,10 @@ export class ZooKeeperLink implements FrameStreamListener {
   #batchProvesMs = 0;
   #nextXid: number;
   #lastSentMs: number;
-  /** The send time of the last request of a kind that the leader answers. */
+  /** The send time of the last request that only the leader answers. */
   #lastLeaderRequestMs: number;
   #leaderRequestsPending = 0;
-  /** The numbers of unanswered requests. Heartbeats are no requests of the session's user. */
+  /** The numbers of unanswered requests, without heartbeats. */
   readonly #waiting = { read: 0, write: 0 };
   readonly #patience: SilencePatience;
   readonly #proof: LeaderProof;
@@ -89,7 +89,7 @@ export class ZooKeeperLink implements FrameStreamListener {
   #hasNewReplies = false;
   #over = false;
   readonly #gatherMs: number;
-  /** Ends a pause in reading, or null if input is being read. */
+  /** Ends the current pause in reading; null if there is no pause. */
   #endGathering: (() => void) | null = null;
 
   constructor(stream: FrameStream, owner: ZooKeeperLinkOwner, options: ZooKeeperLinkOptions) {
@@ -111,8 +111,8 @@ export class ZooKeeperLink implements FrameStreamListener {
   }
 
   /**
-   * The facts about the last heartbeat: any request or, if the leader must be heard of, only a request that the leader
-   * answers.
+   * Returns the facts about the last heartbeat. Any request counts as a heartbeat; with `isLeaderAsked`, only a request
+   * that the leader answers.
    */
   livenessFacts(isLeaderAsked: boolean): LivenessFacts {
     const oldestUnansweredMs = this.#pending.peek()?.sentMs ?? null;
@@ -126,22 +126,22 @@ export class ZooKeeperLink implements FrameStreamListener {
   }
 
   /**
-   * The send time of the oldest unanswered message, if requests of the session's user are among the unanswered ones.
+   * The send time of the oldest unanswered message; null if only heartbeats are unanswered.
    */
   get oldestRequestMs(): number | null {
     return this.#waiting.read + this.#waiting.write > 0 ? this.#pending.peek()?.sentMs ?? null : null;
   }
 
   /**
-   * Records that the session gives up this connection although the servers can be reached. It then waits longer for the
-   * requests that it sends again.
+   * Records that the session gives up this connection although the servers can be reached, so that it waits longer next
+   * time.
    */
   gaveUp(timeoutMs: number): void {
     const { read, write } = this.#waiting;
     if (read + write > 0) this.#patience.gaveUp(timeoutMs, write > 0 ? "write" : "read");
   }
 
-  /** The send time of the last request that the leader is known to have heard of. */
+  /** The send time of the last request that the leader has certainly heard of. */
   get provenMs(): number {
     return this.#proof.provenMs;
   }
@@ -179,13 +179,13 @@ export class ZooKeeperLink implements FrameStreamListener {
     });
   }
 
-  /** Closes the connection. Pending requests are told, the owner is not. */
+  /** Closes the connection. Tells the pending requests, but not the owner. */
   destroy(cause: Error | null): void {
     this.#stream.destroy();
     this.#fail(cause);
   }
 
-  /** Handles a frame; called by the stream, like the methods below. */
+  /** The stream calls this method and the two below. */
   onFrame(frame: Uint8Array): void {
     const reader = new ByteReader(frame);
     const xid = reader.i32();
@@ -226,7 +226,7 @@ export class ZooKeeperLink implements FrameStreamListener {
     this.#owner.connectionLost(error);
   }
 
-  /** Each wake-up costs more than the events that it delivers. */
+  /** Pauses reading for a while, because each wake-up of the process costs more than the events that it delivers. */
   #gather(): void {
     if (this.#gatherMs === 0 || this.#pending.length > 0 || this.#over || this.#endGathering !== null) return;
     const cancel = this.#clock.startTimer(this.#gatherMs, () => this.#endGathering?.());
@@ -239,8 +239,8 @@ export class ZooKeeperLink implements FrameStreamListener {
   }
 
   /**
-   * Adds a request to the batch. All requests of a batch share the send time of the first: an earlier time is safe for
-   * a lease.
+   * Adds a request to the batch. All requests of a batch share the send time of the first one, because a lease may end
+   * early but never late.
    */
   #write(
     xid: number,
@@ -255,7 +255,7 @@ export class ZooKeeperLink implements FrameStreamListener {
       this.#batchMs = this.#clock.now();
       this.#lastSentMs = this.#batchMs;
       this.#batchProvesMs = this.#proof.recordSent(this.#batchMs);
-      // Flush after all work of this event-loop turn, so that requests of the same moment leave together.
+      // Flushes after all work of this event-loop turn, so that its requests leave together.
       queueMicrotask(() => process.nextTick(() => this.#flush()));
     }
     batch.i32(body.byteLength + 8);
@@ -285,12 +285,12 @@ export class ZooKeeperLink implements FrameStreamListener {
   }
 }
 
-/** The body of a sync of `/`. */
+/** The body of a sync request for the path `/`. */
 const rootPath = new Uint8Array([0, 0, 0, 1, 0x2f]);
 
 const ignoredReply: ReplyHandler = { received() {}, connectionLost() {} };
 
-/** Writes wait for the servers' disks. */
+/** Writes, unlike reads, wait for the servers' disks. */
 function kindOf(code: number): RequestKind {
   return isAnsweredByLeader(code) && code !== zooKeeperOperations.sync.code ? "write" : "read";
 }
@@ -303,17 +303,17 @@ export interface ZooKeeperOperationCall<T> {
   decode(err: number, reader: ByteReader): T;
 }
 
-/** One operation in progress: queued, sent, and settled exactly once. */
+/** An operation in progress, which is queued, sent, and settled exactly once. */
 export class ZooKeeperRequest<T> implements ReplyHandler {
   readonly code: number;
   readonly body: Uint8Array;
-  /** The time after which it must not be sent, on the clock. */
+  /** The clock time after which the request must not be sent. */
   readonly deadlineMs: number;
   readonly #call: ZooKeeperOperationCall<T>;
   readonly #result = Promise.withResolvers<T>();
   readonly promise = this.#result.promise;
   #offAbort: () => void = () => {};
-  /** Whether the operation was answered, failed, or was cancelled by the caller. */
+  /** Whether the operation was answered, has failed, or was canceled by the caller. */
   settled = false;
 
   constructor(call: ZooKeeperOperationCall<T>, deadlineMs: number, signal?: AbortSignal) {
@@ -332,7 +332,7 @@ export class ZooKeeperRequest<T> implements ReplyHandler {
     } catch (error) {
       if (error instanceof ZooKeeperError) return this.#settle(() => this.#result.reject(error));
       this.connectionLost(error instanceof Error ? error : null);
-      throw error; // the reply cannot be read, so the connection is not usable
+      throw error; // the reply cannot be read, so the connection is unusable
     }
     this.#settle(() => this.#result.resolve(value));
   }

@@ -1,6 +1,6 @@
 /**
- * A session with an ensemble. Keeps it alive, moves it between servers, queues and sends its requests, and knows up to
- * when no server can have ended it. The client defines the operations; server_search.ts finds another server.
+ * The client's side of a session. Keeps the session alive, moves it between servers, queues and sends its requests, and
+ * computes its lease. server_search.ts finds another server.
  */
 import type { BatonError } from "../../base/errors.ts";
 import { formatAddress } from "../../base/sockets/connection.ts";
@@ -39,15 +39,15 @@ import { isSessionResumable } from "./handshake.ts";
 import { givenUpOperationError, ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
- * The limit of requests in flight. The server stops reading at 1,000 (globalOutstandingLimit); with more, a request's
- * age would show the length of our queue instead of the connection's health.
+ * The most unanswered requests. A server stops reading at 1,000 (globalOutstandingLimit); with more requests, their age
+ * would show the length of the queue instead of the connection's health.
  */
 const inFlightMax = 1000;
 
-/** The limit of requests that wait to be sent. */
+/** The most requests that wait to be sent. */
 const queuedMax = 100_000;
 
-/** The user is told of this number of connections in a row without a response, and each time that it has doubled. */
+/** After this many consecutive connections without a response, and after each doubling, the user is warned. */
 const slowRounds = 3;
 
 export interface ZooKeeperClientSessionOptions {
@@ -56,7 +56,7 @@ export interface ZooKeeperClientSessionOptions {
   /** The timeout to request on every connection, in milliseconds. */
   readonly timeoutMs: number;
   readonly watches: SessionWatches;
-  /** Converts the server's path in an event into the caller's. */
+  /** Removes the chroot from the path in an event. */
   readonly toClientPath: (path: string) => string;
   /** See ZooKeeperConnectOptions. */
   readonly gatherEventsMs?: number | undefined;
@@ -84,10 +84,10 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has probed it. */
   #shortestTimeoutMs: number | null = null;
   #isProbingTimeout = false;
-  /** Another probe soon would only add to the work of a slow server. */
+  /** The time of the next probe, which spares slow servers. */
   #nextProbeMs = -Infinity;
   readonly #patience = new SilencePatience();
-  /** A connection that was closed because it was silent, until there is another one. */
+  /** The connection that was closed because it was silent; null again after the next connection. */
   #silentLink: ZooKeeperLink | null = null;
   #hasYielded = false;
   #lastZxid = 0n;
@@ -123,7 +123,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
 
   guard(): () => void {
     this.#guardCount++;
-    // A session with a lease is less patient: the next check may be due.
+    // Checks now, because a guarded session is less patient with a silent connection.
     if (this.#patience.rounds > 0) this.#wakeBy(this.#clock.now());
     let guarded = true;
     return () => {
@@ -142,7 +142,9 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return () => this.#listeners.delete(own);
   }
 
-  /** Sends a request when connected, within T. See ZooKeeper for its errors. */
+  /**
+   * Sends a request as soon as the session is connected, within T. Rejects with the errors that `ZooKeeper` describes.
+   */
   request<T>(call: ZooKeeperOperationCall<T>, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closing !== null || this.state === "ended") {
@@ -151,12 +153,12 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return this.#enqueue(new ZooKeeperRequest(call, this.#clock.now() + this.timeoutMs, signal));
   }
 
-  /** Ends the session on the server after all earlier requests; gives up after T/3. Never rejects. */
+  /** Ends the session on the server after all earlier requests. Gives up after T/3. Never rejects. */
   close(): Promise<void> {
     return this.#closing ??= this.#close();
   }
 
-  /** Disconnects. Another process continues the session, or it expires. */
+  /** Disconnects without ending the session on the server. */
   leave(): void {
     this.#end(closedError());
   }
@@ -200,7 +202,9 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return request.promise;
   }
 
-  /** Sends queued requests. A doubtful session sends nothing: queued requests are then certainly not executed. */
+  /**
+   * Sends queued requests. A doubtful session sends nothing, so that its queued requests are certainly not executed.
+   */
   #sendQueued(): void {
     const link = this.#link;
     if (link === null || this.state !== "connected" || this.#queue.length === 0) return;
@@ -224,7 +228,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
       clock: this.#clock,
       nextXid: accepted.nextXid,
       connectSentMs,
-      // The server at a unix socket is standalone, and its own leader.
+      // The server at a Unix socket is standalone, so it is its own leader.
       relayMs: this.#isStandalone ? 0 : leaderRelayMs(accepted.timeoutMs, this.#shortestTimeoutMs),
       lastZxid: this.#lastZxid,
       patience: this.#patience,
@@ -244,8 +248,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     const nowMs = this.#clock.now();
     const link = this.#link;
     const timing = deriveSessionTiming(this.timeoutMs);
-    // This process was stopped or busy, and replies may wait to be read. Yield once to the event loop, but not twice: a
-    // loop that is always busy would never send a heartbeat.
+    // This process was stopped or busy, so replies may wait to be read. Yields to the event loop once, but not twice,
+    // because a process that is always busy would never send a heartbeat.
     this.#hasYielded = !this.#hasYielded && link !== null && nowMs - dueMs > timing.pingMs / 2;
     if (this.#hasYielded) return this.#wakeBy(nowMs);
     if (link !== null) {
@@ -266,7 +270,9 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#scheduleQueue();
   }
 
-  /** Counts a silent connection of a session that continues: its server is alive, but slow. */
+  /**
+   * Counts a silent connection when the session continues on another one, because its server is then slow but alive.
+   */
   #countSilence(silent: ZooKeeperLink | null): void {
     this.#silentLink = null;
     if (silent === null) return;
@@ -289,8 +295,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Sends a heartbeat through the leader. The first one also probes the servers' tick, which tells how much of the
-   * lease it costs.
+   * Sends a heartbeat through the leader. Until it is known, also probes the shortest session timeout, which shows how
+   * fast followers report to the leader.
    */
   #pingLeader(link: ZooKeeperLink): void {
     link.pingLeader();
@@ -311,8 +317,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Returns whether heartbeats must go through the leader. A standalone server answers pings itself; a sync would wait
-   * for its disk.
+   * Whether heartbeats must go through the leader. A standalone server gets plain pings, because a sync would wait for
+   * its disk.
    */
   get #needsLeader(): boolean {
     return this.#guardCount > 0 && !this.#isStandalone;
@@ -343,7 +349,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     });
   }
 
-  /** The next round of a search. While a connection lives, only the other servers are tried. */
+  /** Returns the parameters of the search's next round. While there is a connection, tries only the other servers. */
   nextRound(attempt: number): ServerSearchRound {
     return {
       sessionRequest: {
@@ -363,7 +369,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
       if (finding.kind === "refused") return this.#end(finding.error);
       return this.#end(finding.isReplaced ? this.#notResumedError() : this.#expiredError());
     }
-    // The doubtful server has responded meanwhile. The new server may not know its latest changes yet.
+    // Meanwhile the doubtful server has responded. The new server may not know the latest changes yet.
     if (finding.established.lastZxid < this.#seenZxid) {
       finding.established.stream.destroy();
       return this.#search.start();
@@ -372,9 +378,9 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Returns whether the search takes too long. Newly installed servers know less than this client has seen, and close
-   * the connection without a response. If the client claims to have seen nothing, they respond that they do not know
-   * the session. `onSearchEnded` rejects a server that does know it.
+   * Whether the search takes so long that the servers may have lost their data. Such servers close the connection of a
+   * client that has seen more than they know. If the client claims to have seen nothing, they respond that they do not
+   * know the session. If a server does know the session, `onSearchEnded` rejects it.
    */
   get #isSearchOverdue(): boolean {
     return this.#link === null && this.#clock.now() >= this.#lostMs + 2 * this.timeoutMs;
@@ -397,7 +403,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
         await this.#enqueue(new ZooKeeperRequest({ label, code, body, decode: () => {} }, deadlineMs));
         break;
       } catch (error) {
-        // Closing twice does no harm: repeat it after a lost response while there is time.
+        // Repeats closing after a lost response while there is time, because closing twice does no harm.
         if (!(error instanceof ZooKeeperError) || error.reason !== "CONNECTIONLOSS") break;
       }
     }
@@ -438,7 +444,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#announce("state");
   }
 
-  /** Notifies listeners after the current task, when the state is consistent again. */
+  /** Calls the listeners after the current task, when the state is consistent again. */
   #announce(change: SessionChange): void {
     if (this.#changes.size === 0) {
       queueMicrotask(() => {

@@ -1,12 +1,12 @@
-/** Parts that both sides of the handshake of CURVE share: the keys of a connection, and errors. */
+/** What both sides of CURVE's handshake use: the keys of a connection, and errors. */
 import { isCanonicalPublicKey, prepareX25519Secret, type X25519Secret } from "../../../base/support/x25519.ts";
 import { curveBoxKey } from "./curve_box.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-/** Returns bytes of a cryptographic random generator in a new array. */
+/** Returns this many cryptographically random bytes in a new array. */
 export type RandomBytes = (count: number) => Uint8Array;
 
-/** A key pair for one connection. */
+/** Makes a key pair for one connection. */
 export function newTransientSecret(randomBytes: RandomBytes): X25519Secret {
   const bytes = randomBytes(32);
   const secret = prepareX25519Secret(bytes);
@@ -15,8 +15,8 @@ export function newTransientSecret(randomBytes: RandomBytes): X25519Secret {
 }
 
 /**
- * Returns the shared key of the boxes between two sides. Throws ZmtpError for a public key for which no secret key
- * exists.
+ * Returns the key with which two sides encrypt their boxes. Throws ZmtpError for a public key to which no secret key
+ * belongs.
  */
 export function sharedBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array {
   const key = isCanonicalPublicKey(publicKey) ? curveBoxKey(secret, publicKey) : null;
@@ -24,12 +24,12 @@ export function sharedBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8
   throw new ZmtpError("AUTHENTICATION", "The peer's public key cannot be one: no secret key belongs to it");
 }
 
-/** Error for a box that cannot be opened; `likely` is the probable reason. */
+/** Makes the error for a box that cannot be opened; `likely` is the probable reason. */
 export function unopenedBoxError(command: string, likely: string): ZmtpError {
   return new ZmtpError("AUTHENTICATION", `The peer's ${command} cannot be opened: ${likely}`);
 }
 
-/** Error for a command that is not allowed in `state`. */
+/** Makes the error for a command that is not allowed now; `state` says why. */
 export function unexpectedCommandError(command: string, state: string): ZmtpError {
   return new ZmtpError("COMMAND", `The peer sends the command ${command}, and ${state}`);
 }

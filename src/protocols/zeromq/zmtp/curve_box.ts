@@ -1,14 +1,15 @@
 /**
- * NaCl's boxes as CURVE uses them: XSalsa20-Poly1305 with a key that two sides share, or that only one side knows. The
- * handshake decides about contents and nonces. Cryptography in NaCl, sections 5 to 9.
+ * NaCl's boxes (encrypted and authenticated bytes) as CURVE uses them: XSalsa20-Poly1305 with a key that two sides
+ * share, or that only one side knows. The handshake chooses contents and nonces. Source: "Cryptography in NaCl",
+ * sections 5 to 9.
  */
 import { hsalsa, xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import type { X25519Secret } from "../../../base/support/x25519.ts";
 
-/** The number of bytes by which a box is longer than its content: the tag of Poly1305. */
+/** The number of bytes by which a box is longer than its content, because it includes Poly1305's tag. */
 export const curveBoxOverheadBytes = 16;
 
-/** Text at the start of a nonce that says what the box is for; the sender chooses the rest. */
+/** The start of a nonce, which says what the box is for. The sender chooses the rest. */
 export type CurveNoncePrefix =
   | "CurveZMQHELLO---"
   | "WELCOME-"
@@ -19,7 +20,7 @@ export type CurveNoncePrefix =
   | "CurveZMQMESSAGEC"
   | "CurveZMQMESSAGES";
 
-/** A nonce of 24 bytes: 16 random bytes after a short prefix, or a counter of 8 bytes after a long one. */
+/** A nonce of 24 bytes: a prefix of 8 bytes and 16 random bytes, or a prefix of 16 bytes and a counter of 8 bytes. */
 export interface CurveNonce {
   readonly prefix: CurveNoncePrefix;
   readonly rest: Uint8Array;
@@ -30,7 +31,8 @@ const encoder = new TextEncoder();
 const sigma = new Uint32Array(encoder.encode("expand 32-byte k").buffer);
 
 /**
- * Returns the key of the boxes between two sides (crypto_box_beforenm), 32 bytes; null if `publicKey` is of low order.
+ * Returns the key with which two sides encrypt their boxes (crypto_box_beforenm), 32 bytes. Returns null if `publicKey`
+ * is of low order.
  */
 export function curveBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array | null {
   const shared = secret.deriveSharedSecret(publicKey);
@@ -40,24 +42,24 @@ export function curveBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8A
   return key;
 }
 
-/** Returns a box with `plain` in it. A nonce must never be used twice with the same key. */
+/** Encrypts `plain` into a box. Never use a nonce twice with the same key. */
 export function sealCurveBox(key: Uint8Array, nonce: CurveNonce, plain: Uint8Array): Uint8Array {
   return xsalsa20poly1305(key, nonceOf(nonce)).encrypt(plain);
 }
 
-/** Returns the content of a box; null if it was not made with this key and nonce, or was modified. */
+/** Returns the content of a box. Returns null if the box was made with another key or nonce, or was modified. */
 export function openCurveBox(key: Uint8Array, nonce: CurveNonce, box: Uint8Array): Uint8Array | null {
   if (box.byteLength < curveBoxOverheadBytes) return null;
   try {
     return xsalsa20poly1305(key, nonceOf(nonce)).decrypt(box);
   } catch {
-    return null; // with arguments of the right length, only a wrong tag fails
+    return null; // the lengths are right, so the tag was wrong
   }
 }
 
 /**
- * Returns the key that XSalsa20 derives from the first 16 bytes of a nonce. They are the same for all messages of one
- * direction, so the key is derived once, and Salsa20 uses the other 8 bytes.
+ * Returns the key that XSalsa20 derives from the first 16 bytes of a nonce. These bytes are the same for all messages
+ * of one direction, so the key is derived only once. Salsa20 then uses the other 8 bytes.
  */
 export function curveMessageKey(key: Uint8Array, prefix: "CurveZMQMESSAGEC" | "CurveZMQMESSAGES"): Uint8Array {
   return subkey(key, encoder.encode(prefix));

@@ -1,6 +1,6 @@
 /**
- * CURVE's handshake as the client: HELLO, INITIATE. The client knows the server's key in advance and proves its own.
- * RFC 26.
+ * The client's side of CURVE's handshake (RFC 26), which sends HELLO and INITIATE. The client knows the server's key in
+ * advance, and proves that it owns its own key.
  */
 import type { X25519Secret } from "../../../base/support/x25519.ts";
 import { encodeZ85 } from "../../../base/wire/z85.ts";
@@ -42,7 +42,7 @@ export interface CurveClientOptions {
   readonly randomBytes: RandomBytes;
 }
 
-/** Meaning of the status codes that a server may send. RFC 27, "Message Format". */
+/** What the status codes of a refusal mean. RFC 27, "Message Format". */
 const refusals: Readonly<Record<string, string>> = {
   300: "the server does not let it in for now (300)",
   400: "the server does not know this key, or does not let it in (400)",
@@ -62,7 +62,10 @@ class CurveClient implements SecurityMechanism {
   readonly #sent = new CurveNonceCounter();
   readonly #received = new CurveNonceOrder();
   #awaits: "WELCOME" | "READY" | null = null;
-  /** Shared keys of the client's transient key with the server's long-term key, and then with its transient key. */
+  /**
+   * The key of the boxes: first from the client's transient key and the server's long-term key, and then from both
+   * transient keys.
+   */
   #key: Uint8Array | null = null;
   #traffic: CurveTraffic | null = null;
 

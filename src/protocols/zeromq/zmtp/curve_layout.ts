@@ -1,17 +1,19 @@
-/** FieldLayout of CURVE's handshake: fields of fixed lengths, in order. RFC 26, "High-level Grammar". */
+/**
+ * The layouts of the messages in CURVE's handshake: fields of fixed lengths, in order. RFC 26, "High-level Grammar".
+ */
 import { ZmtpError } from "./zmtp_error.ts";
 
 type Lengths = Readonly<Record<string, number>>;
 type Fields<L extends Lengths> = { readonly [Name in keyof L]: Uint8Array };
 
-/** A sequence of fields, in the order of its table. */
+/** A sequence of fields. `L` has their lengths in bytes, in order. */
 export interface FieldLayout<L extends Lengths> {
   /** Returns the fields as views of `bytes`. Throws ZmtpError COMMAND if the length is wrong. */
   read(bytes: Uint8Array): Fields<L>;
   write(fields: Fields<L>): Uint8Array;
 }
 
-/** Creates a layout from `lengths` in bytes. The last field may be longer if it is `openEnded`. */
+/** Creates a layout from lengths in bytes. With `openEnded`, the last field may be longer. */
 function layout<const L extends Lengths>(name: string, lengths: L, openEnded = false): FieldLayout<L> {
   const table = Object.entries(lengths);
   const total = table.reduce((sum, [, length]) => sum + length, 0);
@@ -46,7 +48,7 @@ function layout<const L extends Lengths>(name: string, lengths: L, openEnded = f
   };
 }
 
-/** Fields after the name of each command. A box is 16 bytes longer than its content. */
+/** The fields of each command, after its name. A box is 16 bytes longer than its content. */
 export const curveCommandLayouts = {
   HELLO: layout("HELLO", { version: 2, padding: 72, clientTransientKey: 32, nonce: 8, box: 80 }),
   WELCOME: layout("WELCOME", { nonce: 16, box: 144 }),
@@ -54,7 +56,7 @@ export const curveCommandLayouts = {
   READY: layout("READY", { nonce: 8, box: 16 }, true),
 } as const;
 
-/** Contents of the boxes. */
+/** The contents of the boxes. */
 export const curveBoxLayouts = {
   WELCOME: layout("A WELCOME's box", { serverTransientKey: 32, cookie: 96 }),
   INITIATE: layout("An INITIATE's box", { clientKey: 32, vouch: 96, metadata: 0 }, true),
@@ -62,12 +64,12 @@ export const curveBoxLayouts = {
   vouch: layout("A vouch's box", { clientTransientKey: 32, serverKey: 32 }),
 } as const;
 
-/** A box after the 16 bytes that complete its nonce: cookie and vouch. */
+/** The layout of a cookie and of a vouch: the 16 random bytes of the nonce, and a box. */
 export const longNonceBoxLayout = layout("A cookie or a vouch", { nonce: 16, box: 80 });
 
-/** CurveZMQ 1.0. */
+/** The version 1.0 of CurveZMQ. */
 export const curveVersion: Uint8Array = new Uint8Array([1, 0]);
-/** 72 bytes: the text of RFC 26 says 70 in one place, its grammar and all implementations say 72. */
+/** 72 zero bytes, as in the grammar of RFC 26 and in all implementations; the RFC's text says 70 in one place. */
 export const curveHelloPadding: Uint8Array = new Uint8Array(72);
-/** Content of the box of HELLO. */
+/** The content of the box in HELLO: zeros. */
 export const curveHelloSignature: Uint8Array = new Uint8Array(64);

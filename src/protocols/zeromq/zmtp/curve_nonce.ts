@@ -1,13 +1,17 @@
 /**
- * The counters of CURVE: 8 bytes that each sender increases with every command of a connection. RFC 26, "The HELLO
- * Command". A repeated counter would encrypt two messages with the same key stream, and indicates a replayed message.
+ * The counters in CURVE's nonces: 8 bytes that a sender increases with every command of a connection. RFC 26, "The
+ * HELLO Command". A sender must not repeat a counter, because the same key stream would encrypt two messages. A
+ * receiver takes a repeated counter for a replayed message.
  */
 import { readU32, writeU32 } from "../../../base/wire/bytes.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 const twoTo32 = 0x1_0000_0000;
 
-/** Largest exact integer of a number; at a million messages a second it is reached after 285 years. */
+/**
+ * The largest counter, which is the largest exact integer in JavaScript. At a million messages a second it is reached
+ * after 285 years.
+ */
 const lastNonce = Number.MAX_SAFE_INTEGER;
 
 /** This side's counter: 1, 2, 3, … */
@@ -18,7 +22,7 @@ export class CurveNonceCounter {
     this.#last = last;
   }
 
-  /** Writes the next counter to the start of `target`. Throws ZmtpError LIMIT if all were used. */
+  /** Writes the next counter to the start of `target`. Throws ZmtpError LIMIT if all counters were used. */
   writeNext(target: Uint8Array): void {
     if (this.#last >= lastNonce) {
       throw new ZmtpError("LIMIT", `${lastNonce} commands were sent: the connection ends before a nonce comes again`);
@@ -36,20 +40,20 @@ export class CurveNonceCounter {
   }
 }
 
-/** Checks that the peer's counter always increases. The peer may use all 64 bits. */
+/** Checks that the peer's counter, which may use all 64 bits, always increases. */
 export class CurveNonceOrder {
   #high = 0;
   #low = 0;
   #isFirst = true;
 
-  /** Returns whether the counter is higher than all accepted ones. */
+  /** Returns whether the counter is higher than all accepted counters. */
   isNext(nonce: Uint8Array): boolean {
     const high = readU32(nonce, 0);
     return this.#isFirst || high > this.#high || (high === this.#high && readU32(nonce, 4) > this.#low);
   }
 
   /**
-   * Accepts a counter. Call it only for a command that is proven to come from the peer; otherwise a third party could
+   * Accepts a counter. Call it only when the command is proven to come from the peer; otherwise a third party could
    * make the peer's next counter too low.
    */
   accept(nonce: Uint8Array): void {

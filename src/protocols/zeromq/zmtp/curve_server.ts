@@ -1,8 +1,8 @@
 /**
- * CURVE's handshake as the server: WELCOME, READY. RFC 26; another part decides who is accepted (RFC 27). Between
- * WELCOME and INITIATE the server keeps 32 bytes and a counter for an unknown client. Its transient key waits at the
- * client, in the cookie. The key of the cookie belongs to one connection and is forgotten at the first INITIATE, so
- * that no cookie opens twice, and a recorded one never opens on another connection.
+ * The server's side of CURVE's handshake (RFC 26), which sends WELCOME and READY. `isAllowed` decides which clients are
+ * accepted (RFC 27). Between WELCOME and INITIATE the server keeps only 32 bytes and a counter, because its transient
+ * key is in the cookie, which the client sends back. The key of the cookie belongs to one connection and is forgotten
+ * at the first INITIATE, so that a recorded cookie never opens again.
  */
 import { timingSafeEqual } from "node:crypto";
 import { prepareX25519Secret, type X25519Secret } from "../../../base/support/x25519.ts";
@@ -36,11 +36,14 @@ export interface CurveServerOptions {
   /** The server's own long-term key pair. */
   readonly key: X25519Secret;
   readonly randomBytes: RandomBytes;
-  /** Decides whether a client that has proven this public key (Z85) is accepted. If omitted, every client is. */
+  /**
+   * Decides whether to accept a client that has proven to own this public key (Z85). If omitted, every client is
+   * accepted.
+   */
   isAllowed?(publicKey: string): boolean;
 }
 
-/** The `userId` of a peer is its public key in Z85. */
+/** Makes the mechanism. A peer's `userId` is its public key in Z85. */
 export function curveServerMechanism(options: CurveServerOptions): SecurityMechanismFactory {
   return { name: "CURVE", asServer: true, create: (context) => new CurveServer(options, context) };
 }
@@ -146,7 +149,7 @@ class CurveServer implements SecurityMechanism {
     return this.#finish({ key, userId: encodeZ85(clientKey), properties: decodeZmtpMetadata(metadata) });
   }
 
-  /** The long-term key vouches for the transient key, to this server only. */
+  /** Checks the vouch: the proof that the client's long-term key has chosen its transient key for this server. */
   #checkVouch({ vouch, clientTransientKey, vouchKey }: {
     readonly vouch: Uint8Array;
     readonly clientTransientKey: Uint8Array;

@@ -1,12 +1,12 @@
 /**
- * CURVE's MESSAGE command: what frames become once the handshake is done. RFC 26, "The MESSAGE Command".
+ * Encrypts frames after the handshake into CURVE's MESSAGE commands, and decrypts them. RFC 26, "The MESSAGE Command".
  *
  *     message = %d7 "MESSAGE" nonce box        ; 8 and 16 + 1 + n bytes
  *     box     = tag [flags body]               ; XSalsa20-Poly1305
  *
- * XSalsa20 takes the first 32 bytes of its stream as the key of Poly1305, and the message begins behind them. What
- * stands before the encrypted bytes here (name, nonce and tag) has just these 32 bytes: one pass over one buffer does
- * both.
+ * XSalsa20 uses the first 32 bytes of its stream as the key of Poly1305, and encrypts the message with the rest. The
+ * name, nonce and tag before the encrypted bytes have 32 bytes too. Therefore one pass over one buffer makes the key
+ * and encrypts the message.
  */
 import { timingSafeEqual } from "node:crypto";
 import { Poly1305 } from "@noble/ciphers/_poly1305.js";
@@ -19,21 +19,20 @@ import { ZmtpError } from "./zmtp_error.ts";
 const name = new Uint8Array([7, ...new TextEncoder().encode("MESSAGE")]);
 const nonceAt = name.byteLength;
 const tagAt = nonceAt + 8;
-/** Bytes before the encrypted part; the first one is the flags. */
+/** The number of bytes before the encrypted part, which begins with the flags. */
 const headBytes = tagAt + 16;
 /**
- * Maximum length of a separate copy, which takes less time and half as much memory under Bun as a view of a longer
- * array.
+ * The longest message whose body is copied, which takes less time and half as much memory under Bun as a view.
  */
 const smallBytes = 256;
-/** The size of the pieces to authenticate: a whole number of Poly1305 blocks. */
+/** The size of the pieces for `computeTag`: a whole number of Poly1305 blocks. */
 const tagPieceBytes = 64 << 10;
 
 export interface CurveTrafficKeys {
   readonly side: "client" | "server";
-  /** Shared key of the two transient keys. */
+  /** The shared key that both sides derive from their transient keys. */
   readonly key: Uint8Array;
-  /** Counters after the handshake. */
+  /** The counters, which continue after the handshake. */
   readonly sent: CurveNonceCounter;
   readonly received: CurveNonceOrder;
 }
@@ -79,7 +78,7 @@ export class CurveTraffic implements TrafficCipher {
     if (!this.#received.isNext(this.#nonce)) {
       throw new ZmtpError("AUTHENTICATION", "The nonce of a MESSAGE is not above the one before: it was replayed");
     }
-    const plain = new Uint8Array(message); // slice() of a Buffer would be a view with any alignment
+    const plain = new Uint8Array(message); // a copy, because slice() of a Buffer would return a view
     plain.fill(0, 0, 32);
     salsa20(this.#openKey, this.#nonce, plain, plain);
     const tag = computeTag(message, plain.subarray(0, 32));
@@ -97,7 +96,7 @@ export class CurveTraffic implements TrafficCipher {
     return { flags, body: plain.byteLength <= smallBytes ? plain.slice(bodyAt) : plain.subarray(bodyAt) };
   }
 
-  /** Forgets the keys. Sealing afterwards fails, because it would use a known key. */
+  /** Erases the keys. Afterwards sealing throws, because it would use a known key. */
   destroy(): void {
     this.#isOver = true;
     this.#sealKey.fill(0);
@@ -109,7 +108,7 @@ export class CurveTraffic implements TrafficCipher {
   }
 }
 
-/** Authenticates in pieces, because Poly1305 copies its input, which may be 64 MiB. */
+/** Computes the tag in pieces, because Poly1305 copies its input, which may have 64 MiB. */
 function computeTag(message: Uint8Array, key: Uint8Array): Uint8Array {
   const mac = new Poly1305(key);
   for (let at = headBytes; at < message.byteLength; at += tagPieceBytes) {

@@ -1,4 +1,4 @@
-/** Decodes ZMTP frames: bytes to commands and whole messages. Uses no socket and no clock. RFC 37, "Formal Grammar". */
+/** Decodes the bytes of ZMTP frames to commands and whole messages. Uses no socket. RFC 37, "Formal Grammar". */
 import { readU32 } from "../../../base/wire/bytes.ts";
 import { frameCostBytes, type ZmtpLimits } from "./zmtp_limits.ts";
 import { sealedFrameFlags, type TrafficCipher } from "./security_mechanism.ts";
@@ -7,29 +7,32 @@ import { ZmtpError } from "./zmtp_error.ts";
 /** Bits of the flags byte on the wire. */
 export const zmtpFrameFlags = { more: 1, long: 2, command: 4 } as const;
 
-/** Receives decoded commands and messages. If a method returns false, the decoder stops after that item. */
+/** Receives decoded commands and messages. If a method returns false, the decoder stops. */
 export interface ZmtpFrameSink {
-  /** A command. The body is a view that is valid during the call. */
+  /** A command has arrived. The body is a view that is valid only during the call. */
   onCommand(body: Uint8Array): boolean;
   /**
-   * A message. The frames belong to the receiver. Small ones may share up to 16 KiB of memory with their neighbours:
-   * see `slabBytes`.
+   * A message has arrived. The frames belong to the receiver. Small frames may share up to 16 KiB of memory with their
+   * neighbors; see `slabBytes`.
    */
   onMessage(frames: Uint8Array[]): boolean;
 }
 
 /**
- * Maximum length of a slab, a copy of consecutive small bodies. Bodies are copied once, out of a chunk that belongs to
- * the caller. A copy for each body costs ten times as much for bodies from 1 KiB under Bun, and for all bodies under
- * Deno; a copy of the whole chunk would let one small frame keep 64 KiB or more in memory. A program that keeps a frame
- * for long should copy it.
+ * The longest slab, which is one copy of consecutive small bodies. Bodies are copied because the chunk belongs to the
+ * caller. Copying each body separately costs ten times as much for bodies from 1 KiB under Bun, and for all bodies
+ * under Deno. With a copy of the whole chunk, one small frame could keep 64 KiB or more in memory. A program that keeps
+ * a frame for long should copy it.
  */
 const slabBytes = 16 << 10;
 
-/** Longer bodies are copied individually. */
+/** Longer bodies are copied separately. */
 const smallBodyBytes = slabBytes / 2;
 
-/** A body that spans chunks gets room for what has arrived and as much again, but initially at most this much. */
+/**
+ * The first size of the buffer for a body that spans chunks. It grows by doubling, so that an announced length alone
+ * takes little memory.
+ */
 const firstRoomBytes = 16 << 10;
 
 const headerBytesMax = 9;
@@ -38,24 +41,24 @@ const noBytes = new Uint8Array(0);
 export class ZmtpFrameDecoder {
   readonly #limits: ZmtpLimits;
   readonly #sink: ZmtpFrameSink;
-  /** True before the end of the handshake, when there are only commands. */
+  /** False before the end of the handshake, when only commands are allowed. */
   #isTraffic = false;
   #cipher: TrafficCipher | null = null;
-  /** The first frame of every message, or null. */
+  /** The frame to put before every message, or null. */
   #prefix: Uint8Array | null = null;
 
   readonly #header = new Uint8Array(headerBytesMax);
   #headerLength = 0;
-  /** The frame whose body spans chunks; null between frames. Its buffer grows. */
+  /** The growing buffer of a body that spans chunks; null if there is no such body. */
   #body: Uint8Array | null = null;
   #bodyFlags = 0;
   #bodyBytes = 0;
   #bodyFilled = 0;
-  /** Frames of the incomplete message. */
+  /** The frames of the incomplete message. */
   #frames: Uint8Array[] | null = null;
   #messageFrames = 0;
   #messageBytes = 0;
-  /** The current slab of the chunk that `push` was given. */
+  /** The current slab, a copy of a part of the current chunk. */
   #slab: Uint8Array = noBytes;
   #slabStart = 0;
 
@@ -65,8 +68,8 @@ export class ZmtpFrameDecoder {
   }
 
   /**
-   * Starts the traffic of messages: sealed ones if there is a cipher. Each message gets `prefix` as its first frame, if
-   * there is one.
+   * Accepts messages from now on. With a cipher, frames are sealed. `prefix` becomes the first frame of each message,
+   * unless it is null.
    */
   beginTraffic(cipher: TrafficCipher | null, prefix: Uint8Array | null): void {
     this.#isTraffic = true;
@@ -74,15 +77,15 @@ export class ZmtpFrameDecoder {
     this.#prefix = prefix;
   }
 
-  /** Bytes of memory that the incomplete message uses. */
+  /** The bytes of memory that the incomplete message uses. */
   get heldBytes(): number {
     return this.#messageBytes + this.#messageFrames * frameCostBytes + (this.#body?.byteLength ?? 0);
   }
 
   /**
-   * Reads `chunk` from `start` to its end, or until the sink stops it. Returns the index that it reached; the caller
-   * passes the rest again. Throws ZmtpError FRAME or LIMIT, or what the sink throws; the decoder is unusable
-   * afterwards.
+   * Reads `chunk` from `start` to its end, or until the sink returns false. Returns the index after the bytes it has
+   * read; the caller passes the rest again. Throws ZmtpError FRAME or LIMIT, or an error of the sink; the decoder is
+   * then unusable.
    */
   push(chunk: Uint8Array, start = 0): number {
     const end = chunk.byteLength;
@@ -120,7 +123,7 @@ export class ZmtpFrameDecoder {
     return at;
   }
 
-  /** Returns a view of a copy of this part of the chunk. */
+  /** Copies this part of the chunk, perhaps together with further bodies. */
   #copy(chunk: Uint8Array, from: number, to: number): Uint8Array {
     if (to === from) return noBytes;
     const offset = from - this.#slabStart;
@@ -128,14 +131,17 @@ export class ZmtpFrameDecoder {
       return this.#slab.subarray(offset, to - this.#slabStart);
     }
     const end = to - from > smallBodyBytes ? to : findRunEnd(chunk, from, to);
-    // No neighbour shares the slab: copied individually.
+    // No further body would share the slab, so this body is copied separately.
     if (end - to < 64) return chunk.slice(from, to);
     this.#slab = chunk.slice(from, end);
     this.#slabStart = from;
     return this.#slab.subarray(0, to - from);
   }
 
-  /** Reads bytes of a header that spans chunks. When it is complete, `#headerLength` is 0 and its body has begun. */
+  /**
+   * Reads bytes of a header that spans chunks. When the header is complete, `#headerLength` is 0 and the body has
+   * begun.
+   */
   #gatherHeader(chunk: Uint8Array, start: number): number {
     let at = start;
     while (at < chunk.byteLength) {
@@ -159,7 +165,10 @@ export class ZmtpFrameDecoder {
     this.#bodyFilled = 0;
   }
 
-  /** Fills the body. Doubling its buffer costs one more copy of the whole body, however small the chunks are. */
+  /**
+   * Fills the body. Its buffer grows by doubling, so that bytes are copied about once more, however small the chunks
+   * are.
+   */
   #fillBody(body: Uint8Array, chunk: Uint8Array, at: number): number {
     const taken = Math.min(this.#bodyBytes - this.#bodyFilled, chunk.byteLength - at);
     const filled = this.#bodyFilled + taken;
@@ -180,16 +189,23 @@ export class ZmtpFrameDecoder {
     return this.#handleFrame(this.#bodyFlags, body);
   }
 
-  /** Handles a whole frame. The body of a message belongs to this side; any other may be a view of the chunk. */
+  /**
+   * Handles a whole frame. The body of a message must be a copy; the body of a command or a sealed frame may be a view
+   * of the chunk.
+   */
   #handleFrame(flags: number, body: Uint8Array): boolean {
     if (!this.#isTraffic) return this.#sink.onCommand(body);
     if (this.#cipher !== null) return this.#handleSealedFrame(this.#cipher, body);
-    // RFC 37 allows commands between messages. libzmq also sends a PING between the frames of one message.
+    // Accepts commands also between the frames of a message, because libzmq sends PINGs there; RFC 37 allows them only
+    // between messages.
     if ((flags & zmtpFrameFlags.command) !== 0) return this.#sink.onCommand(body);
     return this.#addMessageFrame((flags & zmtpFrameFlags.more) !== 0, body);
   }
 
-  /** RFC 26 uses commands, libzmq sends messages without MORE; the flags inside the sealed frame are the real ones. */
+  /**
+   * Handles a sealed frame. Only the flags inside it count: outside, RFC 26 uses commands, and libzmq messages without
+   * MORE.
+   */
   #handleSealedFrame(cipher: TrafficCipher, sealed: Uint8Array): boolean {
     const { flags, body } = cipher.open(sealed);
     if ((flags & sealedFrameFlags.command) === 0) {
@@ -243,8 +259,8 @@ export class ZmtpFrameDecoder {
 }
 
 /**
- * Returns where the run of small message frames ends that begins with the body from `from` to `to`, at most one slab
- * long. A command or a large frame ends the run, so that it is not kept in memory with it.
+ * Returns the end of the run of small message frames that begins with the body from `from` to `to`. The run is at most
+ * one slab long. A command or a large frame ends it, because the slab should not keep those in memory.
  */
 function findRunEnd(chunk: Uint8Array, from: number, to: number): number {
   const runEndMax = Math.min(chunk.byteLength, from + slabBytes);
@@ -262,15 +278,15 @@ function findRunEnd(chunk: Uint8Array, from: number, to: number): number {
 }
 
 /**
- * Reads eight bytes, most significant first; Infinity for a large number. The frame is checked later, when it is
- * reached.
+ * Reads eight bytes, most significant first. Returns Infinity for a large number, because the frame's own check comes
+ * later.
  */
 function readSmallLength(bytes: Uint8Array, at: number): number {
   for (let offset = 0; offset < 6; offset++) if (bytes[at + offset] !== 0) return Infinity;
   return ((bytes[at + 6] as number) << 8) | (bytes[at + 7] as number);
 }
 
-/** Reads eight bytes, most significant first. A number beyond 2^53 is inexact, and over every limit. */
+/** Reads eight bytes, most significant first. A number beyond 2^53 is inexact, but it exceeds every limit anyway. */
 function readLongLength(bytes: Uint8Array, at: number): number {
   const high = readU32(bytes, at);
   if (high > 0x7fffffff) throw new ZmtpError("FRAME", "A frame claims 2^63 bytes or more");

@@ -1,39 +1,41 @@
-/** Encodes ZMTP frames: messages and commands to bytes, in as few pieces as possible. Uses no socket. */
+/** Encodes messages and commands to ZMTP frames, in as few pieces of bytes as possible. Uses no socket. */
 import { writeU32 } from "../../../base/wire/bytes.ts";
 import { zmtpFrameFlags } from "./frame_decoder.ts";
 
 const firstCapacity = 1 << 10;
-/** A writer keeps no larger buffer for the next turn … */
+/** The largest buffer that a writer keeps for itself after a flush. */
 const keptCapacity = 64 << 10;
 /**
- * … but one buffer of up to this size is shared, so that a writer with much data does not have to grow its buffer step
- * by step.
+ * The largest size of `spare`, the buffer that all writers share, so that a writer with much data need not grow its
+ * buffer step by step.
  */
 const spareCapacityMax = 1 << 20;
 let spare: Uint8Array<ArrayBuffer> | null = null;
 /**
- * Bodies from this length on are written separately; shorter ones are cheaper to copy than to write with another system
+ * The shortest body that is written separately. A shorter body is copied, because that is cheaper than another system
  * call.
  */
 const largeBodyBytes = 32 << 10;
 
 export class ZmtpFrameWriter {
   #buffer = new Uint8Array(firstCapacity);
-  /** The buffer to continue with if this one is too large to keep. */
+  /** The buffer to continue with after a flush, if the current one is too large to keep. */
   #kept: Uint8Array<ArrayBuffer> | null = null;
-  /** Start and end of the current piece in the buffer. */
+  /** The start and end of the current piece in the buffer. */
   #start = 0;
   #end = 0;
-  /** Complete pieces, and their bytes. */
+  /** The complete pieces, and their total bytes. */
   #pieces: Uint8Array[] = [];
   #piecesBytes = 0;
 
-  /** Bytes that wait to be written. */
+  /** The number of bytes that wait to be written. */
   get pendingBytes(): number {
     return this.#piecesBytes + this.#end - this.#start;
   }
 
-  /** Adds all frames of a message. A large body is not copied, and must not be changed until it was written. */
+  /**
+   * Adds all frames of a message. A large body is not copied, so the caller must not change it until it was written.
+   */
   addMessage(frames: readonly Uint8Array[]): void {
     const last = frames.length - 1;
     for (let index = 0; index < last; index++) this.addFrame(zmtpFrameFlags.more, frames[index] as Uint8Array);
@@ -78,8 +80,8 @@ export class ZmtpFrameWriter {
   }
 
   /**
-   * Passes everything to `write`, in order. `write` returns whether the bytes are still needed afterwards; if not, the
-   * buffer is reused.
+   * Passes all bytes to `write`, in order. `write` returns true if it keeps the bytes; otherwise their buffer is
+   * reused.
    */
   flush(write: (bytes: Uint8Array) => boolean): void {
     if (this.#end > this.#start) this.#addPiece(this.#buffer.subarray(this.#start, this.#end));
@@ -105,7 +107,10 @@ export class ZmtpFrameWriter {
     this.#piecesBytes += bytes.byteLength;
   }
 
-  /** Reserves bytes after the written ones and returns their index. Complete pieces keep their buffer. */
+  /**
+   * Reserves bytes after the written ones and returns their index. If the buffer is replaced, complete pieces keep the
+   * old one.
+   */
   #reserve(count: number): number {
     const needed = this.#end + count;
     if (needed > this.#buffer.byteLength) {
@@ -127,7 +132,7 @@ function keepSpare(buffer: Uint8Array<ArrayBuffer>): void {
   if (byteLength <= spareCapacityMax && byteLength > (spare?.byteLength ?? 0)) spare = buffer;
 }
 
-/** Takes the spare buffer. Returns null if it is too small, in use, or not worth keeping. */
+/** Takes the spare buffer. Returns null if it is too small or in use, or if a small buffer is enough. */
 function takeSpare(bytes: number): Uint8Array<ArrayBuffer> | null {
   if (bytes <= keptCapacity || spare === null || spare.byteLength < bytes) return null;
   const taken = spare;

@@ -15,7 +15,7 @@ export const nullMechanism: SecurityMechanismFactory = {
   asServer: false,
   create: (context) => ({
     traffic: null,
-    // READY is sent immediately, as in libzmq, and not only after the client's: this saves a round trip.
+    // Both sides send READY immediately, as in libzmq, which saves a round trip.
     start: () => [encodeZmtpCommand("READY", context.ownMetadata)],
     receive: (command) => handleCommand(context, command),
     destroy() {},

@@ -1,30 +1,30 @@
 /**
- * Interface of a security mechanism (NULL, CURVE): a state machine for one connection. It gets commands and returns
- * commands and a result. It has no socket and no clock, and frames nothing. RFC 37, "Authentication and
- * Confidentiality".
+ * The interface of a security mechanism (NULL, CURVE): a state machine for the handshake of one connection. It takes
+ * the peer's commands, and returns commands to send and a result. It uses no socket and no clock. RFC 37,
+ * "Authentication and Confidentiality".
  */
 import { encodeZmtpError, type ZmtpCommand } from "./zmtp_command.ts";
 import type { ZmtpMetadata } from "./zmtp_metadata.ts";
 import type { ZmtpError } from "./zmtp_error.ts";
 
-/** The connection for which a mechanism is made. */
+/** What a mechanism needs to know about its connection. */
 export interface SecurityMechanismContext {
-  /** This side's properties, encoded (encodeMetadata), which READY or INITIATE carries. */
+  /** This side's encoded properties (`encodeZmtpMetadata`), for READY or INITIATE. */
   readonly ownMetadata: Uint8Array;
   /**
-   * Checks the peer's properties before this side's last command: null if they are acceptable, otherwise the error for
-   * `handshakeRefused`. `userId`: see ZmtpHandshakeOutcome.
+   * Checks the peer's properties before this side sends its last command. Returns null to accept them, or the error for
+   * `refusedHandshake`. `userId`: see ZmtpHandshakeOutcome.
    */
   acceptProperties(properties: ZmtpMetadata, userId: string): ZmtpError | null;
 }
 
-/** Creates the mechanism for one connection. It contains the keys. */
+/** Creates the mechanism of each connection. Contains the keys. */
 export interface SecurityMechanismFactory {
   /** The name in the greeting: at most 20 characters of A-Z 0-9 - _ . + */
   readonly name: string;
   /**
-   * The as-server field of the greeting. It has no meaning for NULL, and is not checked in a peer's greeting (libzmq
-   * always sends 0).
+   * The as-server field of the greeting, which has no meaning for NULL. A peer's field is not checked, because libzmq
+   * always sends 0.
    */
   readonly asServer: boolean;
   create(context: SecurityMechanismContext): SecurityMechanism;
@@ -32,33 +32,34 @@ export interface SecurityMechanismFactory {
 
 export type ZmtpHandshakeOutcome =
   /**
-   * The handshake is complete; traffic begins with the next frame. `userId`: the public key, in Z85, that a client of
-   * CURVE has proven to own; empty for any other peer.
+   * The handshake is complete, and messages may follow. `userId` is the public key (Z85) that a client of CURVE has
+   * proven to own; empty for any other peer.
    */
   | { readonly kind: "done"; readonly properties: ZmtpMetadata; readonly userId: string }
-  /** The connection ends after `send` was sent. */
+  /** The connection ends after the last commands were sent. */
   | { readonly kind: "failed"; readonly error: ZmtpError };
 
 export interface ZmtpHandshakeStep {
-  /** Bodies of commands to send, in this order, before anything else. */
+  /** The bodies of commands to send, in this order, before anything else. */
   readonly send: readonly Uint8Array[];
-  /** Null if the peer's next command decides. */
+  /** Null if the handshake waits for the peer's next command. */
   readonly outcome: ZmtpHandshakeOutcome | null;
 }
 
-/** The handshake continues. */
+/** The step of a handshake that continues. */
 export function continuedHandshake(...send: Uint8Array[]): ZmtpHandshakeStep {
   return { send, outcome: null };
 }
 
-/** The handshake has failed; `send` may contain an ERROR command. */
+/** The step of a handshake that has failed; `send` may contain an ERROR command. */
 export function failedHandshake(error: ZmtpError, ...send: Uint8Array[]): ZmtpHandshakeStep {
   return { send, outcome: { kind: "failed", error } };
 }
 
 /**
- * Ends a handshake because of the peer's properties. An ERROR tells the peer why, except for a temporary reason: an
- * ERROR is final for these properties (RFC 37), and libzmq does not connect again after one.
+ * The step of a handshake that this side ends because of the peer's properties. An ERROR command tells the peer why. It
+ * is not sent for a temporary reason, because libzmq does not reconnect after an ERROR, which is final for these
+ * properties (RFC 37).
  */
 export function refusedHandshake(error: ZmtpError): ZmtpHandshakeStep {
   if (error.reason === "IDENTITY_TAKEN") return failedHandshake(error);
@@ -66,31 +67,31 @@ export function refusedHandshake(error: ZmtpError): ZmtpHandshakeStep {
 }
 
 export interface SecurityMechanism {
-  /** Returns bodies of commands that are sent right after the greetings. Called once, first. */
+  /** Returns the bodies of commands to send right after the greetings. Called once, before `receive`. */
   start(): readonly Uint8Array[];
   /**
-   * Handles a command of the peer, until the result. May throw ZmtpError or PROTOCOL, a failure without an ERROR
-   * command.
+   * Handles a command of the peer. Not called after the result. If it throws ZmtpError or PROTOCOL, the handshake has
+   * failed, and no ERROR command is sent.
    */
   receive(command: ZmtpCommand): ZmtpHandshakeStep;
-  /** The cipher for frames after the result `done`; null if they are sent unencrypted. */
+  /** The cipher for frames after the result `done`; null if frames are not encrypted. */
   readonly traffic: TrafficCipher | null;
-  /** Ends the connection; secrets can be forgotten. */
+  /** Erases secrets at the end of the connection. */
   destroy(): void;
 }
 
-/** Flags of a frame, also inside a sealed one (RFC 26 has MORE; libzmq adds COMMAND). */
+/** The flags inside a sealed frame (RFC 26 has MORE; libzmq adds COMMAND). */
 export const sealedFrameFlags = { more: 1, command: 2 } as const;
 
-/** Seals and opens the frames of one connection, each direction in order. */
+/** Encrypts (seals) and decrypts (opens) the frames of one connection, in order. */
 export interface TrafficCipher {
-  /** Bytes that a sealed body is longer than the body. */
+  /** The number of bytes by which sealing makes a body longer. */
   readonly overheadBytes: number;
-  /** Returns the body to send instead of `body`, in a frame without flags. `flags` are `sealedFrameFlags`. */
+  /** Returns the sealed body, to send in a frame without flags. `flags` are `sealedFrameFlags`. */
   seal(flags: number, body: Uint8Array): Uint8Array;
   /**
-   * Opens the body of a frame. The argument is valid only during the call; the resulting body belongs to the receiver.
-   * Throws ZmtpError if the peer has not sealed it, it was seen before, or it is out of order.
+   * Opens the body of a frame. The argument is valid only during the call; the returned body is a copy. Throws
+   * ZmtpError if the peer has not sealed the body, or if it was replayed or is out of order.
    */
   open(body: Uint8Array): { readonly flags: number; readonly body: Uint8Array };
 }

@@ -1,10 +1,12 @@
-/** Checks which socket types may talk to each other, and the peer's properties. RFC 37, "The Socket-Type Property". */
+/**
+ * Checks a peer's properties: its socket type must match, and its identity must be short enough. RFC 37, "The
+ * Socket-Type Property".
+ */
 import { type ZmtpMetadata, zmtpPropertyBytes, zmtpPropertyNames, zmtpPropertyText } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 /**
- * Socket types of this side. Other types of the specification can be added here; nothing else in `wire` depends on
- * them.
+ * The socket types that this side can have, with the types that their peers may have.
  */
 export const zmtpPeerTypes = {
   REQ: ["REP", "ROUTER"],
@@ -18,8 +20,8 @@ export type ZeroMqSocketType = keyof typeof zmtpPeerTypes;
 export const zmtpIdentityBytesMax = 255;
 
 /**
- * Returns null if a peer with these properties may talk to `own`. A peer without a type may (RFC 37: it SHOULD send
- * one).
+ * Returns null if a peer with these properties may talk to a socket of type `own`. Accepts a peer without a type, which
+ * RFC 37 only recommends.
  */
 export function checkPeerProperties(own: ZeroMqSocketType, properties: ZmtpMetadata): ZmtpError | null {
   const identity = zmtpPropertyBytes(properties, zmtpPropertyNames.identity);

@@ -1,15 +1,18 @@
-/** ZMTP commands: a name after its length, then data. RFC 37, "Commands" and "Connection Heartbeating". */
+/**
+ * Encodes and decodes ZMTP commands: the length of a name, the name, and data. RFC 37, "Commands" and "Connection
+ * Heartbeating".
+ */
 import { ZmtpError } from "./zmtp_error.ts";
 
 export interface ZmtpCommand {
   readonly name: string;
-  /** A view that is valid during the call that gets it. */
+  /** A view that is valid only during the call that gets the command. */
   readonly data: Uint8Array;
 }
 
 const namePattern = /^[A-Za-z]{1,255}$/;
 
-/** Encodes the body of a command frame; the caller frames it. */
+/** Encodes the body of a command frame. */
 export function encodeZmtpCommand(name: string, data: Uint8Array): Uint8Array {
   const body = new Uint8Array(1 + name.length + data.byteLength);
   body[0] = name.length;
@@ -36,8 +39,8 @@ export function encodeZmtpError(reason: string): Uint8Array {
 }
 
 /**
- * Returns the reason in an ERROR command's data, safe to print. Accepts any bytes: an error about an error helps no
- * user.
+ * Returns the reason in an ERROR command's data, safe to print. Accepts any bytes, because an error about an error
+ * helps no user.
  */
 export function zmtpErrorReason(data: Uint8Array): string {
   const text = String.fromCharCode(...data.subarray(1, 1 + (data[0] ?? 0)));
@@ -48,13 +51,13 @@ const contextBytesMax = 16;
 const ttlMsMax = 0xffff * 100;
 
 export interface ZmtpPing {
-  /** The peer wants to be considered dead after this many milliseconds of silence; 0 means never. */
+  /** The milliseconds of silence after which the peer wants to be considered dead; 0 for never. */
   readonly ttlMs: number;
-  /** Bytes to send back; a view of the command. */
+  /** The bytes to send back in the PONG; a view of the command. */
   readonly context: Uint8Array;
 }
 
-/** Encodes the body of a PING. The maximum time to live is 6553.5 s. */
+/** Encodes the body of a PING. The longest time to live is 6553.5 s. */
 export function encodeZmtpPing(ttlMs: number): Uint8Array {
   const ttl = Math.round(Math.min(ttlMs, ttlMsMax) / 100);
   return encodeZmtpCommand("PING", new Uint8Array([ttl >> 8, ttl & 0xff]));

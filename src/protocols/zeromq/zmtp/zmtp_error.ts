@@ -1,8 +1,8 @@
-/** All reasons for which a peer's data can end a ZMTP connection. */
+/** The reasons why a ZMTP connection ends, each with the code of its BatonError. */
 import { BatonError, type ErrorCode } from "../../../base/errors.ts";
 
 const codes = {
-  /** The first bytes are not a ZMTP greeting, or one of a version before 3.0. */
+  /** The first bytes are not a ZMTP greeting of version 3.0 or later. */
   GREETING: "ZMTP_PROTOCOL",
   /** The peer wants another security mechanism. */
   MECHANISM: "REFUSED",
@@ -10,9 +10,9 @@ const codes = {
   FRAME: "ZMTP_PROTOCOL",
   /** A command is invalid, or not allowed at this point. */
   COMMAND: "ZMTP_PROTOCOL",
-  /** The peer's socket type does not match ours, or its properties are invalid. */
+  /** The peer's socket type does not match this side's, or its properties are invalid. */
   PROPERTIES: "ZMTP_PROTOCOL",
-  /** Another peer has this identity now; the peer may be accepted later. */
+  /** Another peer has this identity now; this peer may be accepted later. */
   IDENTITY_TAKEN: "REFUSED",
   /** A message, a frame or a command exceeds a limit of this side. */
   LIMIT: "ZMTP_PROTOCOL",
@@ -32,7 +32,7 @@ const codes = {
 
 export type ZmtpErrorReason = keyof typeof codes;
 
-/** The peer violated the protocol, or one side refuses the other. The connection is over. */
+/** The error that ends a ZMTP connection: the peer violated the protocol, or one side refuses the other. */
 export class ZmtpError extends BatonError {
   readonly reason: ZmtpErrorReason;
 

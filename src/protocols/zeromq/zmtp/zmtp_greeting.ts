@@ -1,4 +1,7 @@
-/** The greeting, the first 64 bytes of each side: signature, version, security mechanism. RFC 37, "Formal Grammar". */
+/**
+ * Encodes and reads the greeting, the first 64 bytes that each side sends: signature, version, security mechanism. RFC
+ * 37, "Formal Grammar".
+ */
 import { ZmtpError } from "./zmtp_error.ts";
 
 export const zmtpGreetingBytes = 64;
@@ -13,7 +16,7 @@ export interface ZmtpGreeting {
   readonly mechanism: string;
 }
 
-/** Encodes this side's greeting; the version is 3.1, the padding is zeros. */
+/** Encodes this side's greeting, with version 3.1. */
 export function encodeZmtpGreeting(mechanism: { readonly name: string; readonly asServer: boolean }): Uint8Array {
   const { name, asServer } = mechanism;
   if (!/^[A-Z0-9\-_.+]{1,20}$/.test(name)) throw new RangeError(`"${name}" is no name of a mechanism`);
@@ -32,14 +35,14 @@ export class ZmtpGreetingReader {
   readonly #bytes = new Uint8Array(zmtpGreetingBytes);
   #length = 0;
 
-  /** Bytes of the greeting that are missing. */
+  /** The number of bytes that are missing. */
   get missingBytes(): number {
     return zmtpGreetingBytes - this.#length;
   }
 
   /**
-   * Takes bytes of the greeting; returns it when it is complete, otherwise null. Throws ZmtpError GREETING at the first
-   * byte that excludes ZMTP 3: a peer of an older version would wait for our greeting forever.
+   * Takes bytes of the greeting. Returns the greeting when it is complete, otherwise null. Throws ZmtpError GREETING at
+   * the first byte that excludes ZMTP 3, because an older peer would never send the rest.
    */
   push(chunk: Uint8Array): ZmtpGreeting | null {
     const before = this.#length;

@@ -2,10 +2,10 @@
 import { ByteReader, ByteWriter } from "../../../base/wire/bytes.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-/** Names of properties, as in the specification; compared without regard to case. */
+/** Names of properties, as in the specification. Their case does not matter. */
 export const zmtpPropertyNames = { socketType: "Socket-Type", identity: "Identity", resource: "Resource" } as const;
 
-/** Properties of a peer. Keys are in lower case; `zmtpPropertyBytes` looks one up. */
+/** The properties of a peer by their names in lower case; see `zmtpPropertyBytes`. */
 export type ZmtpMetadata = ReadonlyMap<string, Uint8Array>;
 
 const namePattern = /^[A-Za-z0-9\-_.+]{1,255}$/;
@@ -34,11 +34,14 @@ export function encodeZmtpMetadata(properties: readonly (readonly [string, Uint8
   return writer.finish();
 }
 
-/** A property takes about 250 bytes of memory for as few as 8 bytes on the wire; libzmq sends two or three. */
+/**
+ * The most properties. They are limited because a property of 8 bytes on the wire takes about 250 bytes of memory.
+ * libzmq sends two or three.
+ */
 const propertiesMax = 256;
 
 /**
- * Reads all of `bytes`; the values are copies. Throws ZmtpError PROPERTIES or LIMIT, or PROTOCOL if the bytes end too
+ * Decodes properties; the values are copies. Throws ZmtpError PROPERTIES or LIMIT, or PROTOCOL if the bytes end too
  * early.
  */
 export function decodeZmtpMetadata(bytes: Uint8Array): ZmtpMetadata {

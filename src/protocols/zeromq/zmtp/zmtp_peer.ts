@@ -1,6 +1,6 @@
 /**
- * One ZMTP connection as a state machine: greeting, handshake, traffic. Bytes in, events and bytes out. It has no
- * socket and no clock, and limits what it holds. RFC 37 (3.1) and 23 (3.0).
+ * One ZMTP connection as a state machine: greeting, handshake, traffic. It takes received bytes, and produces events
+ * and bytes to send. It uses no socket and no clock, and limits its memory. RFC 37 (version 3.1) and RFC 23 (3.0).
  */
 import { BatonError } from "../../../base/errors.ts";
 import { decodeZmtpCommand, decodeZmtpPing, encodeZmtpPing, encodeZmtpPong, type ZmtpCommand } from "./zmtp_command.ts";
@@ -24,53 +24,53 @@ import {
 import { checkPeerProperties, type ZeroMqSocketType } from "./socket_type.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-/** Description of a peer after its handshake. */
+/** What is known about a peer after its handshake. */
 export interface ZmtpPeerDescription {
-  /** Socket type; empty if it did not send one. */
+  /** The socket type; empty if the peer did not send one. */
   readonly socketType: string;
-  /** Empty if it has none. */
+  /** Empty if the peer has none. */
   readonly identity: Uint8Array;
   /** See ZmtpHandshakeOutcome. */
   readonly userId: string;
-  /** False for ZMTP 3.0, which has no PING; some peers of that version use it anyway. */
+  /** False for ZMTP 3.0, which has no PING, although some peers of that version use PING. */
   readonly knowsHeartbeats: boolean;
 }
 
-/** How messages of a peer are received after its handshake. */
+/** How to receive a peer's messages after its handshake. */
 export interface ZmtpReceiveOptions {
-  /** The first frame of each received message (for a ROUTER, the peer's identity), or null. */
+  /** The frame to put before each received message (for a ROUTER, the peer's identity), or null. */
   readonly prefix: Uint8Array | null;
-  /** False if the peer must wait, as after `onMessage` has returned false. */
+  /** False to stop receiving for now, as `onMessage` can. */
   readonly wantsMore: boolean;
 }
 
-/** Receives the events of the peer. Called from within `push`. */
+/** Receives the events of the peer, during a call of `push`. */
 export interface ZmtpPeerEvents {
   /** The handshake is complete; messages can be sent and received. Throws ZmtpError to refuse the peer. */
   onReady(peer: ZmtpPeerDescription): ZmtpReceiveOptions;
-  /** A whole message; the frames belong to the receiver. Returns false to stop for now. */
+  /** A message has arrived. The frames belong to the receiver. Returns false to stop receiving for now. */
   onMessage(frames: Uint8Array[]): boolean;
   /**
-   * A PING has arrived. `ttlMs`: milliseconds of silence after which the peer wants to be considered dead; 0 for never.
-   * Returns false to send no PONG, because the peer does not read.
+   * A PING has arrived. `ttlMs` is the silence in milliseconds after which the peer wants to be considered dead; 0 for
+   * never. Returns false to send no PONG, because the peer does not read.
    */
   onPing(ttlMs: number): boolean;
 }
 
 export interface ZmtpPeerOptions {
   readonly socketType: ZeroMqSocketType;
-  /** Identity of at most 255 bytes; empty for none. */
+  /** This side's identity of at most 255 bytes; empty for none. */
   readonly identity: Uint8Array;
   readonly mechanism: SecurityMechanismFactory;
   readonly limits: ZmtpLimits;
-  /** Checks a peer of a matching type; null if it is acceptable. `userId` as in MechanismContext. */
+  /** Checks a peer of a matching type. Returns null to accept the peer. `userId`: see ZmtpHandshakeOutcome. */
   acceptPeer?(properties: ZmtpMetadata, userId: string): ZmtpError | null;
 }
 
 type Stage = "greeting" | "handshake" | "traffic" | "over";
 
 export class ZmtpPeer {
-  /** Bytes to write. Check its `bytes` after each call. */
+  /** The bytes to send. After each call, flush it if `pendingBytes` is not 0. */
   readonly output = new ZmtpFrameWriter();
   readonly #options: ZmtpPeerOptions;
   readonly #events: ZmtpPeerEvents;
@@ -79,7 +79,6 @@ export class ZmtpPeer {
   readonly #greetingReader = new ZmtpGreetingReader();
   #greeting: ZmtpGreeting | null = null;
   #stage: Stage = "greeting";
-  /** The peer's description after the handshake. */
   #wantsMore = true;
 
   constructor(options: ZmtpPeerOptions, events: ZmtpPeerEvents) {
@@ -91,8 +90,8 @@ export class ZmtpPeer {
       onMessage: (frames) => events.onMessage(frames),
     });
     const properties: [string, string | Uint8Array][] = [[zmtpPropertyNames.socketType, socketType]];
-    // RFC 37 sends an identity only to sockets that may connect to a ROUTER; libzmq also sends it empty, which some
-    // peers expect.
+    // Only sockets that may connect to a ROUTER send an identity (RFC 37). Even an empty identity is sent, as in
+    // libzmq, because some peers expect it.
     if (socketType !== "REP") properties.push([zmtpPropertyNames.identity, identity]);
     this.#mechanism = mechanism.create({
       ownMetadata: encodeZmtpMetadata(properties),
@@ -107,19 +106,18 @@ export class ZmtpPeer {
     return this.#stage === "traffic";
   }
 
-  /** Bytes held for incomplete data. */
+  /** The bytes of memory that incomplete data uses. */
   get heldBytes(): number {
     return this.#decoder.heldBytes;
   }
 
   /**
-   * Takes bytes of the peer, from `start` on. Returns the index that it reached: less than all if the receiver stops;
-   * pass the rest again. Throws only ZmtpError, whatever the peer sends. The connection is then over, after `output`
-   * was written.
+   * Takes received bytes, from `start` on. Returns the index after the bytes it has read. If the receiver stops, pass
+   * the rest again later. Throws only ZmtpError, whatever the peer sends; then write `output` and end the connection.
    */
   push(chunk: Uint8Array, start = 0): number {
     let at = start;
-    // Converted to a Uint8Array, because `slice` of a Buffer does not copy.
+    // Converts a Buffer to a Uint8Array, because `slice` of a Buffer does not copy.
     if (chunk.constructor !== Uint8Array) chunk = new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     try {
       if (this.#stage === "greeting") {
@@ -133,8 +131,8 @@ export class ZmtpPeer {
   }
 
   /**
-   * Adds a message to `output`. Only while ready. A large frame is not copied, and must not be changed until it was
-   * written.
+   * Adds a message to `output`; call it only if `isReady`. A large frame is not copied, so it must not be changed until
+   * it was written.
    */
   send(frames: readonly Uint8Array[]): void {
     const cipher = this.#mechanism.traffic;
@@ -145,7 +143,7 @@ export class ZmtpPeer {
     }
   }
 
-  /** Adds a PING to `output`. Only while ready, and for a peer that knows heartbeats. */
+  /** Adds a PING to `output`. Call it only if `isReady`, and if the peer knows heartbeats. */
   ping(ttlMs: number): void {
     this.#sendCommand(encodeZmtpPing(ttlMs));
   }
@@ -210,7 +208,9 @@ export class ZmtpPeer {
     else this.output.addFrame(0, cipher.seal(sealedFrameFlags.command, body));
   }
 
-  /** Readers that do not know ZMTP find bytes that end too early, and invalid content of sealed frames. */
+  /**
+   * Ends the connection. Converts PROTOCOL errors of general readers to ZmtpErrors, for example if bytes end too early.
+   */
   #end(error: unknown): unknown {
     this.#stage = "over";
     if (!(error instanceof BatonError) || error.code !== "PROTOCOL") return error;

@@ -1,6 +1,6 @@
 /**
- * The bodies of multi and multiRead: a header and a record for each operation, then an end mark.
- * Source: MultiOperationRecord, MultiResponse.
+ * Encodes and decodes the bodies of the operations multi and multiRead: a header and a record for each inner operation,
+ * then an end header. Source: MultiOperationRecord, MultiResponse.
  */
 import { type ByteReader, type ByteWriter, protocolError } from "../../../base/wire/bytes.ts";
 import { type AnyCodec, type Codec, type CodecValue, emptyRecord } from "../../../base/wire/record_codec.ts";
@@ -27,11 +27,11 @@ export const multiOperations = {
 } as const satisfies Record<string, { code: number; request: AnyCodec; response: AnyCodec }>;
 
 export type MultiOperationName = keyof typeof multiOperations;
-/** One operation: `{ type: "delete", path: "/a", version: -1 }`. */
+/** An operation, such as `{ type: "delete", path: "/a", version: -1 }`. */
 export type MultiRequest = {
   [Name in MultiOperationName]: { type: Name } & CodecValue<(typeof multiOperations)[Name]["request"]>;
 }[MultiOperationName];
-/** The result of one operation, or its error code. */
+/** The result of an operation, or its error code. */
 export type MultiResult =
   | { [Name in MultiOperationName]: { type: Name } & CodecValue<(typeof multiOperations)[Name]["response"]> }[
     MultiOperationName

@@ -1,6 +1,6 @@
 /**
- * The two frames that open a connection. Their readOnly byte is optional: clients and servers before 3.4 omit it, and a
- * server includes it if the client did.
+ * The two frames that open a connection. Clients and servers before 3.4 omit their last byte, readOnly. A server
+ * includes it if the client did.
  */
 import type { ByteReader, ByteWriter } from "../../../base/wire/bytes.ts";
 import type { Codec, CodecValue } from "../../../base/wire/record_codec.ts";

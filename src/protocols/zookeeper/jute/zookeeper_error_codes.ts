@@ -1,4 +1,4 @@
-/** KeeperException.Code: the error codes of responses and their names. */
+/** The error codes in ZooKeeper's responses and their names, from KeeperException.Code. */
 
 export const zooKeeperErrorNumbers = {
   SYSTEMERROR: -1,

@@ -1,4 +1,4 @@
-/** All operations of the protocol: code, request and response. The client and the keeper use the same table. */
+/** All operations of ZooKeeper's protocol with their codes, requests and responses, for the client and the keeper. */
 import { type AnyCodec, type CodecValue, emptyRecord } from "../../../base/wire/record_codec.ts";
 import * as records from "./zookeeper_records.ts";
 import type { Acl } from "./zookeeper_records.ts";
@@ -38,15 +38,15 @@ export type ZooKeeperOperationResponse<Name extends ZooKeeperOperationName> = Co
   (typeof zooKeeperOperations)[Name]["response"]
 >;
 
-/** The codes of multi and multiRead, which contain other operations; their bodies are in multi_request.ts. */
+/** The codes of multi and multiRead, which contain other operations; multi_request.ts encodes their bodies. */
 export const multiOperationCode = 14;
 export const multiReadOperationCode = 22;
-/** Only allowed inside a multi: on its own it stops a 3.8.0 server permanently (ZOOKEEPER-2623). */
+/** Send this operation only inside a multi, because alone it stops a 3.8.0 server permanently (ZOOKEEPER-2623). */
 export const checkOperationCode = 13;
 export const reconfigOperationCode = 16;
 export const saslOperationCode = 102;
 
-/** The xids of replies without a numbered request. */
+/** The xids (numbers of requests) of replies that belong to no numbered request. */
 export const specialXid = { event: -1, ping: -2, auth: -4, setWatches: -8 } as const;
 
 export const watchEventType = {
@@ -57,13 +57,13 @@ export const watchEventType = {
 } as const;
 export type WatchEventTypeName = keyof typeof watchEventType;
 
-/** KeeperState.SyncConnected: the state in all events of a server. */
+/** The state in all events that a server sends: KeeperState.SyncConnected. */
 export const watchEventStateConnected = 3;
 
-/** ZooDefs.Perms. */
+/** The permissions in an ACL: ZooDefs.Perms. */
 export const aclPermission = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 31 } as const;
 
-/** CreateMode's flags, for create and create2. */
+/** The flags of create and create2: CreateMode. */
 export const createFlag = {
   persistent: 0,
   ephemeral: 1,
@@ -75,7 +75,7 @@ export const createFlag = {
 } as const;
 
 /**
- * ZooDefs.Ids.OPEN_ACL_UNSAFE: all clients have all permissions. One shared object, compared by identity; do not change
- * it.
+ * An ACL that gives all clients all permissions (ZooDefs.Ids.OPEN_ACL_UNSAFE). Other code compares this object by
+ * identity; do not change it.
  */
 export const openAcl: Acl[] = [{ perms: aclPermission.all, id: { scheme: "world", id: "anyone" } }];

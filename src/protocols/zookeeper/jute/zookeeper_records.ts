@@ -29,7 +29,7 @@ export const Stat = record({
 });
 export type Stat = CodecValue<typeof Stat>;
 
-/** The trailing readOnly byte, which clients before 3.4 omit, is in session_frames.ts. */
+/** session_frames.ts adds the readOnly byte, which clients before 3.4 omit. */
 export const ConnectRequest = record({
   protocolVersion: int,
   lastZxidSeen: long,
