@@ -4,7 +4,7 @@ import { HttpError } from "./http_error.ts";
 
 const textLengthMax = 4096;
 
-/** Returns a text field. Throws an HttpError (400) if the field is not a text, is too short, or is too long. */
+/** Returns a text field. Throws an HttpError (400) if it is missing or its length is wrong. */
 export function textIn(fields: JsonFields, key: string, lengthMin = 1): string {
   const value = fields[key];
   if (typeof value === "string" && value.length >= lengthMin && value.length <= textLengthMax) return value;

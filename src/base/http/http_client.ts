@@ -1,6 +1,6 @@
 /**
  * The client for all outgoing HTTP: sends one request within a time limit, follows allowed redirections, and describes
- * failures. A response has its status and headers at once; its body follows and may still fail.
+ * failures. A response has its status and headers; its body follows and may still fail.
  */
 import { errorMessage } from "../errors.ts";
 import type { TlsOptions } from "../sockets/connection.ts";
@@ -29,7 +29,6 @@ export interface HttpClientOptions {
    * certificate.
    */
   readonly tls?: (() => TlsOptions) | undefined;
-  /** Replaced in tests. */
   readonly exchange?: HttpExchange | undefined;
 }
 
@@ -92,7 +91,6 @@ export class HttpClient implements Disposable {
     }
   }
 
-  /** Closes the connections that are kept for further requests. */
   [Symbol.dispose](): void {
     void this.#node?.then((node) => node.close(), () => {});
   }

@@ -4,7 +4,6 @@ export class HttpError extends Error {
   /** The status of the response, such as 404. */
   readonly status: number;
 
-  /** `message`: the text of the response. */
   constructor(status: number, message: string) {
     super(message);
     this.name = "HttpError";

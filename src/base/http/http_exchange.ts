@@ -8,7 +8,6 @@ export interface OutgoingHttpRequest extends HttpRequestTarget {
   readonly body: Uint8Array;
 }
 
-/** A response whose status and headers have arrived. */
 export interface HttpReply {
   /** The number that the server sent, even if HTTP does not define it. */
   readonly status: number;

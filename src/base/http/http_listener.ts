@@ -18,8 +18,7 @@ export interface HttpListenerLimits extends HttpConnectionLimits {
 }
 
 /**
- * Limits for a server with few clients. A connection may be idle for longer than the scrape interval of monitoring
- * systems, so that they can reuse it.
+ * Limits for a server with few clients. The idle time exceeds the scrape interval of monitoring systems.
  */
 export const httpListenerLimitsDefault: HttpListenerLimits = {
   connectionsMax: 64,
@@ -42,8 +41,7 @@ export interface HttpListenerOptions {
   readonly limits?: Partial<HttpListenerLimits> | undefined;
   readonly clock?: Clock | undefined;
   /**
-   * Called for a new connection when all connections are busy. Abandons a request that has stopped arriving; returns
-   * false if there is none.
+   * Called when all connections are busy. Abandons a request that has stopped arriving; returns false if there is none.
    */
   readonly makeRoom?: (() => boolean) | undefined;
   /**
@@ -51,7 +49,7 @@ export interface HttpListenerOptions {
    * the client has left.
    */
   readonly halfOpen?: boolean | undefined;
-  /** What the caller wants to do, for an error message: "serve /metrics on :80". */
+  /** The caller's action, for an error message: "serve /metrics on :80". */
   readonly action?: string | undefined;
 }
 
@@ -166,7 +164,7 @@ type Socket = IncomingMessage["socket"];
 export interface HttpConnectionLimits {
   /** The most open connections. A further connection replaces the one that has been idle for longest. */
   readonly connectionsMax: number;
-  /** How long the head of a connection's first request may take, in milliseconds. */
+  /** How long a connection's first head may take, in milliseconds. */
   readonly headMsMax: number;
   /** How long the next request's head may take after a response, in milliseconds. */
   readonly idleMsMax: number;
@@ -190,7 +188,6 @@ export class HttpConnections {
   #onIdle: (() => void) | null = null;
   #isStopped = false;
 
-  /** `makeRoom` abandons a request that has stopped arriving; it returns false if there is none. */
   constructor(limits: HttpConnectionLimits, clock: Clock, makeRoom: () => boolean = () => false) {
     this.#limits = limits;
     this.#clock = clock;
@@ -254,7 +251,6 @@ export class HttpConnections {
     while (this.#closeOldestIdle());
   }
 
-  /** Closes all connections. */
   destroy(): void {
     this.#isStopped = true;
     for (const socket of [...this.#open.keys()]) this.#close(socket);

@@ -21,8 +21,7 @@ import { httpHeaderPairs, type HttpHeaders, httpHeaderValue } from "./http_heade
 import { chooseProxy, type ProxyChoice, type ProxyEnvironment } from "./proxy_choice.ts";
 
 /**
- * How long an idle connection is kept, in milliseconds. Shorter than servers keep it, so that the server does not close
- * it first.
+ * How long an idle connection is kept, in milliseconds. Shorter than servers do, so that they do not close it first.
  */
 const idleMsMax = 1000;
 /** The most bytes that a response's status and headers may have together. */
@@ -48,7 +47,6 @@ interface RequestRoute {
   readonly proxy: ProxyChoice | null;
 }
 
-/** The most routes that are remembered. */
 const routesMax = 1000;
 
 export class NodeHttpExchange {
@@ -62,7 +60,6 @@ export class NodeHttpExchange {
     this.#options = options;
   }
 
-  /** See HttpExchange. */
   async send(request: OutgoingHttpRequest, options: HttpExchangeOptions): Promise<HttpReply> {
     let route: RequestRoute | null = null;
     try {
@@ -236,7 +233,7 @@ function exchange(
     if (body !== null) return body.noteFailure(describeError(error));
     off();
     const status = statusIn(Buffer.concat([...head, error.rawPacket ?? new Uint8Array()]));
-    // Without a readable head, the target of a 3xx response is unknown.
+    // The target of a 3xx response is unknown if its head cannot be read.
     if (status === null || (typeof status === "number" && status >= 300 && status < 400)) return reject(error);
     if (typeof status === "number") return resolve({ ...emptyReply(status, [], describeError(error)), proxy: name });
     const what = `got the status "${status}", which is no number of three digits`;
@@ -290,7 +287,6 @@ function describeError(error: Error): Error {
   return new Error(describeSocketFailure(error), { cause: error });
 }
 
-/** Describes the failure for users. */
 function whyFailed(error: unknown, isTls: boolean, hasOptions: boolean): string {
   const code = String((error as NodeJS.ErrnoException).code ?? "");
   if (code.startsWith("HPE_")) return "the response is not HTTP";

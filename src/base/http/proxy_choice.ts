@@ -10,7 +10,7 @@ export interface ProxyChoice {
   readonly port: number;
   /** The value of Proxy-Authorization, or null to send none. */
   readonly authorization: string | null;
-  /** For messages: the proxy's URL without the password, and the variable that names it. */
+  /** The proxy's URL without the password, and the variable that names the proxy, for messages. */
   readonly name: string;
 }
 
@@ -29,7 +29,7 @@ export function chooseProxy(origin: string, env: ProxyEnvironment): ProxyChoice 
   return parseProxy(env[variable]?.trim() ?? "", variable);
 }
 
-/** Under CGI, a client could set HTTP_PROXY with the request header `Proxy`. */
+/** A client of a CGI program can set HTTP_PROXY with the request header `Proxy`. */
 function isForged(name: string, env: ProxyEnvironment): boolean {
   return name === "HTTP_PROXY" && env["REQUEST_METHOD"] !== undefined;
 }

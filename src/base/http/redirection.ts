@@ -19,7 +19,7 @@ const credentials = /auth|cookie|token|secret|passw|credential|api-?key|signatur
 
 export type RedirectionDecision =
   /**
-   * The redirection is not followed. `why` says what prevents it; null if nobody asked to follow it.
+   * The redirection is not followed. `why` says what prevents it; null if following it was not requested.
    */
   | { readonly kind: "stays"; readonly why: string | null }
   | { readonly kind: "followed"; readonly request: OutgoingHttpRequest; readonly isSameHost: boolean };

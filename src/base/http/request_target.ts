@@ -34,9 +34,8 @@ export function requestTargetPath(target: string): string | null {
 }
 
 /**
- * Joins `/stock` and `/a?b=c` to `/stock/a?b=c`. Returns null for a path that a server could understand as a path
- * outside `base`: it decodes `%2e`, takes `\` for `/`, or has more `..` than folders. Also returns null if the path
- * starts with `//` or has characters that no request may contain.
+ * Joins `/stock` and `/a?b=c` to `/stock/a?b=c`. Returns null if a server could see a path outside `base`, because of
+ * `..` (also as `%2e`, or after `\`) or a leading `//`. Also returns null for characters that no request may contain.
  */
 export function joinUrlPaths(base: string, path: string): string | null {
   if (!path.startsWith("/") || /^\/[/\\]/.test(path) || /[^\x21-\xff]/.test(path)) return null;

@@ -39,7 +39,6 @@ export class ResponseStream {
     this.signal = anyAbortSignal(options.connection.signal, options.ending);
   }
 
-  /** Written bytes that the kernel has not taken yet. */
   get unsentBytes(): number {
     return this.#response.writableLength;
   }

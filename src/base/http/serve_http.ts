@@ -19,7 +19,6 @@ export interface HttpRequest {
   /** The path as it was sent, without the query: not decoded, not normalized. Begins with "/". */
   readonly path: string;
   readonly query: URLSearchParams;
-  /** The names are in lower case. */
   readonly headers: IncomingHttpHeaders;
   /** Aborts when the client has closed the connection, or the listener closes. */
   readonly signal: AbortSignal;
@@ -38,24 +37,21 @@ export interface HttpResponse {
 }
 
 export interface HttpServiceLimits extends HttpListenerLimits, ResponseStreamLimits {
-  /** The most bytes that a request's body may have. */
   readonly bodyBytesMax: number;
   /** How long a request's body may take to arrive, in milliseconds. */
   readonly bodyMsMax: number;
-  /** How long `handle` may take, in milliseconds. */
   readonly handleMsMax: number;
 }
 
 export interface HttpServiceOptions {
   /**
-   * Makes the response. If it throws an HttpError, the response has the error's status and message; for other errors
-   * the status is 500.
+   * Makes the response. An HttpError that it throws gives the status and message; other errors give status 500.
    */
   readonly handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
   readonly limits?: Partial<HttpServiceLimits> | undefined;
   readonly tls?: TlsSource | undefined;
   readonly clock?: Clock | undefined;
-  /** What the caller wants to do, for an error message: "serve /metrics on :80". */
+  /** The caller's action, for an error message: "serve /metrics on :80". */
   readonly action?: string | undefined;
   /**
    * Called if sending a response fails, except when the client has closed its connection.
@@ -111,12 +107,10 @@ interface ExchangeOptions extends HttpServiceOptions {
   readonly ending: AbortSignal;
 }
 
-/** One request and its response. */
 class Exchange {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #options: ExchangeOptions;
-  /** Aborts when the connection is closed. */
   readonly #connection = new AbortController();
   readonly #signal: AbortSignal;
 
@@ -221,7 +215,7 @@ class Exchange {
   }
 
   /**
-   * Returns whether part of the request's body is unread. The connection must then close; otherwise the rest would be
+   * Returns whether part of the request's body is unread. The connection must then close, because the rest would be
    * taken for the next request.
    */
   #leavesBody(): boolean {

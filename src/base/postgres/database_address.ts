@@ -19,8 +19,8 @@ export interface DatabaseHost {
 }
 
 /**
- * How baton verifies a server's certificate: `require` not at all, `verify-ca` only who signed it, `verify-full` also
- * the host name.
+ * Verified parts of a server's certificate: `require` nothing, `verify-ca` its authority, `verify-full` its host name
+ * too.
  */
 export type TlsVerification = "require" | "verify-ca" | "verify-full";
 
@@ -68,7 +68,6 @@ export function describeDatabase({ hosts, database, schema }: DatabaseAddress): 
   return `postgres://${names.join(",")}/${database}${schema === "baton" ? "" : `?schema=${schema}`}`;
 }
 
-/** Describes one host for messages. */
 export function describeDatabaseHost({ host, port }: DatabaseHost): string {
   return host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : `${bracketed(host)}:${port}`;
 }
@@ -229,7 +228,7 @@ export function readDatabasePassword(
     throw new BatonError("CONFIG", `Cannot read the password file: ${errorMessage(error)}`, { cause: error });
   }
   checkPrivateFile(passwordFile, "The password file");
-  // For a Unix socket, libpq also accepts lines that name localhost.
+  // libpq also accepts lines that name localhost for a Unix socket.
   const hostNames = host.startsWith("/") ? [host, "localhost"] : [host];
   for (const line of text.split("\n")) {
     const fields = passwordFields(line);

@@ -21,7 +21,7 @@ export interface DatabaseFacts {
 }
 
 export interface DatabaseFinding {
-  /** For `refused`, baton does not start. */
+  /** `refused` means that baton does not start. */
   readonly severity: "refused" | "warning";
   readonly sentence: string;
 }

@@ -45,7 +45,6 @@ export interface DatabaseLaneOptions {
   readonly onConnect?: (connection: PrimaryConnection) => Promise<void>;
   /** Called if renewed TLS files cannot be used. */
   readonly warn?: ((text: string) => void) | undefined;
-  /** `connectToPrimary` by default. */
   readonly connect?: typeof connectToPrimary;
 }
 
@@ -58,8 +57,8 @@ export interface LaneRunOptions {
 }
 
 /**
- * In milliseconds. Longer than `statement_timeout`, so that the database ends a slow statement first and its outcome is
- * known.
+ * The default time limit in milliseconds. The database's `statement_timeout` is shorter, so that the outcome of a slow
+ * statement is known.
  */
 const defaultDeadlineMs = 40_000;
 /** The most statements that may wait. Few do, because callers combine waiting work into one statement. */

@@ -142,8 +142,7 @@ export class PrimaryConnection {
   }
 
   /**
-   * Opens a connection. If there is a pooler, checks it with a first connection, which that check ends, and opens a
-   * second one.
+   * Opens a connection. Checks a pooler with a first connection, and then opens a second one.
    */
   static async open(
     address: DatabaseAddress,
@@ -192,7 +191,7 @@ export class PrimaryConnection {
     }
   }
 
-  /** False after the connection was lost. It may be true for a moment after a loss that nobody has noticed. */
+  /** False after the connection was lost. It may be true for a moment after a loss. */
   get isOpen(): boolean {
     return this.#isOpen;
   }
@@ -250,7 +249,7 @@ export class PrimaryConnection {
   async #failure(error: unknown, name: string): Promise<StatementError> {
     const sqlState = error instanceof pg.DatabaseError ? error.code ?? null : null;
     if (sqlState === null) {
-      // Without a SQLSTATE, the connection is lost, or pg has refused the values before sending them.
+      // A missing SQLSTATE means that the connection is lost, or that pg has refused the values before sending them.
       this.#destroy();
       return this.#lostError("unknown", error);
     }

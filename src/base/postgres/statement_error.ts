@@ -43,9 +43,8 @@ export class StatementError extends BatonError {
 }
 
 /**
- * Returns whether the error is a serialization failure, a deadlock, a lock timeout, a cancellation by a time limit, a
- * lack of resources, or a primary that became a standby. A full disk does not count: it stays full until an operator
- * makes room.
+ * Returns whether repeating may help: after a serialization failure, a deadlock, a time limit, a lack of resources, or
+ * a primary that became a standby. It does not help after a full disk.
  */
 function isTemporary(sqlState: string | null): boolean {
   return sqlState !== null && /^(40001|40P01|55P03|57014|25006|53(?!100)...)$/.test(sqlState);

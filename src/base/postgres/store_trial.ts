@@ -66,8 +66,7 @@ export class SharedStoreTrial {
   }
 
   /**
-   * Inserts a row and raises an exception, which undoes the insertion. The block handles it, so the database does not
-   * log it.
+   * Inserts a row. A handled exception, which the database does not log, undoes that.
    */
   #statement(size: keyof typeof trialBytes): SqlStatement {
     const row = this.#row.replace("BYTES", `decode(repeat('00', ${trialBytes[size]}), 'hex')`);

@@ -48,7 +48,6 @@ export class BunConnection implements Connection {
     if (!this.#closed) this.#socket?.terminate();
   }
 
-  /** Sets the handlers, which get all later events. */
   setHandlers(handlers: ConnectionHandlers): void {
     this.#handlers = handlers;
     if (this.#closed) queueMicrotask(() => handlers.onClosed(null)); // the peer had closed before handlers were set

@@ -5,7 +5,7 @@ import { type Address, formatAddress } from "./connection.ts";
 import type { Dial } from "./connection.ts";
 import { selfConnectionError } from "./self_connection.ts";
 
-/** Addresses at which the kernel is still trying to connect for nobody, because Bun cannot cancel an attempt. */
+/** Addresses of abandoned attempts that the kernel continues, because Bun cannot cancel an attempt. */
 const abandoned = new Set<string>();
 
 /**

@@ -2,7 +2,6 @@
  * The interface of byte streams. dial.ts and listen.ts create connections; only src/base/sockets imports node:net and
  * node:tls.
  */
-/** An address to connect to or listen on. */
 export type Address =
   | { readonly kind: "tcp"; readonly host: string; readonly port: number }
   | { readonly kind: "unix"; readonly path: string };
@@ -94,8 +93,7 @@ export interface ListenOptions {
   /** The time limit of a new connection's TLS handshake, in milliseconds; 10,000 when left out. */
   readonly handshakeMsMax?: number;
   /**
-   * The most concurrent TLS handshakes over TCP, 1,000 by default. A further handshake closes the connection of the
-   * oldest.
+   * The most concurrent TLS handshakes over TCP, 1,000 by default. A further one closes the oldest connection.
    */
   readonly handshakesMax?: number;
 }
@@ -119,7 +117,6 @@ export function splitHostPort(text: string): { readonly host: string; readonly p
   return host === undefined ? null : { host, port: digits === undefined ? null : Number(digits) };
 }
 
-/** Formats an address the way users write it. */
 export function formatAddress(address: Address): string {
   if (address.kind === "unix") return `unix:${address.path}`;
   return address.host.includes(":") ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;

@@ -1,6 +1,5 @@
 /**
- * Reads frames with a length field from a connection and gives them to a listener. First the handshake listens, then
- * the link that carries requests.
+ * Gives the frames of a connection to a listener: first the handshake, then the link that carries requests.
  */
 import type { Connection, ConnectionHandlers } from "./connection.ts";
 import { JuteFrameDecoder } from "../wire/length_frame.ts";
@@ -32,7 +31,6 @@ export class FrameStream implements ConnectionHandlers {
     this.#listener = listener;
   }
 
-  /** Sets the connection of this stream. */
   attach(connection: Connection): void {
     this.#connection = connection;
   }
@@ -46,7 +44,6 @@ export class FrameStream implements ConnectionHandlers {
     this.#connection?.write(bytes);
   }
 
-  /** Stops reading until `resume`. */
   pause(): void {
     this.#connection?.pause();
   }

@@ -59,7 +59,7 @@ function reachOfPath(path: string): string {
     if (forAll) return everyUser;
     if (forGroup) return `${user} and its group`;
   } catch {
-    // what this user cannot look at, others cannot reach either
+    // others cannot look at the path either
   }
   return `${user} only`;
 }

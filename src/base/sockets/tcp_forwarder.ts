@@ -16,7 +16,6 @@ export interface TcpForwarderOptions {
   /** How long a new connection waits for a leader that responds, in milliseconds. */
   readonly connectTimeoutMs: number;
   readonly connectionsMax: number;
-  /** Reports closed connections to the user. */
   readonly log: (sentence: string) => void;
 }
 
@@ -51,7 +50,6 @@ export class TcpForwarder {
     for (const end of this.#open) end.destroy();
   }
 
-  /** Forwards a new connection. */
   readonly accept = (connection: Connection): ConnectionHandlers => {
     const end = new SpliceEnd(() => this.#open.delete(end));
     end.attach(connection);
@@ -196,7 +194,6 @@ class SpliceEnd implements ConnectionHandlers {
     this.#connection?.destroy();
   }
 
-  /** The other side's connection. */
   #otherConnection(): Connection | null {
     return this.#other === null ? null : this.#other.#connection;
   }

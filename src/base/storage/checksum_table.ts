@@ -56,8 +56,7 @@ const view = new DataView(gathered.buffer);
 const shortTextMax = 256;
 
 /**
- * Returns the CRC-32 of the values. It includes their types and lengths, so that bytes moved from one value to another
- * are detected.
+ * Returns the CRC-32 of the values with their types and lengths, so that bytes moved between values are detected.
  */
 export function checksumValues(values: readonly SqlValue[]): number {
   let sum = 0, at = 0;

@@ -30,10 +30,8 @@ export function valueOrIfDamaged<T, Other>(
 
 export class DamageLog {
   readonly #known = new Set<string>();
-  /** Called once for each damage. */
   onFound: (sentence: string) => void = () => {};
 
-  /** The number of damages since the store was opened. */
   get count(): number {
     return this.#known.size;
   }

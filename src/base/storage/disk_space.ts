@@ -1,7 +1,6 @@
 /** Computes how much space a database and its log can still take from their disk. Pure. */
 
 export interface DiskSpace {
-  /** Size of the file system, in bytes. */
   readonly bytes: number;
   /** The bytes that this user will have free when the log and the open transaction are in the database. */
   readonly freeBytes: number;

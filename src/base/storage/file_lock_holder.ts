@@ -20,8 +20,8 @@ export function findFileLockHolder(path: string): number | null {
 }
 
 /**
- * Finds another process that locks the file with this inode. `table` has lines of proc_locks(5), such as `1: POSIX
- * ADVISORY WRITE 4711 08:01:131130 0 EOF`; lines with `->` are processes that wait.
+ * Finds another process that locks this inode. `table` has lines of proc_locks(5): `1: POSIX ADVISORY WRITE 4711
+ * 08:01:131130 0 EOF`.
  */
 export function findLockHolderInTable(table: string, inode: bigint): number | null {
   for (const line of table.split("\n")) {

@@ -31,8 +31,7 @@ export interface SqliteFileOptions {
   /** Called before the folder is used. */
   readonly makeFolder?: () => void;
   /**
-   * Called before SQLite opens the file, for example to create it or to check its log. In an owned store, only the
-   * owner calls it.
+   * Called before SQLite opens the file: creates it, or checks its log. In an owned store, only the owner calls this.
    */
   readonly prepare: () => void;
   /** Called when the format was checked and nothing was written yet. */
@@ -67,7 +66,7 @@ export class SqliteFile implements Disposable {
   readonly #owner: SqliteOwner | undefined;
   readonly #ownerLock: DatabaseSync | null;
   /**
-   * This owner's ID in the database. It is random, because a counter would repeat its numbers in a copy of the file.
+   * This owner's ID in the database; random, because a copied file would repeat a number.
    */
   readonly #ownerId = crypto.randomUUID();
   readonly #files: OpenFilesCheck | null;
@@ -197,8 +196,7 @@ export class SqliteFile implements Disposable {
   }
 
   /**
-   * An upper bound of the bytes in the log since the last checkpoint. The real number is lower, because neighboring
-   * rows share a page.
+   * An upper bound of the log's bytes since the last checkpoint, because neighboring rows share a page.
    */
   get loggedBytes(): number {
     return this.#loggedBytes;
@@ -374,7 +372,7 @@ function retryWithEmptyLog(database: DatabaseSync, write: () => void): void {
 
 /**
  * Copies a snapshot of a database into a new file, which is durable when this returns. Leaves no file after an error.
- * The copy is named `path`.part until it is complete, so that nobody takes an interrupted copy for a whole one. Throws
+ * The copy is named `path`.part until it is complete, so that no user takes an interrupted copy for a whole one. Throws
  * EEXIST if such a file exists, because another copy is being made or was interrupted. `read` opens the database and
  * passes it to its argument.
  */

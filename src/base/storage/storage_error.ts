@@ -20,8 +20,7 @@ export function isDiskFullError(error: unknown): boolean {
 }
 
 /**
- * Returns whether SQLite's message matches. Ignores errors of the system and of baton, because paths and sentences in
- * them may contain the same words.
+ * Returns whether SQLite's message matches. Other errors contain paths and sentences, which may have the same words.
  */
 function saysSqlite(error: unknown, words: RegExp): boolean {
   if (error instanceof BatonError || (error as NodeJS.ErrnoException).syscall !== undefined) return false;

@@ -107,8 +107,7 @@ interface PendingCall {
 }
 
 /**
- * Owns the thread. A call is rejected with the error of the store's method. After the error IO, the outcome of the call
- * is unknown.
+ * Owns the thread. A call is rejected with the error of the store's method; after IO, the call's outcome is unknown.
  */
 export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
   readonly #worker: StorageWorker;
@@ -166,8 +165,8 @@ export class StorageThread<Calls extends StorageThreadCalls, Event = never> {
   }
 
   /**
-   * Like `call`, but calls that are made while the thread is busy are sent together in one message later, and run in
-   * one transaction. This is cheaper, because a message costs as much as storing one call.
+   * Runs a call like `call`. But calls that are made while the thread is busy are later sent together in one message,
+   * and run in one transaction. This is cheaper, because a message costs as much as storing one call.
    */
   callTogether<Name extends keyof Calls>(
     method: Name,
@@ -272,7 +271,6 @@ export interface StoragePortOptions<Calls extends StorageThreadCalls> {
   readonly requests?: StorageRequestReceiver;
   /** Runs a batch; it may also take and run further batches from `nextBatch`. */
   readonly onBatch?: (bytes: Uint8Array) => void | Promise<void>;
-  /** `parentPort` by default. */
   readonly parent?: StorageParentPort;
 }
 

@@ -9,10 +9,8 @@ import type { SqlRow } from "./sql_row.ts";
 import { checkSqliteSchema } from "./sqlite_format.ts";
 import type { ChecksumTable } from "./checksum_table.ts";
 
-/** Receives a sentence about a problem. */
 export type ReportStoreProblem = (problem: string) => void;
 
-/** The most problems that are listed. */
 const problemsMax = 100;
 
 /** Creates a list of problems, and a function that adds a problem to the list. */

@@ -22,8 +22,8 @@ const indexHeaderBytes = 48;
  */
 const readsMax = 20;
 /**
- * After this many reads, an unchanged damaged header is really damaged and not just being written, because SQLite
- * writes a header at once.
+ * The number of reads after which an unchanged damaged header counts as damaged. It is then not being written, because
+ * SQLite writes a header with one call.
  */
 const headerReads = 10;
 const pauseMs = 3;

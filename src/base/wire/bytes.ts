@@ -22,7 +22,6 @@ export class ByteReader {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  /** The number of bytes not yet read. */
   get remaining(): number {
     return this.#bytes.byteLength - this.#offset;
   }
@@ -93,7 +92,6 @@ export class ByteWriter {
     this.#view = new DataView(this.#bytes.buffer);
   }
 
-  /** The number of bytes written. */
   get length(): number {
     return this.#length;
   }
@@ -156,7 +154,7 @@ export class ByteWriter {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** Starts again in the same memory, so later writes overwrite bytes that `finish` has returned. */
+  /** Starts again in the same memory. Later writes overwrite bytes that `finish` has returned. */
   clear(): void {
     this.#length = 0;
   }
@@ -189,14 +187,12 @@ export function writeU32(bytes: Uint8Array, at: number, value: number): void {
   bytes[at + 3] = value;
 }
 
-/** Returns the number of bytes of all parts. */
 export function totalByteLength(parts: readonly Uint8Array[]): number {
   let bytes = 0;
   for (let index = 0; index < parts.length; index++) bytes += (parts[index] as Uint8Array).byteLength;
   return bytes;
 }
 
-/** Copies all parts into one array. */
 export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
   const bytes = new Uint8Array(totalByteLength(parts));
   let at = 0;

@@ -97,7 +97,7 @@ export function record<F extends Record<string, AnyCodec>>(fields: F): Codec<Rec
   const entries = Object.entries(fields) as [string, Codec<unknown>][];
   return {
     fields,
-    // At least 1, so that a vector cannot claim more elements than there are bytes.
+    // A minimum of 1 keeps a vector from claiming more elements than there are bytes.
     bytesMin: Math.max(1, entries.reduce((sum, [, codec]) => sum + codec.bytesMin, 0)),
     read(reader) {
       const value: Record<string, unknown> = {};
@@ -110,7 +110,6 @@ export function record<F extends Record<string, AnyCodec>>(fields: F): Codec<Rec
   };
 }
 
-/** A record without fields. */
 export const emptyRecord: Codec<Record<never, never>> = {
   bytesMin: 0,
   read: () => ({}),

@@ -103,8 +103,7 @@ export class KafkaBrokerConnection {
   }
 
   /**
-   * Sends a request and returns the response. Rejects with CONNECTION_LOST if the connection ends first; the outcome of
-   * the request is then unknown.
+   * Returns the response. Rejects with CONNECTION_LOST if the connection ends first; the outcome is then unknown.
    */
   async request<R extends KafkaRequest>(
     request: R,

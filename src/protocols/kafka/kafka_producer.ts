@@ -40,8 +40,8 @@ export interface KafkaProducerOptions extends BrokersOptions {
 }
 
 /**
- * The number of lost connections after which sending a record fails. Without it, a record that is too long would be
- * sent again and again, because a broker closes the connection of such a request.
+ * The number of lost connections after which a record fails, because a broker closes the connection of a request that
+ * is too long.
  */
 const connectionLossesMax = 3;
 
@@ -268,7 +268,6 @@ interface BrokersOptions extends KafkaBrokerOptions {
   readonly clock: Clock;
 }
 
-/** The time limit of one attempt at one broker, in milliseconds. */
 const attemptMs = 5000;
 
 /** Opens and keeps connections to brokers: to a given broker, or to any broker that responds. */
@@ -280,14 +279,12 @@ class Brokers {
     this.#options = options;
   }
 
-  /** The configured addresses, for messages. */
   get addressNames(): string {
     return this.#options.addresses.map(formatAddress).join(", ");
   }
 
   /**
-   * Returns the open connection to this address, or opens one. Rejects with UNREACHABLE, REFUSED, or the signal's
-   * reason.
+   * Returns the connection to this address. Rejects with UNREACHABLE, REFUSED, or the signal's reason.
    */
   async connectionTo(address: Address, signal: AbortSignal): Promise<KafkaBrokerConnection> {
     const name = formatAddress(address);

@@ -4,13 +4,11 @@ import type { Clock } from "../../base/support/clock.ts";
 export interface ConnectionHeartbeatHost {
   /** Sends a PING that tells the peer after what silence to give up the connection. */
   sendPing(ttlMs: number): void;
-  /** The peer was silent for too long. */
   onDead(why: string): void;
 }
 
 /**
- * If a timer is later than this (in milliseconds), this process was held up, and the peer's bytes may be unread.
- * Silence is then ignored.
+ * A later timer (in milliseconds) means that this process was held up, so that the peer's bytes may be unread.
  */
 const lateMsMax = 1000;
 
@@ -26,7 +24,6 @@ export class ConnectionHeartbeat {
   #lastPingMs = 0;
   #dueMs = 0;
   #isBeating = false;
-  /** Whether the peer knows PING. */
   #peerKnowsPing = false;
   #cancel: (() => void) | null = null;
 
@@ -103,7 +100,6 @@ export interface HeartbeatState {
   readonly nowMs: number;
   /** Time at which the last byte of the peer arrived. */
   readonly lastReceivedMs: number;
-  /** Time at which the last PING was sent. */
   readonly lastPingMs: number;
   /** Milliseconds between PINGs; 0 for never. */
   readonly everyMs: number;

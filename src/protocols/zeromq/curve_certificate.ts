@@ -9,7 +9,6 @@ import { BatonError } from "../../base/errors.ts";
 import { isCanonicalPublicKey, prepareX25519Secret, x25519KeyBytes } from "../../base/support/x25519.ts";
 import { decodeZ85, encodeZ85 } from "../../base/wire/z85.ts";
 
-/** The number of characters in a key's text. */
 export const curveKeyCharacters = 40;
 
 export interface CurveCertificate {
@@ -18,7 +17,6 @@ export interface CurveCertificate {
   readonly secretKey: Uint8Array | null;
 }
 
-/** Encodes a key as text (Z85). */
 export const formatCurveKey = encodeZ85;
 
 /** Formats the owner's certificate, with the secret key. CZMQ requires the four blanks. */

@@ -27,7 +27,6 @@ export const shortInputMsMax = 10_000;
 
 interface Holding {
   bytes: number;
-  /** Time at which the message began. */
   sinceMs: number;
   isStopped: boolean;
 }
@@ -95,7 +94,7 @@ export class InputBudget<Owner> {
     return gone;
   }
 
-  /** Counts what a connection holds, and returns the growth in bytes. */
+  /** Returns the growth in bytes. */
   #count(
     owner: Owner,
     before: Holding | undefined,

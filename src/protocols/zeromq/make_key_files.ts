@@ -17,7 +17,6 @@ export interface CurveKeyFiles {
   readonly publicFile: string;
 }
 
-/** Returns a new secret key, 32 bytes. */
 export function newCurveSecretKey(): Uint8Array {
   return new Uint8Array(randomBytes(x25519KeyBytes));
 }

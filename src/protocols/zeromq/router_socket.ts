@@ -104,8 +104,7 @@ export class RouterSocket extends ZeroMqSocket {
   }
 
   /**
-   * Called only when the peer will not come back. While the peer of a `connect` is down, it keeps its identity, and
-   * messages for it wait (RFC 28).
+   * Not called while the peer of a `connect` is down: it keeps its identity, and its messages wait (RFC 28).
    */
   override onPeerRemoved(peer: ZeroMqPeer): void {
     this.#forget(peer);
@@ -158,8 +157,7 @@ export class RouterSocket extends ZeroMqSocket {
   }
 
   /**
-   * Returns a new identity in the form of libzmq: a zero byte and a number of four bytes, which starts at random and
-   * increases.
+   * Returns a zero byte and a number of four bytes, as libzmq does. The first number is random; each is one higher.
    */
   #newIdentity(): Uint8Array {
     const number = this.#nextNumber;

@@ -48,7 +48,6 @@ export interface ZeroMqSocketCounters {
   connectionsRefused: number;
   /** Connections that were closed because memory was short and their message was incomplete for too long. */
   incompleteClosed: number;
-  /** Connections that were made again after a loss. */
   reconnects: number;
 }
 
@@ -67,8 +66,6 @@ export function newSocketCounters(): ZeroMqSocketCounters {
 
 /** Current resources of the accepted connections of a socket. */
 export interface ZeroMqSocketLoad {
-  /** Connections counted for `connectionsMax`. */
   readonly connections: number;
-  /** Bytes counted for `inputBytesMax`. */
   readonly inputBytes: number;
 }

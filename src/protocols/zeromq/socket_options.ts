@@ -44,7 +44,6 @@ export interface ZeroMqSocketOptions {
   readonly inputBytesMax?: number;
   /** Called with events of connections. Its errors are not caught. */
   readonly onEvent?: (event: ZeroMqSocketEvent) => void;
-  /** Replaced in tests. */
   readonly clock?: Clock;
   readonly random?: () => number;
   readonly dial?: Dial;
@@ -59,7 +58,7 @@ export interface ResolvedSocketOptions extends Required<Omit<ZeroMqSocketOptions
 
 export const socketConnectionsMaxDefault = 4096;
 
-/** Throws USAGE for an invalid value. */
+/** Throws USAGE. */
 export function resolveSocketOptions(options: ZeroMqSocketOptions): ResolvedSocketOptions {
   const limits = { ...zmtpLimitsDefault, ...options.limits };
   const resolved: ResolvedSocketOptions = {

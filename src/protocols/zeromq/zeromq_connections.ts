@@ -238,7 +238,6 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
     };
   }
 
-  /** Resolves at the next change. */
   #waitForChange(): Promise<void> {
     return new Promise((resolve) => this.#onChange = resolve);
   }
@@ -248,7 +247,6 @@ export class ZeroMqConnections implements ZeroMqLinkOwner {
  * One bound endpoint. Owns the listener and, for ipc, the socket's file, which it removes at the end.
  */
 class Binding {
-  /** The actual endpoint, with the port that the system chose. */
   readonly endpoint: string;
   readonly #listener: Listener;
   readonly #file: BigIntStats | null;
@@ -264,7 +262,7 @@ class Binding {
     if (address.kind === "unix") {
       try {
         // Closing a Unix listener removes the file at its path, even if another process has replaced it. That file must
-        // stay, so this listener, which nobody can reach now, stays open until the process ends.
+        // stay, so this listener, which no client can reach now, stays open until the process ends.
         const found = socketFileOf(address);
         if (found !== null && !isSameFile(found, this.#file)) return;
         rmSync(address.path, { force: true });
@@ -368,7 +366,7 @@ class Dialer implements DialedPeer {
     }
   }
 
-  /** Schedules the next attempt. Returns the delay in milliseconds. */
+  /** Returns the delay in milliseconds. */
   #scheduleAttempt(): number {
     const stop = this.#stop;
     if (stop === null) return 0;

@@ -23,7 +23,6 @@ export function parseBindEndpoint(endpoint: string): Address {
   return address.kind === "tcp" && address.host === "*" ? { ...address, host: "0.0.0.0" } : address;
 }
 
-/** Formats the endpoint of an address. */
 export function formatZeroMqEndpoint(address: Address): string {
   return address.kind === "unix" ? `ipc://${address.path}` : `tcp://${formatAddress(address)}`;
 }

@@ -21,7 +21,7 @@ export interface ZeroMqPeerCandidate {
   readonly userId: string;
 }
 
-/** What links and connections need from their socket. */
+/** Lists what links and connections need from their socket. */
 export interface ZeroMqPeersHost {
   readonly type: ZeroMqSocketType;
   readonly options: ResolvedSocketOptions;
@@ -45,7 +45,7 @@ export interface ZeroMqPeersHost {
   onRoom(peer: ZeroMqPeer): void;
 }
 
-/** What links need from their owner. */
+/** Lists what links need from their owner. */
 export interface ZeroMqLinkOwner {
   readonly host: ZeroMqPeersHost;
   /** A link was created, and is being connected. */
@@ -69,7 +69,7 @@ export interface ZeroMqLinkOwner {
 
 export interface ZeroMqLinkOptions {
   readonly endpoint: string;
-  /** Null for an accepted connection. */
+  /** Null for accepted connections. */
   readonly dialed: DialedPeer | null;
 }
 
@@ -88,8 +88,8 @@ const corkBytesMax = 32 << 10;
  */
 const congestedBytes = 256 << 10;
 /**
- * After this many microtasks without a send, waiting bytes are written. A program that sends after an `await` needs up
- * to three. If each message gets one response, waiting has no use and costs a tenth of the round trip.
+ * The number of microtasks without a send after which waiting bytes are written. A program that sends after an `await`
+ * needs up to three. If each message gets one response, waiting has no use and costs a tenth of the round trip.
  */
 const idleTurns = { ofMany: 6, ofOne: 1 };
 /** How long sending the last bytes of a connection may take, in milliseconds. */
@@ -153,7 +153,6 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     return this.#options.dialed === null;
   }
 
-  /** Address of the peer, for messages. */
   get address(): string {
     return this.#connection?.peer ?? "";
   }
@@ -197,7 +196,6 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     this.#cork();
   }
 
-  /** Writes the waiting bytes. */
   flush(): void {
     const connection = this.#connection;
     if (connection === null || this.#closed) return;
@@ -246,7 +244,6 @@ export class ZeroMqLink implements ConnectionHandlers, ZmtpPeerEvents {
     this.#stopDeadline = this.#host.options.clock.startTimer(lastBytesMsMax, () => connection.destroy());
   }
 
-  /** Closes immediately. */
   destroy(reason: Error | null = null): void {
     if (this.#connection === null) return this.onClosed(reason);
     this.#finish(reason);

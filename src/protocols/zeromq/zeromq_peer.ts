@@ -9,10 +9,10 @@ import type { ZmtpPeerDescription } from "./zmtp/zmtp_peer.ts";
 import type { ResolvedSocketOptions } from "./socket_options.ts";
 import { WaitQueue } from "./wait_queue.ts";
 
-/** About how many messages of one peer are read before timers and other connections get their turn. */
+/** The approximate number of messages of one peer that are read before timers and other connections get their turn. */
 const messagesPerTurn = 1000;
 
-/** What a peer needs from its connection. */
+/** Lists what a peer needs from its connection. */
 export interface ZeroMqPeerLink {
   readonly hasRoomToSend: boolean;
   /** The number and the bytes of messages that may not have left this process. */
@@ -29,9 +29,7 @@ export class ZeroMqPeer {
   key = "";
   /** The frame with its identity that the ROUTER puts before its messages; null while it has no identity. */
   frame: Uint8Array | null = null;
-  /** The number of successful handshakes. */
   connections = 0;
-  /** The description from the last handshake. */
   description: ZmtpPeerDescription | null = null;
   /** Callers that wait for room to send to this peer. */
   readonly senders = new WaitQueue();

@@ -34,7 +34,7 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   #isClosed = false;
   #closing: Promise<void> | null = null;
 
-  /** Throws USAGE for invalid options. */
+  /** Throws USAGE. */
   constructor(options: ZeroMqSocketOptions = {}) {
     this.options = resolveSocketOptions(options);
     this.connections = new ZeroMqConnections(this);
@@ -175,7 +175,6 @@ export abstract class ZeroMqSocket implements ZeroMqPeersHost, AsyncDisposable {
   protected abstract waitToOffer(frames: readonly Uint8Array[], signal?: AbortSignal): Promise<void>;
   /** Ends the waits of all senders, because the socket is closed. */
   protected abstract failSenders(reason: unknown): void;
-  /** Returns the next received message. */
   protected take(): Uint8Array[] | undefined {
     return this.inbound.take();
   }
@@ -236,7 +235,6 @@ class InboundFairQueue {
     return this.#ring.find(isMeant);
   }
 
-  /** Replaces one peer with another, in the same position. */
   replace(before: ZeroMqPeer, next: ZeroMqPeer): void {
     const index = this.#ring.indexOf(before);
     if (index >= 0) this.#ring[index] = next;

@@ -39,8 +39,7 @@ export interface ConnectRoundOptions {
 export type ConnectRoundOutcome =
   | { readonly kind: "accepted"; readonly established: EstablishedConnection }
   /**
-   * The session has ended. `isReplaced` is true if the server opened a new session instead, and the old one may still
-   * exist.
+   * `isReplaced`: the server opened a new session instead, and the old one may still exist.
    */
   | { readonly kind: "expired"; readonly isReplaced: boolean }
   | { readonly kind: "refused"; readonly error: BatonError }
@@ -237,7 +236,7 @@ interface ConnectAttempt {
 const noConnection = "no connection";
 
 export class ConnectReport {
-  /** The number of attempts that ran out of time after the server had accepted the connection. */
+  /** Attempts that ran out of time after the server had accepted the connection. */
   slowHandshakes = 0;
   readonly #failed = new Map<string, string>();
   readonly #waiting = new Map<string, ConnectAttempt>();

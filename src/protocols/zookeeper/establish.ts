@@ -38,7 +38,6 @@ export interface EstablishedConnection {
   readonly endpoint: ServerEndpoint;
   readonly stream: FrameStream;
   readonly accepted: AcceptedSession;
-  /** The clock time at which the ConnectRequest was sent. */
   readonly connectSentMs: number;
   /** The zxid in the request. The server has seen at least the transactions up to it. */
   readonly lastZxid: bigint;
@@ -82,7 +81,7 @@ export async function establishConnection(
       : (await import("./sasl_digest_md5.ts")).startSaslDigestMd5(sasl.credentials, newGuid()),
   });
   const outcome = Promise.withResolvers<AcceptedSession | typeof sessionExpiredMark>();
-  outcome.promise.catch(() => {}); // if connecting fails first, nobody awaits this promise
+  outcome.promise.catch(() => {}); // if connecting fails first, this promise is not awaited
   const stream = new FrameStream({
     onFrame(frame) {
       const step = handshake.receive(frame);

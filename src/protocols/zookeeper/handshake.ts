@@ -38,7 +38,6 @@ export function isSessionResumable({ password }: Pick<SessionIdentity, "password
 export interface SessionHandshakeOptions {
   /** The session to resume; null asks for a new one. */
   readonly identity: SessionIdentity | null;
-  /** The session timeout to ask for, in milliseconds. */
   readonly timeoutMs: number;
   readonly lastZxid: bigint;
   /** Credentials to send as auth packets, in this order. */
@@ -49,7 +48,6 @@ export interface SessionHandshakeOptions {
 export interface AcceptedSession {
   readonly kind: "accepted";
   readonly identity: SessionIdentity;
-  /** The negotiated session timeout in milliseconds. */
   readonly timeoutMs: number;
   /** The first xid that the connection has not used. */
   readonly nextXid: number;

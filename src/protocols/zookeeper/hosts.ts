@@ -62,7 +62,6 @@ export interface ServerEndpoint {
   readonly address: Address;
   /** The host as the user wrote it, which the server's TLS certificate must contain. */
   readonly host: string;
-  /** The server's name for messages. */
   readonly name: string;
 }
 
@@ -135,7 +134,6 @@ export class ZooKeeperHosts {
     }
   }
 
-  /** Shuffles the items (Fisher and Yates). */
   #shuffled<T>(items: T[]): T[] {
     const { random = Math.random } = this.#options;
     for (let last = items.length - 1; last > 0; last--) {

@@ -8,7 +8,6 @@ import { systemErrorCode } from "../../base/sockets/describe_failure.ts";
 
 export interface PermanentFault {
   readonly code: "REFUSED" | "UNREACHABLE";
-  /** A short description for the message about the server. */
   readonly text: string;
   /**
    * True if the fault counts only if the second attempt finds it too. A server creates its socket shortly before it

@@ -13,7 +13,6 @@ import { ZooKeeperError } from "./zookeeper_error.ts";
 /** The parameters of one round. They may change, because the session may move to another server between rounds. */
 export interface ServerSearchRound extends Pick<ConnectRoundOptions, "attemptMs" | "staggerMs" | "except"> {
   readonly sessionRequest: SessionRequest;
-  /** The pause after a failed round. */
   readonly backoff: Backoff;
 }
 

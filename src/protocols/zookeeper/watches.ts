@@ -32,7 +32,6 @@ interface WatchEntry {
   sinceZxid: bigint | null;
 }
 
-/** One SetWatches request. */
 export interface WatchRearmBatch {
   readonly body: Uint8Array;
   /**

@@ -31,7 +31,6 @@ export interface NodeData {
   readonly stat: Stat;
 }
 export interface NodeCreateOptions extends NodeOperationOptions {
-  /** "persistent" when left out. */
   readonly mode?: NodeCreateMode;
   /** The client's default ACL when left out. */
   readonly acl?: Acl[];

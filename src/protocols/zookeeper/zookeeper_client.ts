@@ -76,7 +76,6 @@ export interface ZooKeeperConnectOptions
   readonly resolve?: ResolveHost;
 }
 
-/** The default time limit of `connect`, in milliseconds. */
 export const connectTimeoutMsDefault = 10_000;
 
 /**
@@ -476,7 +475,6 @@ export class Chroot {
     return path === "/" && !sequential ? this.prefix : this.prefix + path;
   }
 
-  /** Returns the path that the caller sees. */
   toClient(path: string): string {
     if (this.prefix === "" || !path.startsWith(this.prefix)) return path;
     return path.slice(this.prefix.length) || "/";

@@ -44,7 +44,6 @@ interface ZooKeeperLinkOptions {
   /** See LeaderProof. */
   readonly relayMs: number;
   readonly lastZxid: bigint;
-  /** Records how long requests take. */
   readonly patience: SilencePatience;
   /** How long input may wait while no request is unanswered, in milliseconds. By default input is read immediately. */
   readonly gatherMs?: number | undefined;
@@ -59,7 +58,7 @@ interface PendingRequest {
   readonly reply: ReplyHandler;
 }
 
-/** After a chunk of at least this size, more may follow, so reading does not pause. */
+/** Chunks of at least this size may be followed by more, so reading does not pause. */
 const gatheredBytesMax = 64 << 10;
 
 const xidMax = 0x7fffffff;

@@ -44,10 +44,11 @@ import { givenUpOperationError, ZooKeeperError } from "./zookeeper_error.ts";
  */
 const inFlightMax = 1000;
 
-/** The most requests that wait to be sent. */
 const queuedMax = 100_000;
 
-/** After this many consecutive connections without a response, and after each doubling, the user is warned. */
+/**
+ * The number of consecutive connections without a response after which, and after each doubling, the user is warned.
+ */
 const slowRounds = 3;
 
 export interface ZooKeeperClientSessionOptions {
@@ -78,7 +79,6 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   #link: ZooKeeperLink | null = null;
   state: ZooKeeperSessionState = "connecting";
   #provenMs = -Infinity;
-  /** The clock time at which the last connection was lost. */
   #lostMs = Infinity;
   #guardCount = 0;
   /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has probed it. */
@@ -143,7 +143,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Sends a request as soon as the session is connected, within T. Rejects with the errors that `ZooKeeper` describes.
+   * Sends a request when connected, within T. `ZooKeeper` describes the errors.
    */
   request<T>(call: ZooKeeperOperationCall<T>, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted) return Promise.reject(signal.reason);
@@ -378,9 +378,9 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Whether the search takes so long that the servers may have lost their data. Such servers close the connection of a
-   * client that has seen more than they know. If the client claims to have seen nothing, they respond that they do not
-   * know the session. If a server does know the session, `onSearchEnded` rejects it.
+   * Whether the search has taken a time after which the servers may have lost their data. Such servers close the
+   * connection of a client that has seen more than they know. If the client claims to have seen nothing, they respond
+   * that they do not know the session. If a server does know the session, `onSearchEnded` rejects it.
    */
   get #isSearchOverdue(): boolean {
     return this.#link === null && this.#clock.now() >= this.#lostMs + 2 * this.timeoutMs;

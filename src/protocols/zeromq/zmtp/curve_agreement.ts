@@ -1,4 +1,4 @@
-/** What both sides of CURVE's handshake use: the keys of a connection, and errors. */
+/** Functions for both sides of CURVE's handshake: the keys of a connection, and errors. */
 import { isCanonicalPublicKey, prepareX25519Secret, type X25519Secret } from "../../../base/support/x25519.ts";
 import { curveBoxKey } from "./curve_box.ts";
 import { ZmtpError } from "./zmtp_error.ts";

@@ -35,14 +35,13 @@ import { decodeZmtpMetadata } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 export interface CurveClientOptions {
-  /** The client's own long-term key pair. */
   readonly key: X25519Secret;
   /** The server's long-term public key, 32 bytes. */
   readonly serverKey: Uint8Array;
   readonly randomBytes: RandomBytes;
 }
 
-/** What the status codes of a refusal mean. RFC 27, "Message Format". */
+/** Meanings of the status codes of a refusal. RFC 27, "Message Format". */
 const refusals: Readonly<Record<string, string>> = {
   300: "the server does not let it in for now (300)",
   400: "the server does not know this key, or does not let it in (400)",

@@ -56,7 +56,6 @@ export const curveCommandLayouts = {
   READY: layout("READY", { nonce: 8, box: 16 }, true),
 } as const;
 
-/** The contents of the boxes. */
 export const curveBoxLayouts = {
   WELCOME: layout("A WELCOME's box", { serverTransientKey: 32, cookie: 96 }),
   INITIATE: layout("An INITIATE's box", { clientKey: 32, vouch: 96, metadata: 0 }, true),
@@ -67,7 +66,6 @@ export const curveBoxLayouts = {
 /** The layout of a cookie and of a vouch: the 16 random bytes of the nonce, and a box. */
 export const longNonceBoxLayout = layout("A cookie or a vouch", { nonce: 16, box: 80 });
 
-/** The version 1.0 of CurveZMQ. */
 export const curveVersion: Uint8Array = new Uint8Array([1, 0]);
 /** 72 zero bytes, as in the grammar of RFC 26 and in all implementations; the RFC's text says 70 in one place. */
 export const curveHelloPadding: Uint8Array = new Uint8Array(72);

@@ -1,7 +1,7 @@
 /**
  * The counters in CURVE's nonces: 8 bytes that a sender increases with every command of a connection. RFC 26, "The
- * HELLO Command". A sender must not repeat a counter, because the same key stream would encrypt two messages. A
- * receiver takes a repeated counter for a replayed message.
+ * HELLO Command". A repeated counter would encrypt two messages with the same key stream; received, it shows a replayed
+ * message.
  */
 import { readU32, writeU32 } from "../../../base/wire/bytes.ts";
 import { ZmtpError } from "./zmtp_error.ts";
@@ -9,8 +9,7 @@ import { ZmtpError } from "./zmtp_error.ts";
 const twoTo32 = 0x1_0000_0000;
 
 /**
- * The largest counter, which is the largest exact integer in JavaScript. At a million messages a second it is reached
- * after 285 years.
+ * The largest counter, an exact integer. A million messages a second reach it after 285 years.
  */
 const lastNonce = Number.MAX_SAFE_INTEGER;
 
@@ -32,7 +31,6 @@ export class CurveNonceCounter {
     writeU32(target, 4, this.#last);
   }
 
-  /** Returns the next counter in a new array. */
   takeNext(): Uint8Array {
     const nonce = new Uint8Array(8);
     this.writeNext(nonce);

@@ -33,7 +33,6 @@ import { decodeZmtpMetadata, type ZmtpMetadata } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 export interface CurveServerOptions {
-  /** The server's own long-term key pair. */
   readonly key: X25519Secret;
   readonly randomBytes: RandomBytes;
   /**

@@ -26,12 +26,10 @@ export interface ZmtpFrameSink {
  */
 const slabBytes = 16 << 10;
 
-/** Longer bodies are copied separately. */
 const smallBodyBytes = slabBytes / 2;
 
 /**
- * The first size of the buffer for a body that spans chunks. It grows by doubling, so that an announced length alone
- * takes little memory.
+ * The first size of the buffer for a body that spans chunks, so that an announced length alone takes little memory.
  */
 const firstRoomBytes = 16 << 10;
 
@@ -54,7 +52,6 @@ export class ZmtpFrameDecoder {
   #bodyFlags = 0;
   #bodyBytes = 0;
   #bodyFilled = 0;
-  /** The frames of the incomplete message. */
   #frames: Uint8Array[] | null = null;
   #messageFrames = 0;
   #messageBytes = 0;
@@ -190,8 +187,7 @@ export class ZmtpFrameDecoder {
   }
 
   /**
-   * Handles a whole frame. The body of a message must be a copy; the body of a command or a sealed frame may be a view
-   * of the chunk.
+   * Handles a whole frame. A message's body must be a copy; any other body may be a view of the chunk.
    */
   #handleFrame(flags: number, body: Uint8Array): boolean {
     if (!this.#isTraffic) return this.#sink.onCommand(body);

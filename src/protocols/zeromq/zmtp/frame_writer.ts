@@ -28,7 +28,6 @@ export class ZmtpFrameWriter {
   #pieces: Uint8Array[] = [];
   #piecesBytes = 0;
 
-  /** The number of bytes that wait to be written. */
   get pendingBytes(): number {
     return this.#piecesBytes + this.#end - this.#start;
   }
@@ -72,7 +71,6 @@ export class ZmtpFrameWriter {
     this.#end = at + length;
   }
 
-  /** Adds bytes that are already framed. */
   addRaw(bytes: Uint8Array): void {
     const at = this.#reserve(bytes.byteLength);
     this.#buffer.set(bytes, at);
@@ -108,8 +106,7 @@ export class ZmtpFrameWriter {
   }
 
   /**
-   * Reserves bytes after the written ones and returns their index. If the buffer is replaced, complete pieces keep the
-   * old one.
+   * Reserves bytes after the written ones and returns their index. Complete pieces keep their buffer.
    */
   #reserve(count: number): number {
     const needed = this.#end + count;

@@ -7,7 +7,7 @@ import { encodeZmtpError, type ZmtpCommand } from "./zmtp_command.ts";
 import type { ZmtpMetadata } from "./zmtp_metadata.ts";
 import type { ZmtpError } from "./zmtp_error.ts";
 
-/** What a mechanism needs to know about its connection. */
+/** Tells a mechanism what it needs to know about its connection. */
 export interface SecurityMechanismContext {
   /** This side's encoded properties (`encodeZmtpMetadata`), for READY or INITIATE. */
   readonly ownMetadata: Uint8Array;
@@ -58,8 +58,7 @@ export function failedHandshake(error: ZmtpError, ...send: Uint8Array[]): ZmtpHa
 
 /**
  * The step of a handshake that this side ends because of the peer's properties. An ERROR command tells the peer why. It
- * is not sent for a temporary reason, because libzmq does not reconnect after an ERROR, which is final for these
- * properties (RFC 37).
+ * is not sent for a temporary reason, because an ERROR is final (RFC 37), and libzmq does not reconnect.
  */
 export function refusedHandshake(error: ZmtpError): ZmtpHandshakeStep {
   if (error.reason === "IDENTITY_TAKEN") return failedHandshake(error);

@@ -12,7 +12,6 @@ export interface ZmtpCommand {
 
 const namePattern = /^[A-Za-z]{1,255}$/;
 
-/** Encodes the body of a command frame. */
 export function encodeZmtpCommand(name: string, data: Uint8Array): Uint8Array {
   const body = new Uint8Array(1 + name.length + data.byteLength);
   body[0] = name.length;

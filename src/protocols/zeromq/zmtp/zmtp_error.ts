@@ -18,7 +18,6 @@ const codes = {
   LIMIT: "ZMTP_PROTOCOL",
   /** Memory was short, and the peer did not complete its message. */
   OVERLOAD: "CONNECTION_LOST",
-  /** The peer was silent for too long. */
   SILENT: "CONNECTION_LOST",
   /** The peer closed the connection during the handshake. */
   CLOSED: "CONNECTION_LOST",
@@ -26,7 +25,6 @@ const codes = {
   REPLACED: "CONNECTION_LOST",
   /** This side rejected the peer's keys or credentials. */
   AUTHENTICATION: "REFUSED",
-  /** The peer rejected this side with an ERROR command. */
   REFUSED_BY_PEER: "REFUSED",
 } as const satisfies Record<string, ErrorCode>;
 

@@ -6,7 +6,6 @@ import { ZmtpError } from "./zmtp_error.ts";
 
 export const zmtpGreetingBytes = 64;
 
-/** Offsets in the greeting. */
 const offsets = { signatureEnd: 9, major: 10, minor: 11, mechanism: 12, asServer: 32 } as const;
 const mechanismBytes = 20;
 
@@ -30,12 +29,10 @@ export function encodeZmtpGreeting(mechanism: { readonly name: string; readonly 
   return bytes;
 }
 
-/** Collects a peer's greeting. */
 export class ZmtpGreetingReader {
   readonly #bytes = new Uint8Array(zmtpGreetingBytes);
   #length = 0;
 
-  /** The number of bytes that are missing. */
   get missingBytes(): number {
     return zmtpGreetingBytes - this.#length;
   }

@@ -24,7 +24,7 @@ import {
 import { checkPeerProperties, type ZeroMqSocketType } from "./socket_type.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
-/** What is known about a peer after its handshake. */
+/** Properties of a peer that are known after its handshake. */
 export interface ZmtpPeerDescription {
   /** The socket type; empty if the peer did not send one. */
   readonly socketType: string;
@@ -101,7 +101,6 @@ export class ZmtpPeer {
     this.output.addRaw(encodeZmtpGreeting(mechanism));
   }
 
-  /** True when messages can be sent. */
   get isReady(): boolean {
     return this.#stage === "traffic";
   }
