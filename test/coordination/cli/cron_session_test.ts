@@ -399,7 +399,8 @@ for (const kind of backends) {
       for (const pid of pids) process.kill(pid, "SIGSTOP");
       await eventually(async () => (await session.run('"$baton" who still')).code === 1, { withinMs: 20_000 });
       writeFileSync(session.path("still.cron"), `#baton name=later catch-up=1h\n${await due("later")} true\n`);
-      for (const pid of pids) process.kill(pid, "SIGCONT");
+      // The service goes on first, and may have stopped its job before the job is to go on.
+      await session.run(`kill -CONT ${pids.join(" ")} 2>/dev/null`);
       await eventually(() => service.stderr().includes("connecting again"), { withinMs: 20_000 });
       service.child.kill("SIGHUP");
       await eventually(async () => (await results("later")).length > 0, { withinMs: 20_000 });

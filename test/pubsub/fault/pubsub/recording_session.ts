@@ -20,6 +20,8 @@ const operations = {
 
 export class RecordingSession extends PubsubClientSession {
   readonly #writer: HistoryRecorder;
+  /** Refused puts whose copies may still be stored, until the end of the session decides what is known of them. */
+  #refusedPuts: { readonly n: number; readonly result: Result }[] = [];
   readonly #gets = new Map<string, number>();
 
   constructor(state: ClientState, requester: PubsubRequester, writer: HistoryRecorder) {
@@ -42,8 +44,24 @@ export class RecordingSession extends PubsubClientSession {
       this.#writer.return(n, { outcome: "unknown", status: "aborted" });
       throw thrown;
     }
-    this.#writer.return(n, resultOf(message, asked));
+    const result = resultOf(message, asked);
+    if (message.name === "PUT" && result.outcome === "fail" && result.status === "FULL") {
+      this.#refusedPuts.push({ n, result });
+    } else this.#writer.return(n, result);
     return asked;
+  }
+
+  /** A publisher reports a put that was refused for want of room as failed only if a server confirms the end. */
+  override async endSession(...values: Parameters<PubsubClientSession["endSession"]>) {
+    let end: Awaited<ReturnType<PubsubClientSession["endSession"]>> = null;
+    try {
+      return end = await super.endSession(...values);
+    } finally {
+      for (const { n, result } of this.#refusedPuts) {
+        this.#writer.return(n, end?.isStored === false ? result : { ...result, outcome: "unknown" });
+      }
+      this.#refusedPuts = [];
+    }
   }
 
   #invocationOf(message: Question): Invocation {
