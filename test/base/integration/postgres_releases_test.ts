@@ -14,7 +14,7 @@ import { UnpackedPostgres } from "../../support/postgres_release.ts";
 setDefaultTimeout(120_000);
 const execute = promisify(execFile);
 const files = ["base/integration/database_lane", "base/integration/database_schema"]
-  .concat(["pubsub/integration/postgres_topic_rows", "retry/integration/retry_store_cases"])
+  .concat(["pubsub/integration/postgres_topic_rows", "retry/integration/retry_store"])
   .map((name) => `./test/${name}_test.ts`);
 const leftOut = "standby|fail-over|whose commits are gone|is cut|deadlock|not respond|killed|" +
   "in a folder|its deadline|unreachable|says nothing";
