@@ -83,8 +83,9 @@ export const poolMutants: readonly Mutant[] = [
       from: "      await lease.releaseWith([...ending, this.#resultStore.createRequest(item, ended)]);\n",
       to: "      await lease.releaseWith(ending);\n      await this.#resultStore.write(item, ended);\n",
     }],
-    kinds: ["done again"],
-    seeds: 150,
+    kinds: ["done again", "items left"],
+    from: 171,
+    seeds: 20,
   },
   {
     name: "permits that were lost while the session continues are not released",
@@ -130,7 +131,7 @@ export const poolMutants: readonly Mutant[] = [
       to: "    if (isContainer) return true;\n",
     }],
     kinds: ["never served", "program failed", "busy loop"],
-    from: 91,
-    seeds: 100,
+    from: 311,
+    seeds: 40,
   },
 ];
