@@ -7,8 +7,7 @@ import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
-import { countRunningProcessors } from "../../src/retry/queue/machine_boot.ts";
-import { startProcessorHint } from "./processor_hint.ts";
+import { lacksProcessor, startProcessorHint } from "./processor_hint.ts";
 import { mayBeStored } from "../../src/retry/queue/stored_message.ts";
 import type { CommandStore } from "../../src/retry/queue/store_methods.ts";
 import { openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
@@ -110,7 +109,7 @@ async function settleTry(
     const where = `in "${name}" as ${id}`;
     if (life.state === "waiting") {
       const next = `stored ${where}, next try in ${formatDuration(Math.max(0, life.nextAtMs - Date.now()))}`;
-      const isAlone = !values.quiet && await countRunningProcessors(store.call.bind(store)).catch(() => null) === 0;
+      const isAlone = !values.quiet && await lacksProcessor(store);
       print(isAlone ? `${next}, but no processor is running: ${startProcessorHint(values)}` : next);
       return exitCodes.BUSY;
     }

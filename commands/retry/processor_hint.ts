@@ -1,4 +1,6 @@
 /** The hint that users get when messages wait and no processor tries them. */
+import { countRunningProcessors } from "../../src/retry/queue/machine_boot.ts";
+import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 
 /** Returns how to start a processor for the store that a call has named. */
@@ -8,4 +10,9 @@ export function startProcessorHint(
   const store = retryStore === undefined ? "" : ` --store ${shellQuoteIfNeeded(retryStore)}`;
   const name = retryName === "default" ? "" : ` --name ${shellQuoteIfNeeded(retryName)}`;
   return `start one with baton retry-processor run${store}${name}`;
+}
+
+/** Returns whether no processor tries the messages of a store; false if that cannot be found out. */
+export async function lacksProcessor(store: StoreClient): Promise<boolean> {
+  return await countRunningProcessors(store.call.bind(store)).catch(() => null) === 0;
 }

@@ -24,9 +24,8 @@ import { readBody, readChunks } from "./read_body.ts";
 import { readOnlyRules } from "../../src/retry/queue/store_rules.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
-import { countRunningProcessors } from "../../src/retry/queue/machine_boot.ts";
 import type { ServiceStore } from "../../src/retry/queue/store_methods.ts";
-import { startProcessorHint } from "./processor_hint.ts";
+import { lacksProcessor, startProcessorHint } from "./processor_hint.ts";
 
 export const submitSettings = {
   ...retryStoreSettings,
@@ -133,7 +132,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
 
 /** Says on stderr that no process tries the stored messages. It is no error: one may be started later, or from cron. */
 async function warnWithoutProcessor({ values, io }: SubmitCall, store: ServiceStore): Promise<void> {
-  if (values.quiet || await countRunningProcessors(store.call.bind(store)).catch(() => null) !== 0) return;
+  if (values.quiet || !await lacksProcessor(store)) return;
   io.err(`baton: no processor is running: ${startProcessorHint(values)}\n`);
 }
 

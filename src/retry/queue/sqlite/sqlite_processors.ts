@@ -37,14 +37,18 @@ export class SqliteProcessors implements ProcessorRows {
   }
 
   processorCount(boot: string, bootMs: number): number {
-    return this.#readAll().filter((row) => row !== null && row["boot"] === boot && bootMs <= Number(row["end_ms"]))
-      .length;
+    return this.#readAll({ boot, bootMs, graceMs: 0 }).filter(({ isHeld }) => isHeld).length;
   }
 
-  /** Returns the rows of all processors; null for a damaged row. */
-  #readAll(): (SqlRow | null)[] {
-    const rows = this.#database.all(`SELECT ${tables.processors.allColumns} FROM processors`);
-    return rows.map((row) => this.#database.intactOrNull(tables.processors, row) === null ? null : row);
+  /** Returns all processors, and whether the lease of each still holds `graceMs` after its end. */
+  #readAll(
+    { boot, bootMs, graceMs }: Pick<Parameters<StoreMethods["reclaim"]>[0], "boot" | "bootMs" | "graceMs">,
+  ): { readonly id: number; readonly isHeld: boolean }[] {
+    return this.#database.all(`SELECT ${tables.processors.allColumns} FROM processors`).map((row) => {
+      const isWhole = this.#database.intactOrNull(tables.processors, row) !== null;
+      const isHeld = isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs;
+      return { id: Number(row["id"]), isHeld };
+    });
   }
 
   remove(owner: number): void {
@@ -86,12 +90,8 @@ export class SqliteProcessors implements ProcessorRows {
   }
 
   /** Returns processors with a lease that ended `graceMs` ago, or before the last boot. */
-  overdue({ boot, bootMs, graceMs }: Parameters<StoreMethods["reclaim"]>[0]): number[] {
-    return this.#database.all(`SELECT ${tables.processors.allColumns} FROM processors`).flatMap((row) => {
-      const isWhole = this.#database.intactOrNull(tables.processors, row) !== null;
-      const isHeld = isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs;
-      return isHeld ? [] : [Number(row["id"])];
-    });
+  overdue(options: Parameters<StoreMethods["reclaim"]>[0]): number[] {
+    return this.#readAll(options).flatMap(({ id, isHeld }) => isHeld ? [] : [id]);
   }
 
   inFlight(owners: readonly number[]): SqlRow[] {

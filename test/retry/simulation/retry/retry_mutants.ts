@@ -92,11 +92,11 @@ export const retryMutants: readonly Mutant[] = [
     name: "a processor that starts takes back what others have in flight",
     world: "retry",
     changes: [{
-      in: "sqlite_processors:SqliteProcessors.overdue",
-      from: "overdue({ boot, bootMs, graceMs }:",
-      to: "overdue({ boot, bootMs, nowMs }:",
+      in: "sqlite_processors:SqliteProcessors.#readAll",
+      from: "{ boot, bootMs, graceMs }: Pick<",
+      to: "{ boot, bootMs, nowMs }: Pick<",
     }, {
-      in: "sqlite_processors:SqliteProcessors.overdue",
+      in: "sqlite_processors:SqliteProcessors.#readAll",
       from: 'const isHeld = isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs;',
       to:
         'const isHeld = isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) && Number(row["since_ms"]) > nowMs - 3000;',
